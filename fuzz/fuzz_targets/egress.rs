@@ -4,20 +4,24 @@
 //! that host letter by letter, and what is sent on names that host and no other.
 #![cfg_attr(fuzzing, no_main)]
 
-use raddle_sandbox::egress::{Head, Host, Rules, Target, Verdict, Way};
+use raddle_sandbox::egress::{EgressRules, EgressTarget, Forwarding, Host, RequestHead, Verdict};
 
 /// One host, and those below another.
 const ALLOW: [&str; 3] = ["listed.test", "*.below.test", "10.0.0.1"];
 
-raddle_fuzz::target!(|input: &[u8]| {
-    let Ok(Some(head)) = Head::parse(input) else {
+fuzz::target!(|input: &[u8]| {
+    let Ok(Some(head)) = RequestHead::parse(input) else {
         return;
     };
-    let Head { target, way, bytes } = head;
+    let RequestHead {
+        target,
+        forwarding,
+        bytes,
+    } = head;
     assert!(bytes <= input.len());
-    let again = Target::parse(&target.to_string(), None);
+    let again = EgressTarget::parse(&target.to_string(), None);
     assert_eq!(again.as_ref(), Ok(&target), "it is written as another host");
-    let rules = Rules::parse(ALLOW, []).expect("rules");
+    let rules = EgressRules::parse(ALLOW, []).expect("rules");
     if !matches!(
         rules.verdict(&target),
         Verdict::Allowed | Verdict::AllowedAddress
@@ -43,9 +47,9 @@ raddle_fuzz::target!(|input: &[u8]| {
         .next()
         .unwrap_or(b"");
     assert_eq!(said, dialled.as_bytes(), "another host was said");
-    match way {
-        Way::Tunnel => assert!(is_tunnel),
-        Way::Forward { head, .. } => {
+    match forwarding {
+        Forwarding::Tunnel => assert!(is_tunnel),
+        Forwarding::Forward { head, .. } => {
             let mut headers = [httparse::EMPTY_HEADER; 128];
             let mut sent = httparse::Request::new(&mut headers);
             let whole = sent.parse(&head).expect("what is sent is HTTP");

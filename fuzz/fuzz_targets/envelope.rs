@@ -6,10 +6,10 @@
 #[expect(dead_code, reason = "the hostile tests also read params with it")]
 mod reference;
 
-use raddle_rpc::{Fault, Id, Inbound, Noise, code, parse};
+use raddle_rpc::{DroppedFrame, FrameError, Id, Inbound, code, parse};
 use reference::Verdict;
 
-raddle_fuzz::target!(|frame: &[u8]| {
+fuzz::target!(|frame: &[u8]| {
     let said = told(frame);
     let expected = reference::judge(frame);
     assert_eq!(said, expected);
@@ -35,16 +35,16 @@ fn told(frame: &[u8]) -> Verdict<'_> {
         Ok(Inbound::Response(response)) => Verdict::Answer {
             id: id(response.id),
         },
-        Err(Fault::Refused { id: named, error }) => {
+        Err(FrameError::Refused { id: named, error }) => {
             assert_eq!(error.code, code::INVALID_REQUEST);
             assert!(error.message.len() < 200, "an error carries nothing back");
             Verdict::Refused { id: named.map(id) }
         }
-        Err(Fault::Noise(noise)) => match noise {
-            Noise::NotJson => Verdict::NotJson,
-            Noise::NotAnObject => Verdict::NotAnObject,
-            Noise::NotAMessage => Verdict::NotAMessage,
-            Noise::AnswerToNothing => Verdict::AnswerToNothing,
+        Err(FrameError::Dropped(noise)) => match noise {
+            DroppedFrame::NotJson => Verdict::NotJson,
+            DroppedFrame::NotAnObject => Verdict::NotAnObject,
+            DroppedFrame::NotAMessage => Verdict::NotAMessage,
+            DroppedFrame::AnswerToNothing => Verdict::AnswerToNothing,
         },
     }
 }

@@ -42,7 +42,7 @@ fn plain(said: &[u8]) -> String {
     String::from_utf8_lossy(said).replace(['\t', '\r'], " ")
 }
 
-raddle_fuzz::target!(|text: &[u8]| {
+fuzz::target!(|text: &[u8]| {
     let settings = parse(text);
     assert!(settings.len() <= SETTINGS_MAX);
     for setting in &settings {

@@ -4,9 +4,9 @@
 //! stream.
 #![cfg_attr(fuzzing, no_main)]
 
-use raddle_rpc::{Frame, Lines};
+use raddle_rpc::{Frame, LineCodec};
 
-raddle_fuzz::target!(|input: &[u8]| {
+fuzz::target!(|input: &[u8]| {
     let [cap, seed, stream @ ..] = input else {
         return;
     };
@@ -15,7 +15,7 @@ raddle_fuzz::target!(|input: &[u8]| {
 });
 
 fn in_pieces(mut stream: &[u8], cap: usize, seed: u8) -> Vec<Frame> {
-    let mut lines = Lines::new(cap);
+    let mut lines = LineCodec::new(cap);
     let mut frames = Vec::new();
     let mut size = u32::from(seed);
     while !stream.is_empty() {

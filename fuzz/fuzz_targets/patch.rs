@@ -11,7 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use raddle_sandbox::{Policy, Rules};
+use raddle_sandbox::{Policy, SandboxRules};
 use raddle_tools::files::{Contents, Roots};
 use raddle_tools::patch::{in_command, plan};
 
@@ -26,7 +26,7 @@ static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
     place.join(format!("raddle-fuzz-patch-{}", std::process::id()))
 });
 
-raddle_fuzz::target!(|input: &[u8]| {
+fuzz::target!(|input: &[u8]| {
     let Ok(input) = std::str::from_utf8(input) else {
         return;
     };
@@ -35,8 +35,8 @@ raddle_fuzz::target!(|input: &[u8]| {
     let _ = fs::remove_dir_all(&*FOLDER);
     fs::create_dir_all(&*FOLDER).expect("a folder");
     fs::write(FOLDER.join("a.txt"), base).expect("a file");
-    let rules = Rules::workspace_write(vec![FOLDER.clone()]);
-    let roots = Roots::new(&FOLDER, &Policy::Fenced(rules)).expect("roots");
+    let rules = SandboxRules::workspace_write(vec![FOLDER.clone()]);
+    let roots = Roots::new(&FOLDER, &Policy::Confined(rules)).expect("roots");
     if let Ok(planned) = plan(&roots, patch)
         && !planned.is_beyond()
     {
@@ -45,7 +45,7 @@ raddle_fuzz::target!(|input: &[u8]| {
             let file = planned
                 .files
                 .iter()
-                .find(|it| it.spot.shown == Path::new(&change.path));
+                .find(|it| it.target.shown == Path::new(&change.path));
             let file = file.expect("the change is of a file");
             let end = file.moved_to.map_or(file, |it| &planned.files[it]);
             let text =
@@ -57,7 +57,7 @@ raddle_fuzz::target!(|input: &[u8]| {
         // A folder in place of a file is beyond a patch; nothing is written then.
         if planned.apply(&roots).is_ok() {
             for file in &planned.files {
-                let there = fs::read(&file.spot.plain).ok();
+                let there = fs::read(&file.target.plain).ok();
                 assert_eq!(there, file.now.as_ref().map(|it| it.bytes.clone()));
             }
         } else {

@@ -7,4 +7,4 @@
 #[allow(dead_code)]
 mod property;
 
-raddle_fuzz::target!(|input: &[u8]| property::more_is_no_looser(input));
+fuzz::target!(|input: &[u8]| property::more_is_no_looser(input));

@@ -21,7 +21,7 @@ static LIMIT: LazyLock<Option<Duration>> = LazyLock::new(|| {
     Some(Duration::from_millis(milliseconds))
 });
 
-raddle_fuzz::target!(|input: &[u8]| {
+fuzz::target!(|input: &[u8]| {
     let line = property::repeated(input);
     let mut fastest = Duration::MAX;
     // A page fault or a neighbour may disturb one try, hardly three.

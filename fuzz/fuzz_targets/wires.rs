@@ -6,22 +6,22 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use raddle_model::{CallError, Event, Reading, Wire};
+use raddle_model::{AnswerReader, CallError, StreamEvent, WireFormat};
 
-type Heard = Vec<Result<Event, CallError>>;
+type Heard = Vec<Result<StreamEvent, CallError>>;
 
-raddle_fuzz::target!(|input: &[u8]| {
+fuzz::target!(|input: &[u8]| {
     let [wire, seed, answer @ ..] = input else {
         return;
     };
-    let wire = Wire::ALL[usize::from(*wire) % Wire::ALL.len()];
+    let wire = WireFormat::ALL[usize::from(*wire) % WireFormat::ALL.len()];
     let whole = heard(wire, [answer]);
     assert_eq!(heard(wire, pieces(answer, *seed)), whole);
     check(wire, &whole);
 });
 
-fn heard<'a>(wire: Wire, pieces: impl IntoIterator<Item = &'a [u8]>) -> Heard {
-    let mut reading = Reading::new(wire);
+fn heard<'a>(wire: WireFormat, pieces: impl IntoIterator<Item = &'a [u8]>) -> Heard {
+    let mut reading = AnswerReader::new(wire);
     for piece in pieces {
         reading.push(piece);
     }
@@ -43,26 +43,31 @@ fn pieces(mut answer: &[u8], seed: u8) -> impl Iterator<Item = &[u8]> {
 }
 
 /// An answer ends once, and what grew is what is whole in the end.
-fn check(wire: Wire, heard: &Heard) {
+fn check(wire: WireFormat, heard: &Heard) {
     let (last, before) = heard.split_last().expect("an end");
-    assert!(matches!(last, Ok(Event::Completed(_)) | Err(_)));
+    assert!(matches!(last, Ok(StreamEvent::Completed(_)) | Err(_)));
     let mut grown: BTreeMap<Arc<str>, String> = BTreeMap::new();
     for event in before {
         match event.as_ref().expect("the end is last") {
-            Event::Completed(_) => panic!("it ended before its end"),
-            Event::Started { id, .. } => {
+            StreamEvent::Completed(_) => panic!("it ended before its end"),
+            StreamEvent::Started { id, .. } => {
                 let was = grown.insert(id.clone(), String::new());
-                assert!(was.is_none() || wire == Wire::Responses, "{id} began twice");
+                assert!(
+                    was.is_none() || wire == WireFormat::Responses,
+                    "{id} began twice"
+                );
             }
-            Event::Text { id, text }
-            | Event::Summary { id, text, .. }
-            | Event::Thought { id, text, .. } => {
+            StreamEvent::Text { id, text }
+            | StreamEvent::Summary { id, text, .. }
+            | StreamEvent::Thought { id, text, .. } => {
                 grown.get_mut(id).expect("it was begun").push_str(text);
             }
             // There a vendor says what is whole, whatever it said before.
-            _ if wire == Wire::Responses => {}
-            Event::Message { id, text, .. } => assert_eq!(grown.remove(id).as_ref(), Some(text)),
-            Event::Reasoning {
+            _ if wire == WireFormat::Responses => {}
+            StreamEvent::Message { id, text, .. } => {
+                assert_eq!(grown.remove(id).as_ref(), Some(text))
+            }
+            StreamEvent::Reasoning {
                 id,
                 summary,
                 content,
@@ -71,9 +76,9 @@ fn check(wire: Wire, heard: &Heard) {
                 let text = [&summary[..], content].concat().concat();
                 assert_eq!(grown.remove(id), Some(text));
             }
-            Event::Call { .. } => {}
+            StreamEvent::Call { .. } => {}
         }
     }
-    let is_whole = last.is_ok() && wire != Wire::Responses;
+    let is_whole = last.is_ok() && wire != WireFormat::Responses;
     assert!(!is_whole || grown.is_empty(), "{grown:?} is not whole");
 }

@@ -39,7 +39,7 @@ served since then.
 
 Not exercised here: requests of MCP servers; questions that nobody answers in time;
 queueing; reviews of what is in git; sounds and other input; a model that needs a key. How a
-model fails is tried by `always-ends`, but for TLS and proxies, which are tried here. That a client gets text before
+model fails is tried by `turn-trials`, but for TLS and proxies, which are tried here. That a client gets text before
 the model has ended is checked with the Python SDK, and with the terminal client where an answer stops
 halfway.
 

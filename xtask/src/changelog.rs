@@ -59,7 +59,7 @@ pub fn stale(tree: &Tree) -> Result<Option<String>> {
     )))
 }
 
-struct Entry {
+struct ChangeEntry {
     /// Position in `KINDS`.
     kind: usize,
     /// One list item, without its bullet.
@@ -81,7 +81,7 @@ fn wanted(tree: &Tree) -> Result<String> {
     Ok(assemble(tree.text(FILE).unwrap_or(HEAD), &entries))
 }
 
-fn parse(fragment: &str) -> Result<Entry> {
+fn parse(fragment: &str) -> Result<ChangeEntry> {
     let fragment = fragment.trim();
     let (word, text) = fragment.split_once(':').unwrap_or((fragment, ""));
     let Some(kind) = KINDS.iter().position(|(it, _)| *it == word) else {
@@ -93,10 +93,10 @@ fn parse(fragment: &str) -> Result<Entry> {
     if text.is_empty() {
         bail!("it says nothing after `{word}:`");
     }
-    Ok(Entry { kind, text })
+    Ok(ChangeEntry { kind, text })
 }
 
-fn assemble(old: &str, entries: &[Entry]) -> String {
+fn assemble(old: &str, entries: &[ChangeEntry]) -> String {
     let (head, released) = around_unreleased(old);
     let mut out = format!("{head}{UNRELEASED}\n\n");
     if entries.is_empty() {

@@ -18,7 +18,7 @@ use anyhow::{Context, Result, bail};
 use crate::arguments::Arguments;
 use crate::cache::Cache;
 use crate::ci::background::Background;
-use crate::ci::plan::{Choice, Step};
+use crate::ci::plan::{CiStep, StepChoice};
 use crate::ci::rotation::Day;
 use crate::run::{Punctuality, Run};
 use crate::{mirror, processes, repository};
@@ -110,9 +110,9 @@ pub fn command(mut arguments: Arguments) -> Result<()> {
     };
     arguments.end()?;
     let choice = match (only, from) {
-        (None, None) => Choice::All,
-        (Some(names), None) => Choice::Only(names.split(',').map(str::to_owned).collect()),
-        (None, Some(name)) => Choice::From(name),
+        (None, None) => StepChoice::All,
+        (Some(names), None) => StepChoice::Only(names.split(',').map(str::to_owned).collect()),
+        (None, Some(name)) => StepChoice::From(name),
         (Some(_), Some(_)) => bail!("--only and --from do not go together"),
     };
     let day = (!every_slice).then_some(day);
@@ -123,7 +123,7 @@ pub fn command(mut arguments: Arguments) -> Result<()> {
         }
         return Ok(());
     }
-    if let (Some(day), Choice::All | Choice::From(_)) = (day, &choice) {
+    if let (Some(day), StepChoice::All | StepChoice::From(_)) = (day, &choice) {
         println!("{}", day.describe(steps::STEPS));
     }
     run(&steps)
@@ -145,21 +145,21 @@ pub fn release(cache: &Cache) -> Result<PathBuf> {
     Ok(ci.raddle())
 }
 
-struct Row {
+struct StepRow {
     step: &'static str,
     took: Duration,
-    outcome: Outcome,
+    outcome: StepOutcome,
     is_background: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Outcome {
+enum StepOutcome {
     Ok,
     Unsteady,
     Failed,
 }
 
-fn run(steps: &[&'static Step]) -> Result<()> {
+fn run(steps: &[&'static CiStep]) -> Result<()> {
     let ci = Ci::open()?;
     let _lock = ci.cache.lock("ci")?;
     ci.cache.prune()?;
@@ -178,7 +178,7 @@ fn run(steps: &[&'static Step]) -> Result<()> {
     outcome
 }
 
-fn run_all(ci: &Ci, steps: &[&'static Step], rows: &mut Vec<Row>) -> Result<()> {
+fn run_all(ci: &Ci, steps: &[&'static CiStep], rows: &mut Vec<StepRow>) -> Result<()> {
     let mut background: Vec<Background> = Vec::new();
     for step in steps {
         while let Some(at) = background
@@ -205,7 +205,7 @@ fn run_all(ci: &Ci, steps: &[&'static Step], rows: &mut Vec<Row>) -> Result<()> 
     Ok(())
 }
 
-fn finish(ci: &Ci, background: Background, rows: &mut Vec<Row>) -> Result<()> {
+fn finish(ci: &Ci, background: Background, rows: &mut Vec<StepRow>) -> Result<()> {
     let step = background.step;
     let (took, result) = background.join();
     let result = record(ci, step, took, result, rows);
@@ -220,14 +220,14 @@ fn record(
     step: &'static str,
     took: Duration,
     result: Result<()>,
-    rows: &mut Vec<Row>,
+    rows: &mut Vec<StepRow>,
 ) -> Result<()> {
     let outcome = match &result {
-        Err(_) => Outcome::Failed,
-        Ok(()) if ci.is_unsteady(step) => Outcome::Unsteady,
-        Ok(()) => Outcome::Ok,
+        Err(_) => StepOutcome::Failed,
+        Ok(()) if ci.is_unsteady(step) => StepOutcome::Unsteady,
+        Ok(()) => StepOutcome::Ok,
     };
-    rows.push(Row {
+    rows.push(StepRow {
         step,
         took,
         outcome,
@@ -236,13 +236,13 @@ fn record(
     result.with_context(|| format!("step `{step}` failed"))
 }
 
-fn table(rows: &[Row], whole: Duration) -> String {
+fn table(rows: &[StepRow], whole: Duration) -> String {
     let mut out = format!("{:<11}{:>8}  result\n", "step", "seconds");
     for row in rows {
         let outcome = match row.outcome {
-            Outcome::Ok => "ok",
-            Outcome::Unsteady => "unsteady",
-            Outcome::Failed => "FAILED",
+            StepOutcome::Ok => "ok",
+            StepOutcome::Unsteady => "unsteady",
+            StepOutcome::Failed => "FAILED",
         };
         let beside = if row.is_background {
             ", in the background"
@@ -279,8 +279,8 @@ mod tests {
         }
     }
 
-    fn row(step: &'static str, outcome: Outcome) -> Row {
-        Row {
+    fn row(step: &'static str, outcome: StepOutcome) -> StepRow {
+        StepRow {
             step,
             took: Duration::from_millis(1_540),
             outcome,
@@ -291,10 +291,10 @@ mod tests {
     #[test]
     fn the_table_names_failures_and_unsteady_steps() {
         let rows = [
-            row("format", Outcome::Ok),
-            row("release", Outcome::Ok),
-            row("nodes", Outcome::Unsteady),
-            row("clippy", Outcome::Failed),
+            row("format", StepOutcome::Ok),
+            row("release", StepOutcome::Ok),
+            row("nodes", StepOutcome::Unsteady),
+            row("clippy", StepOutcome::Failed),
         ];
         assert_eq!(
             table(&rows, Duration::from_secs(9)),
@@ -315,8 +315,8 @@ mod tests {
         let failed = Err(anyhow::anyhow!("no"));
         let error = record(&ci, "bad", Duration::ZERO, failed, &mut rows).expect_err("it fails");
         assert_eq!(format!("{error:#}"), "step `bad` failed: no");
-        let outcomes: Vec<Outcome> = rows.iter().map(|row| row.outcome).collect();
-        assert_eq!(outcomes, [Outcome::Ok, Outcome::Failed]);
+        let outcomes: Vec<StepOutcome> = rows.iter().map(|row| row.outcome).collect();
+        assert_eq!(outcomes, [StepOutcome::Ok, StepOutcome::Failed]);
     }
 
     #[test]
@@ -326,7 +326,7 @@ mod tests {
         let mut rows = Vec::new();
         let error = finish(&ci(), step, &mut rows).expect_err("it fails");
         assert_eq!(format!("{error:#}"), "step `parts` failed: no");
-        assert!(rows[0].is_background && rows[0].outcome == Outcome::Failed);
+        assert!(rows[0].is_background && rows[0].outcome == StepOutcome::Failed);
     }
 
     #[test]

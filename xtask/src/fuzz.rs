@@ -24,7 +24,7 @@ const FLAGS: &str = "-Cpasses=sancov-module \
 /// which they could not link.
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
-const PACKAGE: &str = "raddle-fuzz";
+const PACKAGE: &str = "fuzz";
 
 const MEMORY_MB_MAX: u32 = 2048;
 

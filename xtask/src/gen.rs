@@ -85,9 +85,9 @@ pub fn run(root: &Path, raddle: &Path, mode: Mode) -> Result<()> {
     }
 }
 
-type Files = BTreeMap<PathBuf, Vec<u8>>;
+type GeneratedFiles = BTreeMap<PathBuf, Vec<u8>>;
 
-fn generate(root: &Path, raddle: &Path) -> Result<Files> {
+fn generate(root: &Path, raddle: &Path) -> Result<GeneratedFiles> {
     let out = std::env::temp_dir().join(format!("raddle-gen-{}", std::process::id()));
     remove_folder(&out)?;
     fs::create_dir_all(&out)?;
@@ -121,8 +121,8 @@ fn build(root: &Path) -> Result<PathBuf> {
 }
 
 /// All files below a folder, by path from there. A folder that is not there has none.
-fn read_folder(folder: &Path) -> Result<Files> {
-    let mut files = Files::new();
+fn read_folder(folder: &Path) -> Result<GeneratedFiles> {
+    let mut files = GeneratedFiles::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(next) = folders.pop() {
         if !next.is_dir() {
@@ -140,7 +140,7 @@ fn read_folder(folder: &Path) -> Result<Files> {
     Ok(files)
 }
 
-fn differences(committed: &Files, fresh: &Files) -> Vec<String> {
+fn differences(committed: &GeneratedFiles, fresh: &GeneratedFiles) -> Vec<String> {
     let mut found = Vec::new();
     for (path, bytes) in fresh {
         match committed.get(path) {
@@ -161,7 +161,7 @@ fn differences(committed: &Files, fresh: &Files) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn files(of: &[(&str, &str)]) -> Files {
+    fn files(of: &[(&str, &str)]) -> GeneratedFiles {
         of.iter()
             .map(|(path, text)| (PathBuf::from(path), text.as_bytes().to_vec()))
             .collect()

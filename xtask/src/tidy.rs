@@ -10,6 +10,7 @@ mod errors;
 mod layers;
 mod links;
 mod methods;
+mod names;
 mod paths;
 mod programs;
 mod sizes;
@@ -47,6 +48,7 @@ pub fn run(root: &Path) -> Result<()> {
         ),
         ("no path of one machine", paths::check(&tree)),
         ("actions are pinned by commit", actions::check(&tree)),
+        ("names of types and crates", names::check(&tree)),
         ("file sizes and headers", sizes::check(&tree)),
         ("changelog", problems(changelog::stale(&tree))),
         ("the page of promises", problems(promises::stale(&tree))),

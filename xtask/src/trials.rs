@@ -10,14 +10,14 @@ use crate::repository::cargo;
 use crate::run::{Punctuality, Run, figure, on_path};
 use crate::workspace;
 
-const PACKAGE: &str = "raddle-trials";
-const ALWAYS_ENDS: &str = "always-ends";
-const REJOIN: &str = "raddle-rejoin-trials";
-const ESCAPES: &str = "raddle-escapes";
-const MANY_NODES: &str = "many-nodes";
+const PACKAGE: &str = "journal-trials";
+const TURN_TRIALS: &str = "turn-trials";
+const REJOIN: &str = "rejoin-trials";
+const ESCAPES: &str = "sandbox-escapes";
+const MANY_NODES: &str = "node-trials";
 
-const CROWD: &str = "raddle-crowd-trials";
-const ADVERSARY: &str = "raddle-adversary-trials";
+const CROWD: &str = "crowd-trials";
+const ADVERSARY: &str = "adversary-trials";
 
 /// Profiles of what runs a slice in CI, and of what runs a proof.
 pub const SLICE: &str = workspace::PROFILE;
@@ -29,7 +29,7 @@ const FLIPS: &str = "60";
 const PART: &str = "100";
 
 /// A measured line of the example `measure`: how it begins, the word before the number, and its limit.
-struct Asked {
+struct MeasuredLine {
     line: &'static str,
     before: &'static str,
     limit: Limit,
@@ -41,18 +41,18 @@ enum Limit {
     AtLeast(f64),
 }
 
-const ASKED: [Asked; 3] = [
-    Asked {
+const MEASURED_LINES: [MeasuredLine; 3] = [
+    MeasuredLine {
         line: "power append:",
         before: "ratio ",
         limit: Limit::AtMost(1.5),
     },
-    Asked {
+    MeasuredLine {
         line: "group commit",
         before: "ratio ",
         limit: Limit::AtLeast(0.5),
     },
-    Asked {
+    MeasuredLine {
         line: "8-byte deltas at 100/s:",
         before: ": ",
         limit: Limit::AtMost(2048.0),
@@ -95,7 +95,7 @@ pub fn big(root: &Path, cache: &Cache) -> Result<()> {
 
 /// So many turns for each way of a model to fail, through this program.
 pub fn always_ends(root: &Path, cache: &Cache, raddle: &Path, turns: &str) -> Result<Punctuality> {
-    program(root, cache, SLICE, ALWAYS_ENDS)?
+    program(root, cache, SLICE, TURN_TRIALS)?
         .args(["--turns", turns, "--raddle"])
         .arg(raddle)
         .minutes(10)
@@ -208,7 +208,7 @@ pub fn append(root: &Path, cache: &Cache) -> Result<()> {
         .output()?;
     print!("{measured}");
     let mut missed = Vec::new();
-    for asked in &ASKED {
+    for asked in &MEASURED_LINES {
         let found = asked.find(&measured)?;
         let (kept, word, limit) = match asked.limit {
             Limit::AtMost(limit) => (found <= limit, "at most", limit),
@@ -229,7 +229,7 @@ pub fn append(root: &Path, cache: &Cache) -> Result<()> {
     Ok(())
 }
 
-impl Asked {
+impl MeasuredLine {
     fn find(&self, measured: &str) -> Result<f64> {
         let line = measured.lines().find(|line| line.starts_with(self.line));
         let number = line.and_then(|line| {
@@ -273,7 +273,7 @@ group commit from 1000 threads: 9 appends/s, bare batches of 1000: 20 inserts/s,
 
     #[test]
     fn numbers_are_read_off_what_was_measured() {
-        let found: Vec<f64> = ASKED
+        let found: Vec<f64> = MEASURED_LINES
             .iter()
             .map(|asked| asked.find(MEASURED).expect("it is there"))
             .collect();
@@ -282,7 +282,7 @@ group commit from 1000 threads: 9 appends/s, bare batches of 1000: 20 inserts/s,
 
     #[test]
     fn a_line_that_is_not_there_is_no_success() {
-        for asked in &ASKED {
+        for asked in &MEASURED_LINES {
             let without = MEASURED.replace(asked.line, "something else:");
             assert!(asked.find(&without).is_err());
         }

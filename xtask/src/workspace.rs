@@ -12,7 +12,7 @@ use crate::cache::Cache;
 use crate::run::Run;
 
 /// Built apart from everything else: its feature `planted` adds bugs to the core.
-pub const SIMULATOR: &str = "raddle-sim";
+pub const SIMULATOR: &str = "simulator";
 
 /// The profile of tests and slices.
 pub const PROFILE: &str = "ci";

@@ -4,39 +4,41 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use raddle_core::ports::{Journal, ReadError};
-use raddle_core::{Body, Context, Entry, Piece, Record, Seq, Span, ThreadId, weight};
+use raddle_core::{
+    Context, ContextEntry, Record, RecordBody, Seq, SharedEntry, Span, ThreadId, weight,
+};
 
 use crate::open::PAGE_BYTES;
 
 /// How many bytes of history are kept for the next calls, of all threads together.
-const KEPT_BYTES_MAX: u64 = 64 << 20;
+const HISTORY_BYTES_MAX: u64 = 64 << 20;
 
 /// How many bytes of history are kept. Cheap to clone.
 #[derive(Clone, Default)]
-pub(crate) struct Shelf(Arc<AtomicU64>);
+pub(crate) struct HistoryBudget(Arc<AtomicU64>);
 
 /// A thread's history as it was last read, and as it went on: what its own task stores is taken in as it is
 /// stored. Whatever is not kept is read again.
 pub(crate) struct History {
-    shelf: Shelf,
-    read: Mutex<Option<Read>>,
+    budget: HistoryBudget,
+    cached: Mutex<Option<CachedHistory>>,
 }
 
 /// What was read.
 #[derive(Default)]
-struct Read {
+struct CachedHistory {
     lineage: Vec<Span>,
     upto: Seq,
     context: Context,
     bytes: u64,
 }
 
-impl Read {
+impl CachedHistory {
     /// Takes in the next record of the thread, if it belongs to this lineage.
     fn take_in(&mut self, lineage: &[Span], record: &Record) {
         if lineage.iter().any(|span| span.holds(record.seq)) {
             self.context.apply(record);
-            if let Body::Event(_) = record.body {
+            if let RecordBody::Event(_) = record.body {
                 // Once as it is, and once as a model is told of it.
                 self.bytes += 2 * weight(&record.body);
             }
@@ -46,17 +48,17 @@ impl Read {
 }
 
 impl History {
-    pub(crate) fn new(shelf: Shelf) -> Self {
+    pub(crate) fn new(budget: HistoryBudget) -> Self {
         Self {
-            shelf,
-            read: Mutex::default(),
+            budget,
+            cached: Mutex::default(),
         }
     }
 
     /// That of a thread of which nothing is stored yet.
-    pub(crate) fn of_new(shelf: Shelf) -> Self {
+    pub(crate) fn of_new(shelf: HistoryBudget) -> Self {
         let history = Self::new(shelf);
-        history.keep(Read::default());
+        history.keep(CachedHistory::default());
         history
     }
 
@@ -79,26 +81,26 @@ impl History {
     }
 
     /// What was read of this lineage. Nobody else has it until it is put back.
-    fn take(&self, lineage: &[Span]) -> Option<Read> {
+    fn take(&self, lineage: &[Span]) -> Option<CachedHistory> {
         let read = self.swap(None)?;
         (read.lineage == lineage).then_some(read)
     }
 
     /// Puts back what was read, if there is room for it.
-    fn keep(&self, read: Read) {
-        let kept = self.shelf.0.load(Ordering::Relaxed);
-        if kept.saturating_add(read.bytes) <= KEPT_BYTES_MAX {
+    fn keep(&self, read: CachedHistory) {
+        let kept = self.budget.0.load(Ordering::Relaxed);
+        if kept.saturating_add(read.bytes) <= HISTORY_BYTES_MAX {
             self.swap(Some(read));
         }
     }
 
-    fn swap(&self, read: Option<Read>) -> Option<Read> {
+    fn swap(&self, read: Option<CachedHistory>) -> Option<CachedHistory> {
         let more = read.as_ref().map_or(0, |read| read.bytes);
-        let mut place = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut place = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
         let before = std::mem::replace(&mut *place, read);
         let less = before.as_ref().map_or(0, |read| read.bytes);
-        self.shelf.0.fetch_add(more, Ordering::Relaxed);
-        self.shelf.0.fetch_sub(less, Ordering::Relaxed);
+        self.budget.0.fetch_add(more, Ordering::Relaxed);
+        self.budget.0.fetch_sub(less, Ordering::Relaxed);
         before
     }
 }
@@ -116,7 +118,7 @@ pub(crate) async fn build(
     lineage: &[Span],
     head: Seq,
     history: &History,
-) -> Result<Vec<Piece>, ReadError> {
+) -> Result<Vec<SharedEntry>, ReadError> {
     let known = history.take(lineage);
     // Only the last stretch of a lineage grows.
     let new = match (&known, lineage.split_last()) {
@@ -151,7 +153,7 @@ pub(crate) async fn build(
 
 /// Leaves out the older part of a history, as often halved as is said. What is left begins with something that
 /// was said, every output in it has its call, and the user's newest words are in it whatever their length.
-pub(crate) fn shorten(entries: &mut Vec<Piece>, halvings: u32) {
+pub(crate) fn shorten(entries: &mut Vec<SharedEntry>, halvings: u32) {
     if halvings == 0 {
         return;
     }
@@ -164,32 +166,34 @@ pub(crate) fn shorten(entries: &mut Vec<Piece>, halvings: u32) {
     }
     let wish = entries
         .iter()
-        .rposition(|it| matches!(**it, Entry::User(_)));
+        .rposition(|it| matches!(**it, ContextEntry::User(_)));
     let wish = wish.filter(|at| *at < first).map(|at| entries[at].clone());
     entries.drain(..first);
     let mut called: Vec<String> = Vec::new();
     entries.retain(|it| match &**it {
-        Entry::Call(call) => {
+        ContextEntry::Call(call) => {
             called.push(call.id.clone());
             true
         }
-        Entry::Output { call, .. } => called.contains(call),
+        ContextEntry::Output { call, .. } => called.contains(call),
         _ => true,
     });
     let note = "The older part of the history is left out here, because it is too long to be read.";
-    let note = Piece::from(Entry::Note(note.to_owned()));
+    let note = SharedEntry::from(ContextEntry::Note(note.to_owned()));
     entries.splice(..0, [note].into_iter().chain(wish));
 }
 
 /// How long an entry is to be read, about.
-fn heft(entry: &Entry) -> usize {
+fn heft(entry: &ContextEntry) -> usize {
     match entry {
-        Entry::Summary(text) | Entry::Note(text) | Entry::Developer(text) => text.len(),
-        Entry::User(input) => input.iter().map(|it| format!("{it:?}").len()).sum(),
-        Entry::Assistant { text, .. } => text.len(),
-        Entry::Reasoning(sealed) => sealed.value.to_string().len(),
-        Entry::Call(call) => call.arguments.len(),
-        Entry::Output { output, .. } => output.text.len(),
+        ContextEntry::Summary(text) | ContextEntry::Note(text) | ContextEntry::Developer(text) => {
+            text.len()
+        }
+        ContextEntry::User(input) => input.iter().map(|it| format!("{it:?}").len()).sum(),
+        ContextEntry::Assistant { text, .. } => text.len(),
+        ContextEntry::Reasoning(sealed) => sealed.value.to_string().len(),
+        ContextEntry::Call(call) => call.arguments.len(),
+        ContextEntry::Output { output, .. } => output.text.len(),
     }
 }
 
@@ -199,11 +203,11 @@ mod tests {
 
     use super::*;
 
-    fn read(from: u64, bytes: u64) -> Read {
-        Read {
+    fn read(from: u64, bytes: u64) -> CachedHistory {
+        CachedHistory {
             lineage: lineage(from),
             bytes,
-            ..Read::default()
+            ..CachedHistory::default()
         }
     }
 
@@ -216,7 +220,7 @@ mod tests {
 
     #[test]
     fn only_what_was_read_of_the_same_lineage_is_gone_on_from() {
-        let history = History::new(Shelf::default());
+        let history = History::new(HistoryBudget::default());
         history.keep(read(1, 10));
         assert!(history.take(&lineage(2)).is_none());
         assert!(history.take(&lineage(1)).is_none());
@@ -250,14 +254,14 @@ mod tests {
             // Something between was stored by who knows whom.
             (vec![(0, 1..3), (3, 4..5)], "1 2"),
         ] {
-            let history = History::of_new(Shelf::default());
+            let history = History::of_new(HistoryBudget::default());
             for (after, numbers) in stored.clone() {
                 history.follow(&lineage(1), Seq(after), &notes(numbers));
             }
             let read = history.take(&lineage(1)).expect("a history");
             let found = read.context.entries();
             let found = found.iter().map(|piece| match &**piece {
-                Entry::Note(text) => text.as_str(),
+                ContextEntry::Note(text) => text.as_str(),
                 other => panic!("{other:?}"),
             });
             let found: Vec<&str> = found.collect();
@@ -267,23 +271,23 @@ mod tests {
 
     #[test]
     fn nothing_is_taken_in_where_nothing_was_read() {
-        let history = History::new(Shelf::default());
+        let history = History::new(HistoryBudget::default());
         history.follow(&lineage(1), Seq(4), &notes(5..6));
         assert!(history.take(&lineage(1)).is_none());
-        let history = History::of_new(Shelf::default());
+        let history = History::of_new(HistoryBudget::default());
         history.follow(&lineage(1), Seq(4), &notes(5..6));
         assert!(history.take(&lineage(1)).is_none());
     }
 
     #[test]
     fn a_history_that_is_too_long_is_shortened_from_its_beginning() {
-        let user = |text: &str| Entry::User(vec![Input::text(text)]);
-        let output = |call: &str| Entry::Output {
+        let user = |text: &str| ContextEntry::User(vec![Input::text(text)]);
+        let output = |call: &str| ContextEntry::Output {
             call: call.to_owned(),
             output: Output::text("x".repeat(100)),
         };
         let call = |id: &str| {
-            Entry::Call(raddle_core::Call {
+            ContextEntry::Call(raddle_core::ToolCall {
                 id: id.to_owned(),
                 tool: "t".to_owned(),
                 arguments: "y".repeat(100),
@@ -300,14 +304,17 @@ mod tests {
                 call("2"),
                 output("2"),
             ];
-            entries.into_iter().map(Piece::from).collect::<Vec<_>>()
+            entries
+                .into_iter()
+                .map(SharedEntry::from)
+                .collect::<Vec<_>>()
         };
-        let kinds = |entries: &[Piece]| -> String {
-            let kind = |it: &Piece| match &**it {
-                Entry::User(_) => 'u',
-                Entry::Call(_) => 'c',
-                Entry::Output { .. } => 'o',
-                Entry::Note(_) => 'n',
+        let kinds = |entries: &[SharedEntry]| -> String {
+            let kind = |it: &SharedEntry| match &**it {
+                ContextEntry::User(_) => 'u',
+                ContextEntry::Call(_) => 'c',
+                ContextEntry::Output { .. } => 'o',
+                ContextEntry::Note(_) => 'n',
                 _ => '?',
             };
             entries.iter().map(kind).collect()
@@ -321,14 +328,14 @@ mod tests {
 
     #[test]
     fn all_threads_together_keep_no_more_than_the_shelf_holds() {
-        let shelf = Shelf::default();
+        let shelf = HistoryBudget::default();
         let kept = || shelf.0.load(Ordering::Relaxed);
         let [first, second] = [(); 2].map(|()| History::new(shelf.clone()));
-        first.keep(read(1, KEPT_BYTES_MAX - 10));
+        first.keep(read(1, HISTORY_BYTES_MAX - 10));
         second.keep(read(1, 11));
         assert!(second.take(&lineage(1)).is_none());
         second.keep(read(1, 10));
-        assert_eq!(kept(), KEPT_BYTES_MAX);
+        assert_eq!(kept(), HISTORY_BYTES_MAX);
         drop(first);
         assert_eq!(kept(), 10);
         drop(second);

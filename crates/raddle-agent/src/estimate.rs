@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use raddle_core::ports::{Prompt, Said};
-use raddle_core::{Entry, Input, Metered, ModelEnd, Piece, Price, Usage};
+use raddle_core::ports::{ModelEvent, Prompt};
+use raddle_core::{ContextEntry, Input, MeteredUsage, ModelEnd, Price, SharedEntry, Usage};
 
 const BYTES_PER_TOKEN: u64 = 4;
 
@@ -12,44 +12,44 @@ const IMAGE_BYTES: usize = 4096;
 
 /// Counts what one call uses, for whoever hears its end and for whoever cuts it off.
 #[derive(Clone, Default)]
-pub(crate) struct Meter(Arc<Mutex<Option<Running>>>);
+pub(crate) struct UsageMeter(Arc<Mutex<Option<MeteredCall>>>);
 
-struct Running {
+struct MeteredCall {
     estimate: Estimate,
     price: Option<Price>,
 }
 
-impl Meter {
+impl UsageMeter {
     /// The model is asked now.
     pub(crate) fn begin(&self, prompt: &Prompt, price: Option<Price>) {
         let estimate = Estimate::of(prompt);
-        *self.running() = Some(Running { estimate, price });
+        *self.running() = Some(MeteredCall { estimate, price });
     }
 
     /// Something was said. If that is an end which does not say what was used, it does now; whether it does so only
     /// because of this.
-    pub(crate) fn hear(&self, said: &mut Said) -> bool {
+    pub(crate) fn observe(&self, said: &mut ModelEvent) -> bool {
         let mut running = self.running();
-        running.as_mut().is_some_and(|it| it.estimate.hear(said))
+        running.as_mut().is_some_and(|it| it.estimate.observe(said))
     }
 
     /// What was used so far; nothing before the model is asked.
-    pub(crate) fn read(&self) -> Option<Metered> {
+    pub(crate) fn read(&self) -> Option<MeteredUsage> {
         let running = self.running();
-        running.as_ref().map(|it| Metered {
+        running.as_ref().map(|it| MeteredUsage {
             usage: it.estimate.usage(),
             price: it.price,
         })
     }
 
-    fn running(&self) -> MutexGuard<'_, Option<Running>> {
+    fn running(&self) -> MutexGuard<'_, Option<MeteredCall>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// What went to the model and came from it. Most providers say, so nothing is summed up before one does not.
 struct Estimate {
-    entries: Vec<Piece>,
+    entries: Vec<SharedEntry>,
     more_bytes: usize,
     written_bytes: usize,
     /// Whether the model has said anything, and so has read what it was sent.
@@ -68,12 +68,12 @@ impl Estimate {
         }
     }
 
-    fn hear(&mut self, said: &mut Said) -> bool {
+    fn observe(&mut self, said: &mut ModelEvent) -> bool {
         self.written_bytes += match said {
-            Said::Text(_, _, text) => text.len(),
-            Said::Tool(_, call) => call.tool.len() + call.arguments.len(),
-            Said::Started(..) | Said::Completed(..) => 0,
-            Said::Ended(end, usage) => {
+            ModelEvent::Text(_, _, text) => text.len(),
+            ModelEvent::Tool(_, call) => call.tool.len() + call.arguments.len(),
+            ModelEvent::Started(..) | ModelEvent::Completed(..) => 0,
+            ModelEvent::Ended(end, usage) => {
                 // A call that failed before its first word was refused, and a refusal costs nothing.
                 let counts = self.is_answered || matches!(end, ModelEnd::Done {});
                 let is_silent = usage.is_none() && counts;
@@ -101,25 +101,27 @@ fn tokens(bytes: usize) -> u64 {
     (bytes as u64).div_ceil(BYTES_PER_TOKEN)
 }
 
-fn bytes(entry: &Entry) -> usize {
+fn bytes(entry: &ContextEntry) -> usize {
     let input = |it: &Input| match it {
         Input::Text { text, .. } => text.len(),
         _ => IMAGE_BYTES,
     };
     match entry {
-        Entry::Summary(text) | Entry::Note(text) | Entry::Developer(text) => text.len(),
-        Entry::User(inputs) => inputs.iter().map(input).sum(),
-        Entry::Assistant { text, .. } => text.len(),
+        ContextEntry::Summary(text) | ContextEntry::Note(text) | ContextEntry::Developer(text) => {
+            text.len()
+        }
+        ContextEntry::User(inputs) => inputs.iter().map(input).sum(),
+        ContextEntry::Assistant { text, .. } => text.len(),
         // Only a vendor that says what it used can read these.
-        Entry::Reasoning(_) => 0,
-        Entry::Call(call) => call.tool.len() + call.arguments.len(),
-        Entry::Output { output, .. } => output.text.len(),
+        ContextEntry::Reasoning(_) => 0,
+        ContextEntry::Call(call) => call.tool.len() + call.arguments.len(),
+        ContextEntry::Output { output, .. } => output.text.len(),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use raddle_core::{Failure, FailureKind, ItemId, Part, Timestamp};
+    use raddle_core::{Failure, FailureKind, ItemId, ItemPart, Timestamp};
 
     use super::*;
 
@@ -152,17 +154,25 @@ mod tests {
             ("", failed(), none, none),
         ] {
             let mut estimate = Estimate {
-                entries: vec![Entry::Note("x".repeat(400)).into()],
+                entries: vec![ContextEntry::Note("x".repeat(400)).into()],
                 more_bytes: 1,
                 written_bytes: 0,
                 is_answered: false,
             };
             if !text.is_empty() {
-                estimate.hear(&mut Said::Text(ItemId::mint(), Part::Text, text.to_owned()));
+                estimate.observe(&mut ModelEvent::Text(
+                    ItemId::mint(),
+                    ItemPart::Text,
+                    text.to_owned(),
+                ));
             }
-            let mut last = Said::Ended(end.clone(), told);
-            let estimated = estimate.hear(&mut last);
-            assert_eq!(last, Said::Ended(end.clone(), wanted), "{text:?} {end:?}");
+            let mut last = ModelEvent::Ended(end.clone(), told);
+            let estimated = estimate.observe(&mut last);
+            assert_eq!(
+                last,
+                ModelEvent::Ended(end.clone(), wanted),
+                "{text:?} {end:?}"
+            );
             assert_eq!(estimated, told != wanted, "{text:?} {end:?}");
         }
     }

@@ -3,29 +3,29 @@
 use std::sync::Arc;
 
 use raddle_core::ports::{
-    AppendError, Blobs, ForkError, Journal, PageQuery, ReadError, TurnEntry, Waiting,
+    AppendError, Blobs, BoxFuture, ForkError, Journal, PageQuery, ReadError, TurnEntry,
 };
 use raddle_core::{
-    Base, Body, Class, Command, Epoch, Event, Forked, Keyed, Owner, Past, Record, Refusal, Revert,
-    Seq, SettingsChange, Thread, ThreadId, TurnId,
+    Base, Class, Command, Epoch, Event, Forked, IdempotentRequest, Record, RecordBody, Refusal,
+    Revert, RevertPoint, Seq, SettingsChange, Thread, ThreadId, ThreadWriter, TurnId,
 };
 
 use crate::images::named;
 use crate::open::{PAGE_BYTES, open};
-use crate::task::{Subscriber, Usage};
-use crate::threads::Kept;
-use crate::{AgentError, Listener, Owed, Subscribed, Threads};
+use crate::task::{NewSubscriber, UsageReport};
+use crate::threads::Retention;
+use crate::{AgentError, ReplyTo, SubscribeResult, Subscriber, Threads};
 
 /// How many turns are looked at at a time.
 const TURNS: usize = 100;
 
 /// A thread that is to begin with another's history.
 #[derive(Debug)]
-pub struct Fork {
+pub struct ForkRequest {
     /// The other.
     pub from: ThreadId,
     /// How much of its history.
-    pub cut: Cut,
+    pub point: ForkPoint,
     /// The new one.
     pub to: ThreadId,
     /// What is otherwise there.
@@ -35,12 +35,12 @@ pub struct Fork {
     /// Who asks.
     pub principal: Option<String>,
     /// Set when the request may come again. The new thread remembers it.
-    pub keyed: Option<Keyed>,
+    pub idempotency: Option<IdempotentRequest>,
 }
 
 /// Where a fork leaves its source.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Cut {
+pub enum ForkPoint {
     /// Where that is now. A turn that runs there ends here.
     Now,
     /// After this turn, which must have ended.
@@ -51,7 +51,7 @@ pub enum Cut {
 
 /// A turn and what follows it.
 #[derive(Debug)]
-pub struct Found {
+pub struct TurnWithNext {
     /// The turn.
     pub turn: TurnEntry,
     /// The one after it.
@@ -61,23 +61,23 @@ pub struct Found {
 impl Threads {
     /// Begins a thread with another's history. Once that is stored the listener is answered, and then hears
     /// of it. The source is only read, and need not be live.
-    pub async fn fork<F>(&self, fork: Fork, listener: Arc<dyn Listener>, reply: F)
+    pub async fn fork<F>(&self, fork: ForkRequest, listener: Arc<dyn Subscriber>, reply: F)
     where
-        F: FnOnce(Result<Subscribed, AgentError>) -> Waiting<'static, bool> + Send + 'static,
+        F: FnOnce(Result<SubscribeResult, AgentError>) -> BoxFuture<'static, bool> + Send + 'static,
     {
         let kept = match fork.ephemeral {
-            true => Kept::InMemory,
-            false => Kept::ForGood,
+            true => Retention::Ephemeral,
+            false => Retention::Durable,
         };
         let to = fork.to;
         let owner = match self.copy(fork, kept).await {
             Ok(owner) => owner,
             Err(error) => return drop(reply(Err(error))),
         };
-        let starter = Subscriber {
-            listener,
+        let starter = NewSubscriber {
+            subscriber: listener,
             reply: Box::new(|subscribed| Some(reply(subscribed))),
-            usage: Usage::NotTold,
+            usage: UsageReport::Omitted,
             comes_back: false,
             seen: None,
         };
@@ -85,17 +85,17 @@ impl Threads {
         self.shared.run(to, owner, settings, kept, Some(starter));
     }
 
-    async fn copy(&self, fork: Fork, kept: Kept) -> Result<Owner, AgentError> {
-        let Fork { from, to, .. } = fork;
+    async fn copy(&self, fork: ForkRequest, kept: Retention) -> Result<ThreadWriter, AgentError> {
+        let ForkRequest { from, to, .. } = fork;
         let source = self.shared.journal_of(from);
         let journal = self.shared.journal(kept);
-        let at = match fork.cut {
-            Cut::Now => source.head(from).await?,
-            Cut::Before(turn) => {
+        let at = match fork.point {
+            ForkPoint::Now => source.head(from).await?,
+            ForkPoint::Before(turn) => {
                 let found = self.find(from, &turn).await?;
                 cut_before(&*source, from, &found.turn).await?
             }
-            Cut::After(turn) => {
+            ForkPoint::After(turn) => {
                 let found = self.find(from, &turn).await?;
                 if found.turn.ended.is_none() {
                     return Err(Refusal::TurnRunning.into());
@@ -112,7 +112,7 @@ impl Threads {
         let copied = if Arc::ptr_eq(&source, &journal) {
             match journal.fork(from, at, to).await {
                 // The request was here before, and broke off before the copy had a record of its own.
-                Err(ForkError::Taken) if fork.keyed.is_some() => Ok(()),
+                Err(ForkError::Taken) if fork.idempotency.is_some() => Ok(()),
                 copied => copied.map(drop).map_err(not_forked),
             }
         } else {
@@ -132,14 +132,14 @@ impl Threads {
         let (thread, tail) = match opened {
             Ok(opened) => opened,
             // It may be another process's by now.
-            Err(error) if fork.keyed.is_some() => return Err(error),
+            Err(error) if fork.idempotency.is_some() => return Err(error),
             Err(error) => {
                 // Nobody will ever ask for what there is of it.
                 let _ = journal.delete(to).await;
                 return Err(error);
             }
         };
-        if fork.keyed.is_some() && thread.id() != Some(from) {
+        if fork.idempotency.is_some() && thread.id() != Some(from) {
             return Err(match thread.id() {
                 // Another process was faster. Who comes again finds it.
                 Some(id) if id == to => AgentError::Ended,
@@ -162,9 +162,9 @@ impl Threads {
         };
         let node = self.shared.node(Epoch(thread.epoch().0 + 1));
         let now = self.shared.now();
-        let owner = Owner::fork(thread, forked, node, now).since_base(tail);
-        Ok(match fork.keyed {
-            Some(keyed) => owner.made_for(keyed, now),
+        let owner = ThreadWriter::fork(thread, forked, node, now).since_base(tail);
+        Ok(match fork.idempotency {
+            Some(keyed) => owner.with_idempotency(keyed, now),
             None => owner,
         })
     }
@@ -175,24 +175,24 @@ impl Threads {
         id: ThreadId,
         turn: TurnEntry,
         principal: Option<String>,
-        owed: impl Into<Owed>,
+        owed: impl Into<ReplyTo>,
     ) {
         let owed = owed.into();
-        let past = match past(&*self.shared.journal_of(id), id, turn.from).await {
+        let past = match revert_point(&*self.shared.journal_of(id), id, turn.from).await {
             Ok(past) => past,
             Err(error) => return (owed.reply)(Err(error.into())),
         };
         let revert = Revert {
             turn: turn.turn,
             at: turn.from,
-            past,
+            point: past,
             principal,
         };
-        self.order(id, Command::Revert(revert), owed).await;
+        self.send_command(id, Command::Revert(revert), owed).await;
     }
 
     /// A turn that counts, and the one after it.
-    pub async fn find(&self, id: ThreadId, turn: &TurnId) -> Result<Found, AgentError> {
+    pub async fn find(&self, id: ThreadId, turn: &TurnId) -> Result<TurnWithNext, AgentError> {
         let mut query = PageQuery {
             limit: TURNS,
             newest_first: true,
@@ -203,7 +203,7 @@ impl Threads {
             let page = self.turns(id, query.clone()).await?;
             for entry in page.entries {
                 if entry.turn == *turn {
-                    return Ok(Found { turn: entry, after });
+                    return Ok(TurnWithNext { turn: entry, after });
                 }
                 after = Some(entry);
             }
@@ -229,8 +229,7 @@ async fn cut_before(
     let last = before(turn.from);
     let found = journal.read(thread, before(last), 1).await?;
     let is_its_own = |record: &Record| {
-        let changes =
-            matches!(&record.body, Body::Event(it) if matches!(**it, Event::SettingsChanged(_)));
+        let changes = matches!(&record.body, RecordBody::Event(it) if matches!(**it, Event::SettingsChanged(_)));
         changes && record.seq == last && record.at == turn.started_at
     };
     let is_its_own = found.first().is_some_and(is_its_own);
@@ -238,7 +237,7 @@ async fn cut_before(
 }
 
 /// How much of a thread is taken into memory.
-const TAKEN_BYTES_MAX: usize = 64 << 20;
+const COPIED_BYTES_MAX: usize = 64 << 20;
 
 /// Takes over records into a journal that does not have them, and before them the images they name. Says how far it
 /// has come.
@@ -252,7 +251,7 @@ async fn take_over(
     let mut image_bytes = 0;
     while *after < at {
         pages += 1;
-        if pages > TAKEN_BYTES_MAX / PAGE_BYTES {
+        if pages > COPIED_BYTES_MAX / PAGE_BYTES {
             return Err(AgentError::TooLong);
         }
         let mut page = source.read(from, *after, PAGE_BYTES).await?;
@@ -262,7 +261,7 @@ async fn take_over(
         }
         for blob in page.iter().flat_map(named) {
             image_bytes += blob.bytes;
-            if image_bytes > TAKEN_BYTES_MAX as u64 {
+            if image_bytes > COPIED_BYTES_MAX as u64 {
                 return Err(AgentError::TooLong);
             }
             let bytes = theirs.get(blob.clone()).await?;
@@ -276,7 +275,11 @@ async fn take_over(
 }
 
 /// The thread as it was just before a record.
-async fn past(journal: &dyn Journal, id: ThreadId, at: Seq) -> Result<Past, ReadError> {
+async fn revert_point(
+    journal: &dyn Journal,
+    id: ThreadId,
+    at: Seq,
+) -> Result<RevertPoint, ReadError> {
     let base = journal.base(id, Some(before(at))).await?;
     let mut thread = base
         .filter(|base| base.version == Base::VERSION)
@@ -285,7 +288,7 @@ async fn past(journal: &dyn Journal, id: ThreadId, at: Seq) -> Result<Past, Read
         let page = journal.read(id, thread.head(), PAGE_BYTES).await?;
         let mut earlier = page.iter().take_while(|record| record.seq < at).peekable();
         if earlier.peek().is_none() {
-            return Ok(thread.past());
+            return Ok(thread.revert_point());
         }
         earlier.for_each(|record| thread.apply(record));
     }

@@ -4,9 +4,10 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use raddle_core::ports::{AppendError, Blobs};
 use raddle_core::{
-    Answer, Blob, Body, Entry, Event, Image, Input, Item, Output, Record, Resolution,
+    Blob, ContextEntry, Event, Image, Input, Item, Output, Record, RecordBody, RequestAnswer,
+    Resolution,
 };
-use raddle_core::{ItemBody, PictureHead, Piece, Refusal, ThreadId};
+use raddle_core::{ImageHeader, ItemBody, Refusal, SharedEntry, ThreadId};
 use raddle_protocol as wire;
 
 use crate::{AgentError, Threads};
@@ -34,18 +35,18 @@ pub enum ImageError {
 
 /// An image that is not kept yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Picture {
+pub struct NewImage {
     bytes: Vec<u8>,
     media: &'static str,
 }
 
-impl Picture {
+impl NewImage {
     /// Looks what bytes are.
     pub fn of(bytes: Vec<u8>) -> Result<Self, ImageError> {
         if bytes.len() > IMAGES_BYTES_MAX {
             return Err(ImageError::TooLarge);
         }
-        let head = PictureHead::read(&bytes).ok_or(ImageError::NotAnImage)?;
+        let head = ImageHeader::read(&bytes).ok_or(ImageError::NotAnImage)?;
         if let Some(why) = head.objection() {
             return Err(ImageError::Size(why));
         }
@@ -83,7 +84,7 @@ impl Picture {
 
 impl Threads {
     /// Keeps an image for a thread. A record may name it now.
-    pub async fn keep(&self, id: ThreadId, picture: Picture) -> Result<Image, AgentError> {
+    pub async fn keep(&self, id: ThreadId, picture: NewImage) -> Result<Image, AgentError> {
         let kept = picture.keep(&*self.shared.blobs_of(id)).await;
         kept.map_err(|error| match error {
             AppendError::Unavailable(_) => AgentError::Unavailable,
@@ -175,13 +176,13 @@ pub(crate) const SHOWN_BYTES_MAX: usize = 32 << 20;
 
 /// Puts images in the place of their names, for a model: the newest, as many as fit. Vendors take only so
 /// much, and the rest would be read and sent with every call.
-pub(crate) async fn look_at(blobs: &dyn Blobs, entries: &mut [Piece], bytes_max: usize) {
+pub(crate) async fn look_at(blobs: &dyn Blobs, entries: &mut [SharedEntry], bytes_max: usize) {
     let mut room = bytes_max;
     // The others stay as they are, and are not written anew.
     for entry in entries.iter_mut().rev().filter(|it| names_images(it)) {
-        let mut shown = Entry::clone(entry);
+        let mut shown = ContextEntry::clone(entry);
         match &mut shown {
-            Entry::User(input) => {
+            ContextEntry::User(input) => {
                 for part in input.iter_mut().rev() {
                     let Input::Image { image, .. } = part else {
                         continue;
@@ -191,7 +192,7 @@ pub(crate) async fn look_at(blobs: &dyn Blobs, entries: &mut [Piece], bytes_max:
                     }
                 }
             }
-            Entry::Output { output, .. } => {
+            ContextEntry::Output { output, .. } => {
                 let mut seen = Vec::new();
                 for mut image in std::mem::take(&mut output.images) {
                     match look_at_one(blobs, &mut image, &mut room).await {
@@ -201,21 +202,21 @@ pub(crate) async fn look_at(blobs: &dyn Blobs, entries: &mut [Piece], bytes_max:
                 }
                 output.images = seen;
             }
-            Entry::Summary(_)
-            | Entry::Developer(_)
-            | Entry::Assistant { .. }
-            | Entry::Reasoning(_)
-            | Entry::Call(_)
-            | Entry::Note(_) => {}
+            ContextEntry::Summary(_)
+            | ContextEntry::Developer(_)
+            | ContextEntry::Assistant { .. }
+            | ContextEntry::Reasoning(_)
+            | ContextEntry::Call(_)
+            | ContextEntry::Note(_) => {}
         }
         *entry = shown.into();
     }
 }
 
-fn names_images(entry: &Entry) -> bool {
+fn names_images(entry: &ContextEntry) -> bool {
     match entry {
-        Entry::User(input) => of_input(input).next().is_some(),
-        Entry::Output { output, .. } => of_output(output).next().is_some(),
+        ContextEntry::User(input) => of_input(input).next().is_some(),
+        ContextEntry::Output { output, .. } => of_output(output).next().is_some(),
         _ => false,
     }
 }
@@ -237,7 +238,7 @@ async fn look_at_one(blobs: &dyn Blobs, image: &mut Image, room: &mut usize) -> 
 
 /// The images that a record names.
 pub(crate) fn named(record: &Record) -> Vec<&Blob> {
-    let Body::Event(event) = &record.body else {
+    let RecordBody::Event(event) = &record.body else {
         return Vec::new();
     };
     match &**event {
@@ -245,7 +246,7 @@ pub(crate) fn named(record: &Record) -> Vec<&Blob> {
         Event::ItemCompleted(it) => of_item(&it.item),
         Event::RequestResolved(it) => match &it.resolution {
             Resolution::Answered { answer, .. } => match &**answer {
-                Answer::Tool { output, .. } => of_output(output).collect(),
+                RequestAnswer::Tool { output, .. } => of_output(output).collect(),
                 _ => Vec::new(),
             },
             Resolution::Expired {} | Resolution::Withdrawn {} => Vec::new(),
@@ -323,7 +324,7 @@ mod tests {
             ("https://a/b.png".to_owned(), Err(ImageError::NotData)),
             ("dätá,".to_owned(), Err(ImageError::NotData)),
         ] {
-            let found = Picture::of_url(&url).map(|it| it.media);
+            let found = NewImage::of_url(&url).map(|it| it.media);
             assert_eq!(found, wanted, "{}", &url[..url.len().min(60)]);
         }
     }

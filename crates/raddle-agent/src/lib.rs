@@ -5,37 +5,39 @@
 //!
 //! Below: `raddle-core`. Above: `raddle-server`.
 
+mod by_name;
+mod commands;
 mod context;
+mod counters;
+mod environment;
 mod estimate;
 mod fork;
-mod hands;
 mod health;
 mod images;
 mod instructions;
-mod listener;
-mod named;
-mod nodes;
+mod liveness;
 mod open;
-mod orders;
-mod owed;
 mod pages;
-mod surroundings;
-mod tally;
+mod reply_to;
+mod subscriber;
 mod task;
 mod threads;
+mod tool_gate;
 mod tools;
 mod work;
 
-pub use fork::{Cut, Fork, Found};
-pub use hands::{FixedRules, NoTools, NoWebhook};
-pub use health::Answers;
-pub use images::{IMAGES_BYTES_MAX, ImageError, Picture};
-pub use listener::{Heard, Listener, Room};
-pub use nodes::{Alone, Nodes};
-pub use orders::{Newcomer, Unsubscribed, UsersLine};
-pub use owed::Owed;
-pub use pages::{Listed, Peek};
-pub use surroundings::Instructions;
-pub use tally::{Count, Counts, Shares, Tally, Times, token_kinds};
-pub use threads::{AgentError, Done, Handle, Options, Ordered, Subscribed, Threads};
+pub use commands::{SubscribeRequest, UnsubscribeResult, UserCommand};
+pub use counters::{CounterCell, Counters, LabeledCounter, ProviderTokens, Timings, token_kinds};
+pub use environment::Instructions;
+pub use fork::{ForkPoint, ForkRequest, TurnWithNext};
+pub use health::JournalHealth;
+pub use images::{IMAGES_BYTES_MAX, ImageError, NewImage};
+pub use liveness::{Liveness, SoleNode};
+pub use pages::{ListedThread, PeekResult};
+pub use reply_to::ReplyTo;
+pub use subscriber::{Delivery, Permit, Subscriber};
+pub use threads::{
+    AgentError, AppliedCommand, CommandResult, Handle, Options, SubscribeResult, Threads,
+};
+pub use tool_gate::{FixedRules, NoTools, NoWebhook};
 pub use tools::{NAME_BYTES_MAX, ToolsError, client_tools, is_tool_name};

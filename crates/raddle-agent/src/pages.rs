@@ -8,12 +8,12 @@ use raddle_core::ports::{
 use raddle_core::{Refusal, Seq, Status, Thread, ThreadId, TurnId};
 
 use crate::open::open;
-use crate::threads::Kept;
+use crate::threads::Retention;
 use crate::{AgentError, Handle, Threads};
 
 /// A thread as it was when someone looked.
 #[derive(Debug)]
-pub struct Peek {
+pub struct PeekResult {
     /// The thread.
     pub thread: Box<Thread>,
     /// Whether it is live here.
@@ -24,7 +24,7 @@ pub struct Peek {
 
 /// A thread of a list.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Listed {
+pub struct ListedThread {
     /// What is stored of it.
     pub summary: Summary,
     /// What it is doing, if it is live here.
@@ -33,12 +33,12 @@ pub struct Listed {
 
 impl Threads {
     /// The thread as it is, without taking it or keeping it open.
-    pub async fn peek(&self, id: ThreadId) -> Result<Peek, AgentError> {
+    pub async fn peek(&self, id: ThreadId) -> Result<PeekResult, AgentError> {
         let live = self.shared.live().get(&id).cloned();
         if let Some(handle) = live
-            && let Ok(thread) = handle.look(|thread| Box::new(thread.clone())).await
+            && let Ok(thread) = handle.inspect(|thread| Box::new(thread.clone())).await
         {
-            return Ok(Peek {
+            return Ok(PeekResult {
                 thread,
                 live: true,
                 owned: true,
@@ -54,10 +54,10 @@ impl Threads {
         }
         let owned = match thread.owner() {
             // It is not live here, so what we had we no longer have.
-            Some(node) if node != self.shared.node => self.shared.nodes.is_alive(node).await?,
+            Some(node) if node != self.shared.node => self.shared.liveness.is_alive(node).await?,
             Some(_) | None => false,
         };
-        Ok(Peek {
+        Ok(PeekResult {
             thread: Box::new(thread),
             live: false,
             owned,
@@ -84,13 +84,17 @@ impl Threads {
     }
 
     /// A page of threads.
-    pub async fn list(&self, query: ListQuery) -> Result<Page<Listed>, AgentError> {
+    pub async fn list(&self, query: ListQuery) -> Result<Page<ListedThread>, AgentError> {
         let page = self.shared.pages.list(query).await?;
         Ok(self.with_status(page))
     }
 
     /// A page of threads that hold a text.
-    pub async fn search(&self, text: String, query: ListQuery) -> Result<Page<Listed>, AgentError> {
+    pub async fn search(
+        &self,
+        text: String,
+        query: ListQuery,
+    ) -> Result<Page<ListedThread>, AgentError> {
         let page = self.shared.pages.search(text, query).await?;
         Ok(self.with_status(page))
     }
@@ -112,22 +116,22 @@ impl Threads {
         query: PageQuery,
     ) -> Result<Page<ItemEntry>, AgentError> {
         let mut page = self.pages_of(id).items(id, turn, query).await?;
-        page.entries.retain(|it| !it.item.is_told_otherwise());
+        page.entries.retain(|it| !it.item.is_hidden());
         Ok(page)
     }
 
     fn pages_of(&self, id: ThreadId) -> Arc<dyn Pages> {
-        let kept = self.shared.live().get(&id).map(|handle| handle.kept);
+        let kept = self.shared.live().get(&id).map(|handle| handle.retention);
         match kept {
-            Some(Kept::InMemory) => self.shared.memory_pages.clone(),
-            Some(Kept::ForGood) | None => self.shared.pages.clone(),
+            Some(Retention::Ephemeral) => self.shared.memory_pages.clone(),
+            Some(Retention::Durable) | None => self.shared.pages.clone(),
         }
     }
 
     /// Adds what those are doing that are live. No task is asked: one that is busy would hold up a list of others.
-    fn with_status(&self, page: Page<Summary>) -> Page<Listed> {
+    fn with_status(&self, page: Page<Summary>) -> Page<ListedThread> {
         let live = self.shared.live();
-        let listed = page.entries.into_iter().map(|summary| Listed {
+        let listed = page.entries.into_iter().map(|summary| ListedThread {
             status: live.get(&summary.thread).and_then(Handle::status),
             summary,
         });

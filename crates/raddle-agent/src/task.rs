@@ -1,13 +1,13 @@
 //! The task of one live thread: the only writer of its journal.
 
-mod absent;
-mod audience;
-mod behind;
+mod catch_up;
 mod effects;
-mod full;
-mod join;
-mod leave;
 mod progress;
+mod storage_full;
+mod subscribe;
+mod subscribers;
+mod unattended;
+mod unload;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::pin::pin;
@@ -16,104 +16,108 @@ use std::time::Duration;
 
 use raddle_core::ports::{AppendError, Blobs, Journal};
 use raddle_core::{
-    Body, ChangeSettings, Command, Cursor, Effect, Ended, Envelope, Event, ItemId, Keyed, Out,
-    Owner, Refusal, RequestNumber, Seq, Settled, Step, Thread, ThreadId, Token,
+    ChangeSettings, Command, CursorStatus, Effect, Envelope, Event, IdempotentRequest, ItemId,
+    RecordBody, Refusal, RequestNumber, Seq, Step, SubscriptionStart, Thread, ThreadId,
+    ThreadWriter, Token, WriterAction, WriterEnd,
 };
 use raddle_protocol::ThreadClosedNotification;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use self::behind::{Readers, Seat};
-use self::join::Joining;
-pub(crate) use self::join::{Subscriber, Usage};
-use self::leave::Leaving;
+use self::catch_up::{CatchUps, Subscription};
 use self::progress::Progress;
+use self::subscribe::PendingSubscriber;
+pub(crate) use self::subscribe::{NewSubscriber, UsageReport};
+use self::unload::UnloadReason;
 use crate::context::History;
 use crate::images::show_told;
-use crate::threads::{AgentError, Done, Ordered, Shared, Snapshot};
-use crate::{Listener, Owed};
+use crate::threads::{AgentError, AppliedCommand, CommandResult, Snapshot, ThreadRegistry};
+use crate::{ReplyTo, Subscriber};
 
 /// How many reports of work may wait; whoever reports waits for room.
 const REPORTS: usize = 64;
 
 /// How long the journal is left alone after it was not available.
-const AWAY: Duration = Duration::from_millis(100);
+const RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// How long the journal may be away before its thread is left; whoever waits is told, and whoever comes
 /// later finds what is stored.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const JOURNAL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The same for who begins a thread: nobody else knows of it yet.
-const START_PATIENCE: Duration = Duration::from_secs(5);
+const START_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What comes into a task.
-pub(crate) enum Message {
-    Order {
+pub(crate) enum TaskMessage {
+    Command {
         command: Command,
-        owed: Owed,
-        then: Then,
+        reply_to: ReplyTo,
+        after: AfterCommand,
     },
     Subscribe {
-        subscriber: Subscriber,
+        subscriber: NewSubscriber,
         /// What changes with it, if nobody hears of the thread and nothing runs in it.
         change: Option<Box<ChangeSettings>>,
     },
     /// Answered with whether it had listened.
     Unsubscribe {
-        listener: Arc<dyn Listener>,
+        subscriber: Arc<dyn Subscriber>,
         reply: oneshot::Sender<bool>,
     },
     /// A listener cannot answer a request. Answered with whether nobody else could.
-    Cannot {
-        listener: Arc<dyn Listener>,
+    CannotAnswer {
+        subscriber: Arc<dyn Subscriber>,
         request: RequestNumber,
         reply: oneshot::Sender<bool>,
     },
     /// A look at the thread as it is stored.
-    Look(Look),
+    Inspect(InspectFn),
     /// The thread is to be left in good order.
-    Leave,
+    Unload,
 }
 
 /// What becomes of the task once an order is carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Then {
-    Stay,
+pub(crate) enum AfterCommand {
+    KeepLoaded,
     /// The thread is left: it need no longer be in memory.
-    Leave,
+    Unload,
 }
 
-impl Message {
+impl TaskMessage {
     /// Whoever sent it is told why nothing came of it.
     pub(crate) fn refuse(self, error: AgentError) {
         match self {
-            Self::Order { owed, .. } => (owed.reply)(Err(error)),
+            Self::Command { reply_to: owed, .. } => (owed.reply)(Err(error)),
             Self::Subscribe { subscriber, .. } => drop((subscriber.reply)(Err(error))),
             // Whoever waits for these sees that nobody will answer.
-            Self::Unsubscribe { .. } | Self::Cannot { .. } | Self::Look(_) | Self::Leave => {}
+            Self::Unsubscribe { .. }
+            | Self::CannotAnswer { .. }
+            | Self::Inspect(_)
+            | Self::Unload => {}
         }
     }
 }
 
 /// Someone's look at the thread.
-pub(crate) type Look = Box<dyn FnOnce(&Thread) + Send>;
+pub(crate) type InspectFn = Box<dyn FnOnce(&Thread) + Send>;
 
 /// Answers a caller, on the spot: whoever is told of what the caller did is told after this.
-pub(crate) type OrderReply = Box<dyn FnOnce(Ordered<'_>) + Send>;
+pub(crate) type CommandReply = Box<dyn FnOnce(CommandResult<'_>) + Send>;
 
 enum Caller {
-    Order(OrderReply, Then),
-    Subscribe(Subscriber),
+    Command(CommandReply, AfterCommand),
+    Subscribe(NewSubscriber),
 }
 
 /// How a task came to its end.
-pub(crate) struct Over {
-    pub(crate) ended: Ended,
+pub(crate) struct TaskEnd {
+    pub(crate) ended: WriterEnd,
     /// The newest record that it stored.
     pub(crate) head: Seq,
     /// What came too late for it, and is for whoever opens the thread next.
-    pub(crate) late: Vec<Message>,
+    pub(crate) late: Vec<TaskMessage>,
 }
 
 /// Where a thread's records and images are.
@@ -124,34 +128,34 @@ pub(crate) struct Stores {
 
 pub(crate) struct Task {
     id: ThreadId,
-    shared: Arc<Shared>,
+    shared: Arc<ThreadRegistry>,
     journal: Arc<dyn Journal>,
     blobs: Arc<dyn Blobs>,
-    owner: Owner,
-    inbox: mpsc::Receiver<Message>,
+    owner: ThreadWriter,
+    inbox: mpsc::Receiver<TaskMessage>,
     reports: mpsc::Receiver<Command>,
     /// For those who report.
     reporter: mpsc::Sender<Command>,
     callers: BTreeMap<Token, Caller>,
     /// Who began the thread, until its beginning is stored.
-    starter: Option<Subscriber>,
+    starter: Option<NewSubscriber>,
     /// What was stored before it began.
-    found: Seq,
+    initial_head: Seq,
     /// Those who hear of the thread.
-    seats: Vec<Seat>,
-    readers: Readers,
+    subscriptions: Vec<Subscription>,
+    catch_ups: CatchUps,
     progress: Progress,
     /// Those who cannot answer a request.
-    unable: Vec<(RequestNumber, Arc<dyn Listener>)>,
+    unable: Vec<(RequestNumber, Arc<dyn Subscriber>)>,
     /// Requests that nobody is there to answer, each until its time is over.
-    absent: BTreeMap<RequestNumber, AbortHandle>,
+    unattended: BTreeMap<RequestNumber, AbortHandle>,
     /// Those who are being answered and hear nothing yet.
-    joining: VecDeque<Joining>,
+    pending_subscribers: VecDeque<PendingSubscriber>,
     /// What goes out once they are answered.
-    held: Vec<Out>,
-    looks: Vec<Look>,
+    deferred: Vec<WriterAction>,
+    inspections: Vec<InspectFn>,
     /// What came when the owner was at its end already.
-    late: Vec<Message>,
+    late: Vec<TaskMessage>,
     /// Where handles read what they need not ask for.
     snapshot: watch::Sender<Snapshot>,
     work: BTreeMap<Effect, AbortHandle>,
@@ -160,17 +164,17 @@ pub(crate) struct Task {
     history: Arc<History>,
     tokens: u64,
     /// Since when the journal takes nothing.
-    away_since: Option<Instant>,
+    unavailable_since: Option<Instant>,
     /// Why the last append failed, if it did.
     failed: Option<AppendError>,
     /// Whether nothing more is taken in: no handle is left, or the thread is.
-    forsaken: bool,
+    closed: bool,
     /// Whether it was said so to the owner.
     released: bool,
     /// Set when the thread is left because it need not be in memory.
-    leaving: Option<Leaving>,
+    unloading: Option<UnloadReason>,
     /// Since when nobody listens and nothing happens.
-    alone_since: Option<Instant>,
+    idle_since: Option<Instant>,
     /// Whether anyone was told that the thread is in memory.
     is_known: bool,
 }
@@ -178,17 +182,17 @@ pub(crate) struct Task {
 impl Task {
     pub(crate) fn new(
         id: ThreadId,
-        shared: Arc<Shared>,
+        shared: Arc<ThreadRegistry>,
         stores: Stores,
-        owner: Owner,
-        inbox: mpsc::Receiver<Message>,
+        owner: ThreadWriter,
+        inbox: mpsc::Receiver<TaskMessage>,
         snapshot: watch::Sender<Snapshot>,
-        starter: Option<Subscriber>,
+        starter: Option<NewSubscriber>,
     ) -> Self {
         let (reporter, reports) = mpsc::channel(REPORTS);
-        let found = owner.stored();
-        let shelf = shared.shelf.clone();
-        let history = match found {
+        let initial_head = owner.stored();
+        let shelf = shared.history_budget.clone();
+        let history = match initial_head {
             Seq::ZERO => History::of_new(shelf),
             _ => History::new(shelf),
         };
@@ -203,36 +207,36 @@ impl Task {
             reporter,
             callers: BTreeMap::new(),
             starter,
-            found,
-            seats: Vec::new(),
-            readers: Readers::default(),
+            initial_head,
+            subscriptions: Vec::new(),
+            catch_ups: CatchUps::default(),
             progress: Progress::default(),
             unable: Vec::new(),
-            absent: BTreeMap::new(),
-            joining: VecDeque::new(),
-            held: Vec::new(),
-            looks: Vec::new(),
+            unattended: BTreeMap::new(),
+            pending_subscribers: VecDeque::new(),
+            deferred: Vec::new(),
+            inspections: Vec::new(),
             late: Vec::new(),
             snapshot,
             work: BTreeMap::new(),
             stops: BTreeMap::new(),
             history: Arc::new(history),
             tokens: 0,
-            away_since: None,
+            unavailable_since: None,
             failed: None,
-            forsaken: false,
+            closed: false,
             released: false,
-            leaving: None,
-            alone_since: None,
+            unloading: None,
+            idle_since: None,
             is_known: false,
         }
     }
 
     /// Runs until someone else has the thread, or it is left.
-    pub(crate) async fn run(mut self) -> Over {
+    pub(crate) async fn run(mut self) -> TaskEnd {
         loop {
             self.let_in().await;
-            self.let_catch_up().await;
+            self.finish_catch_ups().await;
             self.look_at_progress();
             self.take_what_is_there();
             self.release();
@@ -246,7 +250,7 @@ impl Task {
                     let journal = self.journal.clone();
                     let append = journal.append(self.id, after, &records, class);
                     let shared = self.shared.clone();
-                    let appending = shared.tally.append();
+                    let appending = shared.counters.append();
                     let result = self.during(append).await;
                     appending.ended(class, &result);
                     if let Err(error) = &result {
@@ -261,17 +265,17 @@ impl Task {
                     self.show_and_act(outs).await;
                     // While text streams the thread may never come to rest.
                     if self.failed.is_none() {
-                        self.show_to_lookers();
+                        self.run_inspections();
                     }
                     match self.failed {
-                        None => self.away_since = None,
-                        Some(AppendError::Unavailable(_)) => self.is_away().await,
+                        None => self.unavailable_since = None,
+                        Some(AppendError::Unavailable(_)) => self.wait_while_unavailable().await,
                         Some(AppendError::Full(_)) if self.owner.fails().is_some() => {
-                            self.wait_for_room().await;
+                            self.wait_for_space().await;
                         }
                         // The head tells whether it is there.
                         Some(AppendError::Unknown(_)) => {
-                            self.away_since.get_or_insert_with(Instant::now);
+                            self.unavailable_since.get_or_insert_with(Instant::now);
                         }
                         Some(_) => {}
                     }
@@ -290,14 +294,14 @@ impl Task {
                         }
                     }
                     if self.owner.stored() > stored {
-                        self.away_since = None;
+                        self.unavailable_since = None;
                     } else {
-                        self.is_away().await;
+                        self.wait_while_unavailable().await;
                     }
                 }
                 Step::Do(outs) => self.show_and_act(outs).await,
                 Step::Wait(until) => {
-                    self.show_to_lookers();
+                    self.run_inspections();
                     self.wait(until.map(|at| at.since(now))).await;
                 }
                 Step::Ended(ended) => {
@@ -306,29 +310,29 @@ impl Task {
                     }
                     if let Some(starter) = self.starter.take() {
                         drop((starter.reply)(Err(match &ended {
-                            Ended::NotStored(_) if self.away_since.is_some() => {
+                            WriterEnd::NotStored(_) if self.unavailable_since.is_some() => {
                                 AgentError::Unavailable
                             }
-                            Ended::NotStored(why) => Refusal::NotStored(why.clone()).into(),
+                            WriterEnd::NotStored(why) => Refusal::NotStored(why.clone()).into(),
                             _ => AgentError::Ended,
                         })));
                     }
                     // What was not stored is not shown: whoever looks then looks into the journal.
                     match self.owner.settled() {
-                        Some(_) => self.show_to_lookers(),
-                        None => self.looks.clear(),
+                        Some(_) => self.run_inspections(),
+                        None => self.inspections.clear(),
                     }
                     self.say_why(&ended);
-                    return self.over(ended).await;
+                    return self.finish(ended).await;
                 }
             }
         }
     }
 
     /// Acts once the images in what is told are there.
-    async fn show_and_act(&mut self, mut outs: Vec<Out>) {
+    async fn show_and_act(&mut self, mut outs: Vec<WriterAction>) {
         for out in &mut outs {
-            if let Out::Tell(told) = out {
+            if let WriterAction::Tell(told) = out {
                 for notification in &mut told.notifications {
                     let blobs = self.blobs.clone();
                     self.during(show_told(&*blobs, notification)).await;
@@ -338,8 +342,8 @@ impl Task {
         self.act(outs);
     }
 
-    fn show_to_lookers(&mut self) {
-        for look in self.looks.drain(..) {
+    fn run_inspections(&mut self) {
+        for look in self.inspections.drain(..) {
             look(self.owner.thread());
         }
     }
@@ -353,21 +357,21 @@ impl Task {
             tokio::select! {
                 biased;
                 done = &mut what => return done,
-                message = self.inbox.recv(), if !self.forsaken => self.came(message),
+                message = self.inbox.recv(), if !self.closed => self.receive(message),
                 () = self.progress.due(), if is_wanted => self.say_progress(),
             }
         }
     }
 
     /// Leaves the journal alone for a moment, and the thread if it took nothing for too long.
-    async fn is_away(&mut self) {
-        let since = *self.away_since.get_or_insert_with(Instant::now);
+    async fn wait_while_unavailable(&mut self) {
+        let since = *self.unavailable_since.get_or_insert_with(Instant::now);
         let patience = match self.starter {
-            Some(_) => START_PATIENCE,
-            None => PATIENCE,
+            Some(_) => START_TIMEOUT,
+            None => JOURNAL_TIMEOUT,
         };
         if since.elapsed() < patience {
-            return self.during(tokio::time::sleep(AWAY)).await;
+            return self.during(tokio::time::sleep(RETRY_DELAY)).await;
         }
         let outs = self
             .owner
@@ -384,17 +388,17 @@ impl Task {
                 None => std::future::pending().await,
             }
         };
-        let alone = self.alone_for();
-        self.look_for_someone();
+        let alone = self.idle_remaining();
+        self.start_unattended();
         let is_wanted = self.is_progress_wanted();
         tokio::select! {
             biased;
-            message = self.inbox.recv(), if !self.forsaken => self.came(message),
+            message = self.inbox.recv(), if !self.closed => self.receive(message),
             Some(command) = self.reports.recv() => self.report(command),
-            reading = self.readers.next() => self.came_back(reading),
+            reading = self.catch_ups.next() => self.catch_up_ended(reading),
             () = pause => {}
             () = tokio::time::sleep(alone.unwrap_or_default()), if alone.is_some() => {
-                self.leave(Leaving::Idle);
+                self.unload(UnloadReason::Idle);
             }
             () = self.progress.due(), if is_wanted => self.say_progress(),
         }
@@ -402,13 +406,13 @@ impl Task {
 
     /// Takes everything that came meanwhile into the next round, clients first.
     fn take_what_is_there(&mut self) {
-        while !self.forsaken
+        while !self.closed
             && let Ok(message) = self.inbox.try_recv()
         {
             self.offer(message);
         }
         // While the journal is away no round empties the inbox; those who report wait in their channel.
-        while self.owner.has_room()
+        while self.owner.has_capacity()
             && let Ok(command) = self.reports.try_recv()
         {
             self.report(command);
@@ -422,55 +426,62 @@ impl Task {
         }
     }
 
-    fn came(&mut self, message: Option<Message>) {
+    fn receive(&mut self, message: Option<TaskMessage>) {
         if let Some(message) = message {
             return self.offer(message);
         }
         // Every handle is gone: leave in good order.
-        self.forsaken = true;
+        self.closed = true;
     }
 
-    fn offer(&mut self, message: Message) {
+    fn offer(&mut self, message: TaskMessage) {
         if self.owner.is_over() {
             return self.late.push(message);
         }
-        self.alone_since = None;
+        self.idle_since = None;
         self.tokens += 1;
         let token = Token(self.tokens);
         let (envelope, caller) = match message {
-            Message::Order {
+            TaskMessage::Command {
                 command,
-                owed: Owed { reply, keyed },
-                then,
+                reply_to:
+                    ReplyTo {
+                        reply,
+                        idempotency: keyed,
+                    },
+                after: then,
             } => {
                 let envelope = Envelope::Command {
                     command,
                     token: Some(token),
                     key: keyed.map(Box::new),
                 };
-                (envelope, Caller::Order(reply, then))
+                (envelope, Caller::Command(reply, then))
             }
-            Message::Subscribe { subscriber, change } => {
+            TaskMessage::Subscribe { subscriber, change } => {
                 self.change_for(change);
                 let seen = subscriber.seen;
                 let subscribe = Envelope::Subscribe { token, seen };
                 (subscribe, Caller::Subscribe(subscriber))
             }
-            Message::Unsubscribe { listener, reply } => {
-                let _ = reply.send(self.unseat(&listener));
+            TaskMessage::Unsubscribe {
+                subscriber: listener,
+                reply,
+            } => {
+                let _ = reply.send(self.remove_subscriber(&listener));
                 return;
             }
-            Message::Cannot {
-                listener,
+            TaskMessage::CannotAnswer {
+                subscriber: listener,
                 request,
                 reply,
             } => {
-                let _ = reply.send(self.nobody_can(request, listener));
+                let _ = reply.send(self.note_cannot_answer(request, listener));
                 return;
             }
-            Message::Look(look) => return self.looks.push(look),
-            Message::Leave => {
-                self.forsaken = true;
+            TaskMessage::Inspect(look) => return self.inspections.push(look),
+            TaskMessage::Unload => {
+                self.closed = true;
                 return;
             }
         };
@@ -491,7 +502,7 @@ impl Task {
     }
 
     /// Whether an order came before under the same key: what it stopped was another turn by then.
-    fn has_come(&self, keyed: Option<&Keyed>) -> bool {
+    fn has_come(&self, keyed: Option<&IdempotentRequest>) -> bool {
         let thread = self.owner.thread();
         let now = self.shared.now();
         keyed.is_some_and(|it| thread.recall(&it.key, &it.asked, now).is_some())
@@ -499,7 +510,7 @@ impl Task {
 
     fn refuse(&mut self, token: Token, refusal: Refusal) {
         match self.callers.remove(&token) {
-            Some(Caller::Order(reply, _)) => reply(Err(refusal.into())),
+            Some(Caller::Command(reply, _)) => reply(Err(refusal.into())),
             Some(Caller::Subscribe(subscriber)) => drop((subscriber.reply)(Err(refusal.into()))),
             None => {}
         }
@@ -519,47 +530,47 @@ impl Task {
         });
     }
 
-    fn act(&mut self, outs: Vec<Out>) {
+    fn act(&mut self, outs: Vec<WriterAction>) {
         // Before anyone is answered: who then starts a turn has it told about the right folder.
         self.show_snapshot();
         // So that who hears that it is deleted does not find it in memory.
         if self.owner.settled().is_some_and(Thread::is_deleted) {
             self.inbox.close();
         }
-        if self.owner.stored() > self.found
+        if self.owner.stored() > self.initial_head
             && let Some(starter) = self.starter.take()
         {
             let head = self.owner.stored();
             self.tokens += 1;
-            let settled = Settled {
+            let settled = SubscriptionStart {
                 token: Token(self.tokens),
-                cursor: Cursor::Good,
+                cursor: CursorStatus::Good,
                 after: head,
                 head,
             };
             self.introduce(starter, settled);
             // It is answered before anyone hears of what it began.
-            if !self.joining.is_empty() {
-                self.held = outs;
+            if !self.pending_subscribers.is_empty() {
+                self.deferred = outs;
                 return;
             }
         }
         for out in outs {
             match out {
-                Out::Reply(token, Err(refusal)) => self.refuse(token, refusal),
-                Out::Reply(token, Ok(outcome)) => {
-                    if let Some(Caller::Order(reply, then)) = self.callers.remove(&token) {
-                        if then == Then::Leave {
+                WriterAction::Reply(token, Err(refusal)) => self.refuse(token, refusal),
+                WriterAction::Reply(token, Ok(outcome)) => {
+                    if let Some(Caller::Command(reply, then)) = self.callers.remove(&token) {
+                        if then == AfterCommand::Unload {
                             self.say_not_loaded();
-                            self.leave(Leaving::Told);
+                            self.unload(UnloadReason::Requested);
                         }
                         let thread = self.owner.thread();
-                        reply(Ok(Done { outcome, thread }));
+                        reply(Ok(AppliedCommand { outcome, thread }));
                     }
                 }
-                Out::Subscribed(settled) => self.subscribe(settled),
-                Out::Tell(told) => {
-                    if let Body::Event(event) = &told.record.body {
+                WriterAction::Subscribed(settled) => self.subscribe(settled),
+                WriterAction::Tell(told) => {
+                    if let RecordBody::Event(event) = &told.record.body {
                         match &**event {
                             Event::TurnEnded(it) => self.end_with(it.turn.clone()),
                             Event::RequestResolved(it) => self.amend(&it.resolution),
@@ -568,16 +579,16 @@ impl Task {
                     }
                     self.tell(told);
                 }
-                Out::Ask(request) => self.ask(request, None),
+                WriterAction::Ask(request) => self.ask(request, None),
                 // No tool of ours asks while it runs.
-                Out::Deliver(..) => {}
-                Out::Start(effect) => self.start(effect),
-                Out::Stop(effect) => {
+                WriterAction::Deliver(..) => {}
+                WriterAction::Start(effect) => self.start(effect),
+                WriterAction::Stop(effect) => {
                     if let Some(work) = self.work.remove(&effect) {
                         work.abort();
                     }
                 }
-                Out::SaveBase(base) => {
+                WriterAction::SaveBase(base) => {
                     let (journal, id) = (self.journal.clone(), self.id);
                     tokio::spawn(async move {
                         if let Err(error) = journal.save_base(id, *base).await {
@@ -587,7 +598,7 @@ impl Task {
                 }
             }
         }
-        self.let_fall_behind();
+        self.start_catch_ups();
     }
 }
 
@@ -597,7 +608,7 @@ impl Drop for Task {
         if std::thread::panicking() {
             self.notice(ThreadClosedNotification { thread_id: self.id }.into());
         }
-        for work in self.work.values().chain(self.absent.values()) {
+        for work in self.work.values().chain(self.unattended.values()) {
             work.abort();
         }
         let running = self.owner.thread().turn().map(|turn| turn.id.clone());
@@ -606,7 +617,7 @@ impl Drop for Task {
         {
             self.end_with(turn);
         }
-        self.seats.clear();
-        self.readers.let_go();
+        self.subscriptions.clear();
+        self.catch_ups.let_go();
     }
 }

@@ -7,23 +7,26 @@ use std::time::Duration;
 
 use raddle_core::policy::Layer;
 use raddle_core::ports::{
-    Blobs, Journal, Model, Pages, ReadError, Rulebook, Terminal, Tools, Webhook,
+    BackgroundTerminal, Blobs, Journal, Model, Pages, ReadError, Rulebook, Tools, Webhook,
 };
 use raddle_core::{
-    Command, Cursor, Ended, Epoch, Failure, Keyed, Node, Outcome, Owner, Recovery, Refusal,
-    RequestNumber, Sandbox, Seq, Settings, Status, Thread, ThreadId, ThreadStarted, Timestamp,
+    Command, CommandOutcome, CursorStatus, Epoch, Failure, IdempotentRequest, Recovery, Refusal,
+    RequestNumber, Sandbox, Seq, Settings, Status, Thread, ThreadId, ThreadStarted, ThreadWriter,
+    Timestamp, WriterEnd, WriterNode,
 };
 use raddle_protocol::Notification;
 use tokio::sync::{Mutex as Turn, Notify, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
-use crate::context::Shelf;
-use crate::hands::Hands;
+use crate::context::HistoryBudget;
+use crate::counters::Counters;
+use crate::environment::{EnvironmentReader, Instructions};
 use crate::open::open;
-use crate::surroundings::{Instructions, Lookout};
-use crate::tally::Tally;
-use crate::task::{Message, Over, PATIENCE, Stores, Subscriber, Task, Then, Usage};
-use crate::{Heard, Listener, Nodes, Owed};
+use crate::task::{
+    AfterCommand, JOURNAL_TIMEOUT, NewSubscriber, Stores, Task, TaskEnd, TaskMessage, UsageReport,
+};
+use crate::tool_gate::ToolGate;
+use crate::{Delivery, Liveness, ReplyTo, Subscriber};
 
 /// How many messages to one thread may wait.
 const INBOX: usize = 64;
@@ -33,7 +36,7 @@ const OPENINGS: usize = 64;
 
 /// How long threads may take to be left in good order: a little longer than they wait for a journal that is
 /// away.
-const CLOSE_PATIENCE: Duration = PATIENCE.saturating_add(Duration::from_secs(5));
+const CLOSE_TIMEOUT: Duration = JOURNAL_TIMEOUT.saturating_add(Duration::from_secs(5));
 
 /// What the agent needs.
 pub struct Options {
@@ -62,7 +65,7 @@ pub struct Options {
     /// The name of this process among those that share the journal.
     pub node: String,
     /// Those that share it.
-    pub nodes: Arc<dyn Nodes>,
+    pub liveness: Arc<dyn Liveness>,
     /// What becomes of a turn whose owner died, where its thread's settings do not say.
     pub recovery: Recovery,
 }
@@ -97,11 +100,11 @@ pub enum AgentError {
 
 /// What a new subscriber gets.
 #[derive(Debug)]
-pub struct Subscribed {
+pub struct SubscribeResult {
     /// The thread as it is.
     pub thread: Box<Thread>,
     /// Whether what the subscriber saw can be gone on from.
-    pub cursor: Cursor,
+    pub cursor: CursorStatus,
     /// It needs the records after this one,
     pub after: Seq,
     /// up to this one; what comes later it hears.
@@ -110,30 +113,30 @@ pub struct Subscribed {
 
 /// An order that was carried out.
 #[derive(Debug)]
-pub struct Done<'a> {
+pub struct AppliedCommand<'a> {
     /// What came of it.
-    pub outcome: Outcome,
+    pub outcome: CommandOutcome,
     /// The thread as it is with that.
     pub thread: &'a Thread,
 }
 
 /// What became of an order.
-pub type Ordered<'a> = Result<Done<'a>, AgentError>;
+pub type CommandResult<'a> = Result<AppliedCommand<'a>, AgentError>;
 
 /// How long a thread's records are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kept {
-    ForGood,
-    InMemory,
+pub(crate) enum Retention {
+    Durable,
+    Ephemeral,
 }
 
 /// All live threads. Cheap to clone.
 #[derive(Clone)]
 pub struct Threads {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<ThreadRegistry>,
 }
 
-pub(crate) struct Shared {
+pub(crate) struct ThreadRegistry {
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) pages: Arc<dyn Pages>,
     blobs: Arc<dyn Blobs>,
@@ -141,26 +144,26 @@ pub(crate) struct Shared {
     pub(crate) memory_pages: Arc<dyn Pages>,
     memory_blobs: Arc<dyn Blobs>,
     pub(crate) model: Arc<dyn Model>,
-    pub(crate) hands: Arc<Hands>,
+    pub(crate) tool_gate: Arc<ToolGate>,
     pub(crate) clock: fn() -> Timestamp,
     pub(crate) node: String,
-    pub(crate) nodes: Arc<dyn Nodes>,
+    pub(crate) liveness: Arc<dyn Liveness>,
     recovery: Recovery,
     live: Mutex<HashMap<ThreadId, Handle>>,
     unstored_ends: Mutex<HashMap<ThreadId, Failure>>,
     /// Woken when a thread is no longer live.
-    left: Notify,
+    unloaded: Notify,
     /// Held by whoever opens a thread, so that it is opened once; threads share a few of these, so that one
     /// that takes its time holds up few others.
     opening: [Turn<()>; OPENINGS],
     /// Those who hear what concerns everyone.
-    crowd: Mutex<Vec<Weak<dyn Listener>>>,
+    global_subscribers: Mutex<Vec<Weak<dyn Subscriber>>>,
     tasks: Mutex<JoinSet<()>>,
-    pub(crate) lookout: Lookout,
-    pub(crate) shelf: Shelf,
-    pub(crate) tally: Tally,
+    pub(crate) environment_reader: EnvironmentReader,
+    pub(crate) history_budget: HistoryBudget,
+    pub(crate) counters: Counters,
     /// A thread that never is, for asking the journal whether it answers.
-    pub(crate) nobody: ThreadId,
+    pub(crate) probe_thread: ThreadId,
 }
 
 impl Threads {
@@ -179,11 +182,11 @@ impl Threads {
             webhook,
             clock,
             node,
-            nodes,
+            liveness: nodes,
             recovery,
         } = options;
         Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(ThreadRegistry {
                 journal,
                 pages,
                 blobs,
@@ -191,46 +194,46 @@ impl Threads {
                 memory_pages,
                 memory_blobs,
                 model,
-                hands: Arc::new(Hands {
+                tool_gate: Arc::new(ToolGate {
                     tools,
                     rules,
                     webhook,
                 }),
                 clock,
                 node,
-                nodes,
+                liveness: nodes,
                 recovery,
                 live: Mutex::default(),
                 unstored_ends: Mutex::default(),
-                left: Notify::new(),
+                unloaded: Notify::new(),
                 opening: std::array::from_fn(|_| Turn::default()),
-                crowd: Mutex::default(),
+                global_subscribers: Mutex::default(),
                 tasks: Mutex::default(),
-                lookout: Lookout::new(),
-                shelf: Shelf::default(),
-                tally: Tally::default(),
-                nobody: ThreadId::mint(),
+                environment_reader: EnvironmentReader::new(),
+                history_budget: HistoryBudget::default(),
+                counters: Counters::default(),
+                probe_thread: ThreadId::mint(),
             }),
         }
     }
 
     /// From now on this listener hears what concerns everyone, for as long as it lives.
-    pub fn join(&self, listener: &Arc<dyn Listener>) {
-        let mut crowd = self.shared.crowd();
+    pub fn subscribe_global(&self, listener: &Arc<dyn Subscriber>) {
+        let mut crowd = self.shared.global_subscribers();
         crowd.retain(|it| it.strong_count() > 0);
         crowd.push(Arc::downgrade(listener));
     }
 
     /// Tells everyone something that is no record.
     pub fn announce(&self, notification: Notification) {
-        let notice = Heard::Notice(Arc::new(notification));
+        let notice = Delivery::Notice(Arc::new(notification));
         self.shared.tell_others(&notice, |_| false);
     }
 
     /// Begins a thread. Once that is stored the listener is answered, and then hears of it.
-    pub fn start<F>(&self, start: ThreadStarted, listener: Arc<dyn Listener>, reply: F) -> Handle
+    pub fn start<F>(&self, start: ThreadStarted, listener: Arc<dyn Subscriber>, reply: F) -> Handle
     where
-        F: FnOnce(Result<Subscribed, AgentError>) + Send + 'static,
+        F: FnOnce(Result<SubscribeResult, AgentError>) + Send + 'static,
     {
         self.start_for(None, start, listener, reply)
     }
@@ -238,35 +241,35 @@ impl Threads {
     /// The same for a request that may come again, which the thread remembers. There must be none of its id.
     pub fn start_for<F>(
         &self,
-        keyed: Option<Keyed>,
+        keyed: Option<IdempotentRequest>,
         start: ThreadStarted,
-        listener: Arc<dyn Listener>,
+        listener: Arc<dyn Subscriber>,
         reply: F,
     ) -> Handle
     where
-        F: FnOnce(Result<Subscribed, AgentError>) + Send + 'static,
+        F: FnOnce(Result<SubscribeResult, AgentError>) + Send + 'static,
     {
         let id = start.thread;
         let kept = if start.ephemeral {
-            Kept::InMemory
+            Retention::Ephemeral
         } else {
-            Kept::ForGood
+            Retention::Durable
         };
         let node = self.shared.node(Epoch(1));
         let settings = start.settings.clone();
         let now = self.shared.now();
-        let owner = Owner::start(start, node, now);
+        let owner = ThreadWriter::start(start, node, now);
         let owner = match keyed {
-            Some(keyed) => owner.made_for(keyed, now),
+            Some(keyed) => owner.with_idempotency(keyed, now),
             None => owner,
         };
-        let starter = Subscriber {
-            listener,
+        let starter = NewSubscriber {
+            subscriber: listener,
             reply: Box::new(|subscribed| {
                 reply(subscribed);
                 None
             }),
-            usage: Usage::NotTold,
+            usage: UsageReport::Omitted,
             comes_back: false,
             seen: None,
         };
@@ -276,11 +279,11 @@ impl Threads {
     /// A handle to a thread, which is opened if it is not live. One that another live node has is
     /// refused; one whose node died is taken over.
     pub async fn get(&self, id: ThreadId) -> Result<Handle, AgentError> {
-        if let Some(handle) = self.shared.staying(id).await {
+        if let Some(handle) = self.shared.wait_live(id).await {
             return Ok(handle);
         }
         let _turn = self.shared.opening(id).lock().await;
-        if let Some(handle) = self.shared.staying(id).await {
+        if let Some(handle) = self.shared.wait_live(id).await {
             return Ok(handle);
         }
         let (thread, tail) = open(&*self.shared.journal, id).await?;
@@ -298,24 +301,24 @@ impl Threads {
         let settings = thread.settings().clone();
         let now = self.shared.now();
         let owner = match self.shared.unstored_ends().remove(&id) {
-            Some(failure) => Owner::open_to_fail(thread, node, failure, now),
-            None => Owner::open(thread, head, node, now),
+            Some(failure) => ThreadWriter::open_to_fail(thread, node, failure, now),
+            None => ThreadWriter::open(thread, head, node, now),
         };
         let owner = owner.since_base(tail);
-        let kept = Kept::ForGood;
+        let kept = Retention::Durable;
         Ok(self.shared.run(id, owner, settings, kept, None))
     }
 
     /// What the files of a workspace ask of whoever works in a folder of it; nothing if its disk hangs.
     pub async fn instructions(&self, cwd: &str) -> Instructions {
-        let read = self.shared.lookout.instructions(cwd).await;
+        let read = self.shared.environment_reader.instructions(cwd).await;
         read.unwrap_or_default()
     }
 
     /// What the operator has against a command that a client runs by itself in this sandbox; nothing if it may
     /// be.
     pub async fn objection(&self, words: Vec<String>, sandbox: Sandbox) -> Option<String> {
-        let hands = self.shared.hands.clone();
+        let hands = self.shared.tool_gate.clone();
         let looking = tokio::task::spawn_blocking(move || {
             let script = hands.tools.script(&words);
             hands.rules.policy().objection(&script, &sandbox)
@@ -327,26 +330,26 @@ impl Threads {
     /// The operator's objection to each of these sandboxes, in their order; `None` where one is allowed. It looks
     /// whether the rules have changed, as [`Rulebook::policy`] does, and may wait for the disk.
     pub fn objections_to_sandboxes(&self, sandboxes: &[Sandbox]) -> Vec<Option<String>> {
-        let policy = self.shared.hands.rules.policy();
+        let policy = self.shared.tool_gate.rules.policy();
         let objections = sandboxes.iter().map(|it| policy.objection_to_sandbox(it));
         objections.collect()
     }
 
     /// The hosts that the operator's rules keep from such commands.
     pub async fn closed_hosts(&self) -> Option<Vec<String>> {
-        let hands = self.shared.hands.clone();
+        let hands = self.shared.tool_gate.clone();
         let looking = move || hands.rules.policy().closed_hosts(&[Layer::Managed]);
         tokio::task::spawn_blocking(looking).await.ok()
     }
 
     /// The commands that calls of a thread left running, oldest first.
-    pub fn terminals(&self, id: ThreadId) -> Vec<Terminal> {
-        self.shared.hands.tools.terminals(id)
+    pub fn terminals(&self, id: ThreadId) -> Vec<BackgroundTerminal> {
+        self.shared.tool_gate.tools.terminals(id)
     }
 
     /// Ends one of them, or all if none is named. Whether there was one.
     pub fn end_terminal(&self, id: ThreadId, terminal: Option<&str>) -> bool {
-        self.shared.hands.tools.end_terminal(id, terminal)
+        self.shared.tool_gate.tools.end_terminal(id, terminal)
     }
 
     /// Leaves every thread in good order, and waits for that, but not for ever: what hangs is cut off.
@@ -357,10 +360,10 @@ impl Threads {
         for (_, handle) in &live {
             let handle = handle.clone();
             // One that has ended is left already.
-            orders.spawn(async move { drop(handle.send(Message::Leave).await) });
+            orders.spawn(async move { drop(handle.send(TaskMessage::Unload).await) });
         }
         let left = async { while tasks.join_next().await.is_some() {} };
-        if tokio::time::timeout(CLOSE_PATIENCE, left).await.is_err() {
+        if tokio::time::timeout(CLOSE_TIMEOUT, left).await.is_err() {
             tracing::warn!(threads = tasks.len(), "threads that hang were cut off");
             tasks.shutdown().await;
             let mut there = self.shared.live();
@@ -369,11 +372,11 @@ impl Threads {
     }
 }
 
-impl Shared {
+impl ThreadRegistry {
     /// A handle to a live thread. One that is being left is waited for: it can be opened again then.
-    pub(crate) async fn staying(&self, id: ThreadId) -> Option<Handle> {
+    pub(crate) async fn wait_live(&self, id: ThreadId) -> Option<Handle> {
         loop {
-            let left = self.left.notified();
+            let left = self.unloaded.notified();
             let handle = self.live().get(&id).cloned()?;
             if !handle.sender.is_closed() {
                 return Some(handle);
@@ -395,7 +398,7 @@ impl Shared {
     /// Whether nobody who is alive has a thread, except us.
     async fn is_free(&self, thread: &Thread) -> Result<(), AgentError> {
         match thread.owner() {
-            Some(node) if node != self.node && self.nodes.is_alive(node).await? => {
+            Some(node) if node != self.node && self.liveness.is_alive(node).await? => {
                 Err(AgentError::OwnedBy {
                     node: node.to_owned(),
                 })
@@ -405,35 +408,35 @@ impl Shared {
     }
 
     /// Where the records of such threads are.
-    pub(crate) fn journal(&self, kept: Kept) -> Arc<dyn Journal> {
+    pub(crate) fn journal(&self, kept: Retention) -> Arc<dyn Journal> {
         match kept {
-            Kept::ForGood => self.journal.clone(),
-            Kept::InMemory => self.memory.clone(),
+            Retention::Durable => self.journal.clone(),
+            Retention::Ephemeral => self.memory.clone(),
         }
     }
 
     /// Where the images of such threads are.
-    pub(crate) fn blobs(&self, kept: Kept) -> Arc<dyn Blobs> {
+    pub(crate) fn blobs(&self, kept: Retention) -> Arc<dyn Blobs> {
         match kept {
-            Kept::ForGood => self.blobs.clone(),
-            Kept::InMemory => self.memory_blobs.clone(),
+            Retention::Durable => self.blobs.clone(),
+            Retention::Ephemeral => self.memory_blobs.clone(),
         }
     }
 
     /// Where the images of a thread are.
     pub(crate) fn blobs_of(&self, id: ThreadId) -> Arc<dyn Blobs> {
-        let kept = self.live().get(&id).map(|handle| handle.kept);
-        self.blobs(kept.unwrap_or(Kept::ForGood))
+        let kept = self.live().get(&id).map(|handle| handle.retention);
+        self.blobs(kept.unwrap_or(Retention::Durable))
     }
 
     /// Where the records of a thread are. One in memory is live.
     pub(crate) fn journal_of(&self, id: ThreadId) -> Arc<dyn Journal> {
-        let kept = self.live().get(&id).map(|handle| handle.kept);
-        self.journal(kept.unwrap_or(Kept::ForGood))
+        let kept = self.live().get(&id).map(|handle| handle.retention);
+        self.journal(kept.unwrap_or(Retention::Durable))
     }
 
-    pub(crate) fn node(&self, epoch: Epoch) -> Node {
-        Node {
+    pub(crate) fn node(&self, epoch: Epoch) -> WriterNode {
+        WriterNode {
             name: self.node.clone(),
             epoch,
             recovery: self.recovery,
@@ -443,10 +446,10 @@ impl Shared {
     pub(crate) fn run(
         self: &Arc<Self>,
         id: ThreadId,
-        owner: Owner,
+        owner: ThreadWriter,
         settings: Settings,
-        kept: Kept,
-        starter: Option<Subscriber>,
+        kept: Retention,
+        starter: Option<NewSubscriber>,
     ) -> Handle {
         let (sender, inbox) = mpsc::channel(INBOX);
         let (told, snapshot) = watch::channel(Snapshot {
@@ -455,7 +458,7 @@ impl Shared {
         });
         let handle = Handle {
             sender,
-            kept,
+            retention: kept,
             snapshot,
             shared: Arc::downgrade(self),
         };
@@ -474,25 +477,27 @@ impl Shared {
             let mut running = JoinSet::new();
             running.spawn(task.run());
             let (ended, late) = match running.join_next().await {
-                Some(Ok(Over { ended, head, late })) => (Ok((ended, head)), late),
+                Some(Ok(TaskEnd { ended, head, late })) => (Ok((ended, head)), late),
                 Some(Err(error)) => (Err(error), Vec::new()),
                 None => return,
             };
             match &ended {
-                Ok((Ended::Released, _)) => tracing::debug!(thread = %id, "left"),
+                Ok((WriterEnd::Released, _)) => tracing::debug!(thread = %id, "left"),
                 Ok((ended, _)) => tracing::info!(thread = %id, ?ended, "task ended"),
                 Err(error) => tracing::error!(thread = %id, %error, "task failed"),
             }
             // First what is in the way of another one under its id.
             match (kept, &ended) {
-                (Kept::ForGood, Ok((Ended::Deleted, head))) => shared.forget(id, *head).await,
-                (Kept::ForGood, _) => {}
+                (Retention::Durable, Ok((WriterEnd::Deleted, head))) => {
+                    shared.forget(id, *head).await
+                }
+                (Retention::Durable, _) => {}
                 // Nobody can open it again.
-                (Kept::InMemory, _) => drop(shared.memory.delete(id).await),
+                (Retention::Ephemeral, _) => drop(shared.memory.delete(id).await),
             }
             shared.live().remove(&id);
-            shared.left.notify_waiters();
-            shared.hand_on(id, late);
+            shared.unloaded.notify_waiters();
+            shared.forward_late(id, late);
         });
         handle
     }
@@ -508,13 +513,17 @@ impl Shared {
     /// Says something to everyone who does not hear it as a subscriber.
     pub(crate) fn tell_others(
         &self,
-        notice: &Heard,
-        is_subscriber: impl Fn(&Arc<dyn Listener>) -> bool,
+        notice: &Delivery,
+        is_subscriber: impl Fn(&Arc<dyn Subscriber>) -> bool,
     ) {
-        let crowd: Vec<Arc<dyn Listener>> = self.crowd().iter().filter_map(Weak::upgrade).collect();
+        let crowd: Vec<Arc<dyn Subscriber>> = self
+            .global_subscribers()
+            .iter()
+            .filter_map(Weak::upgrade)
+            .collect();
         for listener in crowd {
             if !is_subscriber(&listener) {
-                listener.hear(notice);
+                listener.deliver(notice);
             }
         }
     }
@@ -531,8 +540,10 @@ impl Shared {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn crowd(&self) -> MutexGuard<'_, Vec<Weak<dyn Listener>>> {
-        self.crowd.lock().unwrap_or_else(PoisonError::into_inner)
+    fn global_subscribers(&self) -> MutexGuard<'_, Vec<Weak<dyn Subscriber>>> {
+        self.global_subscribers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn tasks(&self) -> MutexGuard<'_, JoinSet<()>> {
@@ -543,10 +554,10 @@ impl Shared {
 /// A live thread. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Handle {
-    pub(crate) sender: mpsc::Sender<Message>,
-    pub(crate) kept: Kept,
+    pub(crate) sender: mpsc::Sender<TaskMessage>,
+    pub(crate) retention: Retention,
     snapshot: watch::Receiver<Snapshot>,
-    shared: Weak<Shared>,
+    shared: Weak<ThreadRegistry>,
 }
 
 /// State of a live thread, as far as it is stored. Handles read it without asking the task.
@@ -563,15 +574,15 @@ impl Handle {
     /// it. Waits only for a place in the thread's inbox, which keeps the order of orders.
     ///
     /// A turn that is to start is told what there is to say about its surroundings.
-    pub async fn order<F>(&self, mut command: Command, reply: F)
+    pub async fn send_command<F>(&self, mut command: Command, reply: F)
     where
-        F: FnOnce(Result<Outcome, AgentError>) + Send + 'static,
+        F: FnOnce(Result<CommandOutcome, AgentError>) + Send + 'static,
     {
         self.brief(&mut command).await;
-        let order = Message::Order {
+        let order = TaskMessage::Command {
             command,
-            owed: Owed::from(|done: Ordered<'_>| reply(done.map(|done| done.outcome))),
-            then: Then::Stay,
+            reply_to: ReplyTo::from(|done: CommandResult<'_>| reply(done.map(|done| done.outcome))),
+            after: AfterCommand::KeepLoaded,
         };
         if let Err(mpsc::error::SendError(order)) = self.sender.send(order).await {
             order.refuse(AgentError::Ended);
@@ -597,27 +608,30 @@ impl Handle {
             _ => return,
         };
         if let Some(shared) = self.shared.upgrade() {
-            *briefs = shared.lookout.briefs(&settings, shared.now()).await;
+            *briefs = shared
+                .environment_reader
+                .briefs(&settings, shared.now())
+                .await;
         }
     }
 
     /// Lets a listener hear of the thread from here on, or from after the last number it saw. It is
     /// answered before it hears anything.
-    pub async fn subscribe<F>(&self, seen: Option<Seq>, listener: Arc<dyn Listener>, reply: F)
+    pub async fn subscribe<F>(&self, seen: Option<Seq>, listener: Arc<dyn Subscriber>, reply: F)
     where
-        F: FnOnce(Result<Subscribed, AgentError>) + Send + 'static,
+        F: FnOnce(Result<SubscribeResult, AgentError>) + Send + 'static,
     {
-        let subscriber = Subscriber {
-            listener,
+        let subscriber = NewSubscriber {
+            subscriber: listener,
             reply: Box::new(|subscribed| {
                 reply(subscribed);
                 None
             }),
-            usage: Usage::NotTold,
+            usage: UsageReport::Omitted,
             comes_back: false,
             seen,
         };
-        let subscribe = Message::Subscribe {
+        let subscribe = TaskMessage::Subscribe {
             subscriber,
             change: None,
         };
@@ -627,9 +641,13 @@ impl Handle {
     }
 
     /// A listener hears no more of the thread. Answers with whether it did.
-    pub async fn unsubscribe(&self, listener: Arc<dyn Listener>) -> Result<bool, AgentError> {
+    pub async fn unsubscribe(&self, listener: Arc<dyn Subscriber>) -> Result<bool, AgentError> {
         let (reply, answer) = oneshot::channel();
-        self.send(Message::Unsubscribe { listener, reply }).await?;
+        self.send(TaskMessage::Unsubscribe {
+            subscriber: listener,
+            reply,
+        })
+        .await?;
         answer.await.map_err(|_| AgentError::Ended)
     }
 
@@ -637,11 +655,11 @@ impl Handle {
     pub async fn cannot(
         &self,
         request: RequestNumber,
-        listener: Arc<dyn Listener>,
+        listener: Arc<dyn Subscriber>,
     ) -> Result<bool, AgentError> {
         let (reply, answer) = oneshot::channel();
-        self.send(Message::Cannot {
-            listener,
+        self.send(TaskMessage::CannotAnswer {
+            subscriber: listener,
             request,
             reply,
         })
@@ -656,18 +674,18 @@ impl Handle {
     }
 
     /// Looks at the thread as it is stored.
-    pub async fn look<T, F>(&self, look: F) -> Result<T, AgentError>
+    pub async fn inspect<T, F>(&self, look: F) -> Result<T, AgentError>
     where
         T: Send + 'static,
         F: FnOnce(&Thread) -> T + Send + 'static,
     {
         let (reply, answer) = oneshot::channel();
         let look = move |thread: &Thread| drop(reply.send(look(thread)));
-        self.send(Message::Look(Box::new(look))).await?;
+        self.send(TaskMessage::Inspect(Box::new(look))).await?;
         answer.await.map_err(|_| AgentError::Ended)
     }
 
-    async fn send(&self, message: Message) -> Result<(), AgentError> {
+    async fn send(&self, message: TaskMessage) -> Result<(), AgentError> {
         self.sender
             .send(message)
             .await
@@ -675,15 +693,15 @@ impl Handle {
     }
 }
 
-impl std::fmt::Debug for Message {
+impl std::fmt::Debug for TaskMessage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Self::Order { .. } => "Order",
+            Self::Command { .. } => "Order",
             Self::Subscribe { .. } => "Subscribe",
             Self::Unsubscribe { .. } => "Unsubscribe",
-            Self::Cannot { .. } => "Cannot",
-            Self::Look(_) => "Look",
-            Self::Leave => "Leave",
+            Self::CannotAnswer { .. } => "Cannot",
+            Self::Inspect(_) => "Look",
+            Self::Unload => "Leave",
         })
     }
 }

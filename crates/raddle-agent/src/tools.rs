@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use raddle_core::ports::ToolSpec;
-use raddle_core::{Admission, Call, ClientTool, GoalStatus, ItemBody, Tool};
+use raddle_core::{Admission, ClientTool, GoalStatus, ItemBody, NamedTool, ToolCall};
 use raddle_protocol::{DynamicToolNamespaceTool, DynamicToolSpec};
 use serde_json::{Value, json};
 
@@ -51,7 +51,7 @@ pub fn client_tools(specs: &[DynamicToolSpec]) -> Result<Vec<Value>, ToolsError>
     if bytes > BYTES_MAX {
         return Err(ToolsError::TooLong(bytes));
     }
-    let offered = Offered::of(&kept);
+    let offered = OfferedTools::of(&kept);
     if offered.tools.len() > TOOLS_MAX {
         return Err(ToolsError::TooMany(offered.tools.len()));
     }
@@ -80,27 +80,27 @@ pub fn is_tool_name(name: &str) -> bool {
 
 /// The tools of a thread, in the order in which its client named them, and then ours.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Offered {
-    tools: Vec<OfClient>,
+pub(crate) struct OfferedTools {
+    tools: Vec<ClientToolSpec>,
     /// Whether the model may say where the goal stands.
     goal: bool,
 }
 
 /// A tool that the client runs.
 #[derive(Clone, Debug, PartialEq)]
-struct OfClient {
+struct ClientToolSpec {
     namespace: Option<String>,
     tool: String,
     spec: Arc<ToolSpec>,
 }
 
-impl Offered {
+impl OfferedTools {
     /// What a thread keeps of its tools. What this version does not know is offered to nobody.
     pub(crate) fn of(client_tools: &[Value]) -> Self {
         let mut tools = Vec::new();
         for kept in client_tools {
             match serde_json::from_value(kept.clone()) {
-                Ok(DynamicToolSpec::Function(it)) => tools.push(OfClient {
+                Ok(DynamicToolSpec::Function(it)) => tools.push(ClientToolSpec {
                     namespace: None,
                     spec: Arc::new(ToolSpec {
                         name: it.name.clone(),
@@ -122,7 +122,7 @@ impl Offered {
                             schema: it.input_schema,
                             freeform: None,
                         };
-                        tools.push(OfClient {
+                        tools.push(ClientToolSpec {
                             namespace: Some(group.name.clone()),
                             tool: it.name,
                             spec: Arc::new(spec),
@@ -153,14 +153,14 @@ impl Offered {
     }
 
     /// What a call is, and what becomes of it; nothing if none of these has its name.
-    pub(crate) fn meant(&self, call: &Call) -> Option<(ItemBody, Admission)> {
+    pub(crate) fn intent(&self, call: &ToolCall) -> Option<(ItemBody, Admission)> {
         let name = &call.tool;
         let told = |why: String| {
-            let body = ItemBody::Tool(Tool { name: name.clone() });
+            let body = ItemBody::Tool(NamedTool { name: name.clone() });
             Some((body, Admission::Deny(why)))
         };
         if self.goal && name == UPDATE_GOAL && !call.freeform {
-            let body = ItemBody::Tool(Tool { name: name.clone() });
+            let body = ItemBody::Tool(NamedTool { name: name.clone() });
             return Some((body, said_of_goal(&call.arguments)));
         }
         let found = self.tools.iter().find(|it| it.spec.name == *name)?;
@@ -292,7 +292,7 @@ mod tests {
     #[test]
     fn a_call_is_the_clients_or_is_answered_at_once() {
         let group = json!({"type": "namespace", "name": "ns", "description": "g", "tools": [function("look")]});
-        let offered = Offered::of(&[function("look"), group]);
+        let offered = OfferedTools::of(&[function("look"), group]);
         let deep = format!("{{\"a\":{}{}}}", "[".repeat(64), "]".repeat(64));
         for (name, arguments, freeform, wanted) in [
             ("look", r#"{"a": 1}"#, false, Ok((None, json!({"a": 1})))),
@@ -307,14 +307,14 @@ mod tests {
             ("look", "[]", false, Err("they are no JSON object")),
             ("look", &deep, false, Err("they are more than 64 deep")),
         ] {
-            let call = Call {
+            let call = ToolCall {
                 id: "c".to_owned(),
                 tool: name.to_owned(),
                 arguments: arguments.to_owned(),
                 freeform,
                 alone: false,
             };
-            let found = offered.meant(&call).expect("a tool");
+            let found = offered.intent(&call).expect("a tool");
             match (found, wanted) {
                 ((ItemBody::ClientTool(it), Admission::Client), Ok((namespace, arguments))) => {
                     assert_eq!(

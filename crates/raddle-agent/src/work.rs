@@ -3,20 +3,20 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use raddle_core::ports::{Blobs, Journal, Model, Prompt, Said};
+use raddle_core::ports::{Blobs, Journal, Model, ModelEvent, Prompt};
 use raddle_core::{
-    AppendText, Call, CallTool, Command, CompleteItem, EndModel, Entry, Failure, FailureKind,
-    Grant, ItemId, Measure, ModelEnd, Part, Purpose, Scope, Sealed, Seq, Span, StartItem,
-    Timestamp, Usage,
+    AppendText, CallTool, Command, CompleteItem, ContextEntry, EndModel, Failure, FailureKind,
+    Grant, ItemId, ItemPart, Measure, ModelEnd, Purpose, Scope, Sealed, Seq, Span, StartItem,
+    Timestamp, ToolCall, Usage,
 };
 use tokio::sync::mpsc;
 
 use crate::context::{self, History};
-use crate::estimate::Meter;
-use crate::hands::{Hands, Judged};
+use crate::estimate::UsageMeter;
 use crate::images::{SHOWN_BYTES_MAX, look_at};
 use crate::instructions::CONDENSE;
-use crate::tools::Offered;
+use crate::tool_gate::{Judgement, ToolGate};
+use crate::tools::OfferedTools;
 
 /// How many calls of one answer are carried out. The model is told of the others that they were not.
 pub(crate) const CALLS_MAX: usize = 128;
@@ -32,8 +32,8 @@ pub(crate) struct ModelWork {
     pub(crate) history: Arc<History>,
     /// How often in a row the history did not fit the model.
     pub(crate) overflows: u32,
-    pub(crate) tools: Offered,
-    pub(crate) hands: Arc<Hands>,
+    pub(crate) tools: OfferedTools,
+    pub(crate) tool_gate: Arc<ToolGate>,
     /// The acts that have a yes for the session.
     pub(crate) granted: BTreeSet<String>,
     /// The rights beyond the fence that were given.
@@ -42,7 +42,7 @@ pub(crate) struct ModelWork {
     pub(crate) used: Vec<(Scope, Measure, u64)>,
     pub(crate) clock: fn() -> Timestamp,
     pub(crate) call: u32,
-    pub(crate) meter: Meter,
+    pub(crate) meter: UsageMeter,
     pub(crate) reports: mpsc::Sender<Command>,
 }
 
@@ -65,7 +65,7 @@ impl ModelWork {
                     // What did not fit to be answered may just fit to be condensed; after that, less is read.
                     let halvings = self.overflows.saturating_sub(1);
                     context::shorten(&mut self.prompt.entries, halvings);
-                    let condense = Entry::Note(CONDENSE.to_owned());
+                    let condense = ContextEntry::Note(CONDENSE.to_owned());
                     self.prompt.entries.push(condense.into());
                 }
             }
@@ -76,11 +76,11 @@ impl ModelWork {
             }
         }
         let purpose = self.prompt.purpose;
-        let widened = self.hands.widened(&self.prompt.settings, &self.rights);
+        let widened = self.tool_gate.widened(&self.prompt.settings, &self.rights);
         self.prompt.settings = widened.await;
         let settings = self.prompt.settings.clone();
         let price = self.model.price(&settings).await;
-        let pins = self.hands.pins().await;
+        let pins = self.tool_gate.managed_limits().await;
         if let Some(error) = pins.against_call(&settings, price.as_ref(), &self.used) {
             let _ = self.reports.send(refused(self.call, error)).await;
             return;
@@ -91,14 +91,14 @@ impl ModelWork {
         let mut calls = 0;
         loop {
             let mut said = answer.next().await;
-            let estimated = self.meter.hear(&mut said);
-            let is_last = matches!(said, Said::Ended(..));
+            let estimated = self.meter.observe(&mut said);
+            let is_last = matches!(said, ModelEvent::Ended(..));
             let mut commands = match (purpose, said) {
-                (Purpose::Answer, Said::Tool(item, asked)) => {
+                (Purpose::Answer, ModelEvent::Tool(item, asked)) => {
                     calls += 1;
-                    let (hands, granted, now) = (&self.hands, &self.granted, (self.clock)());
-                    let judged = match self.tools.meant(&asked) {
-                        _ if calls > CALLS_MAX => Judged::too_many(&asked),
+                    let (hands, granted, now) = (&self.tool_gate, &self.granted, (self.clock)());
+                    let judged = match self.tools.intent(&asked) {
+                        _ if calls > CALLS_MAX => Judgement::too_many(&asked),
                         Some(meant) => {
                             let judged = hands.judge_others(&settings, granted, &asked, meant, now);
                             judged.await
@@ -126,15 +126,15 @@ impl ModelWork {
 }
 
 /// What something said means as a command.
-fn heard(call: u32, said: Said, purpose: Purpose, summary: &mut String) -> Vec<Command> {
+fn heard(call: u32, said: ModelEvent, purpose: Purpose, summary: &mut String) -> Vec<Command> {
     match (purpose, said) {
-        (Purpose::Answer, Said::Started(item, body)) => {
+        (Purpose::Answer, ModelEvent::Started(item, body)) => {
             vec![Command::StartItem(Box::new(StartItem { call, item, body }))]
         }
-        (Purpose::Answer, Said::Text(item, part, text)) => {
+        (Purpose::Answer, ModelEvent::Text(item, part, text)) => {
             vec![Command::AppendText(AppendText { item, part, text })]
         }
-        (Purpose::Answer, Said::Completed(item, body, sealed)) => {
+        (Purpose::Answer, ModelEvent::Completed(item, body, sealed)) => {
             let completed = CompleteItem {
                 call,
                 item,
@@ -144,11 +144,11 @@ fn heard(call: u32, said: Said, purpose: Purpose, summary: &mut String) -> Vec<C
             vec![Command::CompleteItem(Box::new(completed))]
         }
         // While it condenses, what it writes is the summary and is shown to nobody.
-        (Purpose::Compact, Said::Text(_, Part::Text, text)) => {
+        (Purpose::Compact, ModelEvent::Text(_, ItemPart::Text, text)) => {
             summary.push_str(&text);
             Vec::new()
         }
-        (Purpose::Compact, Said::Ended(end, usage)) => {
+        (Purpose::Compact, ModelEvent::Ended(end, usage)) => {
             let mut commands = Vec::new();
             if matches!(end, ModelEnd::Done {}) && !summary.is_empty() {
                 commands.push(Command::Compact(raddle_core::Compact {
@@ -160,20 +160,20 @@ fn heard(call: u32, said: Said, purpose: Purpose, summary: &mut String) -> Vec<C
             commands.push(ended(call, end, usage));
             commands
         }
-        (Purpose::Compact, _) | (_, Said::Tool(..)) => Vec::new(),
-        (Purpose::Answer, Said::Ended(end, usage)) => {
+        (Purpose::Compact, _) | (_, ModelEvent::Tool(..)) => Vec::new(),
+        (Purpose::Answer, ModelEvent::Ended(end, usage)) => {
             vec![ended(call, end, usage)]
         }
     }
 }
 
 /// The model asks for a tool.
-fn called(call: u32, item: ItemId, mut asked: Call, judged: Judged) -> Command {
-    let Judged {
+fn called(call: u32, item: ItemId, mut asked: ToolCall, judged: Judgement) -> Command {
+    let Judgement {
         body,
         admission,
         ruling,
-        yes_in_the_end,
+        approve_on_timeout: yes_in_the_end,
         alone,
     } = judged;
     asked.alone |= alone;
@@ -184,7 +184,7 @@ fn called(call: u32, item: ItemId, mut asked: Call, judged: Judged) -> Command {
         asked,
         admission,
         ruling,
-        yes_in_the_end,
+        approve_on_timeout: yes_in_the_end,
     }))
 }
 

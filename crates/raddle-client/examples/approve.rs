@@ -8,12 +8,12 @@ use raddle_client::protocol::{
     AskForApproval, CommandExecutionApprovalDecision, CommandExecutionRequestApprovalParams,
     FileChangeApprovalDecision, FileChangeRequestApprovalParams, ThreadStartParams, TurnStatus,
 };
-use raddle_client::{Answers, Client, Options, Place, Program};
+use raddle_client::{Client, Options, Program, RequestHandler, ServerAddress};
 
 /// Puts questions to a person, or to whatever says yes or no.
-pub struct Gate<F>(pub F);
+pub struct ApprovalPrompt<F>(pub F);
 
-impl<F: Fn(String) -> bool + Clone + Send + Sync + 'static> Gate<F> {
+impl<F: Fn(String) -> bool + Clone + Send + Sync + 'static> ApprovalPrompt<F> {
     async fn is_yes(&self, question: String) -> bool {
         let ask = self.0.clone();
         let question = plain(&question);
@@ -23,7 +23,7 @@ impl<F: Fn(String) -> bool + Clone + Send + Sync + 'static> Gate<F> {
     }
 }
 
-impl<F: Fn(String) -> bool + Clone + Send + Sync + 'static> Answers for Gate<F> {
+impl<F: Fn(String) -> bool + Clone + Send + Sync + 'static> RequestHandler for ApprovalPrompt<F> {
     async fn command(
         &self,
         asked: CommandExecutionRequestApprovalParams,
@@ -64,9 +64,9 @@ fn plain(text: &str) -> String {
 
 /// Has the agent do something, and gives what it said in the end.
 pub async fn work(
-    place: Place,
+    place: ServerAddress,
     text: &str,
-    answers: impl Answers,
+    answers: impl RequestHandler,
 ) -> Result<(TurnStatus, String), Box<dyn Error>> {
     let client = Client::connect(place, Options::new("approve", "1"), answers).await?;
     let params = ThreadStartParams {
@@ -91,13 +91,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let (Some(raddle), Some(text)) = (arguments.next(), arguments.next()) else {
         return Err("give the path of raddle, and what to do".into());
     };
-    let gate = Gate(|question: String| {
+    let gate = ApprovalPrompt(|question: String| {
         let mut line = String::new();
         let _ = write!(std::io::stderr(), "{question} [y/N] ");
         let read = std::io::stdin().lock().read_line(&mut line);
         read.is_ok() && line.trim() == "y"
     });
-    let place = Place::Child(Program::new(raddle, ["app-server"]));
+    let place = ServerAddress::Child(Program::new(raddle, ["app-server"]));
     let (status, said) = work(place, &text, gate).await?;
     for line in said.lines() {
         writeln!(std::io::stdout(), "{}", plain(line))?;

@@ -5,26 +5,26 @@ use std::error::Error;
 use std::io::Write;
 
 use raddle_client::protocol::{Notification, ThreadStartParams, TurnStatus};
-use raddle_client::{Client, Happening, Options, Place, Program, Refuse, Stderr};
+use raddle_client::{Client, Options, Program, RejectAll, ServerAddress, Stderr, ThreadEvent};
 
 /// Writes the answer as it comes, and says how the turn ended.
 pub async fn ask(
-    place: Place,
+    place: ServerAddress,
     text: &str,
     out: &mut impl Write,
 ) -> Result<TurnStatus, Box<dyn Error>> {
-    let client = Client::connect(place, Options::new("ask", "1"), Refuse).await?;
+    let client = Client::connect(place, Options::new("ask", "1"), RejectAll).await?;
     let mut follow = client.start(ThreadStartParams::default()).await?;
     follow.say(text).await?;
     let mut status = TurnStatus::InProgress;
     while status == TurnStatus::InProgress {
         match follow.next().await {
-            Some(Happening::Told { notification, .. }) => match *notification {
+            Some(ThreadEvent::Notification { notification, .. }) => match *notification {
                 Notification::AgentMessageDelta(it) => write!(out, "{}", it.delta)?,
                 Notification::TurnCompleted(it) => status = it.turn.status,
                 _ => {}
             },
-            Some(Happening::Lost { why }) => return Err(why.into()),
+            Some(ThreadEvent::Lost { why }) => return Err(why.into()),
             Some(_) => {}
             None => break,
         }
@@ -43,7 +43,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     };
     let mut program = Program::new(raddle, ["app-server"]);
     program.stderr = Stderr::Inherit;
-    let status = ask(Place::Child(program), &text, &mut std::io::stdout()).await?;
+    let status = ask(ServerAddress::Child(program), &text, &mut std::io::stdout()).await?;
     match status {
         TurnStatus::Completed => Ok(()),
         other => Err(format!("the turn is {other:?}").into()),

@@ -5,15 +5,15 @@ use std::error::Error;
 use std::io::Write;
 
 use raddle_client::protocol::{ThreadId, extension};
-use raddle_client::{Client, Happening, Options, Place, Refuse};
+use raddle_client::{Client, Options, RejectAll, ServerAddress, ThreadEvent};
 use serde_json::json;
 
 /// Writes a line for everything that happens, until it cannot be followed any more or `is_enough`.
 pub async fn watch(
-    place: Place,
+    place: ServerAddress,
     thread: ThreadId,
     out: &mut impl Write,
-    is_enough: impl Fn(&Happening) -> bool,
+    is_enough: impl Fn(&ThreadEvent) -> bool,
 ) -> Result<(), Box<dyn Error>> {
     let mut options = Options::new("watch", "1");
     // Who only looks is asked nothing.
@@ -21,19 +21,19 @@ pub async fn watch(
     options
         .extensions
         .insert(extension::ROLES.to_owned(), observer);
-    let client = Client::connect(place, options, Refuse).await?;
+    let client = Client::connect(place, options, RejectAll).await?;
     let mut follow = client.open(thread).await?;
     while let Some(happening) = follow.next().await {
         match &happening {
-            Happening::Told { notification, seq } => {
+            ThreadEvent::Notification { notification, seq } => {
                 let seq = seq.map_or_else(String::new, |seq| seq.to_string());
                 writeln!(out, "{seq:>6} {}", notification.method())?;
             }
-            Happening::Cut { why } => writeln!(out, "       ({why}; coming back)")?,
-            Happening::Rejoined => writeln!(out, "       (back)")?,
-            Happening::Anew(_) => writeln!(out, "       (shown anew)")?,
-            Happening::Lost { why } => writeln!(out, "       (lost: {why})")?,
-            Happening::Asked(_) | Happening::Unknown { .. } => {}
+            ThreadEvent::Disconnected { why } => writeln!(out, "       ({why}; coming back)")?,
+            ThreadEvent::Reconnected => writeln!(out, "       (back)")?,
+            ThreadEvent::Reset(_) => writeln!(out, "       (shown anew)")?,
+            ThreadEvent::Lost { why } => writeln!(out, "       (lost: {why})")?,
+            ThreadEvent::Question(_) | ThreadEvent::Unknown { .. } => {}
         }
         if is_enough(&happening) {
             break;
@@ -50,6 +50,6 @@ async fn main() -> Result<(), Box<dyn Error>> {
         return Err("give the address of a server, and a thread's id".into());
     };
     let token = arguments.next();
-    let place = Place::WebSocket { url, token };
+    let place = ServerAddress::WebSocket { url, token };
     watch(place, thread.parse()?, &mut std::io::stdout(), |_| false).await
 }

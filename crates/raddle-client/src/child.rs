@@ -5,12 +5,12 @@ use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use raddle_rpc::{Connection, Limits, pipes};
+use raddle_rpc::{Connection, ConnectionLimits, pipes};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::process::{ChildStderr, Command};
 use tokio::time::timeout;
 
-use crate::place::{Program, Stderr};
+use crate::server_address::{Program, Stderr};
 
 /// The longest piece of a log's line that is handed on at once.
 const LINE_BYTES_MAX: u64 = 64 << 10;
@@ -19,7 +19,10 @@ const LINE_BYTES_MAX: u64 = 64 << 10;
 #[derive(Debug)]
 pub(crate) struct Child(tokio::process::Child);
 
-pub(crate) fn start(program: &Program, limits: Limits) -> io::Result<(Connection, Child)> {
+pub(crate) fn start(
+    program: &Program,
+    limits: ConnectionLimits,
+) -> io::Result<(Connection, Child)> {
     let stderr = match &program.stderr {
         Stderr::Inherit => Stdio::inherit(),
         Stderr::Null => Stdio::null(),

@@ -13,13 +13,13 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
-use crate::answers::asker;
-use crate::repeat::is_look;
-use crate::task::{Answered, Ask, Begins, Order, Task, greet};
-use crate::{Answers, CallError, ConnectError, Follow, Options, Place};
+use crate::request_handler::handler_fn;
+use crate::retry::is_read_only;
+use crate::task::{CallRequest, CallResponse, ClientCommand, FollowStart, Task, greet};
+use crate::{CallError, ConnectError, Options, RequestHandler, ServerAddress, ThreadFollower};
 
 /// How many requests may wait for the client's task.
-const ORDERS_MAX: usize = 64;
+const COMMANDS_MAX: usize = 64;
 
 /// How many notices are kept for whoever listens.
 const NOTICES_MAX: usize = 64;
@@ -30,11 +30,11 @@ const NOTICES_MAX: usize = 64;
 /// [`close`](Self::close).
 #[derive(Clone)]
 pub struct Client {
-    inner: Arc<Inner>,
+    inner: Arc<ClientInner>,
 }
 
-struct Inner {
-    orders: mpsc::Sender<Order>,
+struct ClientInner {
+    commands: mpsc::Sender<ClientCommand>,
     notices: broadcast::WeakSender<Notification>,
     closing: watch::Sender<bool>,
     /// Why the task ended; closed when it has.
@@ -47,18 +47,18 @@ struct Inner {
 impl Client {
     /// Starts the server or goes to it, and greets it.
     pub async fn connect(
-        place: Place,
+        place: ServerAddress,
         options: Options,
-        answers: impl Answers,
+        answers: impl RequestHandler,
     ) -> Result<Self, ConnectError> {
         let greeted = greet(&place, &options).await?;
         let server = greeted.server.clone();
-        let (orders, taken) = mpsc::channel(ORDERS_MAX);
+        let (orders, taken) = mpsc::channel(COMMANDS_MAX);
         let (notices, _) = broadcast::channel(NOTICES_MAX);
         let (closing, is_closing) = watch::channel(false);
         let (why, ended) = watch::channel(String::new());
-        let inner = Inner {
-            orders,
+        let inner = ClientInner {
+            commands: orders,
             notices: notices.downgrade(),
             closing,
             ended,
@@ -66,7 +66,7 @@ impl Client {
             message_bytes_max: options.message_bytes_max,
             server,
         };
-        let task = Task::new(place, options, asker(answers), greeted, notices);
+        let task = Task::new(place, options, handler_fn(answers), greeted, notices);
         tokio::spawn(task.run(taken, is_closing, why));
         Ok(Self {
             inner: Arc::new(inner),
@@ -89,35 +89,36 @@ impl Client {
     }
 
     /// Starts a thread and follows it.
-    pub async fn start(&self, params: ThreadStartParams) -> Result<Follow, CallError> {
-        let begins = Begins { cursor: Some(0) };
+    pub async fn start(&self, params: ThreadStartParams) -> Result<ThreadFollower, CallError> {
+        let begins = FollowStart { cursor: Some(0) };
         self.follow::<ThreadStart>(&params, begins).await
     }
 
     /// Opens a thread that is there and follows it. With `afterSeq` its view holds only what comes after that.
-    pub async fn resume(&self, params: ThreadResumeParams) -> Result<Follow, CallError> {
-        let begins = Begins {
+    pub async fn resume(&self, params: ThreadResumeParams) -> Result<ThreadFollower, CallError> {
+        let begins = FollowStart {
             cursor: params.after_seq,
         };
         self.follow::<ThreadResume>(&params, begins).await
     }
 
     /// Opens the thread of this id and follows it.
-    pub async fn open(&self, thread: ThreadId) -> Result<Follow, CallError> {
+    pub async fn open(&self, thread: ThreadId) -> Result<ThreadFollower, CallError> {
         self.resume(ThreadResumeParams::of(thread)).await
     }
 
     /// Makes a thread that goes on from another, and follows it.
-    pub async fn fork(&self, params: ThreadForkParams) -> Result<Follow, CallError> {
-        let begins = Begins { cursor: None };
+    pub async fn fork(&self, params: ThreadForkParams) -> Result<ThreadFollower, CallError> {
+        let begins = FollowStart { cursor: None };
         self.follow::<ThreadFork>(&params, begins).await
     }
 
     /// Answers a question that [`Answers`] left open. If it is settled by now, nothing happens.
     pub async fn answer<T: Serialize>(&self, id: &RequestId, answer: &T) -> Result<(), CallError> {
-        let answer = to_raw_value(answer).map_err(|error| CallError::Words(error.to_string()))?;
-        let order = Order::Answer(id.clone(), answer);
-        let sent = self.inner.orders.send(order).await;
+        let answer =
+            to_raw_value(answer).map_err(|error| CallError::Malformed(error.to_string()))?;
+        let order = ClientCommand::Answer(id.clone(), answer);
+        let sent = self.inner.commands.send(order).await;
         sent.map_err(|_| self.closed())
     }
 
@@ -139,21 +140,21 @@ impl Client {
     async fn follow<M: Method>(
         &self,
         params: &M::Params,
-        begins: Begins,
-    ) -> Result<Follow, CallError> {
+        begins: FollowStart,
+    ) -> Result<ThreadFollower, CallError> {
         let answered = self.ask::<M>(params, Some(begins)).await?;
         let head = read(&answered.result)?;
         // The task makes one for every answer that begins something.
         let queue = answered.queue.ok_or_else(|| self.closed())?;
-        Ok(Follow::new(self.clone(), queue, head))
+        Ok(ThreadFollower::new(self.clone(), queue, head))
     }
 
     async fn ask<M: Method>(
         &self,
         params: &M::Params,
-        begins: Option<Begins>,
-    ) -> Result<Answered, CallError> {
-        let text = written::<M>(params).map_err(|error| CallError::Words(error.to_string()))?;
+        begins: Option<FollowStart>,
+    ) -> Result<CallResponse, CallError> {
+        let text = written::<M>(params).map_err(|error| CallError::Malformed(error.to_string()))?;
         let (text, is_keyed) = match M::client_request_id(params) {
             Some(_) => (text, self.inner.is_keyed),
             None if M::KEYED && self.inner.is_keyed => (with_id(&text), true),
@@ -166,16 +167,16 @@ impl Client {
             return Err(CallError::TooLong { bytes, bytes_max });
         }
         let params =
-            RawValue::from_string(text).map_err(|error| CallError::Words(error.to_string()))?;
+            RawValue::from_string(text).map_err(|error| CallError::Malformed(error.to_string()))?;
         let (reply, answer) = oneshot::channel();
-        let order = Order::Ask(Ask {
+        let order = ClientCommand::Call(CallRequest {
             method: M::NAME,
             params,
-            is_repeated: is_keyed || is_look(M::NAME),
-            begins,
+            is_repeated: is_keyed || is_read_only(M::NAME),
+            start: begins,
             reply,
         });
-        let sent = self.inner.orders.send(order).await;
+        let sent = self.inner.commands.send(order).await;
         sent.map_err(|_| self.closed())?;
         answer.await.unwrap_or_else(|_| Err(self.closed()))
     }
@@ -200,7 +201,7 @@ pub(crate) fn has(server: &InitializeResponse, extension: &str) -> bool {
 }
 
 fn read<T: serde::de::DeserializeOwned>(result: &RawValue) -> Result<T, CallError> {
-    serde_json::from_str(result.get()).map_err(|error| CallError::Words(error.to_string()))
+    serde_json::from_str(result.get()).map_err(|error| CallError::Malformed(error.to_string()))
 }
 
 /// The params as text. Members for which a client must opt in are left out where they say nothing: a server refuses
@@ -238,7 +239,7 @@ pub struct Notices(broadcast::Receiver<Notification>);
 )]
 pub enum Notice {
     /// What was told.
-    Told(Notification),
+    Received(Notification),
     /// So many were not taken in time, and are forgotten.
     Missed(u64),
 }
@@ -247,7 +248,7 @@ impl Notices {
     /// The next one; nothing when the client is closed.
     pub async fn next(&mut self) -> Option<Notice> {
         match self.0.recv().await {
-            Ok(told) => Some(Notice::Told(told)),
+            Ok(told) => Some(Notice::Received(told)),
             Err(broadcast::error::RecvError::Lagged(count)) => Some(Notice::Missed(count)),
             Err(broadcast::error::RecvError::Closed) => None,
         }

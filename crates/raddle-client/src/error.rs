@@ -1,6 +1,6 @@
 //! What can go wrong, by what the caller can do about it.
 
-use raddle_rpc::{ErrorObject, ReachError, code};
+use raddle_rpc::{ErrorObject, WebsocketConnectError, code};
 
 /// Why there is no client.
 #[derive(Debug, thiserror::Error)]
@@ -24,8 +24,8 @@ fn ended(how: &Option<String>) -> String {
         .map_or_else(String::new, |how| format!(": {how}"))
 }
 
-impl From<ReachError> for ConnectError {
-    fn from(error: ReachError) -> Self {
+impl From<WebsocketConnectError> for ConnectError {
+    fn from(error: WebsocketConnectError) -> Self {
         Self::NotThere(error.to_string())
     }
 }
@@ -59,10 +59,10 @@ pub enum CallError {
     },
     /// This client follows the thread already; take the [`Follow`](crate::Follow) there is, or drop it first.
     #[error("this client follows the thread already")]
-    Followed,
+    AlreadyFollowed,
     /// The answer, or the request, is not what the method table says.
     #[error("the server answered in words that are not known here: {0}")]
-    Words(String),
+    Malformed(String),
 }
 
 impl CallError {

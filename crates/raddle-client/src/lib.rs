@@ -36,24 +36,24 @@
 //!
 //! Below: `raddle-protocol` and `raddle-rpc`. Above: whoever shows or drives an agent. It never links the server.
 
-mod answers;
 mod child;
 mod client;
 mod error;
-mod follow;
+mod follower;
 mod options;
-mod place;
 mod queue;
-mod repeat;
+mod request_handler;
+mod retry;
+mod server_address;
 mod task;
 mod view;
 
-pub use answers::{Answers, Question, Refuse};
 pub use client::{Client, Notice, Notices};
 pub use error::{CallError, ConnectError};
-pub use follow::{Follow, Happening};
-pub use options::{Options, Reconnect};
-pub use place::{Dialer, Place, Program, Stderr};
+pub use follower::{ThreadEvent, ThreadFollower};
+pub use options::{Options, ReconnectPolicy};
 pub use raddle_protocol as protocol;
-pub use raddle_rpc::{Connection, ErrorObject, Limits, memory};
-pub use view::{Asked, Head, View};
+pub use raddle_rpc::{Connection, ConnectionLimits, ErrorObject, memory};
+pub use request_handler::{RejectAll, RequestHandler, ServerQuestion};
+pub use server_address::{Dialer, Program, ServerAddress, Stderr};
+pub use view::{OpenQuestion, ThreadHead, ThreadView};

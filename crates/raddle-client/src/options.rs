@@ -19,11 +19,11 @@ pub struct Options {
     /// Notifications it does not want, by their names.
     pub opt_out: Vec<String>,
     /// How it comes back.
-    pub reconnect: Reconnect,
+    pub reconnect: ReconnectPolicy,
     /// How long a server may take to be there and to greet.
-    pub patience: Duration,
+    pub connect_timeout: Duration,
     /// How long a child may take to end, once it is told to, before it is killed.
-    pub farewell: Duration,
+    pub exit_timeout: Duration,
     /// The longest message to send. A server takes 32 MiB, unless it was started otherwise.
     pub message_bytes_max: usize,
 }
@@ -40,14 +40,14 @@ impl Options {
             experimental: false,
             extensions: BTreeMap::new(),
             opt_out: Vec::new(),
-            reconnect: Reconnect::default(),
-            patience: Duration::from_secs(30),
-            farewell: Duration::from_secs(10),
+            reconnect: ReconnectPolicy::default(),
+            connect_timeout: Duration::from_secs(30),
+            exit_timeout: Duration::from_secs(10),
             message_bytes_max: 32 << 20,
         }
     }
 
-    pub(crate) fn introduction(&self) -> InitializeParams {
+    pub(crate) fn initialize_params(&self) -> InitializeParams {
         let mut extensions = self.extensions.clone();
         for name in [extension::SEQ, extension::IDEMPOTENCY] {
             extensions
@@ -71,7 +71,7 @@ impl Options {
 
 /// How often and when a client tries to come back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reconnect {
+pub struct ReconnectPolicy {
     /// How often in a row. A connection that lasted ten seconds begins the count anew; 0 never comes back.
     pub attempts_max: u32,
     /// How long it waits before the second attempt; the first is made at once.
@@ -80,7 +80,7 @@ pub struct Reconnect {
     pub most: Duration,
 }
 
-impl Default for Reconnect {
+impl Default for ReconnectPolicy {
     fn default() -> Self {
         Self {
             attempts_max: 10,
@@ -90,7 +90,7 @@ impl Default for Reconnect {
     }
 }
 
-impl Reconnect {
+impl ReconnectPolicy {
     /// Never come back: what is lost is lost.
     pub const NEVER: Self = Self {
         attempts_max: 0,
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn waits_grow_and_are_bounded() {
-        let reconnect = Reconnect::default();
+        let reconnect = ReconnectPolicy::default();
         assert_eq!(reconnect.wait(1), Duration::ZERO);
         for (attempt, most_ms) in [
             (2, 100),
@@ -139,7 +139,10 @@ mod tests {
         options
             .extensions
             .insert(extension::ROLES.to_owned(), told.clone());
-        let wishes = options.introduction().capabilities.expect("capabilities");
+        let wishes = options
+            .initialize_params()
+            .capabilities
+            .expect("capabilities");
         let extensions = wishes.extensions.expect("extensions");
         assert_eq!(extensions[extension::ROLES], told);
         assert_eq!(extensions[extension::SEQ], json!({}));

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-use crate::Happening;
+use crate::ThreadEvent;
 
 /// How many bytes of messages may wait; one message more may come on top.
 pub(crate) const BYTES_MAX: usize = 4 << 20;
@@ -15,21 +15,21 @@ const COUNT_MAX: usize = 8192;
 
 /// Filled by the client's task, emptied by whoever follows.
 #[derive(Debug)]
-pub(crate) struct Queue {
+pub(crate) struct EventQueue {
     state: Mutex<State>,
     filled: Notify,
     /// Wakes the client's task.
-    stirred: Arc<Notify>,
+    wake: Arc<Notify>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    waiting: VecDeque<(Happening, usize)>,
+    waiting: VecDeque<(ThreadEvent, usize)>,
     bytes: usize,
     /// Nothing more will come.
     ended: bool,
     /// Nobody takes anything any more.
-    left: bool,
+    closed: bool,
     /// The task waits for room.
     wanted: bool,
 }
@@ -44,18 +44,18 @@ impl State {
     }
 }
 
-impl Queue {
+impl EventQueue {
     pub(crate) fn new(stirred: Arc<Notify>) -> Arc<Self> {
         Arc::new(Self {
             state: Mutex::default(),
             filled: Notify::new(),
-            stirred,
+            wake: stirred,
         })
     }
 
-    pub(crate) fn push(&self, happening: Happening, bytes: usize) {
+    pub(crate) fn push(&self, happening: ThreadEvent, bytes: usize) {
         let mut state = self.state();
-        if state.left || state.ended {
+        if state.closed || state.ended {
             return;
         }
         state.bytes += bytes;
@@ -86,12 +86,12 @@ impl Queue {
         is_low
     }
 
-    pub(crate) fn is_left(&self) -> bool {
-        self.state().left
+    pub(crate) fn is_closed(&self) -> bool {
+        self.state().closed
     }
 
     /// The next happening; nothing when no more will come.
-    pub(crate) async fn pop(&self) -> Option<Happening> {
+    pub(crate) async fn pop(&self) -> Option<ThreadEvent> {
         loop {
             let filled = self.filled.notified();
             {
@@ -100,7 +100,7 @@ impl Queue {
                     state.bytes -= bytes;
                     if state.wanted && state.is_low() {
                         state.wanted = false;
-                        self.stirred.notify_one();
+                        self.wake.notify_one();
                     }
                     return Some(happening);
                 }
@@ -113,13 +113,13 @@ impl Queue {
     }
 
     /// Nobody takes anything any more.
-    pub(crate) fn leave(&self) {
+    pub(crate) fn close(&self) {
         let mut state = self.state();
-        state.left = true;
+        state.closed = true;
         state.waiting = VecDeque::new();
         state.bytes = 0;
         drop(state);
-        self.stirred.notify_one();
+        self.wake.notify_one();
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -1,6 +1,6 @@
 //! The task that owns the connection.
 
-mod follows;
+mod followed_threads;
 mod questions;
 
 use std::collections::{BTreeMap, HashMap};
@@ -10,130 +10,130 @@ use std::time::Duration;
 use bytes::Bytes;
 use raddle_protocol::methods::{Initialize, ThreadResume, ThreadUnsubscribe};
 use raddle_protocol::{InitializeResponse, Method, Notification, RequestId, ThreadId, extension};
-use raddle_rpc::{Close, ErrorObject, Frame, Id, Inbound, Response, parse};
+use raddle_rpc::{Close, ErrorObject, Frame, Id, Inbound, InboundResponse, parse};
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-use self::follows::Followed;
+use self::followed_threads::FollowedThread;
 use self::questions::Questions;
-use crate::answers::Asker;
 use crate::client::has;
-use crate::place::Opened;
-use crate::queue::Queue;
-use crate::{CallError, ConnectError, Happening, Options, Place};
+use crate::queue::EventQueue;
+use crate::request_handler::HandlerFn;
+use crate::server_address::ServerLink;
+use crate::{CallError, ConnectError, Options, ServerAddress, ThreadEvent};
 
 /// How many requests may be under way at once.
 const CALLS_MAX: usize = 200;
 
 /// A connection that lasted this long is a good one: attempts to come back are counted anew.
-const GOOD: Duration = Duration::from_secs(10);
+const STABLE_AFTER: Duration = Duration::from_secs(10);
 
 /// How long a child that no longer speaks may take to end before it is killed and another is started.
-const MUTE: Duration = Duration::from_secs(2);
+const CHILD_EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How long the connection is left unread for a follower that does not take what there is. Then what comes for it
 /// is passed over, and read from the journal later.
-const HELD: Duration = Duration::from_secs(2);
+const UNREAD_MAX: Duration = Duration::from_secs(2);
 
 /// What a handle wants.
-pub(crate) enum Order {
-    Ask(Ask),
+pub(crate) enum ClientCommand {
+    Call(CallRequest),
     Answer(RequestId, Box<RawValue>),
 }
 
 /// A request.
-pub(crate) struct Ask {
+pub(crate) struct CallRequest {
     pub(crate) method: &'static str,
     pub(crate) params: Box<RawValue>,
     /// Whether it is sent again when nobody knows whether it was done.
     pub(crate) is_repeated: bool,
     /// Whether its answer begins a thread that is followed.
-    pub(crate) begins: Option<Begins>,
-    pub(crate) reply: oneshot::Sender<Result<Answered, CallError>>,
+    pub(crate) start: Option<FollowStart>,
+    pub(crate) reply: oneshot::Sender<Result<CallResponse, CallError>>,
 }
 
 /// Where a thread that is followed begins.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Begins {
+pub(crate) struct FollowStart {
     /// The number after which it goes on; none if it must be shown anew.
     pub(crate) cursor: Option<u64>,
 }
 
 /// The answer to a request.
-pub(crate) struct Answered {
+pub(crate) struct CallResponse {
     pub(crate) result: Box<RawValue>,
     /// What happens in the thread that it begins.
-    pub(crate) queue: Option<Arc<Queue>>,
+    pub(crate) queue: Option<Arc<EventQueue>>,
 }
 
 /// A request that was sent and not answered.
-enum Call {
-    Asked(Ask, Bytes),
+enum PendingCall {
+    Sent(CallRequest, Bytes),
     /// A thread that is followed goes on, after this number or from how it is.
     Rejoin(ThreadId, Option<u64>),
     /// Whatever the answer is.
-    Forgotten,
+    Ignored,
 }
 
 /// A server that was greeted.
-pub(crate) struct Greeted {
-    opened: Opened,
+pub(crate) struct GreetedServer {
+    link: ServerLink,
     pub(crate) server: InitializeResponse,
 }
 
 /// Why the connection is served no more.
-enum End {
+enum ConnectionEnd {
     Closed,
-    Cut(String),
+    Lost(String),
 }
 
 pub(crate) struct Task {
-    place: Place,
+    address: ServerAddress,
     options: Options,
     notices: broadcast::Sender<Notification>,
     /// Woken when a follower leaves, or has room again.
-    stirred: Arc<Notify>,
-    opened: Opened,
+    wake: Arc<Notify>,
+    link: ServerLink,
     /// Whether the server numbers its records.
     is_numbered: bool,
     next_id: i64,
     /// In the order in which they were made.
-    calls: BTreeMap<i64, Call>,
-    follows: HashMap<ThreadId, Followed>,
+    calls: BTreeMap<i64, PendingCall>,
+    follows: HashMap<ThreadId, FollowedThread>,
     questions: Questions,
     /// Until when the connection is left unread.
-    held: Option<Instant>,
+    paused_until: Option<Instant>,
 }
 
 impl Task {
     pub(crate) fn new(
-        place: Place,
+        address: ServerAddress,
         options: Options,
-        asker: Asker,
-        greeted: Greeted,
+        asker: HandlerFn,
+        greeted: GreetedServer,
         notices: broadcast::Sender<Notification>,
     ) -> Self {
         Self {
-            place,
+            address,
             options,
             notices,
-            stirred: Arc::default(),
+            wake: Arc::default(),
             is_numbered: has(&greeted.server, extension::SEQ),
-            opened: greeted.opened,
+            link: greeted.link,
             next_id: 1,
             calls: BTreeMap::new(),
             follows: HashMap::new(),
             questions: Questions::new(asker),
-            held: None,
+            paused_until: None,
         }
     }
 
     pub(crate) async fn run(
         mut self,
-        mut orders: mpsc::Receiver<Order>,
+        mut orders: mpsc::Receiver<ClientCommand>,
         mut closing: watch::Receiver<bool>,
         ended: watch::Sender<String>,
     ) {
@@ -141,19 +141,19 @@ impl Task {
         let why = loop {
             let begun = Instant::now();
             let why = match self.serve(&mut orders, &mut closing).await {
-                End::Closed => break "it was closed".to_owned(),
-                End::Cut(why) => why,
+                ConnectionEnd::Closed => break "it was closed".to_owned(),
+                ConnectionEnd::Lost(why) => why,
             };
-            if begun.elapsed() >= GOOD {
+            if begun.elapsed() >= STABLE_AFTER {
                 attempts = 0;
             }
-            self.cut(&why);
+            self.disconnected(&why);
             let back = tokio::select! {
-                back = self.come_back(&mut attempts, why) => back,
+                back = self.reconnect(&mut attempts, why) => back,
                 () = is_closed(&mut closing) => break "it was closed".to_owned(),
             };
             match back {
-                Ok(greeted) => self.is_back(greeted),
+                Ok(greeted) => self.reconnected(greeted),
                 Err(why) => break why,
             }
         };
@@ -164,29 +164,29 @@ impl Task {
     /// Serves the connection until it ends.
     async fn serve(
         &mut self,
-        orders: &mut mpsc::Receiver<Order>,
+        orders: &mut mpsc::Receiver<ClientCommand>,
         closing: &mut watch::Receiver<bool>,
-    ) -> End {
+    ) -> ConnectionEnd {
         loop {
-            let outgoing = self.opened.connection.outgoing.clone();
+            let outgoing = self.link.connection.outgoing.clone();
             let has_room = self.calls.len() < CALLS_MAX;
-            let held = self.held;
-            let stirred = self.stirred.clone();
+            let held = self.paused_until;
+            let stirred = self.wake.clone();
             let next_retry = self.next_retry();
             let next_order = async {
-                outgoing.room().await;
+                outgoing.wait_ready().await;
                 orders.recv().await
             };
             tokio::select! {
-                frame = self.opened.connection.incoming.next(), if held.is_none() => match frame {
+                frame = self.link.connection.incoming.next(), if held.is_none() => match frame {
                     Some(frame) => self.take(frame),
-                    None => return End::Cut(self.lost().await),
+                    None => return ConnectionEnd::Lost(self.lost().await),
                 },
                 order = next_order, if has_room => match order {
-                    Some(order) => self.obey(order),
-                    None => return End::Closed,
+                    Some(order) => self.handle_command(order),
+                    None => return ConnectionEnd::Closed,
                 },
-                () = is_closed(closing) => return End::Closed,
+                () = is_closed(closing) => return ConnectionEnd::Closed,
                 answer = self.questions.next() => self.send(answer),
                 () = stirred.notified() => {}
                 () = sleep_until(held.unwrap_or_else(Instant::now)), if held.is_some() => {}
@@ -213,15 +213,15 @@ impl Task {
     }
 
     fn send(&self, frame: Bytes) {
-        self.opened.connection.outgoing.send(frame);
+        self.link.connection.outgoing.send(frame);
     }
 
-    fn obey(&mut self, order: Order) {
+    fn handle_command(&mut self, order: ClientCommand) {
         // A thread that was let go of may be the one that is asked for.
         self.look_after_follows();
         match order {
-            Order::Ask(ask) => self.ask(ask),
-            Order::Answer(id, answer) => {
+            ClientCommand::Call(ask) => self.ask(ask),
+            ClientCommand::Answer(id, answer) => {
                 let id = match id {
                     RequestId::String(text) => Id::String(text),
                     RequestId::Integer(number) => Id::Integer(number),
@@ -233,21 +233,21 @@ impl Task {
         }
     }
 
-    fn ask(&mut self, ask: Ask) {
+    fn ask(&mut self, ask: CallRequest) {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Of {
+        struct ThreadParams {
             thread_id: Option<ThreadId>,
         }
         if ask.reply.is_closed() {
             return;
         }
-        if ask.method == ThreadResume::NAME && ask.begins.is_some() {
-            let of: Option<Of> = serde_json::from_str(ask.params.get()).ok();
+        if ask.method == ThreadResume::NAME && ask.start.is_some() {
+            let of: Option<ThreadParams> = serde_json::from_str(ask.params.get()).ok();
             let thread = of.and_then(|of| of.thread_id);
             if thread.is_some_and(|id| self.follows.contains_key(&id)) {
                 // Nobody who waits is no trouble.
-                let _ = ask.reply.send(Err(CallError::Followed));
+                let _ = ask.reply.send(Err(CallError::AlreadyFollowed));
                 return;
             }
         }
@@ -255,10 +255,10 @@ impl Task {
         match raddle_rpc::request(&Id::Integer(id), ask.method, &ask.params) {
             Ok(frame) => {
                 self.send(frame.clone());
-                self.calls.insert(id, Call::Asked(ask, frame));
+                self.calls.insert(id, PendingCall::Sent(ask, frame));
             }
             Err(error) => {
-                let _ = ask.reply.send(Err(CallError::Words(error.to_string())));
+                let _ = ask.reply.send(Err(CallError::Malformed(error.to_string())));
             }
         }
     }
@@ -274,15 +274,19 @@ impl Task {
             Some(after) => json!({"threadId": thread, "afterSeq": after}),
             None => json!({"threadId": thread}),
         };
-        self.call(ThreadResume::NAME, &params, Call::Rejoin(thread, after));
+        self.call(
+            ThreadResume::NAME,
+            &params,
+            PendingCall::Rejoin(thread, after),
+        );
     }
 
     fn unsubscribe(&mut self, thread: ThreadId) {
         let params = json!({"threadId": thread});
-        self.call(ThreadUnsubscribe::NAME, &params, Call::Forgotten);
+        self.call(ThreadUnsubscribe::NAME, &params, PendingCall::Ignored);
     }
 
-    fn call(&mut self, method: &str, params: &serde_json::Value, call: Call) {
+    fn call(&mut self, method: &str, params: &serde_json::Value, call: PendingCall) {
         let id = self.mint();
         if let Ok(frame) = raddle_rpc::request(&Id::Integer(id), method, params) {
             self.send(frame);
@@ -290,47 +294,49 @@ impl Task {
         }
     }
 
-    fn answered(&mut self, response: Response<'_>) {
+    fn answered(&mut self, response: InboundResponse<'_>) {
         let Id::Integer(id) = response.id else {
             return;
         };
         match self.calls.remove(&id) {
-            Some(Call::Asked(ask, _)) => match response.outcome {
+            Some(PendingCall::Sent(ask, _)) => match response.outcome {
                 Ok(result) => self.has_result(ask, result),
                 Err(error) => {
                     let _ = ask.reply.send(Err(CallError::Refused(error)));
                 }
             },
-            Some(Call::Rejoin(thread, after)) => self.rejoined(thread, after, response.outcome),
-            Some(Call::Forgotten) | None => {}
+            Some(PendingCall::Rejoin(thread, after)) => {
+                self.rejoined(thread, after, response.outcome)
+            }
+            Some(PendingCall::Ignored) | None => {}
         }
     }
 
-    fn has_result(&mut self, ask: Ask, result: &RawValue) {
+    fn has_result(&mut self, ask: CallRequest, result: &RawValue) {
         #[derive(Deserialize)]
-        struct Begun {
-            thread: Thread,
+        struct StartedThread {
+            thread: ThreadRef,
         }
         #[derive(Deserialize)]
-        struct Thread {
+        struct ThreadRef {
             id: ThreadId,
         }
-        let begun = ask.begins.and_then(|begins| {
-            let begun: Begun = serde_json::from_str(result.get()).ok()?;
+        let begun = ask.start.and_then(|begins| {
+            let begun: StartedThread = serde_json::from_str(result.get()).ok()?;
             Some((begun.thread.id, begins))
         });
         let mut queue = None;
         if let Some((thread, begins)) = begun {
             if self.follows.contains_key(&thread) {
-                let _ = ask.reply.send(Err(CallError::Followed));
+                let _ = ask.reply.send(Err(CallError::AlreadyFollowed));
                 return;
             }
-            let followed = Followed::new(begins.cursor, self.stirred.clone());
+            let followed = FollowedThread::new(begins.cursor, self.wake.clone());
             queue = Some(followed.queue.clone());
             self.follows.insert(thread, followed);
         }
         let result = result.to_owned();
-        let answered = Answered {
+        let answered = CallResponse {
             result,
             queue: queue.clone(),
         };
@@ -338,15 +344,15 @@ impl Task {
         if ask.reply.send(Ok(answered)).is_err()
             && let Some(queue) = queue
         {
-            queue.leave();
+            queue.close();
         }
     }
 
     /// How the connection was lost.
     async fn lost(&mut self) -> String {
-        self.opened.connection.outgoing.close(Close::NORMAL);
-        match self.opened.child.take() {
-            Some(child) => match child.end(MUTE).await {
+        self.link.connection.outgoing.close(Close::NORMAL);
+        match self.link.child.take() {
+            Some(child) => match child.end(CHILD_EXIT_TIMEOUT).await {
                 Some(status) => format!("the server ended: {status}"),
                 None => "the server stopped speaking and was killed".to_owned(),
             },
@@ -355,19 +361,19 @@ impl Task {
     }
 
     /// Nobody knows what became of what was under way.
-    fn cut(&mut self, why: &str) {
-        self.held = None;
+    fn disconnected(&mut self, why: &str) {
+        self.paused_until = None;
         let calls = std::mem::take(&mut self.calls);
         for (id, call) in calls {
             match call {
-                Call::Asked(ask, _) if ask.reply.is_closed() => {}
-                Call::Asked(ask, frame) if ask.is_repeated => {
-                    self.calls.insert(id, Call::Asked(ask, frame));
+                PendingCall::Sent(ask, _) if ask.reply.is_closed() => {}
+                PendingCall::Sent(ask, frame) if ask.is_repeated => {
+                    self.calls.insert(id, PendingCall::Sent(ask, frame));
                 }
-                Call::Asked(ask, _) => {
+                PendingCall::Sent(ask, _) => {
                     let _ = ask.reply.send(Err(CallError::Lost));
                 }
-                Call::Rejoin(..) | Call::Forgotten => {}
+                PendingCall::Rejoin(..) | PendingCall::Ignored => {}
             }
         }
         for followed in self.follows.values_mut() {
@@ -376,12 +382,16 @@ impl Task {
     }
 
     /// Tries to come back; the reason if it cannot.
-    async fn come_back(&self, attempts: &mut u32, mut why: String) -> Result<Greeted, String> {
+    async fn reconnect(
+        &self,
+        attempts: &mut u32,
+        mut why: String,
+    ) -> Result<GreetedServer, String> {
         let reconnect = self.options.reconnect;
         while *attempts < reconnect.attempts_max {
             *attempts += 1;
             sleep(reconnect.wait(*attempts)).await;
-            match greet(&self.place, &self.options).await {
+            match greet(&self.address, &self.options).await {
                 Ok(greeted) => return Ok(greeted),
                 Err(error) => {
                     tracing::info!(%error, attempt = *attempts, "not back yet");
@@ -393,19 +403,19 @@ impl Task {
     }
 
     /// Threads go on where they were, and what may be asked again is.
-    fn is_back(&mut self, greeted: Greeted) {
-        self.opened = greeted.opened;
+    fn reconnected(&mut self, greeted: GreetedServer) {
+        self.link = greeted.link;
         self.is_numbered = has(&greeted.server, extension::SEQ);
         if !self.is_numbered {
             // Its questions have other ids now.
             self.questions.forget();
         }
         // Those that were left meanwhile are let go of with the next look.
-        for thread in self.those(|it| !it.queue.is_left()) {
+        for thread in self.matching(|it| !it.queue.is_closed()) {
             self.go_on(thread);
         }
         for call in self.calls.values() {
-            if let Call::Asked(_, frame) = call {
+            if let PendingCall::Sent(_, frame) = call {
                 self.send(frame.clone());
             }
         }
@@ -415,23 +425,23 @@ impl Task {
     async fn end(mut self, why: &str) {
         self.questions.forget();
         for call in std::mem::take(&mut self.calls).into_values() {
-            if let Call::Asked(ask, _) = call {
+            if let PendingCall::Sent(ask, _) = call {
                 let _ = ask.reply.send(Err(CallError::Closed(why.to_owned())));
             }
         }
         for followed in self.follows.values() {
             let why = why.to_owned();
-            followed.queue.push(Happening::Lost { why }, 0);
+            followed.queue.push(ThreadEvent::Lost { why }, 0);
             followed.queue.end();
         }
-        self.opened.connection.outgoing.close(Close::NORMAL);
+        self.link.connection.outgoing.close(Close::NORMAL);
         let farewell = async {
             // What is still said is heard, so that whoever says it can end.
-            while self.opened.connection.incoming.next().await.is_some() {}
+            while self.link.connection.incoming.next().await.is_some() {}
         };
-        let _ = timeout(self.options.farewell, farewell).await;
-        if let Some(child) = self.opened.child.take() {
-            child.end(self.options.farewell).await;
+        let _ = timeout(self.options.exit_timeout, farewell).await;
+        if let Some(child) = self.link.child.take() {
+            child.end(self.options.exit_timeout).await;
         }
     }
 }
@@ -442,11 +452,14 @@ async fn is_closed(closing: &mut watch::Receiver<bool>) {
 }
 
 /// Opens the way and says who we are.
-pub(crate) async fn greet(place: &Place, options: &Options) -> Result<Greeted, ConnectError> {
+pub(crate) async fn greet(
+    place: &ServerAddress,
+    options: &Options,
+) -> Result<GreetedServer, ConnectError> {
     let greeted = async {
         let mut opened = place.open().await?;
         let id = Id::Integer(1);
-        let hello = to_raw_value(&options.introduction())
+        let hello = to_raw_value(&options.initialize_params())
             .and_then(|params| raddle_rpc::request(&id, Initialize::NAME, &params))
             .map_err(|error| ConnectError::NotThere(error.to_string()))?;
         opened.connection.outgoing.send(hello);
@@ -462,7 +475,10 @@ pub(crate) async fn greet(place: &Place, options: &Options) -> Result<Greeted, C
                 Some(_) => {}
                 None => {
                     let how = match opened.child.take() {
-                        Some(child) => child.end(MUTE).await.map(|status| status.to_string()),
+                        Some(child) => child
+                            .end(CHILD_EXIT_TIMEOUT)
+                            .await
+                            .map(|status| status.to_string()),
                         None => None,
                     };
                     return Err(ConnectError::Ended(how));
@@ -471,12 +487,12 @@ pub(crate) async fn greet(place: &Place, options: &Options) -> Result<Greeted, C
         };
         let thanks = raddle_rpc::notification("initialized", &json!({}), None, None);
         opened.connection.outgoing.send(thanks);
-        Ok(Greeted {
-            opened,
+        Ok(GreetedServer {
+            link: opened,
             server: answer,
         })
     };
-    timeout(options.patience, greeted)
+    timeout(options.connect_timeout, greeted)
         .await
         .unwrap_or(Err(ConnectError::Silent))
 }

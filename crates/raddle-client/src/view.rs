@@ -3,14 +3,14 @@
 use raddle_protocol::*;
 use serde::Deserialize;
 
-use crate::{Happening, Question};
+use crate::{ServerQuestion, ThreadEvent};
 
 /// The most parts that reasoning is thought to have.
 const PARTS_MAX: i64 = 4096;
 
 /// A thread with its turns, their items with their text so far, and what is open.
 #[derive(Clone, Debug, PartialEq)]
-pub struct View {
+pub struct ThreadView {
     /// The thread. Its turns are all that were told or shown; of a long thread the server shows the newest first,
     /// and `thread/turns/list` has the rest.
     pub thread: Thread,
@@ -23,7 +23,7 @@ pub struct View {
     /// When people were asked, as it was when the thread was opened.
     pub approval_policy: Option<AskForApproval>,
     /// What the server asks and is not settled, oldest first.
-    pub asked: Vec<Asked>,
+    pub questions: Vec<OpenQuestion>,
     /// The tokens used, as far as they were told.
     pub usage: Option<ThreadTokenUsage>,
     /// The agent's newest plan.
@@ -36,17 +36,17 @@ pub struct View {
 
 /// A question that is open.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Asked {
+pub struct OpenQuestion {
     /// Its id, to answer it with [`Client::answer`](crate::Client::answer).
     pub id: RequestId,
     /// What is asked.
-    pub question: Question,
+    pub question: ServerQuestion,
 }
 
 /// What the answers to `thread/start`, `thread/resume` and `thread/fork` have in common.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Head {
+pub struct ThreadHead {
     /// The thread.
     pub thread: Thread,
     /// The model in use.
@@ -59,15 +59,15 @@ pub struct Head {
     pub approval_policy: Option<AskForApproval>,
 }
 
-impl View {
-    pub(crate) fn of(head: Head) -> Self {
+impl ThreadView {
+    pub(crate) fn of(head: ThreadHead) -> Self {
         Self {
             thread: head.thread,
             model: head.model,
             model_provider: head.model_provider,
             cwd: head.cwd,
             approval_policy: head.approval_policy,
-            asked: Vec::new(),
+            questions: Vec::new(),
             usage: None,
             plan: None,
             diff: None,
@@ -110,23 +110,25 @@ impl View {
         turn.items.iter().rev().find(|item| id_of(item) == Some(id))
     }
 
-    pub(crate) fn hear(&mut self, happening: &Happening) {
+    pub(crate) fn apply(&mut self, happening: &ThreadEvent) {
         match happening {
-            Happening::Told { notification, seq } => {
+            ThreadEvent::Notification { notification, seq } => {
                 self.seq = seq.or(self.seq);
                 self.told(notification);
             }
-            Happening::Unknown { seq, .. } => self.seq = seq.or(self.seq),
-            Happening::Asked(asked) => {
-                self.asked.retain(|it| it.id != asked.id);
-                self.asked.push(asked.clone());
+            ThreadEvent::Unknown { seq, .. } => self.seq = seq.or(self.seq),
+            ThreadEvent::Question(asked) => {
+                self.questions.retain(|it| it.id != asked.id);
+                self.questions.push(asked.clone());
             }
-            Happening::Anew(head) => {
+            ThreadEvent::Reset(head) => {
                 let usage = self.usage.take();
-                *self = Self::of(Head::clone(head));
+                *self = Self::of(ThreadHead::clone(head));
                 self.usage = usage;
             }
-            Happening::Cut { .. } | Happening::Rejoined | Happening::Lost { .. } => {}
+            ThreadEvent::Disconnected { .. }
+            | ThreadEvent::Reconnected
+            | ThreadEvent::Lost { .. } => {}
         }
     }
 
@@ -138,15 +140,15 @@ impl View {
             Notification::TurnStarted(it) => self.turn(&it.turn),
             Notification::TurnCompleted(it) => {
                 self.turn(&it.turn);
-                let is_of = |asked: &Asked| asked.question.turn() == Some(&it.turn.id);
-                self.asked.retain(|asked| !is_of(asked));
+                let is_of = |asked: &OpenQuestion| asked.question.turn() == Some(&it.turn.id);
+                self.questions.retain(|asked| !is_of(asked));
             }
             Notification::TurnPlanUpdated(it) => self.plan = Some(it.clone()),
             Notification::TurnDiffUpdated(it) => self.diff = Some(it.clone()),
             Notification::ItemStarted(it) => self.put(&it.turn_id, &it.item),
             Notification::ItemCompleted(it) => self.put(&it.turn_id, &it.item),
             Notification::ServerRequestResolved(it) => {
-                self.asked.retain(|asked| asked.id != it.request_id);
+                self.questions.retain(|asked| asked.id != it.request_id);
             }
             Notification::AgentMessageDelta(it) => {
                 if let Some(ThreadItem::AgentMessage(item)) = self.open(&it.turn_id, &it.item_id) {

@@ -13,9 +13,9 @@ use serde_json::Value;
 
 use crate::policy::Ruling;
 use crate::{
-    Answer, Ask, Briefed, Cause, CommandRun, Forked, GoalStatus, Injected, Input, Item, ItemBody,
-    ItemId, ItemStatus, ModelEnd, Output, Part, Past, PlanStep, Price, Recovery, RequestNumber,
-    ThreadStarted, Timestamp, TurnId, TurnKind, Usage,
+    Ask, Briefed, Cause, CommandRun, Forked, GoalStatus, InjectedItem, Input, Item, ItemBody,
+    ItemId, ItemPart, ItemStatus, ModelEnd, Output, PlanStep, Price, Recovery, RequestAnswer,
+    RequestNumber, RevertPoint, ThreadStarted, Timestamp, TurnId, TurnKind, Usage,
 };
 use crate::{Epoch, Failure, Seq};
 
@@ -98,7 +98,7 @@ pub enum Command {
 /// vocabulary of records.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Outcome {
+pub enum CommandOutcome {
     /// It was done.
     Done {},
     /// A new turn has the input.
@@ -163,7 +163,7 @@ pub struct ChangeMetadata {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct InjectItems {
     /// Oldest first.
-    pub items: Vec<Injected>,
+    pub items: Vec<InjectedItem>,
     /// Who asks.
     pub principal: Option<String>,
 }
@@ -192,7 +192,7 @@ pub struct Revert {
     /// The number of its first record.
     pub at: Seq,
     /// The thread as it was just before that record.
-    pub past: Past,
+    pub point: RevertPoint,
     /// Who asks.
     pub principal: Option<String>,
 }
@@ -205,7 +205,7 @@ pub struct StartTurn {
     /// What the turn is for.
     pub kind: TurnKind,
     /// The message; nothing for a turn that needs none.
-    pub message: Option<Message>,
+    pub message: Option<InputMessage>,
     /// What changes for this and later turns.
     pub change: Box<SettingsChange>,
     /// What there is to say about the surroundings. Only what the model does not know yet is told.
@@ -252,7 +252,7 @@ pub struct RunShell {
 
 /// A user's message.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Message {
+pub struct InputMessage {
     /// Its item's id.
     pub item: ItemId,
     /// Its parts.
@@ -267,7 +267,7 @@ pub struct Steer {
     /// The turn the client believes is running.
     pub expected: TurnId,
     /// The message.
-    pub message: Message,
+    pub message: InputMessage,
     /// Who sends it.
     pub principal: Option<String>,
 }
@@ -289,7 +289,7 @@ pub struct AnswerRequest {
     /// Who answers.
     pub by: String,
     /// What.
-    pub answer: Answer,
+    pub answer: RequestAnswer,
 }
 
 /// The model began an item.
@@ -309,7 +309,7 @@ pub struct AppendText {
     /// Which.
     pub item: ItemId,
     /// Which of its texts.
-    pub part: Part,
+    pub part: ItemPart,
     /// By what.
     pub text: String,
 }
@@ -337,13 +337,13 @@ pub struct CallTool {
     /// What it is.
     pub body: ItemBody,
     /// The call as the model made it.
-    pub asked: crate::Call,
+    pub asked: crate::ToolCall,
     /// What becomes of it.
     pub admission: Admission,
     /// What policy said of it, where it was asked.
     pub ruling: Option<Ruling>,
     /// Whether policy says yes if someone is asked and nobody answers in time.
-    pub yes_in_the_end: bool,
+    pub approve_on_timeout: bool,
 }
 
 /// What becomes of a tool call.
@@ -427,7 +427,7 @@ pub struct UpdatePlan {
     pub steps: Vec<PlanStep>,
 }
 
-impl Message {
+impl InputMessage {
     /// The item it becomes.
     pub(crate) fn into_item(self, now: Timestamp) -> Item {
         Item {

@@ -4,15 +4,16 @@
 //! anything else is said; input waits until the answer it interrupts is over; a message that was cut
 //! off never stands last: it is followed by what the user said then, or by a word on how it ended.
 
-mod piece;
+mod shared_entry;
 
-pub use piece::Piece;
+pub use shared_entry::SharedEntry;
 
 use std::collections::BTreeMap;
 
 use crate::{
-    AgentMessage, Body, Briefed, Call, CommandRun, CommandSource, Event, HookPrompt, Injected,
-    Input, Item, ItemBody, ItemStatus, ModelEnd, Output, Record, Review, Sealed, ToolOutput, Topic,
+    AgentMessage, Briefed, CommandRun, CommandSource, Event, HookPrompt, InjectedItem, Input, Item,
+    ItemBody, ItemStatus, ModelEnd, Output, Record, RecordBody, Review, Sealed, ToolCall,
+    ToolOutput, Topic,
 };
 
 /// What is said when the workspace no longer asks for anything.
@@ -28,7 +29,7 @@ const NO_OUTPUT: &str = "No outcome of this call is known.";
 
 /// One thing the model reads.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Entry {
+pub enum ContextEntry {
     /// In place of everything before it.
     Summary(String),
     /// From the user.
@@ -47,7 +48,7 @@ pub enum Entry {
     /// The model's thinking, of use only to its vendor.
     Reasoning(Sealed),
     /// The model asked for a tool.
-    Call(Call),
+    Call(ToolCall),
     /// What came of a call.
     Output {
         /// The call.
@@ -62,13 +63,13 @@ pub enum Entry {
 /// The model's context as it grows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Context {
-    entries: Vec<Piece>,
+    entries: Vec<SharedEntry>,
     /// Calls without an output, in the order they were made.
     unanswered: Vec<String>,
     /// Where these begin.
     calls_from: usize,
     /// Input that came in the middle of an answer.
-    waiting: Vec<Piece>,
+    waiting: Vec<SharedEntry>,
     answering: bool,
     /// Where the newest answer begins.
     answer_from: usize,
@@ -93,7 +94,7 @@ impl Context {
 
     /// It happened.
     pub fn apply(&mut self, record: &Record) {
-        let Body::Event(event) = &record.body else {
+        let RecordBody::Event(event) = &record.body else {
             return;
         };
         match &**event {
@@ -122,9 +123,9 @@ impl Context {
             }
             Event::ItemCompleted(it) => self.complete(&it.item),
             Event::Compacted(it) => {
-                let briefs = self.briefs.values().cloned().map(Entry::Note);
-                let summary = Entry::Summary(it.summary.clone());
-                self.entries = briefs.chain([summary]).map(Piece::from).collect();
+                let briefs = self.briefs.values().cloned().map(ContextEntry::Note);
+                let summary = ContextEntry::Summary(it.summary.clone());
+                self.entries = briefs.chain([summary]).map(SharedEntry::from).collect();
                 self.unanswered.clear();
             }
             Event::Briefed(it) => self.brief(it),
@@ -166,7 +167,7 @@ impl Context {
     }
 
     /// What the model reads now. Always well-formed.
-    pub fn entries(&self) -> Vec<Piece> {
+    pub fn entries(&self) -> Vec<SharedEntry> {
         let mut whole = self.clone();
         if !crate::bugs::planted(crate::bugs::Bug::PoisonedContext) {
             whole.close_calls();
@@ -178,7 +179,7 @@ impl Context {
         // beginning of the next answer.
         while matches!(
             entries.last().map(|it| &**it),
-            Some(Entry::Assistant { partial: true, .. } | Entry::Reasoning(_))
+            Some(ContextEntry::Assistant { partial: true, .. } | ContextEntry::Reasoning(_))
         ) {
             entries.pop();
         }
@@ -189,8 +190,8 @@ impl Context {
     /// is told how it ended.
     fn go_on(&mut self) {
         let last = self.entries.last().map(|it| &**it);
-        if let Some(Entry::Assistant { partial: true, .. }) = last {
-            let note = Entry::Note(CUT_OFF.to_owned());
+        if let Some(ContextEntry::Assistant { partial: true, .. }) = last {
+            let note = ContextEntry::Note(CUT_OFF.to_owned());
             self.entries.push(note.into());
         }
     }
@@ -199,10 +200,10 @@ impl Context {
     /// takes offence. Thinking that led to a call stays with it.
     fn forget_thinking(&mut self) {
         let from = self.answer_from.min(self.entries.len());
-        let calls = |entry: &Piece| matches!(**entry, Entry::Call(_));
+        let calls = |entry: &SharedEntry| matches!(**entry, ContextEntry::Call(_));
         if !self.entries[from..].iter().any(calls) {
             let answer = self.entries.split_off(from).into_iter();
-            let rest = answer.filter(|entry| !matches!(**entry, Entry::Reasoning(_)));
+            let rest = answer.filter(|entry| !matches!(**entry, ContextEntry::Reasoning(_)));
             self.entries.extend(rest);
         }
     }
@@ -212,7 +213,7 @@ impl Context {
             (Topic::Instructions, "") => NO_INSTRUCTIONS,
             (_, text) => text,
         };
-        self.wait(Entry::Note(note.to_owned()));
+        self.wait(ContextEntry::Note(note.to_owned()));
         self.settle();
         if it.text.is_empty() {
             self.briefs.remove(&it.topic);
@@ -223,7 +224,7 @@ impl Context {
 
     fn hear(&mut self, item: &Item) {
         if let ItemBody::UserMessage(message) = &item.body {
-            self.wait(Entry::User(message.input.clone()));
+            self.wait(ContextEntry::User(message.input.clone()));
             self.settle();
         }
     }
@@ -238,7 +239,7 @@ impl Context {
         let partial = item.status == ItemStatus::Partial;
         match &item.body {
             ItemBody::AgentMessage(AgentMessage { text, .. }) if !text.is_empty() => {
-                self.say(Entry::Assistant {
+                self.say(ContextEntry::Assistant {
                     text: text.clone(),
                     partial,
                     sealed: item.sealed.clone(),
@@ -247,12 +248,12 @@ impl Context {
             ItemBody::Reasoning(_) => {
                 // What was cut off is not sealed.
                 if let Some(sealed) = item.sealed.clone() {
-                    self.say(Entry::Reasoning(sealed));
+                    self.say(ContextEntry::Reasoning(sealed));
                 }
             }
             ItemBody::HookPrompt(HookPrompt { pieces }) => {
                 for piece in pieces {
-                    self.wait(Entry::Note(piece.text.clone()));
+                    self.wait(ContextEntry::Note(piece.text.clone()));
                 }
                 self.settle();
             }
@@ -260,11 +261,11 @@ impl Context {
                 prompt: Some(prompt),
                 ..
             }) => {
-                self.wait(Entry::User(vec![Input::text(prompt)]));
+                self.wait(ContextEntry::User(vec![Input::text(prompt)]));
                 self.settle();
             }
             ItemBody::ToolOutput(ToolOutput { name, output, .. }) => {
-                self.wait(Entry::Note(format!("Output of {name}: {output}")));
+                self.wait(ContextEntry::Note(format!("Output of {name}: {output}")));
                 self.settle();
             }
             ItemBody::Command(CommandRun {
@@ -274,7 +275,7 @@ impl Context {
             }) => {
                 let said = item.output.as_ref().map(|output| output.text.clone());
                 let unknown = || format!("The user ran {command}, and how it ended is not known.");
-                self.wait(Entry::Note(said.unwrap_or_else(unknown)));
+                self.wait(ContextEntry::Note(said.unwrap_or_else(unknown)));
                 self.settle();
             }
             // The rest is for people.
@@ -300,7 +301,7 @@ impl Context {
 
     /// What was said while calls were being made is heard before them, so that nothing stands between a
     /// call and its output: a message may be whole only after the calls that came behind it.
-    fn say(&mut self, entry: Entry) {
+    fn say(&mut self, entry: ContextEntry) {
         if self.unanswered.is_empty() {
             return self.entries.push(entry.into());
         }
@@ -308,11 +309,11 @@ impl Context {
         self.calls_from += 1;
     }
 
-    fn call(&mut self, call: &Call) {
+    fn call(&mut self, call: &ToolCall) {
         if self.unanswered.is_empty() {
             self.calls_from = self.entries.len();
         }
-        self.entries.push(Entry::Call(call.clone()).into());
+        self.entries.push(ContextEntry::Call(call.clone()).into());
         self.unanswered.push(call.id.clone());
     }
 
@@ -323,18 +324,20 @@ impl Context {
         if let Some(open) = open {
             self.unanswered.remove(open);
             let call = call.to_owned();
-            self.entries.push(Entry::Output { call, output }.into());
+            self.entries
+                .push(ContextEntry::Output { call, output }.into());
         }
     }
 
     fn close_calls(&mut self) {
         for call in std::mem::take(&mut self.unanswered) {
             let output = Output::failure(NO_OUTPUT);
-            self.entries.push(Entry::Output { call, output }.into());
+            self.entries
+                .push(ContextEntry::Output { call, output }.into());
         }
     }
 
-    fn wait(&mut self, entry: Entry) {
+    fn wait(&mut self, entry: ContextEntry) {
         self.waiting.push(entry.into());
     }
 
@@ -347,20 +350,20 @@ impl Context {
 }
 
 /// What the model reads of history that did not happen here: the same order as if it had.
-fn injected(items: &[Injected]) -> Vec<Piece> {
+fn injected(items: &[InjectedItem]) -> Vec<SharedEntry> {
     let mut context = Context::new();
     for item in items {
         match item {
-            Injected::User { input } => context.wait(Entry::User(input.clone())),
-            Injected::Developer { text } => context.wait(Entry::Developer(text.clone())),
-            Injected::Note { text } => context.wait(Entry::Note(text.clone())),
-            Injected::Assistant { text } => context.say(Entry::Assistant {
+            InjectedItem::User { input } => context.wait(ContextEntry::User(input.clone())),
+            InjectedItem::Developer { text } => context.wait(ContextEntry::Developer(text.clone())),
+            InjectedItem::Note { text } => context.wait(ContextEntry::Note(text.clone())),
+            InjectedItem::Assistant { text } => context.say(ContextEntry::Assistant {
                 text: text.clone(),
                 partial: false,
                 sealed: None,
             }),
-            Injected::Call(call) => context.call(call),
-            Injected::Output { call, output } => context.answer(call, output.clone()),
+            InjectedItem::Call(call) => context.call(call),
+            InjectedItem::Output { call, output } => context.answer(call, output.clone()),
         }
         context.settle();
     }

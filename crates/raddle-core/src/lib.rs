@@ -8,35 +8,31 @@
 //! Below: `raddle-protocol`. Above: everyone who runs, shows or stores a thread.
 
 mod bugs;
+mod catch_up;
 mod command;
 mod context;
 mod family;
+mod image_header;
 mod number;
-mod owner;
-mod picture;
 pub mod policy;
 pub mod ports;
 mod price;
-mod reader;
 mod record;
 mod refusal;
 mod tell;
 mod thread;
+mod thread_writer;
 
 #[cfg(feature = "planted")]
 pub use bugs::{Bug, plant, small_bounds};
+pub use catch_up::CatchUpReader;
 pub use command::*;
-pub use context::{Context, Entry, Piece};
+pub use context::{Context, ContextEntry, SharedEntry};
 pub use family::Family;
+pub use image_header::ImageHeader;
 pub use number::{Epoch, Seq, Timestamp};
-pub use owner::{
-    Ended, Envelope, Inbox, Keyed, Meter, Metered, Node, Out, Owner, Settled, Shows, Step, Tail,
-    Token, Told, weight,
-};
-pub use picture::PictureHead;
 pub use price::{Price, Rates};
 pub use raddle_protocol::{ItemId, ThreadId, TurnId};
-pub use reader::Reader;
 pub use record::*;
 pub use refusal::{Refusal, Settlement};
 pub use tell::{
@@ -45,6 +41,10 @@ pub use tell::{
     view,
 };
 pub use thread::{
-    About, Account, Base, Cursor, Effect, Goal, LastTurn, OpenItem, OpenRequest, OpenTurn, POLICY,
-    Past, Queued, Status, Thread, WaitingFor,
+    Base, CursorStatus, Effect, Goal, LastTurn, ModelUsage, OpenItem, OpenRequest, OpenTurn,
+    POLICY, QueuedInput, RevertPoint, Status, Thread, ToolRef, WaitReason,
+};
+pub use thread_writer::{
+    Announcement, Envelope, IdempotentRequest, Inbox, Meter, MeteredUsage, RenderResponse, Step,
+    SubscriptionStart, Tail, ThreadWriter, Token, WriterAction, WriterEnd, WriterNode, weight,
 };

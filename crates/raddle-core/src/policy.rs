@@ -9,9 +9,9 @@ mod clients;
 mod command;
 mod harmless;
 mod judge;
+mod managed_limits;
 mod options;
 mod pattern;
-mod pins;
 mod rights;
 mod rule;
 mod shells;
@@ -19,12 +19,12 @@ mod unattended;
 mod wrapper;
 
 pub use amendment::{Amendment, AmendmentError, proposed};
+pub use managed_limits::{ApprovalKind, ManagedLimits, SandboxKind};
 pub use pattern::{HostPattern, PathPattern, PatternError};
-pub use pins::{ApprovalKind, Pins, SandboxKind};
 pub use rule::{Layer, Rule, Subject};
-pub use shells::{Shelled, is_passed_on, is_shell, shell_script, shelled};
-pub use unattended::{AtDeadline, Unattended};
-pub use wrapper::{Through, through};
+pub use shells::{ShellInvocation, is_passed_on, is_shell, shell_invocation, shell_script};
+pub use unattended::{DeadlineAction, UnattendedPolicy};
+pub use wrapper::{WrappedCommand, wrapped_command};
 
 use serde::{Deserialize, Serialize};
 
@@ -46,7 +46,7 @@ pub enum ActKind {
     /// A command runs.
     Command {
         /// What it is made of.
-        script: Script,
+        script: ParsedScript,
         /// Where, absolute.
         cwd: String,
         /// Whether outside the fence.
@@ -84,7 +84,7 @@ pub const UNKNOWN: char = '\0';
 
 /// A command line, taken apart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Script {
+pub struct ParsedScript {
     /// The line as a person reads it.
     pub line: String,
     /// Every simple command in it, in the order in which they stand, as words without quotes. A word that
@@ -132,15 +132,15 @@ pub struct Policy {
     /// All rules. Their order does not matter: the strictest that is about an act decides.
     pub rules: Vec<Rule>,
     /// What the operator holds fast.
-    pub pins: Pins,
+    pub managed: ManagedLimits,
     /// What the user wants to happen where nobody answers.
-    pub unattended: Option<Unattended>,
+    pub unattended: Option<UnattendedPolicy>,
 }
 
 impl Policy {
     /// The same without the user's leave to go beyond the sandbox.
     #[must_use]
-    pub fn without_leave(&self) -> Self {
+    pub fn without_escalation(&self) -> Self {
         let mut policy = self.clone();
         let users = policy.rules.iter_mut().filter(|it| it.layer == Layer::User);
         users.for_each(|it| it.beyond = false);
@@ -148,8 +148,8 @@ impl Policy {
     }
 
     /// What happens where nobody answers. What the operator says goes before what the user says.
-    pub fn unattended(&self) -> Unattended {
-        let pinned = self.pins.unattended.clone();
+    pub fn unattended(&self) -> UnattendedPolicy {
+        let pinned = self.managed.unattended.clone();
         pinned
             .or_else(|| self.unattended.clone())
             .unwrap_or_default()

@@ -7,21 +7,23 @@ mod summary;
 mod tools;
 mod webhook;
 
-pub use model::{Answer, Freeform, Model, Prompt, Said, ToolSpec};
-pub use pages::{ItemEntry, ListOrder, ListQuery, Mark, Page, PageQuery, TurnEntry};
+pub use model::{FreeformSpec, Model, ModelAnswer, ModelEvent, Prompt, ToolSpec};
+pub use pages::{ItemEntry, ListOrder, ListQuery, Page, PageCursor, PageQuery, TurnEntry};
 pub use rulebook::{AmendError, Rulebook};
 pub(crate) use summary::preview;
 pub use summary::{Origin, Summary};
-pub use tools::{Job, Leave, Meant, Ran, Reports, Terminal, Tools};
-pub use webhook::{Decision, Put, Webhook};
+pub use tools::{
+    Authorization, BackgroundTerminal, ReportSink, ToolIntent, ToolJob, ToolResult, Tools,
+};
+pub use webhook::{Webhook, WebhookDecision, WebhookRequest};
 
 use std::future::Future;
 use std::pin::Pin;
 
-use crate::{Base, Blob, Body, Class, Record, Seq, ThreadId, TurnId};
+use crate::{Base, Blob, Class, Record, RecordBody, Seq, ThreadId, TurnId};
 
 /// A future that owns nothing and can be sent.
-pub type Waiting<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Where records are kept.
 ///
@@ -38,10 +40,10 @@ pub trait Journal: Send + Sync {
         after: Seq,
         records: &'a [Record],
         class: Class,
-    ) -> Waiting<'a, Result<Seq, AppendError>>;
+    ) -> BoxFuture<'a, Result<Seq, AppendError>>;
 
     /// The newest record's number, as the fence sees it; [`Seq::ZERO`] before the first.
-    fn head(&self, thread: ThreadId) -> Waiting<'_, Result<Seq, ReadError>>;
+    fn head(&self, thread: ThreadId) -> BoxFuture<'_, Result<Seq, ReadError>>;
 
     /// Records after a number, in order, at most about `bytes_max` of them but at least one if there is one.
     /// Deltas of items that are settled may be gone.
@@ -50,43 +52,43 @@ pub trait Journal: Send + Sync {
         thread: ThreadId,
         after: Seq,
         bytes_max: usize,
-    ) -> Waiting<'_, Result<Vec<Record>, ReadError>>;
+    ) -> BoxFuture<'_, Result<Vec<Record>, ReadError>>;
 
     /// The newest base whose head is not above `at`; the newest of all if nothing is said.
     fn base(
         &self,
         thread: ThreadId,
         at: Option<Seq>,
-    ) -> Waiting<'_, Result<Option<Base>, ReadError>>;
+    ) -> BoxFuture<'_, Result<Option<Base>, ReadError>>;
 
     /// Keeps a base. It can be dropped at any time, so nothing waits for it to be durable.
-    fn save_base(&self, thread: ThreadId, base: Base) -> Waiting<'_, Result<(), AppendError>>;
+    fn save_base(&self, thread: ThreadId, base: Base) -> BoxFuture<'_, Result<(), AppendError>>;
 
     /// Begins the thread `to` with the records of `from` up to and including `at`, under the same numbers,
     /// at the price of opening `from`. Survives the power's loss. Answers with the new thread's head: the
     /// newest record that it has. Deltas of items that `from` has settled may be gone, those of items that
     /// are open there are in both threads. From then on neither thread notices what becomes of the other.
-    fn fork(&self, from: ThreadId, at: Seq, to: ThreadId) -> Waiting<'_, Result<Seq, ForkError>>;
+    fn fork(&self, from: ThreadId, at: Seq, to: ThreadId) -> BoxFuture<'_, Result<Seq, ForkError>>;
 
     /// Removes a thread and everything that only it uses. Forks of it stay whole.
-    fn delete(&self, thread: ThreadId) -> Waiting<'_, Result<(), AppendError>>;
+    fn delete(&self, thread: ThreadId) -> BoxFuture<'_, Result<(), AppendError>>;
 
     /// The same if this is still its newest record, and says that it was deleted. Whoever was faster may have begun
     /// another thread under the same id by now, which stays.
-    fn forget(&self, thread: ThreadId, head: Seq) -> Waiting<'_, Result<(), AppendError>>;
+    fn forget(&self, thread: ThreadId, head: Seq) -> BoxFuture<'_, Result<(), AppendError>>;
 }
 
 /// Lists and pages, made from the records and beside them. All of it can be dropped and made again.
 pub trait Pages: Send + Sync {
     /// A page of threads.
-    fn list(&self, query: ListQuery) -> Waiting<'_, Result<Page<Summary>, ReadError>>;
+    fn list(&self, query: ListQuery) -> BoxFuture<'_, Result<Page<Summary>, ReadError>>;
 
     /// A page of a thread's turns that count, oldest or newest first.
     fn turns(
         &self,
         thread: ThreadId,
         query: PageQuery,
-    ) -> Waiting<'_, Result<Page<TurnEntry>, ReadError>>;
+    ) -> BoxFuture<'_, Result<Page<TurnEntry>, ReadError>>;
 
     /// A page of a thread's completed items that count, oldest or newest first; of one turn, if it is named.
     /// It ends early where the items on it are long, with at least one.
@@ -95,7 +97,7 @@ pub trait Pages: Send + Sync {
         thread: ThreadId,
         turn: Option<TurnId>,
         query: PageQuery,
-    ) -> Waiting<'_, Result<Page<ItemEntry>, ReadError>>;
+    ) -> BoxFuture<'_, Result<Page<ItemEntry>, ReadError>>;
 
     /// A page of threads that hold a text. It may lag behind the records. Whoever searches waits only so
     /// long: a page may end before it is full, and its cursor goes on from there.
@@ -103,7 +105,7 @@ pub trait Pages: Send + Sync {
         &self,
         text: String,
         query: ListQuery,
-    ) -> Waiting<'_, Result<Page<Summary>, ReadError>>;
+    ) -> BoxFuture<'_, Result<Page<Summary>, ReadError>>;
 }
 
 /// Bytes beside the journal, named by their hash.
@@ -111,17 +113,17 @@ pub trait Blobs: Send + Sync {
     /// Keeps bytes; they are durable when this has succeeded. Only then may a record name them, and an
     /// append that names what is not there is refused. What no record names may be forgotten after an
     /// hour, and what some did goes with the last of them.
-    fn put(&self, bytes: Vec<u8>, media: String) -> Waiting<'_, Result<Blob, AppendError>>;
+    fn put(&self, bytes: Vec<u8>, media: String) -> BoxFuture<'_, Result<Blob, AppendError>>;
 
     /// The bytes, checked against their name.
-    fn get(&self, blob: Blob) -> Waiting<'_, Result<Vec<u8>, ReadError>>;
+    fn get(&self, blob: Blob) -> BoxFuture<'_, Result<Vec<u8>, ReadError>>;
 }
 
 /// Whether records end a turn because the journal is full.
-pub fn ends_for_lack_of_room(records: &[Record]) -> bool {
+pub fn ends_for_lack_of_space(records: &[Record]) -> bool {
     records.iter().any(|record| match &record.body {
-        Body::Event(event) => event.ends_for_lack_of_room(),
-        Body::Delta(_) => false,
+        RecordBody::Event(event) => event.ends_for_lack_of_space(),
+        RecordBody::Delta(_) => false,
     })
 }
 

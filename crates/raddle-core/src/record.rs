@@ -45,26 +45,26 @@ pub struct Record {
     /// When it was decided.
     pub at: Timestamp,
     /// What happened.
-    pub body: Body,
+    pub body: RecordBody,
 }
 
 /// A fact, or a piece of an open item.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub enum Body {
+pub enum RecordBody {
     /// A fact. It stays.
     Event(Box<Event>),
     /// A piece of an open item. It stays until its item is saved or completed.
     Delta(Delta),
 }
 
-impl From<Event> for Body {
+impl From<Event> for RecordBody {
     fn from(event: Event) -> Self {
         Self::Event(Box::new(event))
     }
 }
 
-impl From<Delta> for Body {
+impl From<Delta> for RecordBody {
     fn from(delta: Delta) -> Self {
         Self::Delta(delta)
     }
@@ -86,7 +86,7 @@ pub struct Delta {
     /// The item that grows.
     pub item: ItemId,
     /// Which of its texts.
-    pub part: Part,
+    pub part: ItemPart,
     /// How many bytes of that text came before.
     pub offset: u64,
     /// What is appended.
@@ -205,7 +205,7 @@ pub struct ThreadStarted {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<String>,
     /// What kind of client started it.
-    pub source: Source,
+    pub source: ThreadSource,
     /// The client program's name for itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub originator: Option<String>,
@@ -230,7 +230,7 @@ pub struct ThreadStarted {
 /// What kind of client started a thread.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub enum Source {
+pub enum ThreadSource {
     /// A terminal client.
     Cli,
     /// An editor, or any client that says nothing else.
@@ -442,7 +442,7 @@ impl Warned {
 #[serde(rename_all = "camelCase")]
 pub struct Remembered {
     /// The key.
-    pub key: Key,
+    pub key: IdempotencyKey,
     /// A hash of what was asked.
     pub asked: String,
     /// What came of it.
@@ -455,7 +455,7 @@ pub struct Remembered {
 /// What makes a request the same request.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Key {
+pub struct IdempotencyKey {
     /// Who asks.
     pub principal: String,
     /// For what.
@@ -475,7 +475,7 @@ impl Event {
     }
 
     /// Whether this ends a turn because the journal is full. A journal holds room back for it.
-    pub fn ends_for_lack_of_room(&self) -> bool {
+    pub fn ends_for_lack_of_space(&self) -> bool {
         let Self::TurnEnded(it) = self else {
             return false;
         };
@@ -529,7 +529,7 @@ impl Event {
     }
 }
 
-impl Body {
+impl RecordBody {
     /// What it must survive before anyone hears of it.
     pub fn class(&self) -> Class {
         match self {

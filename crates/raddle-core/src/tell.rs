@@ -20,9 +20,9 @@ use raddle_protocol as wire;
 use raddle_protocol::Notification;
 
 use crate::{
-    Body, Delta, ErrorClass, Event, Failure, FailureKind, ItemBody, ModelEnd, OpenItem, Part,
-    PlanUpdated, Record, RequestNumber, Settings, StepStatus, Thread, ThreadId, Timestamp, TurnEnd,
-    TurnId, Usage,
+    Delta, ErrorClass, Event, Failure, FailureKind, ItemBody, ItemPart, ModelEnd, OpenItem,
+    PlanUpdated, Record, RecordBody, RequestNumber, Settings, StepStatus, Thread, ThreadId,
+    Timestamp, TurnEnd, TurnId, Usage,
 };
 
 /// What the wire says of a record, in this order. The thread is as it is just after that record.
@@ -45,17 +45,17 @@ pub fn tell(thread: &Thread, record: &Record) -> Vec<Notification> {
         told.extend(status.take());
     }
     match &record.body {
-        Body::Delta(delta) => told.extend(tell_delta(thread, id, delta)),
-        Body::Event(event) => tell_event(thread, id, event, record, &mut told),
+        RecordBody::Delta(delta) => told.extend(tell_delta(thread, id, delta)),
+        RecordBody::Event(event) => tell_event(thread, id, event, record, &mut told),
     }
     told.extend(status);
     told
 }
 
-fn is_answer(body: &Body) -> bool {
+fn is_answer(body: &RecordBody) -> bool {
     match body {
-        Body::Event(event) => matches!(**event, Event::RequestResolved(_)),
-        Body::Delta(_) => false,
+        RecordBody::Event(event) => matches!(**event, Event::RequestResolved(_)),
+        RecordBody::Delta(_) => false,
     }
 }
 
@@ -64,14 +64,14 @@ fn is_answer(body: &Body) -> bool {
 /// text that the thread did not have yet, because the deltas it was made of are gone.
 pub fn tell_again(thread: &mut Thread, record: &Record) -> Vec<Notification> {
     let saved = match &record.body {
-        Body::Event(event) => match &**event {
+        RecordBody::Event(event) => match &**event {
             Event::ItemSaved(it) => Some(it),
             _ => None,
         },
-        Body::Delta(_) => None,
+        RecordBody::Delta(_) => None,
     };
     let Some(saved) = saved else {
-        let is_torn = matches!(&record.body, Body::Delta(delta) if is_torn(thread, delta));
+        let is_torn = matches!(&record.body, RecordBody::Delta(delta) if is_torn(thread, delta));
         thread.apply(record);
         return if is_torn {
             Vec::new()
@@ -81,7 +81,7 @@ pub fn tell_again(thread: &mut Thread, record: &Record) -> Vec<Notification> {
     };
     // A long item is saved more than once, and each time whole.
     let open = thread.open_item(&saved.item);
-    let known = |part: Part| {
+    let known = |part: ItemPart| {
         open.and_then(|open| open.texts.get(&part))
             .map_or(0, String::len)
     };
@@ -209,8 +209,8 @@ fn tell_event(
                 told.push(usage(thread, id, &it.turn, record.at));
             }
         }
-        Event::ItemStarted(it) if it.item.is_told_otherwise() => {}
-        Event::ItemCompleted(it) if it.item.is_told_otherwise() => {}
+        Event::ItemStarted(it) if it.item.is_hidden() => {}
+        Event::ItemCompleted(it) if it.item.is_hidden() => {}
         Event::ItemStarted(it) => {
             told.push(started(id, &it.turn, item::open(&it.item), at_ms));
         }
@@ -284,21 +284,23 @@ fn tell_delta(thread: &Thread, id: ThreadId, delta: &Delta) -> Option<Notificati
     let item_id = delta.item.clone();
     let (thread_id, text) = (id, delta.text.clone());
     Some(match delta.part {
-        Part::Text if matches!(open.item.body, ItemBody::Plan(_)) => wire::PlanDeltaNotification {
+        ItemPart::Text if matches!(open.item.body, ItemBody::Plan(_)) => {
+            wire::PlanDeltaNotification {
+                thread_id,
+                turn_id,
+                item_id,
+                delta: text,
+            }
+            .into()
+        }
+        ItemPart::Text => wire::AgentMessageDeltaNotification {
             thread_id,
             turn_id,
             item_id,
             delta: text,
         }
         .into(),
-        Part::Text => wire::AgentMessageDeltaNotification {
-            thread_id,
-            turn_id,
-            item_id,
-            delta: text,
-        }
-        .into(),
-        Part::Summary(index) => wire::ReasoningSummaryTextDeltaNotification {
+        ItemPart::Summary(index) => wire::ReasoningSummaryTextDeltaNotification {
             thread_id,
             turn_id,
             item_id,
@@ -306,7 +308,7 @@ fn tell_delta(thread: &Thread, id: ThreadId, delta: &Delta) -> Option<Notificati
             summary_index: index.into(),
         }
         .into(),
-        Part::Content(index) => wire::ReasoningTextDeltaNotification {
+        ItemPart::Content(index) => wire::ReasoningTextDeltaNotification {
             thread_id,
             turn_id,
             item_id,
@@ -314,7 +316,7 @@ fn tell_delta(thread: &Thread, id: ThreadId, delta: &Delta) -> Option<Notificati
             delta: text,
         }
         .into(),
-        Part::Printed => wire::CommandExecutionOutputDeltaNotification {
+        ItemPart::Printed => wire::CommandExecutionOutputDeltaNotification {
             thread_id,
             turn_id,
             item_id,

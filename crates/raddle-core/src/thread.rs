@@ -18,6 +18,7 @@ mod interrupt;
 mod item_text;
 mod keys;
 mod manage;
+mod next_turn;
 mod own;
 mod queue;
 mod revert;
@@ -25,17 +26,20 @@ mod review;
 mod run_shell;
 mod start_turn;
 mod state;
-mod waiting;
-mod waiting_for;
+mod wait_reason;
 
 pub use advance::POLICY;
-pub use budget::Account;
+pub use budget::ModelUsage;
 pub use goal::Goal;
-pub use queue::Queued;
-pub use state::{Base, Cursor, LastTurn, OpenItem, OpenRequest, OpenTurn, Past, Status, Thread};
-pub use waiting_for::{About, WaitingFor};
+pub use queue::QueuedInput;
+pub use state::{
+    Base, CursorStatus, LastTurn, OpenItem, OpenRequest, OpenTurn, RevertPoint, Status, Thread,
+};
+pub use wait_reason::{ToolRef, WaitReason};
 
-use crate::{Body, Command, ItemId, Outcome, Purpose, Refusal, Seq, Timestamp, TurnId};
+use crate::{
+    Command, CommandOutcome, ItemId, Purpose, RecordBody, Refusal, Seq, Timestamp, TurnId,
+};
 
 /// Work that is owed: what the owner has to do outside.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -69,21 +73,21 @@ pub enum Effect {
 /// What a command means: the records it makes and what its sender is told.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Decision {
-    pub(crate) bodies: Vec<Body>,
-    pub(crate) outcome: Outcome,
+    pub(crate) bodies: Vec<RecordBody>,
+    pub(crate) outcome: CommandOutcome,
 }
 
 impl Decision {
-    fn done(bodies: Vec<Body>) -> Self {
+    fn done(bodies: Vec<RecordBody>) -> Self {
         Self {
             bodies,
-            outcome: Outcome::Done {},
+            outcome: CommandOutcome::Done {},
         }
     }
 }
 
-impl From<Vec<Body>> for Decision {
-    fn from(bodies: Vec<Body>) -> Self {
+impl From<Vec<RecordBody>> for Decision {
+    fn from(bodies: Vec<RecordBody>) -> Self {
         Self::done(bodies)
     }
 }
@@ -94,7 +98,7 @@ impl Thread {
         &self,
         command: Command,
         now: Timestamp,
-    ) -> Result<(Vec<Body>, Outcome), Refusal> {
+    ) -> Result<(Vec<RecordBody>, CommandOutcome), Refusal> {
         self.decision(command, now)
             .map(|decision| (decision.bodies, decision.outcome))
     }
@@ -123,7 +127,7 @@ impl Thread {
             Command::Unqueue(it) => queue::unqueue(self, it),
             Command::ReorderQueue(it) => queue::reorder(self, it),
             Command::StartQueued(it) => queue::start(self, it, now),
-            Command::BeginTurn(it) => waiting::begin(self, it, now),
+            Command::BeginTurn(it) => next_turn::begin(self, it, now),
             Command::Archive(it) => manage::archive(self, it),
             Command::Delete(it) => Ok(delete::decide(self, it, now)),
             Command::StartTurn(it) => start_turn::decide(self, *it, now),
@@ -150,7 +154,7 @@ impl Thread {
     pub fn pending(&self) -> Vec<Effect> {
         let Some(turn) = &self.turn else {
             let after = self.turn_at;
-            let begin = self.waits().map(|_| Effect::BeginTurn { after });
+            let begin = self.next_turn().map(|_| Effect::BeginTurn { after });
             return begin.into_iter().collect();
         };
         let mut effects = Vec::new();

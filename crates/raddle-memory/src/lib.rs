@@ -9,7 +9,7 @@
 
 mod sqlite;
 
-pub use self::sqlite::give_to_sqlite;
+pub use self::sqlite::install_in_sqlite;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 
@@ -20,7 +20,7 @@ const LARGE_BYTES: usize = 64 << 10;
 
 /// Small blocks from mimalloc, large ones from the system.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Memory;
+pub struct Allocator;
 
 fn is_large(bytes: usize) -> bool {
     bytes >= LARGE_BYTES
@@ -29,7 +29,7 @@ fn is_large(bytes: usize) -> bool {
 #[expect(unsafe_code, reason = "an allocator hands out raw memory")]
 // SAFETY: Whose a block is follows from its size alone, which the caller must say truly when it frees or changes
 // the block. So each block goes back to where it came from, and both of those keep what `GlobalAlloc` asks.
-unsafe impl GlobalAlloc for Memory {
+unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: What the caller promises us is what these ask.
         unsafe {

@@ -9,7 +9,7 @@ use rusqlite::ffi::{
 
 /// Has SQLite take its memory from mimalloc, and not count it, for which it would take a lock each time. Gives whether
 /// it does: once SQLite was used it is too late.
-pub fn give_to_sqlite() -> bool {
+pub fn install_in_sqlite() -> bool {
     let methods = sqlite3_mem_methods {
         xMalloc: Some(allocate),
         xFree: Some(free),

@@ -1,7 +1,7 @@
-use super::{LARGE_BYTES, Memory, give_to_sqlite};
+use super::{Allocator, LARGE_BYTES, install_in_sqlite};
 
 #[global_allocator]
-static MEMORY: Memory = Memory;
+static MEMORY: Allocator = Allocator;
 
 /// Bytes survive every change of size, within an owner and across.
 #[test]
@@ -44,11 +44,11 @@ fn what_should_be_zero_is() {
 #[test]
 fn blocks_are_aligned_as_asked() {
     #[repr(align(4096))]
-    struct Page([u8; 4096]);
+    struct AlignedBlock([u8; 4096]);
     for count in [1, 15, 16, 17] {
         let mut pages = Vec::new();
         for at in 0..count {
-            pages.push(Page([at as u8; 4096]));
+            pages.push(AlignedBlock([at as u8; 4096]));
         }
         assert_eq!(pages.as_ptr().addr() % 4096, 0);
         assert!(
@@ -62,7 +62,7 @@ fn blocks_are_aligned_as_asked() {
 
 #[test]
 fn sqlite_lives_on_it() {
-    assert!(give_to_sqlite());
+    assert!(install_in_sqlite());
     let connection = rusqlite::Connection::open_in_memory().expect("a database");
     connection
         .execute_batch("CREATE TABLE t (a INTEGER PRIMARY KEY, b BLOB)")
@@ -75,7 +75,7 @@ fn sqlite_lives_on_it() {
     let sum = "SELECT sum(length(b)), count(*) FROM (SELECT b FROM t ORDER BY b DESC)";
     let sum = connection.query_row(sum, [], |row| Ok((row.get(0)?, row.get(1)?)));
     assert_eq!(sum, Ok((3_101_001, 5)));
-    assert!(!give_to_sqlite(), "it runs, and is too late to ask");
+    assert!(!install_in_sqlite(), "it runs, and is too late to ask");
 }
 
 /// Blocks are freed by others than those who asked for them.

@@ -3,10 +3,10 @@
 mod reader;
 mod request;
 
-pub(crate) use reader::Reader;
+pub(crate) use reader::ChatReader;
 
 use self::request::body;
-use crate::{CallError, Client, Endpoint, Limits, Question, Stream, Wire};
+use crate::{AnswerStream, CallError, CallTimeouts, Endpoint, ModelClient, ModelQuery, WireFormat};
 
 /// The member that holds an answer's thinking, by the names it has with different vendors. It goes back under
 /// the name it came with.
@@ -15,16 +15,16 @@ const THINKING: [&str; 2] = ["reasoning_content", "reasoning"];
 /// Its parts, from vendors that seal some of them.
 const DETAILS: &str = "reasoning_details";
 
-impl Client {
+impl ModelClient {
     /// Asks a model on the OpenAI Chat Completions wire.
     pub async fn chat(
         &self,
         endpoint: &Endpoint,
-        question: &Question<'_>,
-        limits: Limits,
-    ) -> Result<Stream, CallError> {
+        question: &ModelQuery<'_>,
+        limits: CallTimeouts,
+    ) -> Result<AnswerStream, CallError> {
         let body = body(question).map_err(|error| CallError::Malformed(error.to_string()))?;
         let answer = self.post(endpoint, "/chat/completions", body, limits);
-        Ok(Stream::new(Wire::Chat, answer.await?))
+        Ok(AnswerStream::new(WireFormat::Chat, answer.await?))
     }
 }

@@ -49,7 +49,7 @@ pub enum CallError {
 #[error("{}{message}", in_words(*status))]
 pub struct VendorError {
     /// What it means.
-    pub fault: Fault,
+    pub fault: VendorFault,
     /// The HTTP status, if it came in place of an answer.
     pub status: Option<u16>,
     /// What the vendor says, cut short.
@@ -60,7 +60,7 @@ pub struct VendorError {
 
 /// Kinds of a vendor's faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum VendorFault {
     /// Too many calls in too short a time.
     RateLimit,
     /// The account's allowance is used up.
@@ -93,7 +93,7 @@ impl CallError {
             Self::TooLong { .. } | Self::Malformed(_) | Self::Untrusted { .. } => false,
             Self::Vendor(error) => matches!(
                 error.fault,
-                Fault::RateLimit | Fault::Overloaded | Fault::Internal
+                VendorFault::RateLimit | VendorFault::Overloaded | VendorFault::Internal
             ),
         }
     }

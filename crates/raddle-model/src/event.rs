@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// What a model says.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Event {
+pub enum StreamEvent {
     /// An item begins.
     Started {
         /// The vendor's id for it.
@@ -109,7 +109,7 @@ pub struct Tokens {
     pub reasoning: u64,
 }
 
-impl Event {
+impl StreamEvent {
     /// Takes over what the next event says, if both are text of the same part; else gives it back.
     pub(crate) fn grow(&mut self, next: Self) -> Option<Self> {
         match (self, next) {

@@ -3,11 +3,11 @@
 mod reader;
 mod request;
 
-pub(crate) use reader::Reader;
+pub(crate) use reader::GeminiReader;
 
 use self::request::body;
 use crate::http::escaped;
-use crate::{CallError, Client, Endpoint, Limits, Question, Stream, Wire};
+use crate::{AnswerStream, CallError, CallTimeouts, Endpoint, ModelClient, ModelQuery, WireFormat};
 
 /// What a part of an answer is sealed with.
 const SIGNATURE: &str = "thoughtSignature";
@@ -15,19 +15,19 @@ const SIGNATURE: &str = "thoughtSignature";
 /// Beside it, the call that it belongs to.
 const CALL: &str = "call";
 
-impl Client {
+impl ModelClient {
     /// Asks a model on the wire of Gemini.
     pub async fn gemini(
         &self,
         endpoint: &Endpoint,
-        question: &Question<'_>,
-        limits: Limits,
-    ) -> Result<Stream, CallError> {
+        question: &ModelQuery<'_>,
+        limits: CallTimeouts,
+    ) -> Result<AnswerStream, CallError> {
         let body = body(question).map_err(|error| CallError::Malformed(error.to_string()))?;
         let model = question.model.trim_start_matches("models/");
         let path = format!("/models/{}:streamGenerateContent", escaped(model));
         let endpoint = endpoint.clone().with_query("alt", "sse");
         let answer = self.post(&endpoint, &path, body, limits);
-        Ok(Stream::new(Wire::Gemini, answer.await?))
+        Ok(AnswerStream::new(WireFormat::Gemini, answer.await?))
     }
 }

@@ -1,7 +1,7 @@
 //! One request to a vendor, and the stream of its answer.
 
 mod endpoint;
-mod lines;
+mod pool;
 mod proxy;
 mod secrets;
 mod tls;
@@ -22,17 +22,17 @@ use hyper::header::CONTENT_TYPE;
 use hyper::{Method, Response};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use self::lines::{Line, Lines, NoLine};
+use self::pool::{ConnectError, HttpConn, HttpPool};
 use self::proxy::Proxies;
 use crate::io::{Dial, Tcp};
-use crate::patience::Patience;
-use crate::{CallError, Limits, vendor};
+use crate::timeouts::CallDeadline;
+use crate::{CallError, CallTimeouts, vendor};
 
 /// How much of a refusal is read.
 const REFUSAL_BYTES_MAX: usize = 64 << 10;
 
 /// How long the rest of a refusal is waited for, once its head is there.
-const REFUSAL_PATIENCE: Duration = Duration::from_secs(5);
+const REFUSAL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How much of it is shown when it is not what a vendor says.
 const EXCERPT_LETTERS_MAX: usize = 300;
@@ -41,32 +41,32 @@ const EXCERPT_LETTERS_MAX: usize = 300;
 const ANSWER_BYTES_MAX: usize = 256 << 20;
 
 /// How long an answer that has said everything may take to end, so that its connection can be kept.
-const ENDING: Duration = Duration::from_secs(1);
+const END_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Calls vendors, and keeps connections for the next calls. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Client {
-    lines: Arc<Lines>,
+pub struct ModelClient {
+    pool: Arc<HttpPool>,
 }
 
-impl Default for Client {
+impl Default for ModelClient {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Client {
+impl ModelClient {
     /// Over TCP, through the proxy that the environment names.
     pub fn new() -> Self {
-        let lines = Lines::new(Arc::new(Tcp), Proxies::of_environment());
-        let lines = Arc::new(lines);
-        Self { lines }
+        let lines = HttpPool::new(Arc::new(Tcp), Proxies::of_environment());
+        let pool = Arc::new(lines);
+        Self { pool }
     }
 
     /// Over connections made in another way, and through nobody.
-    pub fn over(dial: Arc<dyn Dial>) -> Self {
-        let lines = Arc::new(Lines::new(dial, Proxies::default()));
-        Self { lines }
+    pub fn with_dial(dial: Arc<dyn Dial>) -> Self {
+        let pool = Arc::new(HttpPool::new(dial, Proxies::default()));
+        Self { pool }
     }
 
     /// Posts a JSON body to the base itself, and gives the body of a good answer, as long as a refusal may be.
@@ -74,13 +74,13 @@ impl Client {
         &self,
         endpoint: &Endpoint,
         body: Vec<u8>,
-        limits: Limits,
+        limits: CallTimeouts,
     ) -> Result<Vec<u8>, CallError> {
-        let request = Asking::post(endpoint.itself(), body);
+        let request = OutgoingRequest::post(endpoint.base_path(), body);
         let (head, answer) = self.send(endpoint, request, limits).await?;
         match head.status().is_success() {
-            true => Ok(answer.gathered(REFUSAL_BYTES_MAX).await),
-            false => answer.welcome(&head).await.map(|_| Vec::new()),
+            true => Ok(answer.read_all(REFUSAL_BYTES_MAX).await),
+            false => answer.expect_stream(&head).await.map(|_| Vec::new()),
         }
     }
 
@@ -90,17 +90,17 @@ impl Client {
         endpoint: &Endpoint,
         path: &str,
         bytes_max: usize,
-        limits: Limits,
+        limits: CallTimeouts,
     ) -> Result<Vec<u8>, CallError> {
-        let request = Asking {
+        let request = OutgoingRequest {
             method: Method::GET,
             path,
             body: Vec::new(),
         };
         let (head, answer) = self.send(endpoint, request, limits).await?;
         match head.status().is_success() {
-            true => Ok(answer.gathered(bytes_max).await),
-            false => answer.welcome(&head).await.map(|_| Vec::new()),
+            true => Ok(answer.read_all(bytes_max).await),
+            false => answer.expect_stream(&head).await.map(|_| Vec::new()),
         }
     }
 
@@ -110,37 +110,40 @@ impl Client {
         endpoint: &Endpoint,
         path: &str,
         body: Vec<u8>,
-        limits: Limits,
-    ) -> Result<Answer, CallError> {
-        let request = Asking::post(path, body);
+        limits: CallTimeouts,
+    ) -> Result<HttpAnswer, CallError> {
+        let request = OutgoingRequest::post(path, body);
         let (head, answer) = self.send(endpoint, request, limits).await?;
-        answer.welcome(&head).await
+        answer.expect_stream(&head).await
     }
 
     async fn send(
         &self,
         endpoint: &Endpoint,
-        asking: Asking<'_>,
-        limits: Limits,
-    ) -> Result<(Response<()>, Answer), CallError> {
-        let Asking { method, path, body } = asking;
+        asking: OutgoingRequest<'_>,
+        limits: CallTimeouts,
+    ) -> Result<(Response<()>, HttpAnswer), CallError> {
+        let OutgoingRequest { method, path, body } = asking;
         let unreachable = |what: String| CallError::Connect {
             address: endpoint.address(path),
             what,
         };
-        let mut patience = Patience::new(limits);
+        let mut patience = CallDeadline::new(limits);
         let body = Full::new(Bytes::from(body));
-        let mut kept = self.lines.kept(&endpoint.place);
+        let mut kept = self.pool.take_idle(&endpoint.remote);
         loop {
             let request = endpoint.request(&method, path, body.clone());
             let request = request.map_err(unreachable)?;
             let mut line = match kept.take() {
                 Some(line) => line,
                 None => {
-                    let made = self.lines.fresh(&endpoint.place, limits.connect).await;
+                    let made = self
+                        .pool
+                        .connect_new(&endpoint.remote, limits.connect)
+                        .await;
                     made.map_err(|error| match error {
-                        NoLine::Unreachable(what) => unreachable(what),
-                        NoLine::Untrusted(what) => CallError::Untrusted {
+                        ConnectError::Unreachable(what) => unreachable(what),
+                        ConnectError::Untrusted(what) => CallError::Untrusted {
                             address: endpoint.address(path),
                             what,
                         },
@@ -156,12 +159,12 @@ impl Client {
             };
             patience.renew();
             let (head, body) = response.into_parts();
-            let answer = Answer {
-                line,
+            let answer = HttpAnswer {
+                conn: line,
                 body,
-                lines: self.lines.clone(),
+                pool: self.pool.clone(),
                 bytes_left: ANSWER_BYTES_MAX,
-                patience,
+                deadline: patience,
                 secrets: endpoint.secrets.clone(),
             };
             return Ok((Response::from_parts(head, ()), answer));
@@ -170,13 +173,13 @@ impl Client {
 }
 
 /// What is asked of which path.
-struct Asking<'a> {
+struct OutgoingRequest<'a> {
     method: Method,
     path: &'a str,
     body: Vec<u8>,
 }
 
-impl<'a> Asking<'a> {
+impl<'a> OutgoingRequest<'a> {
     fn post(path: &'a str, body: Vec<u8>) -> Self {
         Self {
             method: Method::POST,
@@ -188,18 +191,18 @@ impl<'a> Asking<'a> {
 
 /// An answer on its way. Dropping it ends the call.
 #[derive(Debug)]
-pub(crate) struct Answer {
-    line: Line,
+pub(crate) struct HttpAnswer {
+    conn: HttpConn,
     body: Incoming,
-    lines: Arc<Lines>,
+    pool: Arc<HttpPool>,
     bytes_left: usize,
-    patience: Patience,
+    deadline: CallDeadline,
     pub(crate) secrets: Arc<Secrets>,
 }
 
-impl Answer {
+impl HttpAnswer {
     /// Looks whether an answer is a stream of events; if it is not, says what it is.
-    async fn welcome(self, head: &Response<()>) -> Result<Self, CallError> {
+    async fn expect_stream(self, head: &Response<()>) -> Result<Self, CallError> {
         let kind = head.headers().get(CONTENT_TYPE);
         let kind = kind.map(|it| String::from_utf8_lossy(it.as_bytes()).to_lowercase());
         let is_stream = kind
@@ -209,9 +212,9 @@ impl Answer {
             return Ok(self);
         }
         let secrets = self.secrets.clone();
-        let body = self.gathered(REFUSAL_BYTES_MAX).await;
+        let body = self.read_all(REFUSAL_BYTES_MAX).await;
         let mut body = String::from_utf8_lossy(&body).into_owned();
-        secrets.hide_in_body(&mut body);
+        secrets.redact_body(&mut body);
         if !head.status().is_success() {
             let status = head.status().as_u16();
             let error = vendor::refused(status, head.headers(), &body, SystemTime::now());
@@ -225,11 +228,11 @@ impl Answer {
     }
 
     /// What there is of an answer that is no stream, up to a bound.
-    async fn gathered(mut self, bytes_max: usize) -> Vec<u8> {
+    async fn read_all(mut self, bytes_max: usize) -> Vec<u8> {
         let mut gathered = Vec::new();
-        let enough = Instant::now() + REFUSAL_PATIENCE;
+        let enough = Instant::now() + REFUSAL_TIMEOUT;
         while gathered.len() < bytes_max {
-            match timeout_at(enough, self.more()).await {
+            match timeout_at(enough, self.next_chunk()).await {
                 Ok(Ok(Some(bytes))) => gathered.extend_from_slice(&bytes),
                 Ok(Ok(None)) => {
                     self.end();
@@ -243,15 +246,15 @@ impl Answer {
     }
 
     /// Something came that means something.
-    pub(crate) fn renew_patience(&mut self) {
-        self.patience.renew();
+    pub(crate) fn renew_deadline(&mut self) {
+        self.deadline.renew();
     }
 
     /// More of it; nothing when it has ended.
-    pub(crate) async fn more(&mut self) -> Result<Option<Bytes>, CallError> {
+    pub(crate) async fn next_chunk(&mut self) -> Result<Option<Bytes>, CallError> {
         loop {
-            let frame = self.line.drive(self.body.frame());
-            let Some(frame) = self.patience.wait(frame).await? else {
+            let frame = self.conn.drive(self.body.frame());
+            let Some(frame) = self.deadline.wait(frame).await? else {
                 return Ok(None);
             };
             let frame = frame.map_err(|error| CallError::BrokeOff(with_cause(&error)))?;
@@ -274,7 +277,7 @@ impl Answer {
         }
         tokio::spawn(async move {
             let ending = std::future::poll_fn(|context| self.poll_end(context));
-            if timeout(ENDING, ending).await.is_ok() {
+            if timeout(END_TIMEOUT, ending).await.is_ok() {
                 self.settle();
             }
         });
@@ -282,13 +285,13 @@ impl Answer {
 
     fn settle(self) {
         // One that broke is not free, and is not kept.
-        self.lines.keep(self.line);
+        self.pool.keep(self.conn);
     }
 
     /// Whether the answer has ended. What else comes is not looked at.
     fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<()> {
         loop {
-            self.line.advance(context);
+            self.conn.advance(context);
             match Pin::new(&mut self.body).poll_frame(context) {
                 Poll::Ready(Some(Ok(_))) => {}
                 Poll::Ready(None | Some(Err(_))) => return Poll::Ready(()),

@@ -23,12 +23,12 @@ impl Io for TcpStream {
 impl Io for DuplexStream {}
 
 /// A connection on its way.
-pub type Dialling<'a> = Pin<Box<dyn Future<Output = io::Result<Box<dyn Io>>> + Send + 'a>>;
+pub type DialFuture<'a> = Pin<Box<dyn Future<Output = io::Result<Box<dyn Io>>> + Send + 'a>>;
 
 /// Makes connections.
 pub trait Dial: Send + Sync + fmt::Debug {
     /// Connects to a port of a host.
-    fn dial<'a>(&'a self, host: &'a str, port: u16) -> Dialling<'a>;
+    fn dial<'a>(&'a self, host: &'a str, port: u16) -> DialFuture<'a>;
 }
 
 /// The way over TCP.
@@ -36,7 +36,7 @@ pub trait Dial: Send + Sync + fmt::Debug {
 pub(crate) struct Tcp;
 
 impl Dial for Tcp {
-    fn dial<'a>(&'a self, host: &'a str, port: u16) -> Dialling<'a> {
+    fn dial<'a>(&'a self, host: &'a str, port: u16) -> DialFuture<'a> {
         Box::pin(async move {
             let stream = TcpStream::connect((host, port)).await?;
             stream.set_nodelay(true)?;

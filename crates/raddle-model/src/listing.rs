@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::{CallError, Client, Endpoint, Limits, Wire};
+use crate::{CallError, CallTimeouts, Endpoint, ModelClient, WireFormat};
 
 /// The longest list in bytes, and in models.
 const LIST_BYTES_MAX: usize = 16 << 20;
@@ -10,43 +10,43 @@ const MODELS_MAX: usize = 1000;
 
 /// A model that a vendor has.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
+pub struct ListedModel {
     /// What to ask for.
     pub id: String,
     /// Its name for people, if it has another.
     pub name: Option<String>,
 }
 
-impl Client {
+impl ModelClient {
     /// Asks a vendor for its models: the first thousand of them.
     pub async fn models(
         &self,
-        wire: Wire,
+        wire: WireFormat,
         endpoint: &Endpoint,
-        limits: Limits,
-    ) -> Result<Vec<Listed>, CallError> {
+        limits: CallTimeouts,
+    ) -> Result<Vec<ListedModel>, CallError> {
         let endpoint = match wire {
-            Wire::Responses | Wire::Chat => endpoint.clone(),
-            Wire::Messages => endpoint
+            WireFormat::Responses | WireFormat::Chat => endpoint.clone(),
+            WireFormat::Messages => endpoint
                 .with_usual("anthropic-version", "2023-06-01")
                 .with_query("limit", "1000"),
-            Wire::Gemini => endpoint.clone().with_query("pageSize", "1000"),
+            WireFormat::Gemini => endpoint.clone().with_query("pageSize", "1000"),
         };
         let list = self.get(&endpoint, "/models", LIST_BYTES_MAX, limits);
-        read(wire, &list.await?).map_err(|error| endpoint.hide_in(error))
+        read(wire, &list.await?).map_err(|error| endpoint.redact(error))
     }
 }
 
 /// A list, as any wire has it. llama.cpp has it in both ways at once.
 #[derive(Deserialize)]
 struct List {
-    data: Option<Vec<Entry>>,
-    models: Option<Vec<Entry>>,
+    data: Option<Vec<ListEntry>>,
+    models: Option<Vec<ListEntry>>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Entry {
+struct ListEntry {
     id: Option<String>,
     #[serde(alias = "display_name")]
     display_name: Option<String>,
@@ -54,14 +54,14 @@ struct Entry {
     supported_generation_methods: Option<Vec<String>>,
 }
 
-fn read(wire: Wire, list: &[u8]) -> Result<Vec<Listed>, CallError> {
+fn read(wire: WireFormat, list: &[u8]) -> Result<Vec<ListedModel>, CallError> {
     let wrong = |what: &str| CallError::Malformed(format!("it is no list of models: {what}"));
     let list: List = serde_json::from_slice(list).map_err(|error| wrong(&error.to_string()))?;
     let list = list.data.or(list.models);
     let list = list.ok_or_else(|| wrong("there is no `data`"))?;
     let models = list.into_iter().filter_map(|entry| match wire {
-        Wire::Gemini => gemini(entry),
-        _ => Some(Listed {
+        WireFormat::Gemini => gemini(entry),
+        _ => Some(ListedModel {
             name: entry.display_name.or(entry.name),
             id: entry.id?,
         }),
@@ -70,13 +70,13 @@ fn read(wire: Wire, list: &[u8]) -> Result<Vec<Listed>, CallError> {
 }
 
 /// Gemini names a model by its path, and lists some that do not write.
-fn gemini(entry: Entry) -> Option<Listed> {
+fn gemini(entry: ListEntry) -> Option<ListedModel> {
     let methods = entry.supported_generation_methods;
     if methods.is_some_and(|it| !it.iter().any(|it| it == "generateContent")) {
         return None;
     }
     let path = entry.name?;
-    Some(Listed {
+    Some(ListedModel {
         id: path.strip_prefix("models/").unwrap_or(&path).to_owned(),
         name: entry.display_name,
     })
@@ -90,27 +90,27 @@ mod tests {
     fn lists_of_every_wire() {
         for (wire, list, wanted) in [
             (
-                Wire::Responses,
+                WireFormat::Responses,
                 r#"{"object":"list","data":[{"id":"a","object":"model","created":1,"owned_by":"b"},{"object":"model"}]}"#,
                 &[("a", None)][..],
             ),
             (
-                Wire::Chat,
+                WireFormat::Chat,
                 r#"{"data":[{"id":"v/a","name":"V: A","context_length":9},{"id":"b"}]}"#,
                 &[("v/a", Some("V: A")), ("b", None)],
             ),
             (
-                Wire::Chat,
+                WireFormat::Chat,
                 r#"{"models":[{"name":"a.gguf","model":"a.gguf"}],"object":"list","data":[{"id":"a.gguf"}]}"#,
                 &[("a.gguf", None)],
             ),
             (
-                Wire::Messages,
+                WireFormat::Messages,
                 r#"{"data":[{"type":"model","id":"a","display_name":"A","created_at":"x"}],"has_more":false}"#,
                 &[("a", Some("A"))],
             ),
             (
-                Wire::Gemini,
+                WireFormat::Gemini,
                 r#"{"models":[{"name":"models/a","displayName":"A","supportedGenerationMethods":["generateContent"]},
                     {"name":"models/e","supportedGenerationMethods":["embedContent"]},{"name":"models/b"}]}"#,
                 &[("a", Some("A")), ("b", None)],
@@ -124,7 +124,7 @@ mod tests {
             assert_eq!(read, wanted, "{wire:?}");
         }
         for list in ["", "{}", r#"{"data":3}"#, "<html>"] {
-            assert!(read(Wire::Chat, list.as_bytes()).is_err(), "{list}");
+            assert!(read(WireFormat::Chat, list.as_bytes()).is_err(), "{list}");
         }
     }
 }

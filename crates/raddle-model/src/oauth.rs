@@ -10,10 +10,10 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
 use crate::http::escaped;
-use crate::{CallError, Client, Endpoint, Limits};
+use crate::{CallError, CallTimeouts, Endpoint, ModelClient};
 
 /// How long a vendor may be silent until it gives tokens.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TOKEN_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How often a vendor is asked for the tokens of another device, unless it says.
 const INTERVAL: Duration = Duration::from_secs(5);
@@ -23,7 +23,7 @@ const SECRETS: [&str; 4] = ["refresh_token", "code", "code_verifier", "device_co
 
 /// What a vendor gives to one who signed in. None of it is shown.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
-pub struct Tokens {
+pub struct OauthTokens {
     /// What calls are made with.
     #[serde(rename = "access_token")]
     pub access: String,
@@ -34,7 +34,7 @@ pub struct Tokens {
     pub expires_in: Option<u64>,
 }
 
-impl fmt::Debug for Tokens {
+impl fmt::Debug for OauthTokens {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Tokens")
     }
@@ -62,17 +62,17 @@ impl fmt::Debug for DeviceCode {
 
 /// Shows that whoever brings a code is who asked for it.
 #[derive(Clone)]
-pub struct Proof {
+pub struct PkcePair {
     /// What is kept until then.
     pub verifier: String,
     /// What is told before.
     pub challenge: String,
 }
 
-impl Proof {
+impl PkcePair {
     /// One that nobody can guess.
     pub fn new() -> Result<Self, CallError> {
-        let verifier = unguessable()?;
+        let verifier = random_token()?;
         Ok(Self {
             challenge: challenge(&verifier),
             verifier,
@@ -80,7 +80,7 @@ impl Proof {
     }
 }
 
-impl fmt::Debug for Proof {
+impl fmt::Debug for PkcePair {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Proof")
     }
@@ -92,7 +92,7 @@ pub(crate) fn challenge(verifier: &str) -> String {
 }
 
 /// A text that nobody can guess.
-pub fn unguessable() -> Result<String, CallError> {
+pub fn random_token() -> Result<String, CallError> {
     let mut bytes = [0; 32];
     let filled = rustls::crypto::aws_lc_rs::default_provider()
         .secure_random
@@ -108,7 +108,7 @@ pub fn address(base: &str, query: &[(&str, &str)]) -> String {
 }
 
 /// What a query says, each with its name.
-pub fn said(query: &str) -> Vec<(String, String)> {
+pub fn parse_query(query: &str) -> Vec<(String, String)> {
     let pairs = query.split('&').filter(|it| !it.is_empty());
     let pairs = pairs.map(|it| it.split_once('=').unwrap_or((it, "")));
     pairs
@@ -140,14 +140,14 @@ pub(crate) fn plain(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-impl Client {
+impl ModelClient {
     /// Gets tokens for what a form says.
     pub async fn tokens(
         &self,
         token_url: &str,
         form: &[(&str, &str)],
-    ) -> Result<Tokens, CallError> {
-        self.given(token_url, form).await
+    ) -> Result<OauthTokens, CallError> {
+        self.post_form(token_url, form).await
     }
 
     /// Gets a code that is entered on another device.
@@ -156,7 +156,7 @@ impl Client {
         device_url: &str,
         form: &[(&str, &str)],
     ) -> Result<DeviceCode, CallError> {
-        self.given(device_url, form).await
+        self.post_form(device_url, form).await
     }
 
     /// Waits until someone has entered a code, and gets tokens for it.
@@ -165,7 +165,7 @@ impl Client {
         token_url: &str,
         client_id: &str,
         code: &DeviceCode,
-    ) -> Result<Tokens, CallError> {
+    ) -> Result<OauthTokens, CallError> {
         let form = [
             ("grant_type", "urn:ietf:params:oauth:grant-type:device_code"),
             ("device_code", &code.device_code),
@@ -186,7 +186,7 @@ impl Client {
         }
     }
 
-    async fn given<T: for<'a> Deserialize<'a>>(
+    async fn post_form<T: for<'a> Deserialize<'a>>(
         &self,
         address: &str,
         pairs: &[(&str, &str)],
@@ -198,12 +198,12 @@ impl Client {
             .and_then(|it| it.with_header("accept", "application/json"))
             .map_err(|error| wrong(error.to_string()))?;
         for (_, value) in pairs.iter().filter(|(name, _)| SECRETS.contains(name)) {
-            endpoint = endpoint.hiding(value);
+            endpoint = endpoint.with_secret(value);
         }
-        let limits = Limits {
-            connect: PATIENCE,
-            idle: PATIENCE,
-            total: 2 * PATIENCE,
+        let limits = CallTimeouts {
+            connect: TOKEN_TIMEOUT,
+            idle: TOKEN_TIMEOUT,
+            total: 2 * TOKEN_TIMEOUT,
         };
         let body = form(pairs).into_bytes();
         let given = self.exchange(&endpoint, body, limits).await?;
@@ -223,7 +223,7 @@ mod tests {
         let verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
         let wanted = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
         assert_eq!(challenge(verifier), wanted);
-        let (one, other) = (Proof::new(), Proof::new());
+        let (one, other) = (PkcePair::new(), PkcePair::new());
         assert_ne!(one.expect("one").verifier, other.expect("another").verifier);
     }
 
@@ -234,7 +234,7 @@ mod tests {
         let (_, query) = asked.split_once('?').expect("a query");
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let wanted = [pair("c", "d"), pair("e f", "g&h=ä"), pair("i", "")];
-        assert_eq!(said(query), wanted);
-        assert_eq!(said("a+b=%zz%4"), [pair("a b", "%zz%4")]);
+        assert_eq!(parse_query(query), wanted);
+        assert_eq!(parse_query("a+b=%zz%4"), [pair("a b", "%zz%4")]);
     }
 }

@@ -3,32 +3,34 @@
 mod reader;
 mod request;
 
-pub(crate) use reader::Reader;
-pub use request::Request;
+pub(crate) use reader::ResponsesReader;
+pub use request::ResponsesRequest;
 
-use self::reader::Heard;
-use crate::{CallError, Client, Endpoint, Event, Limits, Stream, Wire, stream};
+use self::reader::ReadOutcome;
+use crate::{
+    AnswerStream, CallError, CallTimeouts, Endpoint, ModelClient, StreamEvent, WireFormat, stream,
+};
 
-impl Client {
+impl ModelClient {
     /// Asks a model on the OpenAI Responses wire.
     pub async fn responses(
         &self,
         endpoint: &Endpoint,
-        request: &Request,
-        limits: Limits,
-    ) -> Result<Stream, CallError> {
+        request: &ResponsesRequest,
+        limits: CallTimeouts,
+    ) -> Result<AnswerStream, CallError> {
         let body = request.body().map_err(CallError::Malformed)?;
         let answer = self.post(endpoint, "/responses", body, limits).await?;
-        Ok(Stream::new(Wire::Responses, answer))
+        Ok(AnswerStream::new(WireFormat::Responses, answer))
     }
 }
 
-impl stream::Reader for Reader {
-    fn read(&mut self, data: &str, said: &mut Vec<Event>) -> Result<bool, CallError> {
+impl stream::WireReader for ResponsesReader {
+    fn read(&mut self, data: &str, said: &mut Vec<StreamEvent>) -> Result<bool, CallError> {
         match self.read(data)? {
-            Heard::Nothing => return Ok(false),
-            Heard::Life => {}
-            Heard::Said(event) => {
+            ReadOutcome::Nothing => return Ok(false),
+            ReadOutcome::Progress => {}
+            ReadOutcome::Event(event) => {
                 said.extend(self.missing_start(&event));
                 said.push(event);
             }
@@ -37,5 +39,5 @@ impl stream::Reader for Reader {
     }
 
     /// Here an answer says when it is whole.
-    fn end(&mut self, _: &mut Vec<Event>) {}
+    fn end(&mut self, _: &mut Vec<StreamEvent>) {}
 }

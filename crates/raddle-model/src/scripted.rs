@@ -23,17 +23,17 @@
 //! ```
 
 mod access;
-mod asked;
+mod answer_body;
+mod call_input;
 mod fault;
 mod instance;
 mod marker;
 mod play;
 mod routes;
 mod script;
-mod sent;
 
-pub use routes::Seen;
-pub use script::{Script, ScriptError};
+pub use routes::RecordedCall;
+pub use script::{ModelScript, ScriptError};
 
 use std::fmt;
 use std::io;
@@ -44,23 +44,23 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
 
-use self::routes::Room;
-use crate::io::{Dial, Dialling, Io};
+use self::routes::ScriptedState;
+use crate::io::{Dial, DialFuture, Io};
 
 /// How much a connection in memory holds in each direction.
 const MEMORY_BYTES: usize = 64 << 10;
 
 /// A running server. Dropping it closes everything.
 #[derive(Debug)]
-pub struct Server {
+pub struct ScriptedServer {
     base_url: String,
-    room: Arc<Room>,
+    state: Arc<ScriptedState>,
     serving: AbortHandle,
 }
 
 /// What a server has been asked so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct CallCounts {
     /// Calls of the model.
     pub calls: u64,
     /// Connections that came.
@@ -71,30 +71,34 @@ pub struct Counts {
     pub held: u64,
 }
 
-impl Server {
+impl ScriptedServer {
     /// Listens on an address. Port 0 takes any that is free.
-    pub async fn listen(address: SocketAddr, script: Script) -> io::Result<Self> {
+    pub async fn listen(address: SocketAddr, script: ModelScript) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let base_url = format!("http://{}/v1", listener.local_addr()?);
-        let room = Room::new(script, !address.ip().is_loopback());
-        Ok(Self::start(base_url, Door::Tcp(listener), room))
+        let room = ScriptedState::new(script, !address.ip().is_loopback());
+        Ok(Self::start(base_url, ConnSource::Tcp(listener), room))
     }
 
     /// Listens in memory: whoever has the [`Dial`] is connected, whatever the address. Nothing here waits
     /// for the system, so that a test can stop the clock.
-    pub fn in_memory(script: Script) -> (Self, Arc<dyn Dial>) {
+    pub fn in_memory(script: ModelScript) -> (Self, Arc<dyn Dial>) {
         let (sender, receiver) = mpsc::channel(1);
         let base_url = "http://memory/v1".to_owned();
-        let server = Self::start(base_url, Door::Memory(receiver), Room::new(script, true));
-        (server, Arc::new(Memory(sender)))
+        let server = Self::start(
+            base_url,
+            ConnSource::Memory(receiver),
+            ScriptedState::new(script, true),
+        );
+        (server, Arc::new(MemoryDial(sender)))
     }
 
-    fn start(base_url: String, door: Door, room: Room) -> Self {
-        let room = Arc::new(room);
-        let serving = tokio::spawn(serve(door, room.clone())).abort_handle();
+    fn start(base_url: String, door: ConnSource, room: ScriptedState) -> Self {
+        let state = Arc::new(room);
+        let serving = tokio::spawn(serve(door, state.clone())).abort_handle();
         Self {
             base_url,
-            room,
+            state,
             serving,
         }
     }
@@ -105,40 +109,40 @@ impl Server {
     }
 
     /// The calls that came, the oldest first. Of many, only the newest are kept.
-    pub fn requests(&self) -> Vec<Seen> {
-        self.room.seen()
+    pub fn requests(&self) -> Vec<RecordedCall> {
+        self.state.calls()
     }
 
     /// Lets so many held answers go on, now or when they come to be held.
     pub fn release(&self, answers: usize) {
-        self.room.release(answers);
+        self.state.release(answers);
     }
 
     /// What it has been asked so far.
-    pub fn counts(&self) -> Counts {
-        *self.room.counts().borrow()
+    pub fn counts(&self) -> CallCounts {
+        *self.state.counts().borrow()
     }
 
     /// Waits until the counts are as wanted.
-    pub async fn until(&self, wanted: impl FnMut(&Counts) -> bool) {
+    pub async fn until(&self, wanted: impl FnMut(&CallCounts) -> bool) {
         // The room that counts lives as long as we do.
-        let _ = self.room.counts().wait_for(wanted).await;
+        let _ = self.state.counts().wait_for(wanted).await;
     }
 }
 
-impl Drop for Server {
+impl Drop for ScriptedServer {
     fn drop(&mut self) {
         self.serving.abort();
     }
 }
 
 /// Where connections come from.
-enum Door {
+enum ConnSource {
     Tcp(TcpListener),
     Memory(mpsc::Receiver<Box<dyn Io>>),
 }
 
-impl Door {
+impl ConnSource {
     async fn next(&mut self) -> Option<io::Result<Box<dyn Io>>> {
         match self {
             Self::Tcp(listener) => Some(listener.accept().await.and_then(|(stream, _)| {
@@ -150,7 +154,7 @@ impl Door {
     }
 }
 
-async fn serve(mut door: Door, room: Arc<Room>) {
+async fn serve(mut door: ConnSource, room: Arc<ScriptedState>) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
@@ -167,16 +171,16 @@ async fn serve(mut door: Door, room: Arc<Room>) {
 }
 
 /// The way to a server in memory.
-struct Memory(mpsc::Sender<Box<dyn Io>>);
+struct MemoryDial(mpsc::Sender<Box<dyn Io>>);
 
-impl fmt::Debug for Memory {
+impl fmt::Debug for MemoryDial {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Memory")
     }
 }
 
-impl Dial for Memory {
-    fn dial<'a>(&'a self, _: &'a str, _: u16) -> Dialling<'a> {
+impl Dial for MemoryDial {
+    fn dial<'a>(&'a self, _: &'a str, _: u16) -> DialFuture<'a> {
         Box::pin(async move {
             let (ours, theirs) = tokio::io::duplex(MEMORY_BYTES);
             let sent = self.0.send(Box::new(theirs)).await;
@@ -187,4 +191,4 @@ impl Dial for Memory {
 }
 
 /// Counts that others can wait for.
-type Counting = watch::Sender<Counts>;
+type CountsSender = watch::Sender<CallCounts>;

@@ -4,17 +4,17 @@ use std::collections::{HashSet, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 
-use crate::http::{Answer, Secrets};
-use crate::{CallError, Decoder, Event, Wire};
+use crate::http::{HttpAnswer, Secrets};
+use crate::{CallError, Decoder, StreamEvent, WireFormat};
 
 /// Reads the events of one wire.
-pub(crate) trait Reader: fmt::Debug + Send {
+pub(crate) trait WireReader: fmt::Debug + Send {
     /// Reads an event and adds what it says. Answers whether it shows that the model is at work: vendors
     /// send some only so that no one closes the line.
-    fn read(&mut self, data: &str, said: &mut Vec<Event>) -> Result<bool, CallError>;
+    fn read(&mut self, data: &str, said: &mut Vec<StreamEvent>) -> Result<bool, CallError>;
 
     /// Nothing more comes. Adds what is left to be said if that is how an answer may end here.
-    fn end(&mut self, said: &mut Vec<Event>);
+    fn end(&mut self, said: &mut Vec<StreamEvent>);
 }
 
 /// How many items, further parts of items and calls one answer may begin. Whoever keeps them looks through all that are open for each, so
@@ -28,28 +28,28 @@ pub(crate) fn too_many_items() -> CallError {
 
 /// Reads an answer, however its bytes are cut.
 #[derive(Debug)]
-pub struct Reading {
+pub struct AnswerReader {
     decoder: Decoder,
-    reader: Box<dyn Reader>,
+    reader: Box<dyn WireReader>,
     /// How many items, further parts and calls it has begun.
     items: usize,
     /// The further parts.
     parts: HashSet<(Arc<str>, bool, u32)>,
     /// Read, and not yet handed out.
-    ahead: VecDeque<Result<Event, CallError>>,
+    queued: VecDeque<Result<StreamEvent, CallError>>,
     is_empty: bool,
     is_over: bool,
 }
 
-impl Reading {
+impl AnswerReader {
     /// Nothing has come yet.
-    pub fn new(wire: Wire) -> Self {
+    pub fn new(wire: WireFormat) -> Self {
         Self {
             decoder: Decoder::new(),
             reader: wire.reader(),
             items: 0,
             parts: HashSet::new(),
-            ahead: VecDeque::new(),
+            queued: VecDeque::new(),
             is_empty: true,
             is_over: false,
         }
@@ -93,8 +93,8 @@ impl Reading {
     }
 
     /// What is said next, of what has come. Text of one item that came together is handed out together.
-    pub fn next_event(&mut self) -> Option<Result<Event, CallError>> {
-        self.ahead.pop_front()
+    pub fn next_event(&mut self) -> Option<Result<StreamEvent, CallError>> {
+        self.queued.pop_front()
     }
 
     /// Whether everything has been said, or something went wrong.
@@ -104,74 +104,74 @@ impl Reading {
 
     fn fail(&mut self, error: CallError) {
         self.is_over = true;
-        self.ahead.push_back(Err(error));
+        self.queued.push_back(Err(error));
     }
 
-    fn add(&mut self, event: Event) {
+    fn add(&mut self, event: StreamEvent) {
         // Whatever a vendor says after its last word is not heard.
         if self.is_over {
             return;
         }
         self.items += usize::from(match &event {
-            Event::Started { .. } | Event::Call { .. } => true,
-            Event::Summary { part: 0, .. } | Event::Thought { part: 0, .. } => false,
-            Event::Summary { id, part, .. } => self.parts.insert((id.clone(), true, *part)),
-            Event::Thought { id, part, .. } => self.parts.insert((id.clone(), false, *part)),
-            Event::Text { .. }
-            | Event::Message { .. }
-            | Event::Reasoning { .. }
-            | Event::Completed(_) => false,
+            StreamEvent::Started { .. } | StreamEvent::Call { .. } => true,
+            StreamEvent::Summary { part: 0, .. } | StreamEvent::Thought { part: 0, .. } => false,
+            StreamEvent::Summary { id, part, .. } => self.parts.insert((id.clone(), true, *part)),
+            StreamEvent::Thought { id, part, .. } => self.parts.insert((id.clone(), false, *part)),
+            StreamEvent::Text { .. }
+            | StreamEvent::Message { .. }
+            | StreamEvent::Reasoning { .. }
+            | StreamEvent::Completed(_) => false,
         });
         if self.items > ITEMS_MAX {
             return self.fail(too_many_items());
         }
-        self.is_over = matches!(event, Event::Completed(_));
-        let event = match self.ahead.back_mut() {
+        self.is_over = matches!(event, StreamEvent::Completed(_));
+        let event = match self.queued.back_mut() {
             Some(Ok(last)) => last.grow(event),
             _ => Some(event),
         };
-        self.ahead.extend(event.map(Ok));
+        self.queued.extend(event.map(Ok));
     }
 }
 
 /// An answer on its way. Dropping it ends the call, at the vendor's end too.
 #[derive(Debug)]
-pub struct Stream {
+pub struct AnswerStream {
     /// Gone when everything has been said.
-    answer: Option<Answer>,
-    reading: Reading,
+    answer: Option<HttpAnswer>,
+    reader: AnswerReader,
     secrets: Arc<Secrets>,
 }
 
-impl Stream {
-    pub(crate) fn new(wire: Wire, answer: Answer) -> Self {
+impl AnswerStream {
+    pub(crate) fn new(wire: WireFormat, answer: HttpAnswer) -> Self {
         Self {
             secrets: answer.secrets.clone(),
             answer: Some(answer),
-            reading: Reading::new(wire),
+            reader: AnswerReader::new(wire),
         }
     }
 
     /// What is said next; nothing after [`Event::Completed`]. Text of one item that came together is
     /// handed out together.
-    pub async fn next(&mut self) -> Result<Option<Event>, CallError> {
+    pub async fn next(&mut self) -> Result<Option<StreamEvent>, CallError> {
         loop {
-            if let Some(event) = self.reading.next_event() {
-                let event = event.map_err(|error| self.secrets.hide_in(error));
+            if let Some(event) = self.reader.next_event() {
+                let event = event.map_err(|error| self.secrets.redact_error(error));
                 return event.map(Some);
             }
             let Some(answer) = &mut self.answer else {
                 return Ok(None);
             };
-            match answer.more().await? {
+            match answer.next_chunk().await? {
                 Some(bytes) => {
-                    if self.reading.push(&bytes) {
-                        answer.renew_patience();
+                    if self.reader.push(&bytes) {
+                        answer.renew_deadline();
                     }
                 }
-                None => self.reading.end(),
+                None => self.reader.end(),
             }
-            if self.reading.is_over() {
+            if self.reader.is_over() {
                 self.close();
             }
         }
@@ -180,7 +180,7 @@ impl Stream {
     /// Keeps the connection of an answer that ended well.
     fn close(&mut self) {
         let answer = self.answer.take();
-        if let (Some(answer), Some(Ok(_))) = (answer, self.reading.ahead.back()) {
+        if let (Some(answer), Some(Ok(_))) = (answer, self.reader.queued.back()) {
             answer.end();
         }
     }

@@ -1,20 +1,20 @@
 //! What a vendor's own words for a failure mean.
 
-mod wait;
+mod retry_after;
 
 use std::time::{Duration, SystemTime};
 
 use hyper::HeaderMap;
 use serde_json::Value;
 
-use crate::{CallError, Fault, VendorError};
+use crate::{CallError, VendorError, VendorFault};
 
 /// How much is kept of what a vendor says.
 const MESSAGE_LETTERS_MAX: usize = 2000;
 
 /// A failure in a vendor's words.
 #[derive(Debug, Default)]
-pub(crate) struct Words {
+pub(crate) struct VendorMessage {
     /// Names for it, in small letters: its code, its type.
     names: Vec<String>,
     /// Its code, if that is an HTTP status.
@@ -24,7 +24,7 @@ pub(crate) struct Words {
     retry_after: Option<Duration>,
 }
 
-impl Words {
+impl VendorMessage {
     /// Reads what vendors put where an error should be: an object, or only a text.
     pub(crate) fn of(error: &Value) -> Self {
         let member = |name: &str| error[name].as_str();
@@ -42,7 +42,7 @@ impl Words {
                 .collect(),
             status: status.filter(|it| (400..600).contains(it)),
             message: member("message").or(error.as_str()).map(str::to_owned),
-            retry_after: wait::told(error),
+            retry_after: retry_after::from_error(error),
         }
     }
 
@@ -65,8 +65,12 @@ impl Words {
     pub(crate) fn error(self, status: Option<u16>) -> VendorError {
         let message = self.message.as_deref().unwrap_or_default();
         let fault = fault(status.or(self.status), &self.names, message);
-        let may_pass = matches!(fault, Fault::RateLimit | Fault::Overloaded);
-        let said = || may_pass.then(|| wait::said(message)).flatten();
+        let may_pass = matches!(fault, VendorFault::RateLimit | VendorFault::Overloaded);
+        let said = || {
+            may_pass
+                .then(|| retry_after::from_message(message))
+                .flatten()
+        };
         let retry_after = self.retry_after.or_else(said);
         VendorError {
             fault,
@@ -90,14 +94,14 @@ pub(crate) fn cut(message: &mut String) {
 
 /// What an answer that is no success means.
 pub(crate) fn refused(status: u16, headers: &HeaderMap, body: &str, now: SystemTime) -> CallError {
-    let mut error = Words::of_body(body).error(Some(status));
-    error.retry_after = wait::asked(headers, now).or(error.retry_after);
+    let mut error = VendorMessage::of_body(body).error(Some(status));
+    error.retry_after = retry_after::from_headers(headers, now).or(error.retry_after);
     cut(&mut error.message);
     CallError::Vendor(Box::new(error))
 }
 
 /// An answer that ended before it was whole, for a reason that the vendor gave in a word.
-pub(crate) fn stopped(fault: Fault, reason: &str) -> CallError {
+pub(crate) fn stopped(fault: VendorFault, reason: &str) -> CallError {
     CallError::Vendor(Box::new(VendorError {
         fault,
         status: None,
@@ -107,9 +111,9 @@ pub(crate) fn stopped(fault: Fault, reason: &str) -> CallError {
 }
 
 /// Parts of the names that vendors have for their faults. The first that fits counts.
-const NAMES: &[(Fault, &[&str])] = &[
+const NAMES: &[(VendorFault, &[&str])] = &[
     (
-        Fault::ContextFull,
+        VendorFault::ContextFull,
         &[
             "context_length",
             "context_window",
@@ -118,7 +122,7 @@ const NAMES: &[(Fault, &[&str])] = &[
         ],
     ),
     (
-        Fault::Quota,
+        VendorFault::Quota,
         &[
             "quota",
             "usage_limit",
@@ -128,30 +132,30 @@ const NAMES: &[(Fault, &[&str])] = &[
         ],
     ),
     (
-        Fault::RateLimit,
+        VendorFault::RateLimit,
         &["rate_limit", "too_many_requests", "resource_exhausted"],
     ),
     (
-        Fault::Overloaded,
+        VendorFault::Overloaded,
         &["overloaded", "slow_down", "unavailable"],
     ),
     (
-        Fault::Unauthorized,
+        VendorFault::Unauthorized,
         &["api_key", "authentication", "permission"],
     ),
-    (Fault::NotFound, &["not_found"]),
+    (VendorFault::NotFound, &["not_found"]),
     (
-        Fault::Policy,
+        VendorFault::Policy,
         &["content_filter", "policy", "safety", "invalid_prompt"],
     ),
-    (Fault::CutShort, &["max_output_tokens", "max_tokens"]),
-    (Fault::Internal, &["server_error", "internal_error"]),
+    (VendorFault::CutShort, &["max_output_tokens", "max_tokens"]),
+    (VendorFault::Internal, &["server_error", "internal_error"]),
 ];
 
 /// What some vendors say only in words, with statuses that mean many things. The first that fits counts.
-const WORDS: &[(Fault, &[u16], &[&str])] = &[
+const WORDS: &[(VendorFault, &[u16], &[&str])] = &[
     (
-        Fault::ContextFull,
+        VendorFault::ContextFull,
         &[400, 413, 422, 429],
         &[
             "context length",
@@ -164,18 +168,18 @@ const WORDS: &[(Fault, &[u16], &[&str])] = &[
             "request too large",
         ],
     ),
-    (Fault::Quota, &[400, 403], &["credit balance"]),
+    (VendorFault::Quota, &[400, 403], &["credit balance"]),
     (
-        Fault::Unauthorized,
+        VendorFault::Unauthorized,
         &[400],
         &["incorrect api key", "api key not valid", "invalid api key"],
     ),
-    (Fault::Policy, &[403], &["moderation", "flagged"]),
+    (VendorFault::Policy, &[403], &["moderation", "flagged"]),
 ];
 
-fn fault(status: Option<u16>, names: &[String], message: &str) -> Fault {
+fn fault(status: Option<u16>, names: &[String], message: &str) -> VendorFault {
     let message = message.to_lowercase();
-    let is_said = |(_, statuses, words): &&(Fault, &[u16], &[&str])| {
+    let is_said = |(_, statuses, words): &&(VendorFault, &[u16], &[&str])| {
         let fits = status.is_none_or(|it| statuses.contains(&it));
         fits && words.iter().any(|it| message.contains(it))
     };
@@ -190,15 +194,15 @@ fn fault(status: Option<u16>, names: &[String], message: &str) -> Fault {
         return *fault;
     }
     match status {
-        None if is_named(&&["invalid"][..]) => Fault::BadRequest,
-        None => Fault::Internal,
-        Some(401 | 403) => Fault::Unauthorized,
-        Some(402) => Fault::Quota,
-        Some(404) => Fault::NotFound,
-        Some(429) => Fault::RateLimit,
-        Some(503 | 529) => Fault::Overloaded,
-        Some(408 | 409 | 500..=599) => Fault::Internal,
-        Some(400..=499) => Fault::BadRequest,
-        Some(_) => Fault::Other,
+        None if is_named(&&["invalid"][..]) => VendorFault::BadRequest,
+        None => VendorFault::Internal,
+        Some(401 | 403) => VendorFault::Unauthorized,
+        Some(402) => VendorFault::Quota,
+        Some(404) => VendorFault::NotFound,
+        Some(429) => VendorFault::RateLimit,
+        Some(503 | 529) => VendorFault::Overloaded,
+        Some(408 | 409 | 500..=599) => VendorFault::Internal,
+        Some(400..=499) => VendorFault::BadRequest,
+        Some(_) => VendorFault::Other,
     }
 }

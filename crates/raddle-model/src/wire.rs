@@ -1,11 +1,11 @@
 //! The ways in which vendors are spoken to.
 
-use crate::stream::Reader;
+use crate::stream::WireReader;
 use crate::{chat, gemini, messages, responses};
 
 /// How a vendor is spoken to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wire {
+pub enum WireFormat {
     /// OpenAI Responses.
     Responses,
     /// OpenAI Chat Completions, which most engines and brokers speak.
@@ -16,7 +16,7 @@ pub enum Wire {
     Gemini,
 }
 
-impl Wire {
+impl WireFormat {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Responses, Self::Chat, Self::Messages, Self::Gemini];
 
@@ -31,7 +31,7 @@ impl Wire {
     }
 
     /// The wire with this name.
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|it| it.name() == name)
     }
 
@@ -45,12 +45,12 @@ impl Wire {
     }
 
     /// Reads an answer on it.
-    pub(crate) fn reader(self) -> Box<dyn Reader> {
+    pub(crate) fn reader(self) -> Box<dyn WireReader> {
         match self {
-            Self::Responses => Box::new(responses::Reader::default()),
-            Self::Chat => Box::new(chat::Reader::default()),
-            Self::Messages => Box::new(messages::Reader::default()),
-            Self::Gemini => Box::new(gemini::Reader::default()),
+            Self::Responses => Box::new(responses::ResponsesReader::default()),
+            Self::Chat => Box::new(chat::ChatReader::default()),
+            Self::Messages => Box::new(messages::MessagesReader::default()),
+            Self::Gemini => Box::new(gemini::GeminiReader::default()),
         }
     }
 }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
-use crate::{Loss, Outgoing, reach, websocket};
+use crate::{DataLoss, Outgoing, connect, websocket};
 
 /// A peer, whatever carries its messages.
 #[derive(Debug)]
@@ -15,7 +15,7 @@ pub struct Connection {
     /// What goes to it.
     pub outgoing: Outgoing,
     /// What did not get through.
-    pub loss: Loss,
+    pub loss: DataLoss,
 }
 
 /// Who is at the other end.
@@ -59,9 +59,9 @@ pub enum Incoming {
     /// Batches from a reader thread or an in-memory peer.
     Batches(Batches),
     /// A websocket.
-    Websocket(Box<websocket::Reader>),
+    Websocket(Box<websocket::WebsocketReader>),
     /// A websocket that we opened.
-    Reached(Box<reach::Reached>),
+    ClientWebsocket(Box<connect::ClientReader>),
 }
 
 impl Incoming {
@@ -70,7 +70,7 @@ impl Incoming {
         match self {
             Self::Batches(batches) => batches.next().await,
             Self::Websocket(reader) => reader.next().await,
-            Self::Reached(reader) => reader.next().await,
+            Self::ClientWebsocket(reader) => reader.next().await,
         }
     }
 }
@@ -80,14 +80,14 @@ impl Incoming {
 pub struct Batches {
     receiver: mpsc::Receiver<Batch>,
     current: std::vec::IntoIter<Frame>,
-    room: Option<OwnedSemaphorePermit>,
+    permit: Option<OwnedSemaphorePermit>,
 }
 
 /// Frames, and the room they take up with whoever read them, given back when they are used up.
 #[derive(Debug)]
 pub(crate) struct Batch {
     pub frames: Vec<Frame>,
-    pub room: Option<OwnedSemaphorePermit>,
+    pub permit: Option<OwnedSemaphorePermit>,
 }
 
 impl Batches {
@@ -95,7 +95,7 @@ impl Batches {
         Self {
             receiver,
             current: Vec::new().into_iter(),
-            room: None,
+            permit: None,
         }
     }
 
@@ -104,10 +104,13 @@ impl Batches {
             if let Some(frame) = self.current.next() {
                 return Some(frame);
             }
-            self.room = None;
-            let Batch { frames, room } = self.receiver.recv().await?;
+            self.permit = None;
+            let Batch {
+                frames,
+                permit: room,
+            } = self.receiver.recv().await?;
             self.current = frames.into_iter();
-            self.room = room;
+            self.permit = room;
         }
     }
 }

@@ -14,11 +14,11 @@ const COPIED_BYTES_MAX: usize = 16 << 10;
 /// The answer to a request.
 pub fn answer<T: Serialize>(id: &Id, result: &T) -> Bytes {
     #[derive(Serialize)]
-    struct Answer<'a, T> {
+    struct AnswerFrame<'a, T> {
         id: &'a Id,
         result: &'a T,
     }
-    match write(&Answer { id, result }) {
+    match write(&AnswerFrame { id, result }) {
         Ok(frame) => frame,
         Err(error) => refusal(
             Some(id),
@@ -33,11 +33,11 @@ pub fn answer<T: Serialize>(id: &Id, result: &T) -> Bytes {
 /// An error answer; without an id when the request had no usable one.
 pub fn refusal(id: Option<&Id>, error: &ErrorObject) -> Bytes {
     #[derive(Serialize)]
-    struct Refusal<'a> {
+    struct ErrorFrame<'a> {
         id: Option<&'a Id>,
         error: &'a ErrorObject,
     }
-    encode(&Refusal { id, error })
+    encode(&ErrorFrame { id, error })
 }
 
 /// A request of ours. One that cannot be written is never sent, so its caller must know.
@@ -47,12 +47,12 @@ pub fn request<T: Serialize>(
     params: &T,
 ) -> Result<Bytes, serde_json::Error> {
     #[derive(Serialize)]
-    struct Request<'a, T> {
+    struct RequestFrame<'a, T> {
         id: &'a Id,
         method: &'a str,
         params: &'a T,
     }
-    write(&Request { id, method, params })
+    write(&RequestFrame { id, method, params })
 }
 
 /// A notification, stamped with the time it left, and numbered if it is the last word about a record.
@@ -64,7 +64,7 @@ pub fn notification<T: Serialize>(
 ) -> Bytes {
     #[derive(Serialize)]
     #[serde(rename_all = "camelCase")]
-    struct Notification<'a, T> {
+    struct NotificationFrame<'a, T> {
         method: &'a str,
         params: &'a T,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,7 +72,7 @@ pub fn notification<T: Serialize>(
         #[serde(skip_serializing_if = "Option::is_none")]
         seq: Option<u64>,
     }
-    encode(&Notification {
+    encode(&NotificationFrame {
         method,
         params,
         emitted_at_ms,
@@ -92,10 +92,10 @@ fn encode<T: Serialize>(message: &T) -> Bytes {
 /// how long it will be, and a block that grows is copied many times, and stays larger than it need be.
 fn write<T: Serialize>(message: &T) -> Result<Bytes, serde_json::Error> {
     thread_local! {
-        static PLACE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+        static BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
     }
     // A message that writes another one while it is written finds a new place.
-    let mut text = PLACE.take();
+    let mut text = BUFFER.take();
     text.clear();
     let outcome = serde_json::to_writer(&mut text, message);
     if text.len() > COPIED_BYTES_MAX {
@@ -104,7 +104,7 @@ fn write<T: Serialize>(message: &T) -> Result<Bytes, serde_json::Error> {
     }
     let frame = outcome.map(|()| Bytes::copy_from_slice(&text));
     // It may have grown to twice the length, and no further.
-    PLACE.set(text);
+    BUFFER.set(text);
     frame
 }
 

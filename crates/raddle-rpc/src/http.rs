@@ -14,28 +14,31 @@ use hyper::{Method, Request, Response, StatusCode, Version};
 use tokio::sync::mpsc;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
-use crate::visit::{Places, Visitor};
-use crate::{Auth, Board, Close, Connection, Limits, Notice, Page, Peer, Readers, websocket};
+use crate::handshake::{ConnectionSlots, PeerInfo};
+use crate::{
+    Access, AdminPages, Auth, Close, Connection, ConnectionLimits, HttpPage, LazyPage, Peer,
+    websocket,
+};
 
 /// What one door lets in.
 #[derive(Clone, Debug)]
-pub(crate) struct Rules {
+pub(crate) struct ListenerRules {
     pub auth: Auth,
-    pub hosts: Hosts,
-    pub limits: Limits,
-    pub board: Option<Arc<dyn Board>>,
-    pub places: Places,
-    pub way_in: WayIn,
+    pub hosts: AllowedHosts,
+    pub limits: ConnectionLimits,
+    pub admin_pages: Option<Arc<dyn AdminPages>>,
+    pub slots: ConnectionSlots,
+    pub acceptor: Acceptor,
 }
 
 /// Where connections go, for as long as the doors are open.
 #[derive(Clone, Debug)]
-pub(crate) struct WayIn {
+pub(crate) struct Acceptor {
     pub is_open: Arc<AtomicBool>,
     pub accepted: mpsc::WeakSender<Connection>,
 }
 
-impl WayIn {
+impl Acceptor {
     /// The way for one connection. Who closes the doors waits for those that have it.
     fn enter(&self) -> Option<mpsc::Sender<Connection>> {
         let is_open = self.is_open.load(Ordering::Acquire);
@@ -46,7 +49,7 @@ impl WayIn {
 /// Which `Host` a request may name. A web page that points its own name at our address (DNS
 /// rebinding) still sends its own name here.
 #[derive(Clone, Debug)]
-pub(crate) enum Hosts {
+pub(crate) enum AllowedHosts {
     /// A unix socket: no browser reaches it, any name will do.
     Any,
     /// A TCP socket: our address, `localhost` on loopback, and names the operator listed.
@@ -58,15 +61,15 @@ pub(crate) enum Hosts {
 
 /// Answers one request; an accepted upgrade is handed on as a connection.
 pub(crate) async fn answer(
-    rules: &Rules,
-    visitor: Visitor,
+    rules: &ListenerRules,
+    visitor: PeerInfo,
     request: Request<Body>,
 ) -> Response<Full<Bytes>> {
     let answer =
-        admit(rules, &request).and_then(|admitted| let_in(rules, visitor, admitted, request));
+        admit(rules, &request).and_then(|admitted| grant(rules, visitor, admitted, request));
     match answer {
-        Ok(Answer::Ready(response)) => response,
-        Ok(Answer::Later(notice)) => show(notice.page.await),
+        Ok(HttpAnswer::Ready(response)) => response,
+        Ok(HttpAnswer::Deferred(notice)) => show(notice.page.await),
         Err(refusal) => {
             tracing::info!(
                 status = refusal.status.as_u16(),
@@ -79,28 +82,28 @@ pub(crate) async fn answer(
 }
 
 /// What a request comes to.
-enum Answer {
+enum HttpAnswer {
     Ready(Response<Full<Bytes>>),
-    Later(Notice),
+    Deferred(LazyPage),
 }
 
 /// Finds a place for a request that may have one.
-fn let_in(
-    rules: &Rules,
-    visitor: Visitor,
-    admitted: Admitted,
+fn grant(
+    rules: &ListenerRules,
+    visitor: PeerInfo,
+    admitted: AdmittedRequest,
     request: Request<Body>,
-) -> Result<Answer, Refusal> {
+) -> Result<HttpAnswer, HttpRefusal> {
     let busy = |why| refuse(StatusCode::SERVICE_UNAVAILABLE, why);
-    let Some(accepted) = rules.way_in.enter() else {
+    let Some(accepted) = rules.acceptor.enter() else {
         return busy("the server is shutting down");
     };
     let (key, principal) = match admitted {
-        Admitted::Health => return Ok(Answer::Ready(plain(StatusCode::OK, ""))),
-        Admitted::Reader(notice) => return Ok(Answer::Later(notice)),
-        Admitted::Upgrade { key, principal } => (key, principal),
+        AdmittedRequest::Health => return Ok(HttpAnswer::Ready(plain(StatusCode::OK, ""))),
+        AdmittedRequest::Page(notice) => return Ok(HttpAnswer::Deferred(notice)),
+        AdmittedRequest::Upgrade { key, principal } => (key, principal),
     };
-    let Some(place) = rules.places.connect() else {
+    let Some(place) = rules.slots.connect() else {
         return busy("too many connections; try again");
     };
     let peer = Peer {
@@ -132,13 +135,13 @@ fn let_in(
         }
         drop(place);
     });
-    Ok(Answer::Ready(response))
+    Ok(HttpAnswer::Ready(response))
 }
 
 #[derive(Debug)]
-enum Admitted {
+enum AdmittedRequest {
     Health,
-    Reader(Notice),
+    Page(LazyPage),
     Upgrade {
         key: HeaderValue,
         principal: Option<Box<str>>,
@@ -146,13 +149,13 @@ enum Admitted {
 }
 
 #[derive(Debug)]
-struct Refusal {
+struct HttpRefusal {
     status: StatusCode,
     why: &'static str,
     text: Option<String>,
 }
 
-impl Refusal {
+impl HttpRefusal {
     fn into_response(self) -> Response<Full<Bytes>> {
         let text = self.text.unwrap_or_else(|| self.why.to_owned());
         let mut response = plain(self.status, &text);
@@ -165,15 +168,15 @@ impl Refusal {
     }
 }
 
-fn refuse<T>(status: StatusCode, why: &'static str) -> Result<T, Refusal> {
-    Err(Refusal {
+fn refuse<T>(status: StatusCode, why: &'static str) -> Result<T, HttpRefusal> {
+    Err(HttpRefusal {
         status,
         why,
         text: None,
     })
 }
 
-fn admit<B>(rules: &Rules, request: &Request<B>) -> Result<Admitted, Refusal> {
+fn admit<B>(rules: &ListenerRules, request: &Request<B>) -> Result<AdmittedRequest, HttpRefusal> {
     let headers = request.headers();
     if headers.contains_key(header::ORIGIN) {
         return refuse(StatusCode::FORBIDDEN, "requests from web pages are refused");
@@ -189,30 +192,36 @@ fn admit<B>(rules: &Rules, request: &Request<B>) -> Result<Admitted, Refusal> {
     }
     let path = request.uri().path();
     let is_health = matches!(path, "/readyz" | "/healthz");
-    let notice = rules.board.as_ref().and_then(|board| board.at(path));
+    let notice = rules
+        .admin_pages
+        .as_ref()
+        .and_then(|board| board.page(path));
     if (is_health || notice.is_some()) && *request.method() != Method::GET {
         return refuse(StatusCode::METHOD_NOT_ALLOWED, "only GET");
     }
     if is_health {
-        return Ok(Admitted::Health);
+        return Ok(AdmittedRequest::Health);
     }
     if let Some(notice) = notice {
-        if notice.readers == Readers::Admitted {
+        if notice.access == Access::Admitted {
             authenticate(rules, headers)?;
         }
-        return Ok(Admitted::Reader(notice));
+        return Ok(AdmittedRequest::Page(notice));
     }
     let Some(key) = upgrade_key(request) else {
         return refuse(StatusCode::BAD_REQUEST, "expected a websocket upgrade");
     };
     let principal = authenticate(rules, headers)?;
-    Ok(Admitted::Upgrade { key, principal })
+    Ok(AdmittedRequest::Upgrade { key, principal })
 }
 
 /// Who it is, as far as the door asks for that.
-fn authenticate(rules: &Rules, headers: &HeaderMap) -> Result<Option<Box<str>>, Refusal> {
+fn authenticate(
+    rules: &ListenerRules,
+    headers: &HeaderMap,
+) -> Result<Option<Box<str>>, HttpRefusal> {
     let checked = rules.auth.check(headers, SystemTime::now());
-    checked.map_err(|error| Refusal {
+    checked.map_err(|error| HttpRefusal {
         status: StatusCode::UNAUTHORIZED,
         why: "not authenticated",
         text: Some(error.to_string()),
@@ -247,7 +256,7 @@ fn upgrade_key<B>(request: &Request<B>) -> Option<HeaderValue> {
 }
 
 /// The answer that opens a websocket.
-fn switching(limits: Limits, key: &HeaderValue) -> Response<Full<Bytes>> {
+fn switching(limits: ConnectionLimits, key: &HeaderValue) -> Response<Full<Bytes>> {
     let accept = derive_accept_key(key.as_bytes());
     let mut response = Response::new(Full::default());
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
@@ -265,7 +274,7 @@ fn switching(limits: Limits, key: &HeaderValue) -> Response<Full<Bytes>> {
     response
 }
 
-fn show(page: Page) -> Response<Full<Bytes>> {
+fn show(page: HttpPage) -> Response<Full<Bytes>> {
     let status = StatusCode::from_u16(page.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = plain(status, &page.text);
     let headers = response.headers_mut();
@@ -283,7 +292,7 @@ fn plain(status: StatusCode, text: &str) -> Response<Full<Bytes>> {
     response
 }
 
-impl Hosts {
+impl AllowedHosts {
     fn allow(&self, headers: &HeaderMap) -> bool {
         let Self::Of { bound, names } = self else {
             return true;
@@ -336,7 +345,7 @@ mod tests {
 
     fn allowed(bound: &str, hosts: &[&str]) -> bool {
         let names = Arc::from(vec!["agents.example".to_owned()]);
-        let hosts_rule = Hosts::Of {
+        let hosts_rule = AllowedHosts::Of {
             bound: bound.parse().expect("an address"),
             names,
         };

@@ -8,43 +8,44 @@
 //!
 //! Below: nothing of Raddle's. Above: server, client, plugin. It knows no method name.
 
+mod admin_pages;
 mod auth;
-mod board;
+mod connect;
 mod connection;
-mod doors;
+mod data_loss;
 mod encode;
-mod hatch;
+mod handshake;
 mod http;
 mod limits;
-mod line;
-mod lines;
-mod listen;
-mod loss;
+mod line_codec;
+mod listen_address;
+mod listeners;
 mod memory;
 mod message;
 mod outgoing;
-mod reach;
+mod peer_listener;
 mod socket;
+mod socket_stream;
 mod stdio;
-mod visit;
-mod watch;
+mod watchdog;
 mod websocket;
 
+pub use admin_pages::{Access, AdminPages, HttpPage, LazyPage};
 pub use auth::{Auth, AuthError, SignedBearer};
-pub use board::{Board, Notice, Page, Readers};
+pub use connect::{WebsocketConnectError, connect, connect_unix};
 pub use connection::{Connection, Frame, Incoming, Peer, Transport};
-pub use doors::{Door, DoorError, Doors};
+pub use data_loss::DataLoss;
 pub use encode::{answer, notification, refusal, request};
-pub use hatch::{DialError, Hatch, dial};
-pub use limits::{Limits, raise_descriptor_limit};
-pub use lines::Lines;
-pub use listen::{Listen, ListenError};
-pub use loss::Loss;
+pub use limits::{ConnectionLimits, raise_descriptor_limit};
+pub use line_codec::LineCodec;
+pub use listen_address::{ListenAddress, ListenAddressError};
+pub use listeners::{Listener, ListenerError, Listeners};
 pub use memory::memory;
 pub use message::{
-    ErrorObject, Fault, Id, Inbound, Noise, Notification, Request, Response, code, parse,
+    DroppedFrame, ErrorObject, FrameError, Id, Inbound, InboundNotification, InboundRequest,
+    InboundResponse, code, parse,
 };
-pub use outgoing::{Close, Hold, Outgoing, Written};
-pub use reach::{ReachError, reach, reach_unix};
+pub use outgoing::{Close, Outgoing, OutgoingPermit, WriterStep};
+pub use peer_listener::{DialError, PeerListener, dial};
 pub use stdio::{pipes, stdin_end, stdio};
-pub use watch::Watch;
+pub use watchdog::Watchdog;

@@ -6,7 +6,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Bounds of one door, and of each connection that came through it.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct ConnectionLimits {
     /// The longest message a peer may send.
     pub message_bytes_max: usize,
     /// Above this many queued bytes the peer is no longer read.
@@ -23,7 +23,7 @@ pub struct Limits {
     pub handshakes_max: usize,
 }
 
-impl Default for Limits {
+impl Default for ConnectionLimits {
     fn default() -> Self {
         Self {
             message_bytes_max: 32 << 20,
@@ -36,7 +36,7 @@ impl Default for Limits {
     }
 }
 
-impl Limits {
+impl ConnectionLimits {
     /// The same for each of several doors that share this many descriptors. Half of the descriptors
     /// is left for files; a quarter of a door's sockets may be at their handshake.
     pub fn sharing(mut self, descriptors: usize, doors: usize) -> Self {
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     fn shared(descriptors: usize, doors: usize) -> (usize, usize) {
-        let limits = Limits::default().sharing(descriptors, doors);
+        let limits = ConnectionLimits::default().sharing(descriptors, doors);
         (limits.connections_max, limits.handshakes_max)
     }
 

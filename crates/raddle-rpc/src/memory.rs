@@ -4,7 +4,9 @@ use bytes::Bytes;
 use tokio::sync::mpsc;
 
 use crate::connection::{Batch, Batches};
-use crate::{Connection, Frame, Incoming, Limits, Loss, Outgoing, Peer, Transport, Written};
+use crate::{
+    Connection, ConnectionLimits, DataLoss, Frame, Incoming, Outgoing, Peer, Transport, WriterStep,
+};
 
 /// How many batches may wait between the two ends.
 const BATCHES: usize = 16;
@@ -12,9 +14,9 @@ const BATCHES: usize = 16;
 /// Two ends of one connection: what goes out of one comes in at the other.
 ///
 /// It needs a running Tokio runtime, which carries the frames across.
-pub fn memory(limits: Limits) -> (Connection, Connection) {
-    let (near_out, near_in) = way(limits);
-    let (far_out, far_in) = way(limits);
+pub fn memory(limits: ConnectionLimits) -> (Connection, Connection) {
+    let (near_out, near_in) = channel(limits);
+    let (far_out, far_in) = channel(limits);
     (end(near_out, far_in), end(far_out, near_in))
 }
 
@@ -26,11 +28,11 @@ fn end(outgoing: Outgoing, incoming: mpsc::Receiver<Batch>) -> Connection {
         },
         incoming: Incoming::Batches(Batches::new(incoming)),
         outgoing,
-        loss: Loss::default(),
+        loss: DataLoss::default(),
     }
 }
 
-fn way(limits: Limits) -> (Outgoing, mpsc::Receiver<Batch>) {
+fn channel(limits: ConnectionLimits) -> (Outgoing, mpsc::Receiver<Batch>) {
     let outgoing = Outgoing::new(limits.outgoing_bytes_max);
     let (sender, receiver) = mpsc::channel(BATCHES);
     tokio::spawn(carry(outgoing.clone(), sender, limits.message_bytes_max));
@@ -44,7 +46,7 @@ async fn carry(outgoing: Outgoing, sender: mpsc::Sender<Batch>, bytes_max: usize
             written = outgoing.take(&mut batch) => written,
             () = sender.closed() => break,
         };
-        if matches!(written, Written::Closed(_)) {
+        if matches!(written, WriterStep::Closed(_)) {
             break;
         }
         let frames = batch
@@ -58,9 +60,16 @@ async fn carry(outgoing: Outgoing, sender: mpsc::Sender<Batch>, bytes_max: usize
             })
             .collect();
         // What waits here is bounded by the queue it came from.
-        if sender.send(Batch { frames, room: None }).await.is_err() {
+        if sender
+            .send(Batch {
+                frames,
+                permit: None,
+            })
+            .await
+            .is_err()
+        {
             break;
         }
     }
-    outgoing.gone();
+    outgoing.mark_gone();
 }

@@ -53,16 +53,16 @@ impl fmt::Display for Id {
 #[derive(Debug)]
 pub enum Inbound<'a> {
     /// Wants an answer.
-    Request(Request<'a>),
+    Request(InboundRequest<'a>),
     /// Wants none.
-    Notification(Notification<'a>),
+    Notification(InboundNotification<'a>),
     /// Answers a request of ours.
-    Response(Response<'a>),
+    Response(InboundResponse<'a>),
 }
 
 /// A request of the peer.
 #[derive(Debug)]
-pub struct Request<'a> {
+pub struct InboundRequest<'a> {
     /// What its answer must carry.
     pub id: Id,
     /// What it asks for.
@@ -73,7 +73,7 @@ pub struct Request<'a> {
 
 /// A notification of the peer.
 #[derive(Debug)]
-pub struct Notification<'a> {
+pub struct InboundNotification<'a> {
     /// What it tells.
     pub method: Cow<'a, str>,
     /// Its params, unread.
@@ -84,7 +84,7 @@ pub struct Notification<'a> {
 
 /// The peer's answer to a request of ours.
 #[derive(Debug)]
-pub struct Response<'a> {
+pub struct InboundResponse<'a> {
     /// The id we gave the request.
     pub id: Id,
     /// What came back.
@@ -122,9 +122,9 @@ impl ErrorObject {
 
 /// Why a frame is not a message.
 #[derive(Debug)]
-pub enum Fault {
+pub enum FrameError {
     /// Dropped and counted; nobody could be answered.
-    Noise(Noise),
+    Dropped(DroppedFrame),
     /// Answered with an error, under its id if it has a usable one.
     Refused {
         /// The usable id.
@@ -136,7 +136,7 @@ pub enum Fault {
 
 /// Frames that are dropped without an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Noise {
+pub enum DroppedFrame {
     /// Not JSON, or not UTF-8.
     NotJson,
     /// JSON, but not an object: a batch or a scalar.
@@ -156,24 +156,26 @@ pub enum Noise {
 /// let Ok(Inbound::Request(request)) = parse(frame) else { panic!() };
 /// assert_eq!(request.method, "model/list");
 /// ```
-pub fn parse(frame: &[u8]) -> Result<Inbound<'_>, Fault> {
-    let text = std::str::from_utf8(frame).map_err(|_| Fault::Noise(Noise::NotJson))?;
+pub fn parse(frame: &[u8]) -> Result<Inbound<'_>, FrameError> {
+    let text =
+        std::str::from_utf8(frame).map_err(|_| FrameError::Dropped(DroppedFrame::NotJson))?;
     if !text.trim_ascii_start().starts_with('{') {
         // Told apart only to be counted apart.
         let json = serde_json::from_str::<IgnoredAny>(text).is_ok();
-        return Err(Fault::Noise(if json {
-            Noise::NotAnObject
+        return Err(FrameError::Dropped(if json {
+            DroppedFrame::NotAnObject
         } else {
-            Noise::NotJson
+            DroppedFrame::NotJson
         }));
     }
-    let members: Members = serde_json::from_str(text).map_err(|_| Fault::Noise(Noise::NotJson))?;
+    let members: EnvelopeMembers =
+        serde_json::from_str(text).map_err(|_| FrameError::Dropped(DroppedFrame::NotJson))?;
     members.classify()
 }
 
 /// The members of an envelope as they stand in the text.
 #[derive(Default)]
-struct Members<'a> {
+struct EnvelopeMembers<'a> {
     id: Option<&'a RawValue>,
     method: Option<&'a RawValue>,
     params: Option<&'a RawValue>,
@@ -185,18 +187,20 @@ struct Members<'a> {
     deep: bool,
 }
 
-impl<'a> Members<'a> {
-    fn classify(self) -> Result<Inbound<'a>, Fault> {
+impl<'a> EnvelopeMembers<'a> {
+    fn classify(self) -> Result<Inbound<'a>, FrameError> {
         let id = self.id.map(|raw| read_id(raw.get()));
         let answers = self.result.is_some() || self.error.is_some();
         if self.method.is_none() {
             return match id {
-                _ if !answers => Err(Fault::Noise(Noise::NotAMessage)),
-                Some(Some(id)) if self.repeated.is_none() => Ok(Inbound::Response(Response {
-                    id,
-                    outcome: self.outcome(),
-                })),
-                _ => Err(Fault::Noise(Noise::AnswerToNothing)),
+                _ if !answers => Err(FrameError::Dropped(DroppedFrame::NotAMessage)),
+                Some(Some(id)) if self.repeated.is_none() => {
+                    Ok(Inbound::Response(InboundResponse {
+                        id,
+                        outcome: self.outcome(),
+                    }))
+                }
+                _ => Err(FrameError::Dropped(DroppedFrame::AnswerToNothing)),
             };
         }
 
@@ -206,7 +210,7 @@ impl<'a> Members<'a> {
             _ => None,
         };
         let refuse = |message: Cow<'static, str>| {
-            Err(Fault::Refused {
+            Err(FrameError::Refused {
                 id: known_id.clone(),
                 error: ErrorObject::new(code::INVALID_REQUEST, message),
             })
@@ -238,8 +242,8 @@ impl<'a> Members<'a> {
         }
         let (params, seq) = (self.params, self.seq);
         Ok(match known_id {
-            Some(id) => Inbound::Request(Request { id, method, params }),
-            None => Inbound::Notification(Notification {
+            Some(id) => Inbound::Request(InboundRequest { id, method, params }),
+            None => Inbound::Notification(InboundNotification {
                 method,
                 params,
                 seq,
@@ -264,30 +268,33 @@ impl<'a> Members<'a> {
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for EnvelopeMembers<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Envelope;
+        struct EnvelopeVisitor;
 
-        impl<'de> Visitor<'de> for Envelope {
-            type Value = Members<'de>;
+        impl<'de> Visitor<'de> for EnvelopeVisitor {
+            type Value = EnvelopeMembers<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a message")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
-                let mut members = Members::default();
-                while let Some(name) = map.next_key::<Name>()? {
+            fn visit_map<A: MapAccess<'de>>(
+                self,
+                mut map: A,
+            ) -> Result<EnvelopeMembers<'de>, A::Error> {
+                let mut members = EnvelopeMembers::default();
+                while let Some(name) = map.next_key::<MemberName>()? {
                     let (slot, text) = match name {
-                        Name::Id => (&mut members.id, "id"),
-                        Name::Method => (&mut members.method, "method"),
-                        Name::Params => (&mut members.params, "params"),
-                        Name::Result => (&mut members.result, "result"),
-                        Name::Error => (&mut members.error, "error"),
-                        Name::Seq | Name::Other => {
+                        MemberName::Id => (&mut members.id, "id"),
+                        MemberName::Method => (&mut members.method, "method"),
+                        MemberName::Params => (&mut members.params, "params"),
+                        MemberName::Result => (&mut members.result, "result"),
+                        MemberName::Error => (&mut members.error, "error"),
+                        MemberName::Seq | MemberName::Other => {
                             let beside: &RawValue = map.next_value()?;
                             members.deep |= deeper_than(beside.get(), DEPTH_MAX - 1);
-                            if matches!(name, Name::Seq) {
+                            if matches!(name, MemberName::Seq) {
                                 members.seq = beside.get().parse().ok();
                             }
                             continue;
@@ -301,11 +308,11 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
             }
         }
 
-        deserializer.deserialize_map(Envelope)
+        deserializer.deserialize_map(EnvelopeVisitor)
     }
 }
 
-enum Name {
+enum MemberName {
     Id,
     Method,
     Params,
@@ -315,31 +322,31 @@ enum Name {
     Other,
 }
 
-impl<'de> Deserialize<'de> for Name {
+impl<'de> Deserialize<'de> for MemberName {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Key;
+        struct MemberNameVisitor;
 
-        impl Visitor<'_> for Key {
-            type Value = Name;
+        impl Visitor<'_> for MemberNameVisitor {
+            type Value = MemberName;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a member's name")
             }
 
-            fn visit_str<E>(self, name: &str) -> Result<Name, E> {
+            fn visit_str<E>(self, name: &str) -> Result<MemberName, E> {
                 Ok(match name {
-                    "id" => Name::Id,
-                    "method" => Name::Method,
-                    "params" => Name::Params,
-                    "result" => Name::Result,
-                    "error" => Name::Error,
-                    "seq" => Name::Seq,
-                    _ => Name::Other,
+                    "id" => MemberName::Id,
+                    "method" => MemberName::Method,
+                    "params" => MemberName::Params,
+                    "result" => MemberName::Result,
+                    "error" => MemberName::Error,
+                    "seq" => MemberName::Seq,
+                    _ => MemberName::Other,
                 })
             }
         }
 
-        deserializer.deserialize_identifier(Key)
+        deserializer.deserialize_identifier(MemberNameVisitor)
     }
 }
 
@@ -419,9 +426,9 @@ mod tests {
                 Ok(value) => format!("answer {} {}", it.id, value.get()),
                 Err(error) => format!("error {} {}", it.id, error.code),
             },
-            Err(Fault::Noise(noise)) => format!("{noise:?}"),
-            Err(Fault::Refused { id: Some(id), .. }) => format!("refused {id}"),
-            Err(Fault::Refused { id: None, .. }) => "refused".to_owned(),
+            Err(FrameError::Dropped(noise)) => format!("{noise:?}"),
+            Err(FrameError::Refused { id: Some(id), .. }) => format!("refused {id}"),
+            Err(FrameError::Refused { id: None, .. }) => "refused".to_owned(),
         }
     }
 
@@ -496,7 +503,7 @@ mod tests {
         }
         assert!(matches!(
             parse(b"{\"a\":\"\xc3\"}"),
-            Err(Fault::Noise(Noise::NotJson))
+            Err(FrameError::Dropped(DroppedFrame::NotJson))
         ));
     }
 }

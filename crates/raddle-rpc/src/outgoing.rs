@@ -13,7 +13,7 @@ const SHORT_BYTES_MAX: usize = 2 << 10;
 
 /// How much goes on one sheet. A peer that takes nothing keeps at most two of them that are not full, and
 /// one that has nothing to take keeps one.
-const SHEET_BYTES: usize = 8 << 10;
+const CHUNK_BYTES: usize = 8 << 10;
 
 /// The way out to one peer. Cheap to clone; frames leave in the order they were sent.
 ///
@@ -36,16 +36,16 @@ struct Queue {
     /// Woken when the peer is gone. Whoever waits for that alone is not woken by every write.
     ended: Notify,
     /// Held by whoever is next to get a [`Hold`], so that small ones do not overtake a large one for ever.
-    turn: Turn<()>,
+    reserve_lock: Turn<()>,
     /// The same for those who can wait until little is queued.
-    patient: Turn<()>,
+    low_lock: Turn<()>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     frames: VecDeque<Bytes>,
     /// Where the next short frame goes. It is used again when all frames on it are written.
-    sheet: BytesMut,
+    chunk: BytesMut,
     /// Bytes queued and bytes taken but not yet written.
     bytes: usize,
     taken: usize,
@@ -66,15 +66,15 @@ impl State {
     }
 
     /// Gives a frame the memory in which it waits.
-    fn settle(&mut self, frame: Bytes) -> Bytes {
+    fn place_frame(&mut self, frame: Bytes) -> Bytes {
         if frame.len() > SHORT_BYTES_MAX {
             return frame;
         }
-        if self.sheet.capacity() < frame.len() && !self.sheet.try_reclaim(SHEET_BYTES) {
-            self.sheet = BytesMut::with_capacity(SHEET_BYTES);
+        if self.chunk.capacity() < frame.len() && !self.chunk.try_reclaim(CHUNK_BYTES) {
+            self.chunk = BytesMut::with_capacity(CHUNK_BYTES);
         }
-        self.sheet.extend_from_slice(&frame);
-        self.sheet.split().freeze()
+        self.chunk.extend_from_slice(&frame);
+        self.chunk.split().freeze()
     }
 }
 
@@ -122,12 +122,12 @@ impl Close {
 
 /// Room for a frame that is still being made. Send the frame, then drop this.
 #[derive(Debug)]
-pub struct Hold {
+pub struct OutgoingPermit {
     outgoing: Outgoing,
     bytes: usize,
 }
 
-impl Drop for Hold {
+impl Drop for OutgoingPermit {
     fn drop(&mut self) {
         self.outgoing.state().held -= self.bytes;
         self.outgoing.queue.drained.notify_waiters();
@@ -136,7 +136,7 @@ impl Drop for Hold {
 
 /// What a writer gets to do next.
 #[derive(Debug)]
-pub enum Written {
+pub enum WriterStep {
     /// Write these, then ask again.
     Frames,
     /// Nothing more will come; say goodbye.
@@ -153,8 +153,8 @@ impl Outgoing {
             filled: Notify::new(),
             drained: Notify::new(),
             ended: Notify::new(),
-            turn: Turn::new(()),
-            patient: Turn::new(()),
+            reserve_lock: Turn::new(()),
+            low_lock: Turn::new(()),
         };
         Self {
             queue: Arc::new(queue),
@@ -168,7 +168,7 @@ impl Outgoing {
             return;
         }
         state.bytes += frame.len();
-        let frame = state.settle(frame);
+        let frame = state.place_frame(frame);
         state.frames.push_back(frame);
         if state.frames.len() == 1 {
             drop(state);
@@ -177,13 +177,13 @@ impl Outgoing {
     }
 
     /// Waits until the peer has read enough to be sent more.
-    pub async fn room(&self) {
-        self.below(self.queue.bytes_max).await;
+    pub async fn wait_ready(&self) {
+        self.wait_below(self.queue.bytes_max).await;
     }
 
     /// Waits until fewer bytes than these are queued or being written. Who has much to tell and can wait
     /// does so here, so that answers do not stand behind all of it.
-    pub async fn below(&self, bytes: usize) {
+    pub async fn wait_below(&self, bytes: usize) {
         loop {
             let drained = self.queue.drained.notified();
             if self.is_below(bytes) {
@@ -202,12 +202,12 @@ impl Outgoing {
     /// the bound, or all that was sent or promised before its turn came is written. So one large frame
     /// always passes, beside no more than what was sent while it waited. Once the peer is gone nobody
     /// waits.
-    pub async fn hold(&self, bytes: usize) -> Hold {
-        let _turn = self.queue.turn.lock().await;
+    pub async fn reserve(&self, bytes: usize) -> OutgoingPermit {
+        let _turn = self.queue.reserve_lock.lock().await;
         let mut behind = None;
         loop {
             let drained = self.queue.drained.notified();
-            if let Some(hold) = self.try_hold(bytes, &mut behind) {
+            if let Some(hold) = self.try_reserve(bytes, &mut behind) {
                 return hold;
             }
             drained.await;
@@ -216,15 +216,15 @@ impl Outgoing {
 
     /// The same for one who can wait until the peer has read nearly all it was sent: until less than `low` is
     /// queued.
-    pub async fn hold_when_low(&self, bytes: usize, low: usize) -> Hold {
-        let _turn = self.queue.patient.lock().await;
-        self.below(low).await;
-        self.hold(bytes).await
+    pub async fn reserve_when_low(&self, bytes: usize, low: usize) -> OutgoingPermit {
+        let _turn = self.queue.low_lock.lock().await;
+        self.wait_below(low).await;
+        self.reserve(bytes).await
     }
 
     /// `behind` is how many bytes are to be written first, counted from the peer's first one; it is
     /// known when nothing is promised to anyone any more.
-    fn try_hold(&self, bytes: usize, behind: &mut Option<u64>) -> Option<Hold> {
+    fn try_reserve(&self, bytes: usize, behind: &mut Option<u64>) -> Option<OutgoingPermit> {
         let mut state = self.state();
         let before = state.bytes.saturating_add(state.held);
         let fits = before.saturating_add(bytes) <= self.queue.bytes_max;
@@ -236,7 +236,7 @@ impl Outgoing {
             return None;
         }
         state.held = state.held.saturating_add(bytes);
-        Some(Hold {
+        Some(OutgoingPermit {
             outgoing: self.clone(),
             bytes,
         })
@@ -252,7 +252,7 @@ impl Outgoing {
 
     /// Ends the connection once what is being written is written. What is queued is forgotten: a peer that is too
     /// slow would need very long to come to the reason. The first reason stands.
-    pub fn cut(&self, close: Close) {
+    pub fn abort(&self, close: Close) {
         let mut state = self.state();
         if state.gone || state.close.is_some() {
             return;
@@ -287,7 +287,7 @@ impl Outgoing {
     }
 
     /// Waits for frames and moves them all into `batch`. What was taken before counts as written.
-    pub async fn take(&self, batch: &mut Vec<Bytes>) -> Written {
+    pub async fn take(&self, batch: &mut Vec<Bytes>) -> WriterStep {
         batch.clear();
         loop {
             if let Some(written) = self.take_now(batch) {
@@ -326,15 +326,15 @@ impl Outgoing {
     }
 
     /// Takes what there is. What was taken before counts as written.
-    pub(crate) fn take_now(&self, batch: &mut Vec<Bytes>) -> Option<Written> {
+    pub(crate) fn take_now(&self, batch: &mut Vec<Bytes>) -> Option<WriterStep> {
         let mut state = self.state();
         state.wrote();
         let written = if state.frames.is_empty() {
-            state.close.clone().map(Written::Closed)
+            state.close.clone().map(WriterStep::Closed)
         } else {
             state.taken = state.bytes;
             batch.extend(state.frames.drain(..));
-            Some(Written::Frames)
+            Some(WriterStep::Frames)
         };
         drop(state);
         self.queue.drained.notify_waiters();
@@ -342,11 +342,11 @@ impl Outgoing {
     }
 
     /// The writer's last word: the peer is gone, whatever is still queued is forgotten.
-    pub fn gone(&self) {
+    pub fn mark_gone(&self) {
         let mut state = self.state();
         state.gone = true;
         state.frames = VecDeque::new();
-        state.sheet = BytesMut::new();
+        state.chunk = BytesMut::new();
         state.bytes = 0;
         state.taken = 0;
         state.close.get_or_insert(Close::NORMAL);

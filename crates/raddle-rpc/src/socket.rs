@@ -11,7 +11,7 @@ use tokio::net::{UnixListener, UnixStream};
 
 /// A socket that is ours. Dropping it removes it, unless someone has put something else in its place.
 #[derive(Debug)]
-pub(crate) struct Socket {
+pub(crate) struct SocketFile {
     path: PathBuf,
     /// Device and inode: what is at the path is ours if these are.
     identity: Option<(u64, u64)>,
@@ -35,7 +35,7 @@ impl From<io::Error> for SocketError {
     }
 }
 
-impl Socket {
+impl SocketFile {
     /// Makes the socket, for its owner only, in place of one that a killed server left behind.
     pub(crate) async fn claim(path: &Path) -> Result<(Self, UnixListener), SocketError> {
         make_private_folder(path)?;
@@ -63,7 +63,7 @@ impl Socket {
     }
 }
 
-impl Drop for Socket {
+impl Drop for SocketFile {
     fn drop(&mut self) {
         if self.identity.is_some() && identity(&self.path) == self.identity {
             let _ = std::fs::remove_file(&self.path);

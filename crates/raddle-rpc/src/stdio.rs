@@ -5,8 +5,8 @@
 //! only its thread. What is short goes into an empty pipe without waking that thread. Stdout belongs to
 //! this file; nothing else in Raddle may write to it.
 
-mod pen;
 mod pipe;
+mod stdout_writer;
 
 use std::io;
 use std::os::fd::AsFd;
@@ -18,9 +18,11 @@ use rustix::io::Errno;
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
-use self::pen::Desk;
+use self::stdout_writer::StdoutWriter;
 use crate::connection::{Batch, Batches};
-use crate::{Connection, Frame, Incoming, Limits, Lines, Loss, Outgoing, Peer, Transport};
+use crate::{
+    Connection, ConnectionLimits, DataLoss, Frame, Incoming, LineCodec, Outgoing, Peer, Transport,
+};
 
 /// How many batches of lines may wait to be taken.
 const BATCHES: usize = 4;
@@ -29,7 +31,7 @@ const BATCHES: usize = 4;
 const READ_BYTES: usize = 64 << 10;
 
 /// The connection to whoever started this process.
-pub fn stdio(limits: Limits) -> io::Result<Connection> {
+pub fn stdio(limits: ConnectionLimits) -> io::Result<Connection> {
     pipes(io::stdin(), io::stdout(), limits)
 }
 
@@ -37,7 +39,7 @@ pub fn stdio(limits: Limits) -> io::Result<Connection> {
 pub async fn stdin_end() {
     let (tell, told) = oneshot::channel();
     let reading = thread::Builder::new().name("stdin".into()).spawn(|| {
-        pass_over(&io::stdin());
+        drain(&io::stdin());
         let _ = tell.send(());
     });
     if reading.is_ok() {
@@ -46,7 +48,7 @@ pub async fn stdin_end() {
 }
 
 /// Reads to the end. An input that cannot be read has none.
-fn pass_over(input: &impl AsFd) {
+fn drain(input: &impl AsFd) {
     let mut chunk = vec![0; READ_BYTES];
     loop {
         match rustix::io::read(input, &mut chunk) {
@@ -62,17 +64,17 @@ fn pass_over(input: &impl AsFd) {
 ///
 /// It ends when the input does, and when nobody takes a byte of the output for as long as
 /// [`Limits::write`] says.
-pub fn pipes<I, O>(input: I, output: O, limits: Limits) -> io::Result<Connection>
+pub fn pipes<I, O>(input: I, output: O, limits: ConnectionLimits) -> io::Result<Connection>
 where
     I: AsFd + Send + 'static,
     O: AsFd + Send + 'static,
 {
     let outgoing = Outgoing::new(limits.outgoing_bytes_max);
-    let loss = Loss::default();
+    let loss = DataLoss::default();
     let (sender, receiver) = mpsc::channel(BATCHES);
 
-    let lines = Lines::new(limits.message_bytes_max);
-    let mut ahead = Ahead::new(limits.message_bytes_max, sender)?;
+    let lines = LineCodec::new(limits.message_bytes_max);
+    let mut ahead = ReadAhead::new(limits.message_bytes_max, sender)?;
     let lost = loss.clone();
     thread::Builder::new().name("stdin".into()).spawn(move || {
         if let Err(error) = read(&input, lines, &mut ahead) {
@@ -84,7 +86,7 @@ where
     })?;
 
     let runtime = Handle::current();
-    let desk = Arc::new(Desk::new(output, outgoing.clone(), limits.write));
+    let desk = Arc::new(StdoutWriter::new(output, outgoing.clone(), limits.write));
     let beside = desk.clone();
     runtime.spawn(async move { beside.write_short().await });
     let lost = loss.clone();
@@ -96,7 +98,7 @@ where
                 tracing::info!(%error, "answers are lost");
                 lost.note(format!("answers are lost: {error}"));
             }
-            queue.gone();
+            queue.mark_gone();
         })?;
 
     Ok(Connection {
@@ -112,15 +114,15 @@ where
 
 /// What is read before it is asked for: a few batches, and together, with the line being read, no
 /// more bytes than one message may have. Large lines that come fast wait in the pipe.
-struct Ahead {
+struct ReadAhead {
     runtime: Handle,
     sender: mpsc::Sender<Batch>,
-    room: Arc<Semaphore>,
+    budget: Arc<Semaphore>,
     /// The room of what is read and not yet handed on.
     held: OwnedSemaphorePermit,
 }
 
-impl Ahead {
+impl ReadAhead {
     fn new(message_bytes_max: usize, sender: mpsc::Sender<Batch>) -> io::Result<Self> {
         // The longest line fits with its end, and with what was read together with its end.
         let bytes = message_bytes_max.saturating_add(2 * READ_BYTES);
@@ -129,17 +131,17 @@ impl Ahead {
         Ok(Self {
             runtime: Handle::current(),
             sender,
-            room,
+            budget: room,
             held: held.map_err(io::Error::other)?,
         })
     }
 
     /// Waits until there is room for this many bytes more.
-    fn make_room(&mut self, bytes: u32) {
+    fn reserve(&mut self, bytes: u32) {
         // Nearly always there is.
-        let room = self.room.clone().try_acquire_many_owned(bytes);
+        let room = self.budget.clone().try_acquire_many_owned(bytes);
         let room = room.or_else(|_| {
-            let room = self.room.clone();
+            let room = self.budget.clone();
             self.runtime.block_on(room.acquire_many_owned(bytes))
         });
         // Nobody closes the semaphore.
@@ -152,12 +154,15 @@ impl Ahead {
     fn push(&mut self, frames: Vec<Frame>, bytes_left: usize) -> bool {
         let done = self.held.num_permits().saturating_sub(bytes_left);
         let room = self.held.split(done);
-        let batch = Batch { frames, room };
+        let batch = Batch {
+            frames,
+            permit: room,
+        };
         batch.frames.is_empty() || self.sender.blocking_send(batch).is_ok()
     }
 }
 
-fn read(input: &impl AsFd, mut lines: Lines, ahead: &mut Ahead) -> io::Result<()> {
+fn read(input: &impl AsFd, mut lines: LineCodec, ahead: &mut ReadAhead) -> io::Result<()> {
     let mut chunk = vec![0; READ_BYTES];
     let mut ended = false;
     while !ended {
@@ -168,7 +173,7 @@ fn read(input: &impl AsFd, mut lines: Lines, ahead: &mut Ahead) -> io::Result<()
                 ended = true;
             }
             Ok(count) => {
-                ahead.make_room(count as u32);
+                ahead.reserve(count as u32);
                 lines.buffer().extend_from_slice(&chunk[..count]);
             }
             Err(Errno::INTR) => continue,

@@ -6,7 +6,7 @@
 mod pongs;
 mod writer;
 
-pub(crate) use self::writer::PING;
+pub(crate) use self::writer::PING_INTERVAL;
 
 use futures_util::StreamExt;
 use hyper::upgrade::Upgraded;
@@ -17,33 +17,33 @@ use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig
 use tokio_tungstenite::tungstenite::{Error, Message};
 
 use self::pongs::Pongs;
-use self::writer::Writer;
-use crate::line::{Ear, Line};
-use crate::{Close, Connection, Frame, Incoming, Limits, Loss, Outgoing, Peer};
+use self::writer::WebsocketWriter;
+use crate::socket_stream::{ReadOnlySocket, SocketStream};
+use crate::{Close, Connection, ConnectionLimits, DataLoss, Frame, Incoming, Outgoing, Peer};
 
 /// The connection of a socket whose upgrade is done, if it is on one that we know; and its writer, which may hold the
 /// socket for a while longer than the connection.
 pub(crate) async fn open(
     upgraded: Upgraded,
     peer: Peer,
-    limits: Limits,
+    limits: ConnectionLimits,
 ) -> Option<(Connection, JoinHandle<()>)> {
     let config = WebSocketConfig::default()
         .max_message_size(Some(limits.message_bytes_max))
         .max_frame_size(Some(limits.message_bytes_max))
         .read_buffer_size(32 << 10);
-    let (line, early) = Line::of(upgraded)?;
-    let ear = Ear::of(&line);
+    let (line, early) = SocketStream::of(upgraded)?;
+    let ear = ReadOnlySocket::of(&line);
     let stream =
         WebSocketStream::from_partially_read(ear, early.into(), Role::Server, Some(config)).await;
     let outgoing = Outgoing::new(limits.outgoing_bytes_max);
     let pongs = Pongs::default();
-    let loss = Loss::default();
-    let writer = Writer::new(line, pongs.clone(), limits.write);
+    let loss = DataLoss::default();
+    let writer = WebsocketWriter::new(line, pongs.clone(), limits.write);
     let writer = tokio::spawn(writer.run(outgoing.clone(), loss.clone()));
     let connection = Connection {
         peer,
-        incoming: Incoming::Websocket(Box::new(Reader {
+        incoming: Incoming::Websocket(Box::new(WebsocketReader {
             stream,
             outgoing: outgoing.clone(),
             pongs,
@@ -56,13 +56,13 @@ pub(crate) async fn open(
 
 /// The reading half of a websocket.
 #[derive(Debug)]
-pub struct Reader {
-    stream: WebSocketStream<Ear>,
+pub struct WebsocketReader {
+    stream: WebSocketStream<ReadOnlySocket>,
     outgoing: Outgoing,
     pongs: Pongs,
 }
 
-impl Reader {
+impl WebsocketReader {
     /// The next frame, or nothing when the peer is gone. A websocket ends in both directions at once:
     /// the peer gets what is queued by then, and nothing else.
     pub(crate) async fn next(&mut self) -> Option<Frame> {
@@ -75,17 +75,17 @@ impl Reader {
                 Ok(Message::Text(text)) => Frame::Message(text.into()),
                 Ok(Message::Binary(_)) => Frame::Binary,
                 Ok(Message::Ping(payload)) => {
-                    self.pongs.owe(payload);
+                    self.pongs.set(payload);
                     continue;
                 }
                 Ok(Message::Close(frame)) => {
-                    self.outgoing.close(farewell(frame));
+                    self.outgoing.close(close_reply(frame));
                     return None;
                 }
                 Ok(Message::Pong(_) | Message::Frame(_)) => continue,
                 Err(error) => {
                     tracing::debug!(%error, "websocket ended");
-                    self.outgoing.close(breach(&error));
+                    self.outgoing.close(close_for(&error));
                     return None;
                 }
             });
@@ -94,7 +94,7 @@ impl Reader {
 }
 
 /// The answer to a peer's close: its own code.
-fn farewell(frame: Option<CloseFrame>) -> Close {
+fn close_reply(frame: Option<CloseFrame>) -> Close {
     Close {
         code: frame.map_or(1000, |frame| frame.code.into()),
         ..Close::NORMAL
@@ -102,7 +102,7 @@ fn farewell(frame: Option<CloseFrame>) -> Close {
 }
 
 /// How the peer broke the rules, or that it did not and just left.
-fn breach(error: &Error) -> Close {
+fn close_for(error: &Error) -> Close {
     match error {
         Error::Capacity(CapacityError::MessageTooLong { .. }) => Close::TOO_LONG,
         Error::Utf8(_) => Close::NOT_TEXT,

@@ -55,7 +55,7 @@ pub(crate) fn receive<const N: usize>(
 
 /// Whoever started this process may have left descriptors open in it. No program that is started from here on gets
 /// any but the first three.
-pub fn keep_to_ourselves() {
+pub fn set_cloexec() {
     let Ok(entries) = std::fs::read_dir("/proc/self/fd") else {
         return;
     };

@@ -7,15 +7,15 @@
 mod address;
 mod head;
 mod host;
-mod own;
+mod local_addresses;
 mod proxy;
 mod rules;
-mod way_out;
+mod socket;
 
 pub use address::is_public;
-pub use head::{BadHead, Head, Way};
-pub use host::{BadHost, Host, Target};
-pub use proxy::{Noted, Outside, Proxy, System};
-pub use rules::{BadRule, Rules, Verdict};
-pub(crate) use way_out::hand_out;
-pub use way_out::{PORT, WayOut, variables};
+pub use head::{BadHead, Forwarding, RequestHead};
+pub use host::{BadHost, EgressTarget, Host};
+pub use proxy::{Dialer, EgressDecision, Proxy, SystemDialer};
+pub use rules::{BadRule, EgressRules, Verdict};
+pub(crate) use socket::listen_inside;
+pub use socket::{EgressSocket, PORT, variables};

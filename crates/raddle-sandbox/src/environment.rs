@@ -52,7 +52,7 @@ where
 
 /// Closes this process's own memory and environment to other processes of the same user, which could
 /// otherwise read them in `/proc` or attach to it. Only one that may trace everything still can.
-pub fn hide() -> std::io::Result<()> {
+pub fn set_undumpable() -> std::io::Result<()> {
     Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
 }
 

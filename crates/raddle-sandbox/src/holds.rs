@@ -22,9 +22,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use rustix::fs::{FlockOperation, flock};
 use tokio::time::sleep;
 
-use crate::fence::{PolicyPath, is_around_home};
+use crate::confinement::{PolicyPath, is_around_home};
 use crate::policy::scratch_folders;
-use crate::{Read as MayRead, Rules, WrittenFolders};
+use crate::{ReadScope as MayRead, SandboxRules, WrittenFolders};
 
 /// The folder of the entries, below the home.
 const FOLDER: &str = "holds";
@@ -37,10 +37,10 @@ const HOLD_WAIT: Duration = Duration::from_secs(30);
 pub(crate) const CLAIM_WAIT: Duration = Duration::from_secs(45);
 
 /// The time between two looks.
-pub(crate) const LOOK: Duration = Duration::from_millis(10);
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// How long an entry counts after its process has died. Keepers end the commands of a dead server sooner.
-const AFTER_DEATH: Duration = Duration::from_secs(5);
+const DEAD_GRACE: Duration = Duration::from_secs(5);
 
 /// The end of the name of an entry whose process has died.
 const DEAD: &str = ".dead";
@@ -63,13 +63,13 @@ pub struct FileHolds {
 pub struct FileHold {
     /// The paths that are held, and every link on the way to them, in order.
     paths: Vec<PathBuf>,
-    _entry: Entry,
+    _entry: EntryGuard,
 }
 
 /// A claim to write below folders, or to write files. Dropping it ends it.
 #[derive(Debug)]
 pub struct WriteClaim {
-    _entry: Entry,
+    _entry: EntryGuard,
 }
 
 /// Why there is no hold or no claim.
@@ -131,12 +131,12 @@ impl Kind {
 
 /// An entry of this process, which goes when this is dropped.
 #[derive(Debug)]
-struct Entry {
+struct EntryGuard {
     path: PathBuf,
     _locked: File,
 }
 
-impl Drop for Entry {
+impl Drop for EntryGuard {
     fn drop(&mut self) {
         // One that cannot be removed is no longer locked, and removed by the next look.
         let _ = fs::remove_file(&self.path);
@@ -144,7 +144,7 @@ impl Drop for Entry {
 }
 
 /// An entry of any process.
-struct Listed {
+struct HoldEntry {
     kind: Kind,
     about: String,
     paths: Vec<PathBuf>,
@@ -192,7 +192,7 @@ impl FileHolds {
             match met {
                 None => return Ok(hold),
                 Some(met) if begun.elapsed() > HOLD_WAIT => return Err(HoldError::Busy(met)),
-                Some(_) => sleep(LOOK).await,
+                Some(_) => sleep(POLL_INTERVAL).await,
             }
         }
     }
@@ -209,7 +209,7 @@ impl FileHolds {
             match self.try_claim(Kind::Files, about, files)? {
                 Ok(claim) => return Ok(claim),
                 Err(met) if begun.elapsed() >= wait => return Err(HoldError::Busy(met)),
-                Err(_) => std::thread::sleep(LOOK),
+                Err(_) => std::thread::sleep(POLL_INTERVAL),
             }
         }
     }
@@ -219,7 +219,7 @@ impl FileHolds {
     pub fn claim_folders(
         &self,
         about: &str,
-        rules: &mut Rules,
+        rules: &mut SandboxRules,
         is_last: bool,
     ) -> Result<(Option<WriteClaim>, Vec<HoldConflict>), HoldError> {
         let mut conflicts = Vec::new();
@@ -258,7 +258,7 @@ impl FileHolds {
 
     /// Gives scratch folders the protected names of a workspace if they are one, hold one or lie in one, of any thread on
     /// this home. `/tmp` and what is in it stay as they are: everybody uses that.
-    fn keep_workspaces(&self, rules: &mut Rules, tmp: &Path) -> io::Result<()> {
+    fn keep_workspaces(&self, rules: &mut SandboxRules, tmp: &Path) -> io::Result<()> {
         if rules.scratch.iter().all(|it| it.starts_with(tmp)) {
             return Ok(());
         }
@@ -287,7 +287,7 @@ impl FileHolds {
         paths: &[PathBuf],
     ) -> Result<Result<WriteClaim, HoldConflict>, HoldError> {
         let _entry = self.add(kind, about, paths)?;
-        let claim = Listed {
+        let claim = HoldEntry {
             kind,
             about: String::new(),
             paths: paths.to_vec(),
@@ -308,7 +308,7 @@ impl FileHolds {
         })
     }
 
-    fn add(&self, kind: Kind, about: &str, paths: &[PathBuf]) -> io::Result<Entry> {
+    fn add(&self, kind: Kind, about: &str, paths: &[PathBuf]) -> io::Result<EntryGuard> {
         static NUMBERS: AtomicU64 = AtomicU64::new(1);
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -327,7 +327,7 @@ impl FileHolds {
             .create_new(true)
             .mode(0o600)
             .open(&unfinished)?;
-        let entry = Entry {
+        let entry = EntryGuard {
             path: self.folder.join(name),
             _locked: file.try_clone()?,
         };
@@ -349,7 +349,7 @@ impl FileHolds {
     }
 
     /// Every entry that counts now.
-    fn list(&self) -> io::Result<Vec<Listed>> {
+    fn list(&self) -> io::Result<Vec<HoldEntry>> {
         let mut listed = Vec::new();
         for entry in fs::read_dir(&self.folder)? {
             let path = entry?.path();
@@ -378,7 +378,7 @@ impl FileHold {
     }
 }
 
-impl Listed {
+impl HoldEntry {
     /// Where this claim meets a hold on these files.
     fn meets(&self, held: &HeldFiles<'_>) -> Option<HoldConflict> {
         let path = self.paths.iter().find_map(|it| held.met(self.kind, it))?;
@@ -485,7 +485,7 @@ fn linked_below<'a>(
 }
 
 /// An entry, unless its process has been dead for a while.
-fn look(path: &Path, name: &str, kind: Kind) -> io::Result<Option<Listed>> {
+fn look(path: &Path, name: &str, kind: Kind) -> io::Result<Option<HoldEntry>> {
     let mut file = File::open(path)?;
     let is_dead = flock(&file, FlockOperation::NonBlockingLockShared).is_ok();
     match (is_dead, name.ends_with(DEAD)) {
@@ -494,7 +494,7 @@ fn look(path: &Path, name: &str, kind: Kind) -> io::Result<Option<Listed>> {
         (true, true) => {
             let seconds = Duration::from_secs(file.metadata()?.ctime().unsigned_abs());
             let since = SystemTime::now().duration_since(UNIX_EPOCH + seconds);
-            if since.is_err() || since.is_ok_and(|it| it > AFTER_DEATH) {
+            if since.is_err() || since.is_ok_and(|it| it > DEAD_GRACE) {
                 fs::remove_file(path)?;
                 return Ok(None);
             }
@@ -506,7 +506,7 @@ fn look(path: &Path, name: &str, kind: Kind) -> io::Result<Option<Listed>> {
     let mut parts = bytes.split(|it| *it == 0);
     let about = String::from_utf8_lossy(parts.next().unwrap_or_default()).into_owned();
     let paths = parts.map(|it| PathBuf::from(OsStr::from_bytes(it)));
-    Ok(Some(Listed {
+    Ok(Some(HoldEntry {
         kind,
         about,
         paths: paths.collect(),
@@ -552,8 +552,8 @@ mod tests {
         (folder, FileHolds::of(&top.join("home")), top)
     }
 
-    fn rules(top: &Path, roots: &[&str]) -> Rules {
-        Rules::workspace_write(roots.iter().map(|it| top.join(it)).collect())
+    fn rules(top: &Path, roots: &[&str]) -> SandboxRules {
+        SandboxRules::workspace_write(roots.iter().map(|it| top.join(it)).collect())
     }
 
     #[tokio::test]

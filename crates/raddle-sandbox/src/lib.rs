@@ -12,11 +12,10 @@
 //! Below: the kernel, and bubblewrap where it is installed. Above: whoever runs a program for a client or a
 //! model.
 
+mod confinement;
 mod descriptors;
 pub mod egress;
 pub mod environment;
-mod fence;
-mod fences;
 mod holds;
 mod launch;
 mod policy;
@@ -24,26 +23,32 @@ mod process;
 mod programs;
 mod rights;
 mod search_path;
-mod written;
+mod service;
+mod written_folders;
 
-pub use descriptors::keep_to_ourselves;
-pub use fence::attempt;
-pub use fence::{
-    Fence, Fenced, Finding, Measured, Notice, Options, PolicyPath, Refused, Tier, git_config,
-    gitfile_path, home, ignore_interrupts, is_around_home, is_git_dir, measure, obeyed_paths,
-    take_over,
+pub use confinement::attempt;
+pub use confinement::{
+    ConfinedLaunch, Finding, Measurement, Notice, Options, PolicyPath, SandboxHost, SandboxRefusal,
+    Tier, git_config, gitfile_path, home, ignore_interrupts, is_around_home, is_git_dir, measure,
+    obeyed_paths, take_over,
 };
-pub use fences::{FenceError, Fences, Held, Inside, Measure, Ready};
+pub use descriptors::set_cloexec;
 pub use holds::{FileHold, FileHolds, HoldConflict, HoldError, WriteClaim};
 pub use launch::Launch;
-pub use policy::{Network, PROTECTED, Policy, Read, Rules, Scratch, Tmp, scratch_folders};
+pub use policy::{
+    Network, PROTECTED, Policy, ReadScope, SandboxRules, Scratch, Tmp, scratch_folders,
+};
 pub use process::{
-    Ended, Engine, Full, Input, KEEP, Keeper, Leash, Life, Output, Over, Process, Size, Start,
-    StartError, Stdio, keep,
+    ChildProcess, Control, Exit, ExitReport, ExitStatus, Input, InputFull, KEEP, KeeperCommand,
+    Launcher, Output, PendingStart, StartError, Stdio, TerminalSize, keep,
 };
 pub use programs::{
-    NamedProgram, ProgramError, USUAL_PATH, find_bubblewrap, is_program, is_roots, named_program,
+    NamedProgram, ProgramError, USUAL_PATH, find_bubblewrap, is_owned_by_root, is_program,
+    named_program,
 };
 pub use rights::LoweredRights;
-pub use search_path::{LoginPath, SearchPath, login_path, outside, own_path};
-pub use written::WrittenFolders;
+pub use search_path::{LoginPath, SearchPath, login_path, own_path, without_writable};
+pub use service::{
+    ConfinedProcess, Confinement, ConfinementError, LaunchPlan, MeasureFn, SandboxService,
+};
+pub use written_folders::WrittenFolders;

@@ -14,16 +14,16 @@ pub enum Policy {
     /// Whatever the user may: there is no fence.
     FullAccess,
     /// What the rules allow, and nothing else.
-    Fenced(Rules),
+    Confined(SandboxRules),
 }
 
 /// The rules inside a fence. Of two that name folders inside each other, the deeper one counts.
 ///
 /// Every path is the principal's. None may come from a model, a repository or the output of a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rules {
+pub struct SandboxRules {
     /// What may be read.
-    pub read: Read,
+    pub read: ReadScope,
     /// Real paths that may be written, with all that is in them. Those that do not exist give nothing; one with a link
     /// on the way is refused.
     pub write: Vec<PathBuf>,
@@ -49,7 +49,7 @@ pub struct Rules {
 
 /// What may be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Read {
+pub enum ReadScope {
     /// Every file that the user may read, but for `/run`, where the sockets and secrets of services are.
     All,
     /// The system's programs and settings, what may be written, and these absolute paths.
@@ -96,7 +96,7 @@ pub const PROTECTED: [&str; 4] = [".git", ".codex", ".agents", ".raddle"];
 /// Far more than a build needs, and few enough that a storm of forks ends.
 const PROCESSES_MAX: u64 = 8192;
 
-impl Rules {
+impl SandboxRules {
     /// Read everything, write nothing, talk to nobody.
     pub fn read_only() -> Self {
         Self::workspace_write(Vec::new())
@@ -105,7 +105,7 @@ impl Rules {
     /// Read everything, write these folders but for the protected names in them, talk to nobody.
     pub fn workspace_write(folders: Vec<PathBuf>) -> Self {
         Self {
-            read: Read::All,
+            read: ReadScope::All,
             write: folders,
             scratch: Vec::new(),
             protected: PROTECTED.iter().map(OsString::from).collect(),

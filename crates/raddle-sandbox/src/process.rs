@@ -8,11 +8,11 @@
 //! ends the socket (an order, a dropped [`Life`], the server's death) ends the command with all its
 //! descendants. `ARCHITECTURE.md` says more under *Processes*.
 
-mod family;
+mod blocking;
+mod descendants;
 mod keeper;
 mod spawner;
 mod stdio;
-mod waiting;
 mod wire;
 
 use std::io;
@@ -25,14 +25,14 @@ use tokio::io::unix::AsyncFd;
 use tokio::net::UnixStream;
 use tokio::sync::{oneshot, watch};
 
+pub(crate) use self::blocking::run;
 pub use self::keeper::{KEEP, keep};
-pub use self::spawner::Keeper;
+pub use self::spawner::KeeperCommand;
 use self::spawner::Spawner;
-pub use self::stdio::{Full, Input, Output, Size, Stdio};
-pub(crate) use self::waiting::run;
-pub use self::wire::Over;
-use self::wire::{Order, Report};
-use crate::fence::Fenced;
+pub use self::stdio::{Input, InputFull, Output, Stdio, TerminalSize};
+pub use self::wire::ExitStatus;
+use self::wire::{KeeperOrder, KeeperReport};
+use crate::confinement::ConfinedLaunch;
 use crate::launch::Launch;
 
 /// The longest line that a keeper tells.
@@ -40,13 +40,13 @@ const REPORT_BYTES_MAX: usize = 4 << 10;
 
 /// Starts programs. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Engine {
+pub struct Launcher {
     spawner: Spawner,
 }
 
 /// A program that was started, in parts that go separate ways.
 #[derive(Debug)]
-pub struct Process {
+pub struct ChildProcess {
     /// What it is given to read, if it is given anything.
     pub input: Option<Input>,
     /// What it writes; with a terminal or one pipe, all of it.
@@ -54,9 +54,9 @@ pub struct Process {
     /// What it writes to stderr, unless that goes where stdout goes.
     pub stderr: Option<Output>,
     /// Ends it, or changes its terminal's size.
-    pub leash: Leash,
+    pub control: Control,
     /// Tells how it goes. Dropping it ends the program.
-    pub life: Life,
+    pub exit: Exit,
 }
 
 /// Why a program was not started.
@@ -78,37 +78,37 @@ pub enum StartError {
 
 /// How a program ended, and what was left of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ended {
+pub struct ExitReport {
     /// How the program itself ended; nothing if its keeper was killed.
-    pub over: Option<Over>,
+    pub status: Option<ExitStatus>,
     /// How many processes had to be ended, the program itself among them if it did not end when told.
     pub ended: usize,
     /// The names of the first of them.
     pub names: Vec<String>,
     /// The names of the first of those that could not be ended: another user's by now, say.
-    pub left: Vec<String>,
+    pub survivors: Vec<String>,
 }
 
-impl Ended {
+impl ExitReport {
     /// Takes what a keeper tells; true if it was the last.
-    fn hear(&mut self, report: Report) -> bool {
+    fn apply(&mut self, report: KeeperReport) -> bool {
         match report {
-            Report::Over(over) => self.over = Some(over),
-            Report::Left { names } => self.left = names,
-            Report::Alone { ended, names } => {
+            KeeperReport::Exited(over) => self.status = Some(over),
+            KeeperReport::Survivors { names } => self.survivors = names,
+            KeeperReport::AllGone { ended, names } => {
                 self.ended = ended;
                 self.names = names;
                 return true;
             }
-            Report::Started(_) | Report::NoFolder(_) | Report::NoProgram(_) => {}
+            KeeperReport::Started(_) | KeeperReport::NoFolder(_) | KeeperReport::NoProgram(_) => {}
         }
         false
     }
 }
 
-impl Engine {
+impl Launcher {
     /// An engine whose keepers are started like this.
-    pub fn new(keeper: Keeper) -> Self {
+    pub fn new(keeper: KeeperCommand) -> Self {
         Self {
             spawner: Spawner::new(keeper),
         }
@@ -116,7 +116,7 @@ impl Engine {
 
     /// Starts a program. This does not wait: whether it could be started is told by [`Life::started`].
     /// Until then the other parts can be used already.
-    pub fn start(&self, launch: Launch, stdio: Stdio) -> io::Result<Process> {
+    pub fn start(&self, launch: Launch, stdio: Stdio) -> io::Result<ChildProcess> {
         let (process, start) = self.open(stdio)?;
         start.with(launch)?;
         Ok(process)
@@ -127,10 +127,10 @@ impl Engine {
     /// Whoever stops waiting ends it.
     pub async fn output(&self, launch: Launch, bytes_max: usize) -> Result<Vec<u8>, String> {
         let started = self.start(launch, Stdio::Pipes { input: false });
-        let Process {
+        let ChildProcess {
             stdout,
             stderr,
-            mut life,
+            exit: mut life,
             ..
         } = started.map_err(|error| error.to_string())?;
         life.started().await.map_err(|error| error.to_string())?;
@@ -142,8 +142,8 @@ impl Engine {
         };
         let (written, _, ended) =
             tokio::join!(stdout.read_within(bytes_max), drained, life.ended());
-        match ended.over {
-            Some(Over::Exit(0)) => written.map_err(|error| error.to_string()),
+        match ended.status {
+            Some(ExitStatus::Exit(0)) => written.map_err(|error| error.to_string()),
             Some(over) => Err(format!("it ended with {}", over.code())),
             None => Err("it was killed".to_owned()),
         }
@@ -151,31 +151,31 @@ impl Engine {
 
     /// The parts of a program of which it is not known yet how it will be started. They can be used already,
     /// also to end it.
-    pub fn open(&self, stdio: Stdio) -> io::Result<(Process, Start)> {
+    pub fn open(&self, stdio: Stdio) -> io::Result<(ChildProcess, PendingStart)> {
         let ends = stdio.open()?;
         let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
         ours.set_nonblocking(true)?;
         let socket = Arc::new(UnixStream::from_std(ours)?);
         let (started, starting) = oneshot::channel();
-        let leash = Leash {
+        let leash = Control {
             socket: socket.clone(),
             is_ending: Arc::default(),
             terminal: ends.terminal,
         };
-        let process = Process {
+        let process = ChildProcess {
             input: ends.input,
             stdout: ends.stdout,
             stderr: ends.stderr,
-            life: Life {
-                leash: leash.clone(),
+            exit: Exit {
+                control: leash.clone(),
                 spawner: self.spawner.clone(),
                 keeper: None,
                 starting: Some(starting),
-                heard: Vec::new(),
+                unread: Vec::new(),
             },
-            leash,
+            control: leash,
         };
-        let start = Start {
+        let start = PendingStart {
             socket,
             theirs,
             streams: ends.theirs,
@@ -189,7 +189,7 @@ impl Engine {
 
 /// A program that is about to be started.
 #[derive(Debug)]
-pub struct Start {
+pub struct PendingStart {
     socket: Arc<UnixStream>,
     theirs: std::os::unix::net::UnixStream,
     streams: [OwnedFd; 3],
@@ -198,22 +198,22 @@ pub struct Start {
     started: oneshot::Sender<io::Result<Child>>,
 }
 
-impl Start {
+impl PendingStart {
     /// Starts this. It does not wait either.
     pub fn with(self, launch: Launch) -> io::Result<()> {
         self.order(launch, false)
     }
 
     /// The same for a command inside its fence.
-    pub fn inside(self, fenced: &Fenced) -> io::Result<()> {
-        self.order(fenced.launch.clone(), fenced.is_fence())
+    pub fn confined(self, fenced: &ConfinedLaunch) -> io::Result<()> {
+        self.order(fenced.launch.clone(), fenced.is_confined())
     }
 
     fn order(self, launch: Launch, is_fence: bool) -> io::Result<()> {
-        let order = Order {
+        let order = KeeperOrder {
             launch,
             has_terminal: self.has_terminal,
-            is_fence,
+            is_confined: is_fence,
         };
         let order = order.write();
         let socket = self.socket;
@@ -246,13 +246,13 @@ async fn send(socket: Arc<UnixStream>, order: Vec<u8>, sent: usize) {
 
 /// A hold on a program. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Leash {
+pub struct Control {
     socket: Arc<UnixStream>,
     is_ending: Arc<watch::Sender<bool>>,
     terminal: Option<Arc<AsyncFd<OwnedFd>>>,
 }
 
-impl Leash {
+impl Control {
     /// Ends the program and all its descendants: it is asked first, and killed a moment later. This does
     /// not wait; [`Life::ended`] does.
     pub fn end(&self) {
@@ -272,7 +272,7 @@ impl Leash {
     }
 
     /// Changes the size of the program's terminal; false if it has none.
-    pub fn resize(&self, size: Size) -> io::Result<bool> {
+    pub fn resize(&self, size: TerminalSize) -> io::Result<bool> {
         let Some(terminal) = &self.terminal else {
             return Ok(false);
         };
@@ -283,35 +283,40 @@ impl Leash {
 
 /// How a program goes.
 #[derive(Debug)]
-pub struct Life {
-    leash: Leash,
+pub struct Exit {
+    control: Control,
     spawner: Spawner,
     keeper: Option<Child>,
     starting: Option<oneshot::Receiver<io::Result<Child>>>,
     /// Heard from the keeper and not yet read.
-    heard: Vec<u8>,
+    unread: Vec<u8>,
 }
 
-impl Life {
+impl Exit {
     /// Waits until the program runs, and gives its pid.
     pub async fn started(&mut self) -> Result<u32, StartError> {
         if let Some(starting) = self.starting.take() {
             match starting.await {
                 Ok(keeper) => self.keeper = Some(keeper.map_err(StartError::Keeper)?),
-                Err(_) if self.leash.is_ending() => return Err(StartError::Ended),
+                Err(_) if self.control.is_ending() => return Err(StartError::Ended),
                 Err(_) => return Err(StartError::Keeper(io::ErrorKind::BrokenPipe.into())),
             }
         }
         match self.next().await {
-            Some(Report::Started(pid)) => Ok(pid),
-            Some(Report::NoFolder(errno)) => {
+            Some(KeeperReport::Started(pid)) => Ok(pid),
+            Some(KeeperReport::NoFolder(errno)) => {
                 Err(StartError::Folder(io::Error::from_raw_os_error(errno)))
             }
-            Some(Report::NoProgram(errno)) => {
+            Some(KeeperReport::NoProgram(errno)) => {
                 Err(StartError::Program(io::Error::from_raw_os_error(errno)))
             }
-            _ if self.leash.is_ending() => Err(StartError::Ended),
-            Some(Report::Over(_) | Report::Left { .. } | Report::Alone { .. }) | None => {
+            _ if self.control.is_ending() => Err(StartError::Ended),
+            Some(
+                KeeperReport::Exited(_)
+                | KeeperReport::Survivors { .. }
+                | KeeperReport::AllGone { .. },
+            )
+            | None => {
                 let why = "it ended before it said anything";
                 Err(StartError::Keeper(io::Error::other(why)))
             }
@@ -319,10 +324,10 @@ impl Life {
     }
 
     /// Waits until nothing of the program is left.
-    pub async fn ended(&mut self) -> Ended {
-        let mut found = Ended::default();
+    pub async fn ended(&mut self) -> ExitReport {
+        let mut found = ExitReport::default();
         while let Some(report) = self.next().await {
-            if found.hear(report) {
+            if found.apply(report) {
                 break;
             }
         }
@@ -330,18 +335,18 @@ impl Life {
     }
 
     /// The keeper's next report; nothing when it has ended.
-    async fn next(&mut self) -> Option<Report> {
+    async fn next(&mut self) -> Option<KeeperReport> {
         loop {
-            if let Some(end) = self.heard.iter().position(|byte| *byte == b'\n') {
-                let line: Vec<u8> = self.heard.drain(..=end).collect();
-                return Report::read(std::str::from_utf8(&line[..end]).ok()?);
+            if let Some(end) = self.unread.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.unread.drain(..=end).collect();
+                return KeeperReport::read(std::str::from_utf8(&line[..end]).ok()?);
             }
-            if self.heard.len() > REPORT_BYTES_MAX {
+            if self.unread.len() > REPORT_BYTES_MAX {
                 return None;
             }
-            let socket = &self.leash.socket;
+            let socket = &self.control.socket;
             socket.readable().await.ok()?;
-            match socket.try_read_buf(&mut self.heard) {
+            match socket.try_read_buf(&mut self.unread) {
                 Ok(0) => return None,
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -351,9 +356,9 @@ impl Life {
     }
 }
 
-impl Drop for Life {
+impl Drop for Exit {
     fn drop(&mut self) {
-        self.leash.end();
+        self.control.end();
         if let Some(keeper) = self.keeper.take() {
             self.spawner.take(keeper);
         }

@@ -9,8 +9,8 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use crate::fence::PolicyPath;
-use crate::search_path::outside;
+use crate::confinement::PolicyPath;
+use crate::search_path::without_writable;
 
 /// Folders in which a system keeps its programs, in the order in which they are searched.
 const SYSTEM: [&str; 3] = ["/usr/bin", "/bin", "/usr/local/bin"];
@@ -87,7 +87,7 @@ fn system_program(name: &str, path: Option<&OsStr>) -> Result<PathBuf, ProgramEr
             continue;
         }
         match fs::canonicalize(&file) {
-            Ok(real) if is_roots(&file) => return Ok(real),
+            Ok(real) if is_owned_by_root(&file) => return Ok(real),
             _ => refused = refused.or(Some(file)),
         }
     }
@@ -115,7 +115,7 @@ fn configured_program(named: &Path) -> Result<PathBuf, ProgramError> {
     }
     let real = fs::canonicalize(named).map_err(|_| wrong("it cannot be read"))?;
     // A link could be exchanged although what it leads to is protected. Root's links stay as they are.
-    if real != named && !is_roots(named) {
+    if real != named && !is_owned_by_root(named) {
         return Err(wrong(
             "there is a link on the way to it; name the file itself",
         ));
@@ -124,7 +124,7 @@ fn configured_program(named: &Path) -> Result<PathBuf, ProgramError> {
 }
 
 /// Whether nobody but root can have written a file, nor put it where it is.
-pub fn is_roots(path: &Path) -> bool {
+pub fn is_owned_by_root(path: &Path) -> bool {
     let is_roots = |it: &Path| {
         let about = fs::symlink_metadata(it);
         about.is_ok_and(|it| it.uid() == 0 && it.mode() & 0o022 == 0)
@@ -152,8 +152,8 @@ pub fn named_program(
     path: &OsStr,
     writable: &[PathBuf],
 ) -> Result<NamedProgram, ProgramError> {
-    let closed = Closed::of(writable);
-    let path = outside(path, writable);
+    let closed = ForbiddenFolders::of(writable);
+    let path = without_writable(path, writable);
     let file = if name.contains('/') {
         let file = PathBuf::from(name);
         if file.exists() && !closed.is_open(&file) {
@@ -171,9 +171,9 @@ pub fn named_program(
 }
 
 /// Folders from which nothing is started, by their names and by where they really are.
-pub(crate) struct Closed(Vec<PathBuf>);
+pub(crate) struct ForbiddenFolders(Vec<PathBuf>);
 
-impl Closed {
+impl ForbiddenFolders {
     pub(crate) fn of(folders: &[PathBuf]) -> Self {
         let real = folders.iter().filter_map(|it| fs::canonicalize(it).ok());
         Self(real.chain(folders.to_vec()).collect())
@@ -213,7 +213,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         put(&folder.path().join("bwrap"));
         let found = find_bubblewrap(None, Some(folder.path().as_os_str())).expect("bubblewrap");
-        assert!(is_roots(&found), "{}", found.display());
+        assert!(is_owned_by_root(&found), "{}", found.display());
         assert!(!found.starts_with(folder.path()), "{}", found.display());
     }
 
@@ -259,16 +259,16 @@ mod tests {
 
     #[test]
     fn what_others_can_write_is_not_roots() {
-        assert!(is_roots(Path::new("/usr/bin/env")));
+        assert!(is_owned_by_root(Path::new("/usr/bin/env")));
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("bwrap");
         put(&file);
         // `/tmp` is everyone's.
-        assert!(!is_roots(&file));
+        assert!(!is_owned_by_root(&file));
         // Root's file by a link that is not.
         symlink("/usr/bin/env", folder.path().join("env")).expect("a link");
-        assert!(!is_roots(&folder.path().join("env")));
-        assert!(!is_roots(Path::new("/usr/bin/no-such-program")));
+        assert!(!is_owned_by_root(&folder.path().join("env")));
+        assert!(!is_owned_by_root(Path::new("/usr/bin/no-such-program")));
     }
 
     #[test]

@@ -14,8 +14,8 @@ use tokio::time::timeout;
 
 use crate::environment;
 use crate::launch::Launch;
-use crate::process::Engine;
-use crate::programs::{Closed, USUAL_PATH, is_program, named_program};
+use crate::process::Launcher;
+use crate::programs::{ForbiddenFolders, USUAL_PATH, is_program, named_program};
 
 /// How long the login shell may take, and how long the first command waits for it at the most.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -37,16 +37,16 @@ const SHELLS: [&str; 2] = ["/bin/bash", "/bin/sh"];
 #[derive(Clone, Debug, Default)]
 pub struct SearchPath {
     /// Starts the login shell; without it the `PATH` is the server's own.
-    engine: Option<Engine>,
+    launcher: Option<Launcher>,
     /// The `PATH` with what the login shell adds, once that was asked.
     read: Arc<OnceLock<watch::Receiver<Option<Option<OsString>>>>>,
 }
 
 impl SearchPath {
     /// One for which the login shell is asked when it is first needed.
-    pub fn of_login_shell(engine: Engine) -> Self {
+    pub fn of_login_shell(engine: Launcher) -> Self {
         Self {
-            engine: Some(engine),
+            launcher: Some(engine),
             read: Arc::default(),
         }
     }
@@ -54,7 +54,7 @@ impl SearchPath {
     /// Begins to ask the login shell, in a task of its own, unless it was asked before. Does not wait.
     pub fn begin(&self) {
         let runtime = tokio::runtime::Handle::try_current();
-        if let (Some(engine), Ok(runtime)) = (&self.engine, runtime) {
+        if let (Some(engine), Ok(runtime)) = (&self.launcher, runtime) {
             self.read
                 .get_or_init(|| ask_in_background(engine, &runtime));
         }
@@ -71,7 +71,7 @@ impl SearchPath {
 }
 
 fn ask_in_background(
-    engine: &Engine,
+    engine: &Launcher,
     runtime: &tokio::runtime::Handle,
 ) -> watch::Receiver<Option<Option<OsString>>> {
     let (found, read) = watch::channel(None);
@@ -110,7 +110,7 @@ impl LoginPath {
 }
 
 /// The `PATH` that the user's login shell has. Nothing else of what the profile sets leaves that shell.
-pub async fn login_path(engine: &Engine) -> LoginPath {
+pub async fn login_path(engine: &Launcher) -> LoginPath {
     let looking = tokio::task::spawn_blocking(login_shell).await;
     let shell = looking.unwrap_or_else(|_| SHELLS[1].into());
     let path = timeout(TIMEOUT, ask(engine, &shell)).await;
@@ -121,7 +121,7 @@ pub async fn login_path(engine: &Engine) -> LoginPath {
     LoginPath { shell, path }
 }
 
-async fn ask(engine: &Engine, shell: &Path) -> Result<OsString, String> {
+async fn ask(engine: &Launcher, shell: &Path) -> Result<OsString, String> {
     let script = format!("printf '\\n%s%s%s\\n' '{BEGIN}' \"$PATH\" '{END}'");
     // A profile starts programs by their names, and the server's own `PATH` may have a workspace in it.
     let changes = [("TERM", "dumb"), ("PATH", USUAL_PATH)];
@@ -208,8 +208,8 @@ fn joined(folders: &[PathBuf]) -> OsString {
 
 /// The `PATH` without relative folders, and without those that commands may write: what is run outside the sandbox does
 /// not come from there unless it is named by its path.
-pub fn outside(path: &OsStr, writable: &[PathBuf]) -> OsString {
-    let closed = Closed::of(writable);
+pub fn without_writable(path: &OsStr, writable: &[PathBuf]) -> OsString {
+    let closed = ForbiddenFolders::of(writable);
     let folders = std::env::split_paths(path);
     let folders: Vec<PathBuf> = folders
         .filter(|it| it.is_absolute() && closed.is_open(it))
@@ -255,7 +255,7 @@ mod tests {
             (format!("{own}:.:bin::/usr/bin:/nowhere"), "/usr/bin"),
             (format!("{own}:."), USUAL_PATH),
         ] {
-            let found = outside(path.as_ref(), std::slice::from_ref(&work));
+            let found = without_writable(path.as_ref(), std::slice::from_ref(&work));
             assert_eq!(found, expected, "{path}");
         }
     }

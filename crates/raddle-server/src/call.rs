@@ -4,18 +4,18 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use raddle_agent::{Done, Ordered, Owed};
-use raddle_core::{self as order, Shows};
+use raddle_agent::{AppliedCommand, CommandResult, ReplyTo};
+use raddle_core::{self as order, RenderResponse};
 use raddle_protocol::table::Method;
 use raddle_rpc::{ErrorObject, Id, answer, refusal};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::disk::Disk;
-use crate::keyed::Keyed;
+use crate::disk::DiskExecutor;
+use crate::idempotency::RequestIdentity;
 use crate::lanes::Pass;
-use crate::metrics::Outcome;
-use crate::rooms::Rooms;
+use crate::metrics::RequestOutcome;
+use crate::services::ServerState;
 use crate::session::Session;
 use crate::wire_error::WireError;
 
@@ -40,14 +40,14 @@ impl<M: Method> Call<M> {
 
     /// The same for what is in the server's own home. All connections share these threads, so that one
     /// whose own are all waiting does not stand in the configuration's lane with them.
-    pub(crate) fn at_home<F>(self, rooms: &Rooms, work: F)
+    pub(crate) fn at_home<F>(self, rooms: &ServerState, work: F)
     where
         F: FnOnce(M::Params) -> Result<M::Result, WireError> + Send + 'static,
     {
         self.on(rooms.home.clone(), work);
     }
 
-    fn on<F>(self, disk: Disk, work: F)
+    fn on<F>(self, disk: DiskExecutor, work: F)
     where
         F: FnOnce(M::Params) -> Result<M::Result, WireError> + Send + 'static,
     {
@@ -57,7 +57,7 @@ impl<M: Method> Call<M> {
             session,
         } = self;
         tokio::spawn(async move {
-            let turn = match disk.turn(&session.outgoing).await {
+            let turn = match disk.acquire(&session.outgoing).await {
                 Ok(turn) => turn,
                 Err(error) => return reply.error(error),
             };
@@ -77,7 +77,7 @@ pub(crate) struct Reply<R> {
     /// Lets the next request of the lane go when this one is answered.
     pass: Option<Pass>,
     /// What the request is known by, if it may come again.
-    keyed: Option<Box<Keyed>>,
+    idempotency: Option<Box<RequestIdentity>>,
     answered: bool,
     result: PhantomData<fn(R)>,
 }
@@ -86,17 +86,17 @@ impl<R: Serialize> Reply<R> {
     /// Answers with a result.
     pub(crate) fn ok(self, result: &R) {
         let frame = answer(&self.id, result);
-        self.send(frame, Outcome::Result);
+        self.send(frame, RequestOutcome::Result);
     }
 
     /// Answers with a result that is written already.
     pub(crate) fn written(self, result: &RawValue) {
         let frame = answer(&self.id, &result);
-        self.send(frame, Outcome::Result);
+        self.send(frame, RequestOutcome::Result);
     }
 
     /// Answers with what was answered before.
-    pub(crate) fn kept(self, answer: String) {
+    pub(crate) fn send_stored(self, answer: String) {
         match RawValue::from_string(answer) {
             Ok(answer) => self.written(&answer),
             Err(_) => self.error(WireError::Dropped),
@@ -105,30 +105,36 @@ impl<R: Serialize> Reply<R> {
 
     /// What is owed for an order that the request means. Of one that may come again, what `show` makes of it is
     /// kept with what was done.
-    pub(crate) fn owed<F>(mut self, show: F) -> Owed
+    pub(crate) fn into_reply_to<F>(mut self, show: F) -> ReplyTo
     where
-        F: Fn(Ordered<'_>) -> Result<R, WireError> + Send + Sync + 'static,
+        F: Fn(CommandResult<'_>) -> Result<R, WireError> + Send + Sync + 'static,
         R: 'static,
     {
-        let Some(keyed) = self.remembered() else {
-            return Owed::from(move |done: Ordered<'_>| self.finish(show(done)));
+        let Some(keyed) = self.take_idempotency() else {
+            return ReplyTo::from(move |done: CommandResult<'_>| self.finish(show(done)));
         };
         let show = Arc::new(show);
         let shown = show.clone();
-        let shows = Shows::new(move |outcome, thread| {
+        let shows = RenderResponse::new(move |outcome, thread| {
             let outcome = outcome.clone();
-            let result = shown(Ok(Done { outcome, thread })).ok()?;
+            let result = shown(Ok(AppliedCommand { outcome, thread })).ok()?;
             serde_json::to_string(&result).ok()
         });
-        let reply = move |done: Ordered<'_>| match done {
-            Ok(Done {
-                outcome: order::Outcome::Kept { answer },
+        let reply = move |done: CommandResult<'_>| match done {
+            Ok(AppliedCommand {
+                outcome: order::CommandOutcome::Kept { answer },
                 ..
-            }) => self.kept(answer),
+            }) => self.send_stored(answer),
             done => self.finish(show(done)),
         };
         let shows = Some(shows);
-        Owed::keyed(reply, order::Keyed { shows, ..keyed })
+        ReplyTo::idempotent(
+            reply,
+            order::IdempotentRequest {
+                render: shows,
+                ..keyed
+            },
+        )
     }
 
     /// Answers with whichever it is.
@@ -147,7 +153,7 @@ impl<R> Reply<R> {
             method,
             session,
             pass: None,
-            keyed: None,
+            idempotency: None,
             answered: false,
             result: PhantomData,
         }
@@ -159,29 +165,29 @@ impl<R> Reply<R> {
     }
 
     /// The request may come again.
-    pub(crate) fn may_come_again(&mut self, keyed: Option<Box<Keyed>>) {
-        self.keyed = keyed;
+    pub(crate) fn set_idempotency(&mut self, keyed: Option<Box<RequestIdentity>>) {
+        self.idempotency = keyed;
     }
 
     /// What the request is known by, if it may come again.
-    pub(crate) fn keyed(&self) -> Option<&Keyed> {
-        self.keyed.as_deref()
+    pub(crate) fn idempotency(&self) -> Option<&RequestIdentity> {
+        self.idempotency.as_deref()
     }
 
     /// The thread that the request makes is there already.
-    pub(crate) fn is_made(&mut self) {
-        if let Some(keyed) = &mut self.keyed {
-            keyed.is_made = true;
+    pub(crate) fn mark_thread_created(&mut self) {
+        if let Some(keyed) = &mut self.idempotency {
+            keyed.thread_exists = true;
         }
     }
 
     /// What the thread remembers the request by.
-    pub(crate) fn remembered(&mut self) -> Option<order::Keyed> {
-        let keyed = self.keyed.take()?;
-        Some(order::Keyed {
+    pub(crate) fn take_idempotency(&mut self) -> Option<order::IdempotentRequest> {
+        let keyed = self.idempotency.take()?;
+        Some(order::IdempotentRequest {
             key: keyed.key,
-            asked: keyed.asked,
-            shows: None,
+            asked: keyed.request_hash,
+            render: None,
         })
     }
 
@@ -203,10 +209,10 @@ impl<R> Reply<R> {
     /// Answers with an error as the wire says it.
     pub(crate) fn refused(self, error: &ErrorObject) {
         let frame = refusal(Some(&self.id), error);
-        self.send(frame, Outcome::Error(error.code));
+        self.send(frame, RequestOutcome::Error(error.code));
     }
 
-    fn send(mut self, frame: Bytes, outcome: Outcome) {
+    fn send(mut self, frame: Bytes, outcome: RequestOutcome) {
         self.answered = true;
         self.session.metrics.answered(self.method, outcome);
         self.session.answer(&self.id, frame);
@@ -217,7 +223,7 @@ impl<R> Drop for Reply<R> {
     fn drop(&mut self) {
         if !self.answered {
             let error = ErrorObject::from(WireError::Dropped);
-            let outcome = Outcome::Error(error.code);
+            let outcome = RequestOutcome::Error(error.code);
             self.session.metrics.answered(self.method, outcome);
             self.session
                 .answer(&self.id, refusal(Some(&self.id), &error));

@@ -6,15 +6,16 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use raddle_rpc::{
-    Close, Connection, Fault, Frame, Inbound, Incoming, Loss, Outgoing, Transport, parse, refusal,
+    Close, Connection, DataLoss, Frame, FrameError, Inbound, Incoming, Outgoing, Transport, parse,
+    refusal,
 };
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 use crate::gate;
 use crate::relay;
-use crate::rooms::{Rooms, threads};
-use crate::server::Draining;
+use crate::server::DrainPhase;
+use crate::services::{ServerState, threads};
 use crate::session::Session;
 
 /// How long a peer inside this process may take none of its last answers. The other transports have
@@ -24,8 +25,8 @@ const MEMORY_FLUSH: Duration = Duration::from_secs(30);
 /// Serves a connection until the client leaves or the server drains.
 pub(crate) async fn serve(
     connection: Connection,
-    rooms: Arc<Rooms>,
-    mut draining: watch::Receiver<Draining>,
+    rooms: Arc<ServerState>,
+    mut draining: watch::Receiver<DrainPhase>,
 ) {
     let Connection {
         peer,
@@ -34,8 +35,8 @@ pub(crate) async fn serve(
         loss,
     } = connection;
     let session = Arc::new(Session::new(peer, outgoing.clone(), &rooms));
-    let _fall = Fall {
-        rooms: rooms.clone(),
+    let _fall = PanicGuard {
+        state: rooms.clone(),
         session: session.clone(),
         loss: loss.clone(),
     };
@@ -48,7 +49,7 @@ pub(crate) async fn serve(
         close = read(&mut incoming, &rooms, &session) => close,
         // A client that takes no answers any more must not have more done for it.
         () = outgoing.when_gone() => Close::NORMAL,
-        _ = draining.wait_for(|it| *it >= Draining::Begun) => Close::GOING_AWAY,
+        _ = draining.wait_for(|it| *it >= DrainPhase::Draining) => Close::GOING_AWAY,
     };
 
     // What was not taken is forgotten now: finishing the rest may take long.
@@ -67,7 +68,7 @@ pub(crate) async fn serve(
     session.end();
     session.relay.close().await;
     until_left(&session, &mut draining).await;
-    threads::leave(&rooms.threads, &session).await;
+    threads::unsubscribe_all(&rooms.threads, &session).await;
     outgoing.close(close);
     tokio::select! {
         () = flush(&outgoing, session.peer.transport, &loss) => {}
@@ -77,15 +78,15 @@ pub(crate) async fn serve(
             loss.note("answers were not taken in time");
         }
     }
-    outgoing.gone();
+    outgoing.mark_gone();
     tracing::debug!(connection = session.number, counts = ?session.counts, "disconnected");
 }
 
 /// When the server ends, another process is told of its threads until they are left: it can open them then.
-async fn until_left(session: &Session, draining: &mut watch::Receiver<Draining>) {
-    let ends = *draining.borrow() >= Draining::Begun;
+async fn until_left(session: &Session, draining: &mut watch::Receiver<DrainPhase>) {
+    let ends = *draining.borrow() >= DrainPhase::Draining;
     if ends && session.peer.transport == Transport::Relay {
-        let left = draining.wait_for(|it| *it == Draining::ThreadsLeft);
+        let left = draining.wait_for(|it| *it == DrainPhase::ThreadsUnloaded);
         tokio::select! {
             _ = left => {}
             () = session.outgoing.when_gone() => {}
@@ -95,27 +96,31 @@ async fn until_left(session: &Session, draining: &mut watch::Receiver<Draining>)
 
 /// A fault of ours in a connection's own task, outside of any handler. Nobody is left to end the
 /// connection then, so this does.
-struct Fall {
-    rooms: Arc<Rooms>,
+struct PanicGuard {
+    state: Arc<ServerState>,
     session: Arc<Session>,
-    loss: Loss,
+    loss: DataLoss,
 }
 
 /// What a client is told whose connection fell.
-const FELL: Close = Close {
+const PANIC_CLOSE: Close = Close {
     code: 1011,
     reason: Cow::Borrowed("the server failed inside; its log says more"),
 };
 
-impl Drop for Fall {
+impl Drop for PanicGuard {
     fn drop(&mut self) {
         if !std::thread::panicking() {
             return;
         }
-        let fallen = self.rooms.fallen.fetch_add(1, Ordering::Relaxed) + 1;
+        let fallen = self
+            .state
+            .panicked_connections
+            .fetch_add(1, Ordering::Relaxed)
+            + 1;
         // First what frees things, then what is only said.
         self.session.end();
-        self.session.outgoing.close(FELL);
+        self.session.outgoing.close(PANIC_CLOSE);
         self.loss.note("the server failed inside");
         tracing::error!(
             connection = self.session.number,
@@ -129,7 +134,7 @@ impl Drop for Fall {
 /// the client has taken those before it, so as long as it is taking them, time does not count.
 async fn finish(
     session: &Session,
-    draining: &watch::Receiver<Draining>,
+    draining: &watch::Receiver<DrainPhase>,
     patience: Duration,
 ) -> bool {
     let outgoing = &session.outgoing;
@@ -138,7 +143,7 @@ async fn finish(
         // The transport sees to it that what is queued is taken, or the client is gone.
         let is_queued = session.peer.transport != Transport::Memory && outgoing.queued_bytes() > 0;
         let now = outgoing.written_bytes();
-        if now == before && !is_queued || *draining.borrow() >= Draining::Begun {
+        if now == before && !is_queued || *draining.borrow() >= DrainPhase::Draining {
             return false;
         }
         before = now;
@@ -147,7 +152,7 @@ async fn finish(
 }
 
 /// Waits until everything is written. That may take long, as long as the client takes something.
-async fn flush(outgoing: &Outgoing, transport: Transport, loss: &Loss) {
+async fn flush(outgoing: &Outgoing, transport: Transport, loss: &DataLoss) {
     if transport != Transport::Memory {
         return outgoing.when_gone().await;
     }
@@ -162,12 +167,12 @@ async fn flush(outgoing: &Outgoing, transport: Transport, loss: &Loss) {
 }
 
 /// Resolves when the server has been draining for this long.
-async fn too_late(draining: &mut watch::Receiver<Draining>, drain: Duration) {
-    let _ = draining.wait_for(|it| *it >= Draining::Begun).await;
+async fn too_late(draining: &mut watch::Receiver<DrainPhase>, drain: Duration) {
+    let _ = draining.wait_for(|it| *it >= DrainPhase::Draining).await;
     sleep(drain).await;
 }
 
-async fn read(incoming: &mut Incoming, rooms: &Arc<Rooms>, session: &Arc<Session>) -> Close {
+async fn read(incoming: &mut Incoming, rooms: &Arc<ServerState>, session: &Arc<Session>) -> Close {
     let reading = async {
         while let Some(frame) = incoming.next().await {
             // What can no longer be answered is not begun.
@@ -176,7 +181,7 @@ async fn read(incoming: &mut Incoming, rooms: &Arc<Rooms>, session: &Arc<Session
             }
             take(frame, rooms, session).await;
             // A client that does not read its answers is not read either.
-            session.outgoing.room().await;
+            session.outgoing.wait_ready().await;
         }
         Close::NORMAL
     };
@@ -203,7 +208,7 @@ async fn not_introduced(session: &Session, patience: Duration) -> Close {
     }
 }
 
-async fn take(frame: Frame, rooms: &Arc<Rooms>, session: &Arc<Session>) {
+async fn take(frame: Frame, rooms: &Arc<ServerState>, session: &Arc<Session>) {
     let frame = match frame {
         Frame::Message(frame) => frame,
         Frame::TooLong => return session.counts.too_long(),
@@ -213,7 +218,7 @@ async fn take(frame: Frame, rooms: &Arc<Rooms>, session: &Arc<Session>) {
         Ok(Inbound::Request(request)) => {
             session.counts.request();
             // Requests that wait for a disk or in a lane keep what they came with.
-            session.room(frame.len()).await;
+            session.reserve(frame.len()).await;
             gate::admit(request, frame.len(), rooms, session);
         }
         // The one notification a client may send, `initialized`, changes nothing; neither do others.
@@ -221,15 +226,15 @@ async fn take(frame: Frame, rooms: &Arc<Rooms>, session: &Arc<Session>) {
             tracing::trace!(method = %notification.method, "notification");
         }
         Ok(Inbound::Response(response)) => {
-            if !relay::passes_on(session, &response.id, &frame) {
+            if !relay::forward_answer(session, &response.id, &frame) {
                 threads::answers::take(rooms, session, response);
             }
         }
-        Err(Fault::Refused { id, error }) => {
+        Err(FrameError::Refused { id, error }) => {
             session.counts.refused();
             session.outgoing.send(refusal(id.as_ref(), &error));
         }
-        Err(Fault::Noise(noise)) => {
+        Err(FrameError::Dropped(noise)) => {
             session.counts.noise();
             tracing::debug!(connection = session.number, ?noise, "frame dropped");
         }

@@ -19,16 +19,16 @@ const CLIENTS_JOBS_MAX: usize = 384;
 const RESERVED_JOBS_MAX: usize = 128;
 
 /// How long a job waits for its turn. Then its caller is told to try again, not left without an answer.
-const TURN_PATIENCE: Duration = Duration::from_secs(30);
+const PERMIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The threads for disks of clients. Cheap to clone.
 #[derive(Clone, Debug)]
-pub(crate) struct Disks {
+pub(crate) struct DiskPool {
     common: Arc<Semaphore>,
     reserved: Arc<Semaphore>,
 }
 
-impl Default for Disks {
+impl Default for DiskPool {
     fn default() -> Self {
         let places = |count| Arc::new(Semaphore::new(count));
         Self {
@@ -40,32 +40,32 @@ impl Default for Disks {
 
 /// A share of the threads. Cheap to clone.
 #[derive(Clone, Debug)]
-pub(crate) struct Disk {
+pub(crate) struct DiskExecutor {
     jobs: Arc<Semaphore>,
     /// None for the home, which has threads of its own.
-    among: Option<Among>,
+    shared: Option<SharedLimits>,
 }
 
 /// A connection among the others.
 #[derive(Clone, Debug)]
-struct Among {
-    all: Disks,
+struct SharedLimits {
+    all: DiskPool,
     /// Held by the one job that may have a reserved place.
     reserved: Arc<Semaphore>,
 }
 
 /// The right to one thread, until it is dropped. Nobody closes a semaphore, so nothing is missing.
 #[derive(Debug, Default)]
-pub(crate) struct Turn {
-    _places: [Option<OwnedSemaphorePermit>; 3],
+pub(crate) struct DiskPermit {
+    _permits: [Option<OwnedSemaphorePermit>; 3],
 }
 
-impl Disk {
+impl DiskExecutor {
     /// A connection's share, in which so many jobs may run at once.
-    pub(crate) fn of_client(all: &Disks, jobs_max: usize) -> Self {
+    pub(crate) fn of_client(all: &DiskPool, jobs_max: usize) -> Self {
         Self {
             jobs: Arc::new(Semaphore::new(jobs_max)),
-            among: Some(Among {
+            shared: Some(SharedLimits {
                 all: all.clone(),
                 reserved: Arc::new(Semaphore::new(1)),
             }),
@@ -76,7 +76,7 @@ impl Disk {
     pub(crate) fn of_home(jobs_max: usize) -> Self {
         Self {
             jobs: Arc::new(Semaphore::new(jobs_max)),
-            among: None,
+            shared: None,
         }
     }
 
@@ -86,31 +86,31 @@ impl Disk {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        self.turn(client).await?.run(work).await
+        self.acquire(client).await?.run(work).await
     }
 
     /// Waits for a turn. There is none when the client it is for is gone by then, nor when it takes
     /// too long.
-    pub(crate) async fn turn(&self, client: &Outgoing) -> Result<Turn, WireError> {
+    pub(crate) async fn acquire(&self, client: &Outgoing) -> Result<DiskPermit, WireError> {
         tokio::select! {
             biased;
             () = client.when_gone() => Err(WireError::Dropped),
-            turn = self.turn_for_anyone() => turn,
+            turn = self.acquire_shared() => turn,
         }
     }
 
     /// Waits for a turn that is not for one client only.
-    pub(crate) async fn turn_for_anyone(&self) -> Result<Turn, WireError> {
-        let turn = timeout(TURN_PATIENCE, self.places()).await;
+    pub(crate) async fn acquire_shared(&self) -> Result<DiskPermit, WireError> {
+        let turn = timeout(PERMIT_TIMEOUT, self.places()).await;
         turn.map_err(|_| WireError::Overloaded)
     }
 
     /// A place among the connection's jobs, and one among everybody's.
-    async fn places(&self) -> Turn {
+    async fn places(&self) -> DiskPermit {
         let own = self.jobs.clone().acquire_owned().await.ok();
-        let Some(Among { all, reserved }) = &self.among else {
-            return Turn {
-                _places: [own, None, None],
+        let Some(SharedLimits { all, reserved }) = &self.shared else {
+            return DiskPermit {
+                _permits: [own, None, None],
             };
         };
         let alone = async {
@@ -119,17 +119,17 @@ impl Disk {
         };
         tokio::select! {
             biased;
-            place = all.common.clone().acquire_owned() => Turn {
-                _places: [own, place.ok(), None],
+            place = all.common.clone().acquire_owned() => DiskPermit {
+                _permits: [own, place.ok(), None],
             },
-            (mark, place) = alone => Turn {
-                _places: [own, mark, place],
+            (mark, place) = alone => DiskPermit {
+                _permits: [own, mark, place],
             },
         }
     }
 }
 
-impl Turn {
+impl DiskPermit {
     /// Does the work on a thread.
     pub(crate) async fn run<T, F>(self, work: F) -> Result<T, WireError>
     where

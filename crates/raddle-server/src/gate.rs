@@ -3,8 +3,8 @@
 //! In this order: has the client introduced itself, is the method served, may this client use it, do
 //! its params have the right shape. What passes becomes a [`Call`] and stands in its lane.
 
+mod arrays;
 mod bounds;
-mod lists;
 mod marks;
 mod roles;
 mod shape;
@@ -14,17 +14,17 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use raddle_protocol::table::{Lane, Method, Resource, Stability};
-use raddle_rpc::{ErrorObject, Id, Request, refusal};
+use raddle_rpc::{ErrorObject, Id, InboundRequest, refusal};
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 use crate::call::{Call, Reply};
-use crate::keyed::{self, Keyed};
-use crate::metrics::Outcome;
-use crate::relay::{self, Bound};
-use crate::rooms::Rooms;
+use crate::idempotency::{self, RequestIdentity};
+use crate::metrics::RequestOutcome;
+use crate::relay::{self, ForwardedCall};
 use crate::routes;
-use crate::session::{Busy, Session};
+use crate::services::ServerState;
+use crate::session::{BusyReason, Session};
 use crate::wire_error::WireError;
 
 /// The largest params whose faults are explained: an explanation quotes what it found.
@@ -32,26 +32,26 @@ const EXPLAINED_BYTES_MAX: usize = 16 << 10;
 
 /// Lets a request in that came in so many bytes, or answers why not.
 pub(crate) fn admit(
-    request: Request<'_>,
+    request: InboundRequest<'_>,
     bytes: usize,
-    rooms: &Arc<Rooms>,
+    rooms: &Arc<ServerState>,
     session: &Arc<Session>,
 ) {
-    let Request { id, method, params } = request;
+    let InboundRequest { id, method, params } = request;
     if let Err(busy) = session.begin(&id, bytes) {
         let error = match busy {
-            Busy::SameId => WireError::IdInUse(id.clone()),
-            Busy::TooMany => WireError::Overloaded,
+            BusyReason::SameId => WireError::IdInUse(id.clone()),
+            BusyReason::TooMany => WireError::Overloaded,
         };
         session.counts.refused();
         let error = ErrorObject::from(error);
-        let outcome = Outcome::Error(error.code);
+        let outcome = RequestOutcome::Error(error.code);
         session.metrics.answered(&method, outcome);
         session.outgoing.send(refusal(Some(&id), &error));
         return;
     }
     let admission = Admission {
-        rooms,
+        state: rooms,
         session,
         id,
         params,
@@ -64,7 +64,7 @@ pub(crate) fn admit(
 
 /// A request between the gate and its handler.
 pub(crate) struct Admission<'a> {
-    rooms: &'a Arc<Rooms>,
+    state: &'a Arc<ServerState>,
     session: &'a Arc<Session>,
     id: Id,
     params: Option<&'a RawValue>,
@@ -78,20 +78,23 @@ impl Admission<'_> {
     }
 
     /// The method is served by `handle`.
-    pub(crate) fn run<M: Method>(self, handle: fn(&Arc<Rooms>, Call<M>)) {
-        if self.session.is_observer() && !roles::only_looks(M::NAME) {
+    pub(crate) fn run<M: Method>(self, handle: fn(&Arc<ServerState>, Call<M>)) {
+        if self.session.is_observer() && !roles::is_read_only(M::NAME) {
             return self.refuse(M::NAME, WireError::Observer);
         }
         let params = match self.read::<M>() {
             Ok(params) => params,
             Err(error) => return self.refuse(M::NAME, error),
         };
-        let keyed = match Keyed::of::<M>(&params, self.session) {
+        let keyed = match RequestIdentity::of::<M>(&params, self.session) {
             Ok(keyed) => keyed,
             Err(error) => return self.refuse(M::NAME, error),
         };
         let Self {
-            rooms, session, id, ..
+            state: rooms,
+            session,
+            id,
+            ..
         } = self;
         let mut lane = M::lane(&params);
         let mut thread = match lane {
@@ -103,7 +106,7 @@ impl Admission<'_> {
             thread = Some(keyed.thread);
         }
         let mut reply = Reply::new(id, M::NAME, session.clone());
-        reply.may_come_again(keyed);
+        reply.set_idempotency(keyed);
         let call = Call {
             params,
             reply,
@@ -118,15 +121,15 @@ impl Admission<'_> {
                 return;
             }
             match thread {
-                Some(id) if relay::may_be_elsewhere(&rooms_in_lane, &call.session, id) => {
-                    let bound = Bound {
+                Some(id) if relay::may_be_remote(&rooms_in_lane, &call.session, id) => {
+                    let bound = ForwardedCall {
                         call,
                         thread: id,
                         handle,
                     };
-                    relay::set_out(&rooms_in_lane, Box::new(bound), Instant::now());
+                    relay::forward(&rooms_in_lane, Box::new(bound), Instant::now());
                 }
-                _ => here(&rooms_in_lane, call, handle),
+                _ => run_local(&rooms_in_lane, call, handle),
             }
         });
     }
@@ -161,13 +164,13 @@ impl Admission<'_> {
         let params = serde_json::from_str(text)
             .map_err(|_| WireError::InvalidRequest(explain::<M::Params>(text)))?;
         bounds::check(M::NAME, text)?;
-        lists::check(text, &params).map_err(WireError::InvalidRequest)?;
+        arrays::check(text, &params).map_err(WireError::InvalidRequest)?;
         Ok(params)
     }
 
     fn refuse(self, method: &str, error: WireError) {
         let error = ErrorObject::from(error);
-        let outcome = Outcome::Error(error.code);
+        let outcome = RequestOutcome::Error(error.code);
         self.session.metrics.answered(method, outcome);
         self.session
             .answer(&self.id, refusal(Some(&self.id), &error));
@@ -175,9 +178,13 @@ impl Admission<'_> {
 }
 
 /// Has a call done here, unless it was done before.
-pub(crate) fn here<M: Method>(rooms: &Arc<Rooms>, call: Call<M>, handle: fn(&Arc<Rooms>, Call<M>)) {
-    match call.reply.keyed().cloned() {
-        Some(keyed) => keyed::answer_again(rooms, call, keyed, handle),
+pub(crate) fn run_local<M: Method>(
+    rooms: &Arc<ServerState>,
+    call: Call<M>,
+    handle: fn(&Arc<ServerState>, Call<M>),
+) {
+    match call.reply.idempotency().cloned() {
+        Some(keyed) => idempotency::answer_again(rooms, call, keyed, handle),
         None => handled(rooms, call, handle),
     }
 }
@@ -185,9 +192,9 @@ pub(crate) fn here<M: Method>(rooms: &Arc<Rooms>, call: Call<M>, handle: fn(&Arc
 /// Hands a call to its handler. The reply is dropped on the way out of a panic, which answers the request; the
 /// connection and everyone else go on.
 pub(crate) fn handled<M: Method>(
-    rooms: &Arc<Rooms>,
+    rooms: &Arc<ServerState>,
     call: Call<M>,
-    handle: fn(&Arc<Rooms>, Call<M>),
+    handle: fn(&Arc<ServerState>, Call<M>),
 ) {
     if catch_unwind(AssertUnwindSafe(|| handle(rooms, call))).is_err() {
         tracing::error!(method = M::NAME, "a handler panicked");

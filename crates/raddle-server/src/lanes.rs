@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use raddle_protocol::table::Lane;
 
-use self::claims::{Claim, Key, Mode};
+use self::claims::{Claim, ClaimKey, Mode};
 
 /// All lanes that have someone in them.
 #[derive(Clone, Debug, Default)]
@@ -24,28 +24,28 @@ pub(crate) struct Lanes {
 
 #[derive(Debug, Default)]
 struct State {
-    lines: HashMap<Key, Line>,
+    queues: HashMap<ClaimKey, LaneQueue>,
     /// Requests that are missing a claim, by their tickets.
-    waiting: HashMap<u64, Waiting>,
+    waiting: HashMap<u64, WaitingRequest>,
     next_ticket: u64,
 }
 
 /// Who is at one resource, and who waits for it in which order.
 #[derive(Debug, Default)]
-struct Line {
+struct LaneQueue {
     /// How many are inside, by mode.
     inside: [usize; Mode::COUNT],
     waiting: VecDeque<(u64, Mode)>,
 }
 
-struct Waiting {
+struct WaitingRequest {
     claims: Vec<Claim>,
     /// How many of the claims are not granted yet.
     missing: usize,
     job: Job,
 }
 
-impl fmt::Debug for Waiting {
+impl fmt::Debug for WaitingRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} of {:?} missing", self.missing, self.claims)
     }
@@ -76,13 +76,13 @@ impl Lanes {
         let missing = claims
             .iter()
             .filter(|Claim { key, mode }| {
-                let line = state.lines.entry(key.clone()).or_default();
+                let line = state.queues.entry(key.clone()).or_default();
                 !line.join(ticket, *mode)
             })
             .count();
         if missing > 0 {
             let job = Box::new(job);
-            let waiting = Waiting {
+            let waiting = WaitingRequest {
                 claims,
                 missing,
                 job,
@@ -97,10 +97,14 @@ impl Lanes {
         }));
     }
 
-    fn leave(&self, claims: &[Claim]) {
+    fn release(&self, claims: &[Claim]) {
         let mut ready = Vec::new();
         let mut state = self.lock();
-        let State { lines, waiting, .. } = &mut *state;
+        let State {
+            queues: lines,
+            waiting,
+            ..
+        } = &mut *state;
         for Claim { key, mode } in claims {
             let Some(line) = lines.get_mut(key) else {
                 continue;
@@ -120,7 +124,7 @@ impl Lanes {
             }
         }
         drop(state);
-        for Waiting { claims, job, .. } in ready {
+        for WaitingRequest { claims, job, .. } in ready {
             let lanes = self.clone();
             let pass = Pass { lanes, claims };
             // On a task of its own: a long queue of quick jobs must not nest.
@@ -133,7 +137,7 @@ impl Lanes {
     }
 }
 
-impl Line {
+impl LaneQueue {
     /// Goes in, or stands in line; says which.
     fn join(&mut self, ticket: u64, mode: Mode) -> bool {
         let admitted = self.waiting.is_empty() && self.admits(mode);
@@ -165,7 +169,7 @@ impl Line {
 
 impl Drop for Pass {
     fn drop(&mut self) {
-        self.lanes.leave(&self.claims);
+        self.lanes.release(&self.claims);
     }
 }
 
@@ -180,13 +184,13 @@ mod tests {
     use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 
     /// Lanes, and who got in.
-    struct Hall {
+    struct LaneHarness {
         lanes: Lanes,
         sender: UnboundedSender<(String, Option<Pass>)>,
         entered: UnboundedReceiver<(String, Option<Pass>)>,
     }
 
-    impl Hall {
+    impl LaneHarness {
         fn new() -> Self {
             let (sender, entered) = mpsc::unbounded_channel();
             let lanes = Lanes::default();
@@ -229,7 +233,7 @@ mod tests {
                 drop(passes);
             }
             let state = self.lanes.lock();
-            assert!(state.lines.is_empty(), "an empty lane is forgotten");
+            assert!(state.queues.is_empty(), "an empty lane is forgotten");
             assert!(state.waiting.is_empty());
             drop(state);
             groups
@@ -258,7 +262,7 @@ mod tests {
 
     /// These requests, in this order, are let in in these groups.
     async fn check(requests: &[(&str, Lane)], groups: &[&[&str]]) {
-        let mut hall = Hall::new();
+        let mut hall = LaneHarness::new();
         for (name, lane) in requests {
             hall.enter(name, lane.clone());
         }
@@ -365,7 +369,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_path_belongs_to_its_connection_and_the_configuration_to_all() {
-        let mut hall = Hall::new();
+        let mut hall = LaneHarness::new();
         hall.enter_from(1, "remove all", remove("/"));
         hall.enter_from(1, "behind it", write("/a"));
         hall.enter_from(1, "config", Lane::Exclusive(Resource::Config));

@@ -6,32 +6,32 @@
 //!
 //! Below: `raddle-agent`, `raddle-protocol`, `raddle-rpc`, `raddle-sandbox`. Above: the binary. It opens no socket and no database.
 
-mod board;
 mod call;
 mod connection;
 mod disk;
 mod gate;
 mod handlers;
-mod keyed;
+mod idempotency;
 mod lanes;
 mod metrics;
 mod relay;
-mod rooms;
 mod routes;
 mod server;
+mod services;
 mod session;
+mod status_pages;
 mod wire_error;
 
-pub use relay::Neighbours;
-pub use rooms::config::{
-    ConfigError, ConfigModel, ConfigValue, ConfigWritten, Configuration, Override, presets,
+pub use relay::Peers;
+pub use server::{Options, Paths, Server};
+pub use services::agent_deps::{AgentDeps, CommandConfig};
+pub use services::config::{
+    ConfigError, ConfigModel, ConfigValue, Configuration, Override, WrittenValue, presets,
     schema as config_schema,
 };
-pub use rooms::ground::{Commands, Ground};
-pub use rooms::providers::{
-    Chosen, KeyCommand, KeySource, OAuth, Preset, Provider, ProviderError, Providers, Secret,
-    SignIn,
+pub use services::providers::{
+    KeyCommand, KeySource, OAuth, Preset, Provider, ProviderChoice, ProviderError, Providers,
+    Secret, SignIn,
 };
-pub use rooms::threads::limits;
-pub use rooms::vendors::{Offered, SignedIn, SigningIn, Vendors, Way};
-pub use server::{Options, Paths, Server};
+pub use services::threads::limits;
+pub use services::vendors::{OfferedModel, PendingSignIn, SignInKind, SignInMethod, Vendors};

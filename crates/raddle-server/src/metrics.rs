@@ -8,12 +8,12 @@ use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use raddle_agent::{Count, Tally, Times, token_kinds};
+use raddle_agent::{CounterCell, Counters, Timings, token_kinds};
 use raddle_protocol::METHODS;
 use raddle_rpc::{Outgoing, Peer, Transport, code};
 
-use self::text::{Kind, Text};
-use crate::rooms::Rooms;
+use self::text::{Kind, TextEncoder};
+use crate::services::ServerState;
 
 /// How a request was answered, by the code of its error.
 const OUTCOMES: [(&str, i64); 5] = [
@@ -41,24 +41,24 @@ const TRANSPORTS: [(&str, Transport); 5] = [
 pub(crate) struct Metrics {
     begun: Instant,
     /// Of each method: answers without an error, then those of each outcome.
-    requests: BTreeMap<&'static str, [Count; OUTCOMES.len() + 1]>,
+    requests: BTreeMap<&'static str, [CounterCell; OUTCOMES.len() + 1]>,
     /// Those who are here, by the numbers of their connections.
-    here: Mutex<HashMap<u64, (Transport, Outgoing)>>,
-    came: [Count; TRANSPORTS.len()],
+    open_connections: Mutex<HashMap<u64, (Transport, Outgoing)>>,
+    accepted: [CounterCell; TRANSPORTS.len()],
     /// Connections that were closed because they read too slowly.
-    pub(crate) too_slow: Count,
+    pub(crate) too_slow: CounterCell,
 }
 
 /// How a request was answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum RequestOutcome {
     Result,
     /// With an error of this code.
     Error(i64),
 }
 
 /// A connection is here for as long as this is.
-pub(crate) struct Here<'a> {
+pub(crate) struct ConnectionGuard<'a> {
     metrics: &'a Metrics,
     number: u64,
 }
@@ -72,21 +72,21 @@ impl Default for Metrics {
                 .chain([UNKNOWN])
                 .map(|name| (name, Default::default()))
                 .collect(),
-            here: Mutex::default(),
-            came: Default::default(),
-            too_slow: Count::default(),
+            open_connections: Mutex::default(),
+            accepted: Default::default(),
+            too_slow: CounterCell::default(),
         }
     }
 }
 
 impl Metrics {
     /// A request was answered.
-    pub(crate) fn answered(&self, method: &str, outcome: Outcome) {
+    pub(crate) fn answered(&self, method: &str, outcome: RequestOutcome) {
         let counts = self.requests.get(method);
         let at = match outcome {
-            Outcome::Result => 0,
+            RequestOutcome::Result => 0,
             // A code that has no page would be a fault of ours.
-            Outcome::Error(code) => {
+            RequestOutcome::Error(code) => {
                 let of = |code| OUTCOMES.iter().position(|(_, it)| *it == code);
                 1 + of(code).or_else(|| of(code::INTERNAL)).unwrap_or(0)
             }
@@ -97,34 +97,41 @@ impl Metrics {
     }
 
     /// A connection came.
-    pub(crate) fn enter(&self, number: u64, peer: &Peer, outgoing: &Outgoing) -> Here<'_> {
+    pub(crate) fn enter(
+        &self,
+        number: u64,
+        peer: &Peer,
+        outgoing: &Outgoing,
+    ) -> ConnectionGuard<'_> {
         let at = TRANSPORTS.iter().position(|(_, it)| *it == peer.transport);
         if let Some(at) = at {
-            self.came[at].add(1);
+            self.accepted[at].add(1);
         }
         let one = (peer.transport, outgoing.clone());
         self.here().insert(number, one);
-        Here {
+        ConnectionGuard {
             metrics: self,
             number,
         }
     }
 
     fn here(&self) -> MutexGuard<'_, HashMap<u64, (Transport, Outgoing)>> {
-        self.here.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open_connections
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Here<'_> {
+impl Drop for ConnectionGuard<'_> {
     fn drop(&mut self) {
         self.metrics.here().remove(&self.number);
     }
 }
 
 /// All numbers of a server, in the text format of Prometheus.
-pub(crate) fn text(rooms: &Rooms) -> String {
+pub(crate) fn text(rooms: &ServerState) -> String {
     let metrics = &rooms.metrics;
-    let mut text = Text::default();
+    let mut text = TextEncoder::default();
     text.family("raddle_build_info", Kind::Gauge, "What is running.");
     text.sample(&[("version", env!("CARGO_PKG_VERSION"))], 1);
     text.family(
@@ -139,9 +146,9 @@ pub(crate) fn text(rooms: &Rooms) -> String {
     threads(
         &mut text,
         rooms.threads.loaded().len(),
-        rooms.threads.tally(),
+        rooms.threads.counters(),
     );
-    store(&mut text, rooms.threads.tally());
+    store(&mut text, rooms.threads.counters());
     text.finish()
 }
 
@@ -151,7 +158,7 @@ fn start(begun: Instant) -> Duration {
     now.unwrap_or_default().saturating_sub(begun.elapsed())
 }
 
-fn connections(text: &mut Text, rooms: &Rooms) {
+fn connections(text: &mut TextEncoder, rooms: &ServerState) {
     let metrics = &rooms.metrics;
     let (mut open, mut bytes) = ([0_u64; TRANSPORTS.len()], 0);
     for (transport, outgoing) in metrics.here().values() {
@@ -173,7 +180,7 @@ fn connections(text: &mut Text, rooms: &Rooms) {
         Kind::Counter,
         "Connections that came.",
     );
-    for ((name, _), count) in TRANSPORTS.iter().zip(&metrics.came) {
+    for ((name, _), count) in TRANSPORTS.iter().zip(&metrics.accepted) {
         text.sample(&[("transport", name)], count.get());
     }
     text.family(
@@ -181,7 +188,10 @@ fn connections(text: &mut Text, rooms: &Rooms) {
         Kind::Counter,
         "Connections that ended by a fault of the server, or because they read too slowly.",
     );
-    text.sample(&[("why", "fault")], rooms.fallen.load(Ordering::Relaxed));
+    text.sample(
+        &[("why", "fault")],
+        rooms.panicked_connections.load(Ordering::Relaxed),
+    );
     text.sample(&[("why", "too_slow")], metrics.too_slow.get());
     text.family(
         "raddle_outgoing_bytes",
@@ -194,10 +204,10 @@ fn connections(text: &mut Text, rooms: &Rooms) {
         Kind::Counter,
         "How often a client read so slowly that it was told from the journal.",
     );
-    text.sample(&[], rooms.threads.tally().fell_behind.get());
+    text.sample(&[], rooms.threads.counters().fell_behind.get());
 }
 
-fn requests(text: &mut Text, metrics: &Metrics) {
+fn requests(text: &mut TextEncoder, metrics: &Metrics) {
     text.family(
         "raddle_requests_total",
         Kind::Counter,
@@ -218,7 +228,7 @@ fn requests(text: &mut Text, metrics: &Metrics) {
     }
 }
 
-fn threads(text: &mut Text, live: usize, tally: &Tally) {
+fn threads(text: &mut TextEncoder, live: usize, tally: &Counters) {
     text.family("raddle_threads_live", Kind::Gauge, "Threads in memory.");
     text.sample(&[], live as u64);
     text.family(
@@ -271,13 +281,13 @@ fn threads(text: &mut Text, live: usize, tally: &Tally) {
     text.sample(&[], tally.model_retries.get());
 }
 
-fn store(text: &mut Text, tally: &Tally) {
+fn store(text: &mut TextEncoder, tally: &Counters) {
     text.family(
         "raddle_store_append_seconds",
         Kind::Summary,
         "How long appends took, by what they survive.",
     );
-    let classes: [(&str, &Times); 2] = [
+    let classes: [(&str, &Timings); 2] = [
         ("power", &tally.appends_power),
         ("process", &tally.appends_process),
     ];

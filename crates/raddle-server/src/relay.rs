@@ -4,12 +4,12 @@
 //! A client has one way to each process it needs. Over there it is a client like any other, as it
 //! introduced itself here.
 
-mod home;
-mod passenger;
-mod way;
+mod forwarded_request;
+mod peer_link;
+mod reattach;
 
-pub(crate) use self::passenger::{Bound, set_out};
-use self::way::{Came, Way};
+pub(crate) use self::forwarded_request::{ForwardedCall, forward};
+use self::peer_link::{PeerLink, PeerResponse};
 
 use std::collections::HashMap;
 use std::fmt;
@@ -19,7 +19,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use raddle_agent::AgentError;
 use raddle_core::Seq;
-use raddle_core::ports::Waiting;
+use raddle_core::ports::BoxFuture;
 use raddle_protocol::methods::ThreadLoadedList;
 use raddle_protocol::table::Method;
 use raddle_protocol::{InitializeParams, ThreadId, ThreadLoadedListResponse};
@@ -30,25 +30,25 @@ use tokio::sync::{Mutex as Turn, oneshot};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::handlers::thread::resume::has_work;
-use crate::rooms::Rooms;
-use crate::rooms::threads::answers;
+use crate::services::ServerState;
+use crate::services::threads::answers;
 use crate::session::Session;
 use crate::wire_error::WireError;
 
 /// How long a thread is looked for whose process is alive and does not answer: it may be about to end.
-const PATIENCE: Duration = Duration::from_secs(5);
+const OWNER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long is waited before it is looked for again.
-const PAUSE: Duration = Duration::from_millis(20);
+const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
 /// How long other processes have to say which threads they have.
-const GLANCE: Duration = Duration::from_millis(500);
+const LIST_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// How much may wait for another process when an answer comes that is for it, too.
 const ANSWERS_BYTES_MAX: usize = 64 << 20;
 
 /// What is told from the journal, whoever has the thread, and what makes a thread of its own here.
-const READ_HERE: &[&str] = &[
+const LOCAL_READ_METHODS: &[&str] = &[
     "thread/read",
     "thread/fork",
     "thread/turns/list",
@@ -59,7 +59,7 @@ const READ_HERE: &[&str] = &[
 ];
 
 /// What opens no thread: where the client hears of the thread from elsewhere it goes there, else it is done here.
-const OPENS_NOTHING: &[&str] = &[
+const NON_OPENING_METHODS: &[&str] = &[
     "thread/unsubscribe",
     "thread/backgroundTerminals/list",
     "thread/backgroundTerminals/clean",
@@ -67,16 +67,16 @@ const OPENS_NOTHING: &[&str] = &[
 ];
 
 /// The other processes of this home.
-pub trait Neighbours: fmt::Debug + Send + Sync {
+pub trait Peers: fmt::Debug + Send + Sync {
     /// The names of those that are alive; this process may be among them.
-    fn alive(&self) -> Waiting<'_, Vec<String>>;
+    fn alive(&self) -> BoxFuture<'_, Vec<String>>;
 
     /// A connection to one of them, for a client of this name.
     fn dial<'a>(
         &'a self,
         node: &'a str,
         principal: Option<&'a str>,
-    ) -> Waiting<'a, Result<Connection, DialError>>;
+    ) -> BoxFuture<'a, Result<Connection, DialError>>;
 }
 
 /// What one client has elsewhere.
@@ -85,34 +85,34 @@ pub(crate) struct Relay {
     /// How the client introduced itself.
     introduction: OnceLock<InitializeParams>,
     /// By the names of the processes. Held while one is made, so that there is one.
-    ways: Turn<Ways>,
-    followed: Mutex<HashMap<ThreadId, Followed>>,
+    links: Turn<PeerLinks>,
+    subscriptions: Mutex<HashMap<ThreadId, RemoteSubscription>>,
     /// Threads on their way home, and the last record that the client was told of each. Whoever takes one out
     /// lets the client hear of it again.
-    homing: Mutex<HashMap<ThreadId, Seq>>,
+    reattaching: Mutex<HashMap<ThreadId, Seq>>,
 }
 
 #[derive(Debug, Default)]
-struct Ways {
-    open: HashMap<String, Arc<Way>>,
+struct PeerLinks {
+    open: HashMap<String, Arc<PeerLink>>,
     /// Whether the client has left, so that no more are made.
     are_closed: bool,
 }
 
 /// A thread that the client hears of from elsewhere.
 #[derive(Debug)]
-struct Followed {
-    way: Arc<Way>,
+struct RemoteSubscription {
+    link: Arc<PeerLink>,
     /// The last record it was told.
     seen: Seq,
 }
 
 /// Where a thread is.
-enum Place {
-    Here,
-    There(Arc<Way>),
+enum ThreadLocation {
+    Local,
+    Remote(Arc<PeerLink>),
     /// It can be used neither here nor there.
-    Nowhere(WireError),
+    Unavailable(WireError),
 }
 
 impl Relay {
@@ -124,29 +124,30 @@ impl Relay {
     /// The client leaves.
     pub(crate) async fn close(&self) {
         self.followed().clear();
-        let mut ways = self.ways.lock().await;
+        let mut ways = self.links.lock().await;
         ways.are_closed = true;
         for way in ways.open.values() {
             way.outgoing.close(Close::NORMAL);
         }
     }
 
-    fn way_of(&self, id: ThreadId) -> Option<Arc<Way>> {
+    fn link_of(&self, id: ThreadId) -> Option<Arc<PeerLink>> {
         let followed = self.followed();
-        let way = &followed.get(&id)?.way;
+        let way = &followed.get(&id)?.link;
         (!way.has_ended()).then(|| way.clone())
     }
 
-    fn is_followed(&self, id: ThreadId, way: &Arc<Way>) -> bool {
+    fn is_followed(&self, id: ThreadId, way: &Arc<PeerLink>) -> bool {
         let followed = self.followed();
         followed
             .get(&id)
-            .is_some_and(|it| Arc::ptr_eq(&it.way, way))
+            .is_some_and(|it| Arc::ptr_eq(&it.link, way))
     }
 
-    fn follow(&self, id: ThreadId, way: &Arc<Way>, seen: Seq) {
+    fn follow(&self, id: ThreadId, way: &Arc<PeerLink>, seen: Seq) {
         let way = way.clone();
-        self.followed().insert(id, Followed { way, seen });
+        self.followed()
+            .insert(id, RemoteSubscription { link: way, seen });
     }
 
     /// The client has been told a record.
@@ -158,7 +159,7 @@ impl Relay {
 
     /// Hears of it no more from there. Answers with the last record that it was told.
     pub(crate) fn forget(&self, id: ThreadId) -> Option<Seq> {
-        self.homing().remove(&id);
+        self.reattaching().remove(&id);
         self.followed().remove(&id).map(|it| it.seen)
     }
 
@@ -168,10 +169,10 @@ impl Relay {
     }
 
     /// The threads that were heard of over a way, which is no more.
-    fn left_by(&self, way: &Arc<Way>) -> Vec<(ThreadId, Seq)> {
+    fn left_by(&self, way: &Arc<PeerLink>) -> Vec<(ThreadId, Seq)> {
         let mut left = Vec::new();
         self.followed().retain(|id, it| {
-            let is_left = Arc::ptr_eq(&it.way, way);
+            let is_left = Arc::ptr_eq(&it.link, way);
             if is_left {
                 left.push((*id, it.seen));
             }
@@ -181,33 +182,37 @@ impl Relay {
     }
 
     /// Hears of it no more from this way, if it did so. Answers as [`Relay::forget`] does.
-    fn forget_from(&self, id: ThreadId, way: &Arc<Way>) -> Option<Seq> {
+    fn forget_from(&self, id: ThreadId, way: &Arc<PeerLink>) -> Option<Seq> {
         self.is_followed(id, way).then(|| self.forget(id))?
     }
 
-    fn followed(&self) -> MutexGuard<'_, HashMap<ThreadId, Followed>> {
-        self.followed.lock().unwrap_or_else(PoisonError::into_inner)
+    fn followed(&self) -> MutexGuard<'_, HashMap<ThreadId, RemoteSubscription>> {
+        self.subscriptions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn homing(&self) -> MutexGuard<'_, HashMap<ThreadId, Seq>> {
-        self.homing.lock().unwrap_or_else(PoisonError::into_inner)
+    fn reattaching(&self) -> MutexGuard<'_, HashMap<ThreadId, Seq>> {
+        self.reattaching
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Whether a thread may be one that another process has. What comes from another process is not sent on: it
 /// would go round in circles.
-pub(crate) fn may_be_elsewhere(rooms: &Rooms, session: &Session, id: ThreadId) -> bool {
-    rooms.options.neighbours.is_some()
+pub(crate) fn may_be_remote(rooms: &ServerState, session: &Session, id: ThreadId) -> bool {
+    rooms.options.peers.is_some()
         && session.peer.transport != Transport::Relay
         && rooms.threads.live(id).is_none()
 }
 
 /// Passes a client's answer on to where the question came from; whether it did.
-pub(crate) fn passes_on(session: &Session, id: &Id, frame: &Bytes) -> bool {
+pub(crate) fn forward_answer(session: &Session, id: &Id, frame: &Bytes) -> bool {
     let thread = answers::named(id).map(|(thread, _)| thread);
     // What it hears of here is answered here.
     let thread = thread.filter(|it| !session.threads().contains(it));
-    let Some(way) = thread.and_then(|it| session.relay.way_of(it)) else {
+    let Some(way) = thread.and_then(|it| session.relay.link_of(it)) else {
         return false;
     };
     if way.outgoing.queued_bytes() + frame.len() > ANSWERS_BYTES_MAX {
@@ -221,44 +226,44 @@ pub(crate) fn passes_on(session: &Session, id: &Id, frame: &Bytes) -> bool {
 
 /// Looks for a thread, and opens it here if no live process has it.
 async fn find(
-    rooms: &Arc<Rooms>,
+    rooms: &Arc<ServerState>,
     session: &Arc<Session>,
     id: ThreadId,
     method: &str,
     since: Instant,
-) -> Place {
-    if READ_HERE.contains(&method) {
-        return Place::Here;
+) -> ThreadLocation {
+    if LOCAL_READ_METHODS.contains(&method) {
+        return ThreadLocation::Local;
     }
     loop {
-        if let Some(way) = session.relay.way_of(id) {
-            return Place::There(way);
+        if let Some(way) = session.relay.link_of(id) {
+            return ThreadLocation::Remote(way);
         }
-        if OPENS_NOTHING.contains(&method) {
-            return Place::Here;
+        if NON_OPENING_METHODS.contains(&method) {
+            return ThreadLocation::Local;
         }
         let node = match owner(rooms, session, id).await {
             Ok(Some(node)) => node,
-            Ok(None) => return Place::Here,
-            Err(error) => return Place::Nowhere(error),
+            Ok(None) => return ThreadLocation::Local,
+            Err(error) => return ThreadLocation::Unavailable(error),
         };
-        let why = match way_to(rooms, session, &node).await {
-            Ok(way) => return Place::There(way),
-            Err(DialError::NotThere(error)) if since.elapsed() > PATIENCE => error.to_string(),
+        let why = match link_to(rooms, session, &node).await {
+            Ok(way) => return ThreadLocation::Remote(way),
+            Err(DialError::NotThere(error)) if since.elapsed() > OWNER_TIMEOUT => error.to_string(),
             Err(DialError::NotThere(_)) => {
-                sleep(PAUSE).await;
+                sleep(RETRY_INTERVAL).await;
                 continue;
             }
             Err(DialError::Refused(why)) => why,
         };
-        return Place::Nowhere(WireError::OwnedElsewhere { node, why });
+        return ThreadLocation::Unavailable(WireError::OwnedElsewhere { node, why });
     }
 }
 
 /// The live process that has a thread, if it is another one. If none has it, it is opened here, unless the client is an
 /// observer: to open it would make its work begin, also if its owner died just now.
 async fn owner(
-    rooms: &Rooms,
+    rooms: &ServerState,
     session: &Session,
     id: ThreadId,
 ) -> Result<Option<String>, WireError> {
@@ -278,18 +283,17 @@ async fn owner(
 }
 
 /// The client's way to another process, which is made if there is none.
-async fn way_to(
-    rooms: &Arc<Rooms>,
+async fn link_to(
+    rooms: &Arc<ServerState>,
     session: &Arc<Session>,
     node: &str,
-) -> Result<Arc<Way>, DialError> {
+) -> Result<Arc<PeerLink>, DialError> {
     let relay = &session.relay;
-    let (Some(neighbours), Some(introduction)) =
-        (&rooms.options.neighbours, relay.introduction.get())
+    let (Some(neighbours), Some(introduction)) = (&rooms.options.peers, relay.introduction.get())
     else {
         return Err(DialError::Refused("the client is not known".to_owned()));
     };
-    let mut ways = relay.ways.lock().await;
+    let mut ways = relay.links.lock().await;
     if ways.are_closed {
         return Err(DialError::Refused("the client has left".to_owned()));
     }
@@ -299,33 +303,33 @@ async fn way_to(
     }
     let principal = session.peer.principal.as_deref();
     let connection = neighbours.dial(node, principal).await?;
-    let way = Way::open(rooms, session, connection, introduction);
+    let way = PeerLink::open(rooms, session, connection, introduction);
     ways.open.insert(node.to_owned(), way.clone());
     Ok(way)
 }
 
 /// The threads that other processes have in memory, and which process has each. One that does not answer at
 /// once is passed over.
-pub(crate) async fn whereabouts(
-    rooms: &Arc<Rooms>,
+pub(crate) async fn remote_threads(
+    rooms: &Arc<ServerState>,
     session: &Arc<Session>,
 ) -> HashMap<ThreadId, String> {
     let mut found = HashMap::new();
-    let Some(neighbours) = &rooms.options.neighbours else {
+    let Some(neighbours) = &rooms.options.peers else {
         return found;
     };
-    let until = Instant::now() + GLANCE;
+    let until = Instant::now() + LIST_TIMEOUT;
     let mut asked = Vec::new();
     for node in neighbours.alive().await {
         if node == rooms.threads.node() || session.peer.transport == Transport::Relay {
             continue;
         }
-        let Ok(Ok(way)) = timeout_at(until, way_to(rooms, session, &node)).await else {
+        let Ok(Ok(way)) = timeout_at(until, link_to(rooms, session, &node)).await else {
             continue;
         };
         let (tell, told) = oneshot::channel();
-        let asker = Box::new(move |came: Came<'_>| {
-            if let Came::Result(list) = came {
+        let asker = Box::new(move |came: PeerResponse<'_>| {
+            if let PeerResponse::Result(list) = came {
                 let _ = tell.send(serde_json::from_str::<ThreadLoadedListResponse>(list.get()));
             }
         });

@@ -8,7 +8,7 @@ use raddle_protocol::table::Method;
 use crate::call::Call;
 use crate::gate::Admission;
 use crate::handlers::*;
-use crate::rooms::Rooms;
+use crate::services::ServerState;
 
 macro_rules! routes {
     ($( $name:literal => $($part:ident)::+, )+) => {
@@ -29,7 +29,7 @@ macro_rules! routes {
 }
 
 /// The name of the method a handler serves.
-const fn name_of<M: Method>(_: fn(&Arc<Rooms>, Call<M>)) -> &'static str {
+const fn name_of<M: Method>(_: fn(&Arc<ServerState>, Call<M>)) -> &'static str {
     M::NAME
 }
 

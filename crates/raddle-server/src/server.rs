@@ -6,19 +6,19 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use raddle_agent::Threads;
-use raddle_core::Source;
-use raddle_rpc::{Board, Connection, Transport};
-use raddle_sandbox::{Keeper, Measure};
+use raddle_core::ThreadSource;
+use raddle_rpc::{AdminPages, Connection, Transport};
+use raddle_sandbox::{KeeperCommand, MeasureFn};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::relay::Neighbours;
-use crate::rooms::Rooms;
-use crate::rooms::config::{ConfigError, Override};
-use crate::rooms::ground::Ground;
-use crate::rooms::vendors::Vendors;
-use crate::{board, connection};
+use crate::relay::Peers;
+use crate::services::ServerState;
+use crate::services::agent_deps::AgentDeps;
+use crate::services::config::{ConfigError, Override};
+use crate::services::vendors::Vendors;
+use crate::{connection, status_pages};
 
 /// What the server is told once, at its start.
 #[derive(Clone, Debug)]
@@ -28,17 +28,17 @@ pub struct Options {
     /// Configuration from the command line, strongest last.
     pub overrides: Vec<Override>,
     /// What threads are said to be started by. The contract has no word for it in a request.
-    pub source: Source,
+    pub source: ThreadSource,
     /// Files with tokens or secrets, beside those that the configuration names; clients are never served them.
     pub secrets: Vec<PathBuf>,
     /// How the keepers of commands are started.
-    pub keeper: Keeper,
+    pub keeper: KeeperCommand,
     /// How it is found out how strong the fence of this machine is. Without it nothing is run in a sandbox.
-    pub fence: Option<Measure>,
+    pub measure_sandbox: Option<MeasureFn>,
     /// Whether the user's login shell is asked for its `PATH`, unless the configuration says no.
     pub login_shell: bool,
     /// The other processes of the home; without them a thread that another one has is refused.
-    pub neighbours: Option<Arc<dyn Neighbours>>,
+    pub peers: Option<Arc<dyn Peers>>,
     /// Speaks to vendors outside turns; without it nobody can sign in, and models are only those that the
     /// configuration names.
     pub vendors: Option<Arc<dyn Vendors>>,
@@ -60,12 +60,12 @@ impl Options {
         Self {
             paths,
             overrides: Vec::new(),
-            source: Source::Editor,
+            source: ThreadSource::Editor,
             secrets: Vec::new(),
-            keeper: Keeper::own(),
-            fence: None,
+            keeper: KeeperCommand::own(),
+            measure_sandbox: None,
             login_shell: false,
-            neighbours: None,
+            peers: None,
             vendors: None,
             first_message: Duration::from_secs(30),
             requests_max: 256,
@@ -95,7 +95,7 @@ pub struct Paths {
 impl Paths {
     /// What commands in a sandbox do not see: keys may be in the configuration, and what was said in threads. What
     /// says what they may do is named file by file, because each may be a link to somewhere else.
-    pub fn own(&self) -> Vec<PathBuf> {
+    pub fn hidden_paths(&self) -> Vec<PathBuf> {
         let threads = self.threads.as_deref().and_then(std::path::Path::parent);
         let config = self.user_config.parent();
         let mut own = vec![self.home.clone()];
@@ -109,21 +109,21 @@ impl Paths {
 /// A running server. Give it connections; they share everything behind the gate.
 #[derive(Debug)]
 pub struct Server {
-    rooms: Arc<Rooms>,
+    state: Arc<ServerState>,
     connections: JoinSet<()>,
     /// Those of other processes, which stay until the threads are left.
     relayed: JoinSet<()>,
-    draining: watch::Sender<Draining>,
+    draining: watch::Sender<DrainPhase>,
 }
 
 /// How far a server has come with its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Draining {
-    Not,
+pub(crate) enum DrainPhase {
+    Serving,
     /// Nothing more is taken in.
-    Begun,
+    Draining,
     /// No thread is left.
-    ThreadsLeft,
+    ThreadsUnloaded,
 }
 
 impl Server {
@@ -131,13 +131,13 @@ impl Server {
     /// it is given.
     pub fn open<F>(options: Options, threads: F) -> Result<Self, ConfigError>
     where
-        F: FnOnce(Ground) -> Threads,
+        F: FnOnce(AgentDeps) -> Threads,
     {
         Ok(Self {
-            rooms: Arc::new(Rooms::open(options, threads)?),
+            state: Arc::new(ServerState::open(options, threads)?),
             connections: JoinSet::new(),
             relayed: JoinSet::new(),
-            draining: watch::Sender::new(Draining::Not),
+            draining: watch::Sender::new(DrainPhase::Serving),
         })
     }
 
@@ -145,7 +145,7 @@ impl Server {
     pub fn serve(&mut self, connection: Connection) -> watch::Receiver<()> {
         while self.connections.try_join_next().is_some() {}
         let (ended, when_ended) = watch::channel(());
-        let rooms = self.rooms.clone();
+        let rooms = self.state.clone();
         let draining = self.draining.subscribe();
         while self.relayed.try_join_next().is_some() {}
         let beside = match connection.peer.transport {
@@ -161,28 +161,28 @@ impl Server {
 
     /// The pages `/livez` and `/metrics`, for doors to show. Whoever looks at `/livez` comes in as a client
     /// too: serve what the receiver gives where connections are taken, or it finds that nobody does.
-    pub fn board(&self) -> (Arc<dyn Board>, mpsc::Receiver<Connection>) {
-        let (board, callers) = board::open(self.rooms.clone());
+    pub fn status_pages(&self) -> (Arc<dyn AdminPages>, mpsc::Receiver<Connection>) {
+        let (board, callers) = status_pages::open(self.state.clone());
         (Arc::new(board), callers)
     }
 
     /// Stops reading, lets running requests finish, says goodbye to every client, and leaves every thread
     /// in good order. Only then the connections of other processes end, so that these find the threads free.
     pub async fn drain(&mut self) {
-        self.draining.send_replace(Draining::Begun);
+        self.draining.send_replace(DrainPhase::Draining);
         while self.connections.join_next().await.is_some() {}
         // A journal that is away must not keep a server that was told to stop.
-        let patience = self.rooms.options.drain;
-        if timeout(patience, self.rooms.threads.close()).await.is_err() {
+        let patience = self.state.options.drain;
+        if timeout(patience, self.state.threads.close()).await.is_err() {
             tracing::warn!("threads were not left in good order; the journal did not answer");
         }
-        self.draining.send_replace(Draining::ThreadsLeft);
+        self.draining.send_replace(DrainPhase::ThreadsUnloaded);
         while self.relayed.join_next().await.is_some() {}
     }
 
     /// How many connections ended by a fault of the server's own, each of which the log tells.
-    pub fn fallen(&self) -> u64 {
-        self.rooms.fallen.load(Ordering::Relaxed)
+    pub fn panicked_connections(&self) -> u64 {
+        self.state.panicked_connections.load(Ordering::Relaxed)
     }
 
     /// How many connections are open.

@@ -7,20 +7,20 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use raddle_agent::Listener;
+use raddle_agent::Subscriber;
 use raddle_protocol::{InitializeParams, Notification, RequestId, ThreadId, extension};
 use raddle_rpc::{Id, Outgoing, Peer, Transport, notification, request};
 use serde_json::Value;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::timeout;
 
-use crate::disk::Disk;
+use crate::disk::DiskExecutor;
 use crate::metrics::Metrics;
 use crate::relay::Relay;
-use crate::rooms::Rooms;
-use crate::rooms::config::Writer;
-use crate::rooms::processes::Processes;
-use crate::rooms::watches::Watch;
+use crate::services::ServerState;
+use crate::services::config::ConfigWriter;
+use crate::services::processes::Processes;
+use crate::services::watches::Watch;
 
 /// How much of a client's answers may wait until their threads take them.
 const ANSWERS_KIB_MAX: usize = 64 << 10;
@@ -32,7 +32,7 @@ static NUMBERS: AtomicU64 = AtomicU64::new(1);
 const DISK_JOBS_MAX: usize = 16;
 
 /// How long a request waits for others to finish before there is room for its bytes.
-const ROOM_PATIENCE: Duration = Duration::from_secs(30);
+const CAPACITY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// One connection: who is there, what it may do, what it has running.
 pub(crate) struct Session {
@@ -41,12 +41,12 @@ pub(crate) struct Session {
     pub(crate) peer: Peer,
     pub(crate) outgoing: Outgoing,
     /// The connection's share of the threads that wait for disks.
-    pub(crate) disk: Disk,
-    pub(crate) counts: Counts,
+    pub(crate) disk: DiskExecutor,
+    pub(crate) counts: FrameCounts,
     /// The server's own counts.
     pub(crate) metrics: Arc<Metrics>,
-    client: OnceLock<Client>,
-    running: Mutex<Running>,
+    client: OnceLock<ClientProfile>,
+    running: Mutex<RunningRequests>,
     running_max: usize,
     running_bytes_max: usize,
     /// Woken when nothing runs any more, and when there may be room for one who waits for it.
@@ -56,7 +56,7 @@ pub(crate) struct Session {
     /// What the client runs.
     pub(crate) processes: Processes,
     /// The connection as one who hears of threads.
-    pub(crate) ear: OnceLock<Arc<dyn Listener>>,
+    pub(crate) subscriber: OnceLock<Arc<dyn Subscriber>>,
     /// The threads it asked to hear of.
     threads: Mutex<HashSet<ThreadId>>,
     /// For answers that wait until their threads take them.
@@ -76,13 +76,13 @@ impl fmt::Debug for Session {
 
 /// The client as it introduced itself.
 #[derive(Debug)]
-pub(crate) struct Client {
+pub(crate) struct ClientProfile {
     pub(crate) name: String,
     pub(crate) experimental: bool,
     /// Whether it is told the numbers of records.
-    pub(crate) numbered: bool,
+    pub(crate) wants_seq: bool,
     /// Whether it may give ids to its requests.
-    pub(crate) keyed: bool,
+    pub(crate) has_idempotency: bool,
     /// Whether it is told what turns wait for.
     pub(crate) wants_progress: bool,
     pub(crate) role: Role,
@@ -100,7 +100,7 @@ pub(crate) enum Role {
 
 /// The requests that run.
 #[derive(Debug, Default)]
-struct Running {
+struct RunningRequests {
     /// Each with how many bytes it came in.
     requests: HashMap<Id, usize>,
     /// All of these bytes.
@@ -109,16 +109,16 @@ struct Running {
     is_awaited: bool,
 }
 
-impl Running {
+impl RunningRequests {
     /// Whether a request of so many bytes may join the others. One alone always may.
-    fn has_room(&self, bytes: usize, bytes_max: usize) -> bool {
+    fn has_capacity(&self, bytes: usize, bytes_max: usize) -> bool {
         self.bytes == 0 || self.bytes.saturating_add(bytes) <= bytes_max
     }
 }
 
 /// Why a request may not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Busy {
+pub(crate) enum BusyReason {
     /// A request with this id is still running.
     SameId,
     /// Too many are running, or too large ones.
@@ -126,13 +126,13 @@ pub(crate) enum Busy {
 }
 
 impl Session {
-    pub(crate) fn new(peer: Peer, outgoing: Outgoing, rooms: &Rooms) -> Self {
+    pub(crate) fn new(peer: Peer, outgoing: Outgoing, rooms: &ServerState) -> Self {
         Self {
             number: NUMBERS.fetch_add(1, Ordering::Relaxed),
             peer,
-            disk: Disk::of_client(&rooms.disks, DISK_JOBS_MAX),
+            disk: DiskExecutor::of_client(&rooms.disks, DISK_JOBS_MAX),
             outgoing,
-            counts: Counts::default(),
+            counts: FrameCounts::default(),
             metrics: rooms.metrics.clone(),
             client: OnceLock::new(),
             running: Mutex::default(),
@@ -141,7 +141,7 @@ impl Session {
             finished: Notify::new(),
             watches: Mutex::default(),
             processes: Processes::default(),
-            ear: OnceLock::new(),
+            subscriber: OnceLock::new(),
             threads: Mutex::default(),
             answers: Arc::new(Semaphore::new(ANSWERS_KIB_MAX)),
             relay: Relay::default(),
@@ -149,7 +149,7 @@ impl Session {
     }
 
     /// The client, once it has introduced itself.
-    pub(crate) fn client(&self) -> Option<&Client> {
+    pub(crate) fn client(&self) -> Option<&ClientProfile> {
         self.client.get()
     }
 
@@ -158,11 +158,11 @@ impl Session {
         let wishes = params.capabilities.as_ref();
         let extensions = wishes.and_then(|it| it.extensions.as_ref());
         let opted = |name: &str| extensions.is_some_and(|it| it.contains_key(name));
-        let client = Client {
+        let client = ClientProfile {
             name: params.client_info.name.clone(),
             experimental: wishes.is_some_and(|it| it.experimental_api),
-            numbered: opted(extension::SEQ),
-            keyed: opted(extension::IDEMPOTENCY),
+            wants_seq: opted(extension::SEQ),
+            has_idempotency: opted(extension::IDEMPOTENCY),
             wants_progress: opted(extension::PROGRESS),
             role,
             opted_out: wishes
@@ -176,10 +176,10 @@ impl Session {
 
     /// Who the client is to the configuration: only the process that started the server, and what is inside of this
     /// one, has the rights of the user's own command line.
-    pub(crate) fn config_writer(&self) -> Writer {
+    pub(crate) fn config_writer(&self) -> ConfigWriter {
         match self.peer.transport {
-            Transport::Stdio | Transport::Memory => Writer::Local,
-            Transport::Websocket | Transport::Unix | Transport::Relay => Writer::Remote,
+            Transport::Stdio | Transport::Memory => ConfigWriter::Local,
+            Transport::Websocket | Transport::Unix | Transport::Relay => ConfigWriter::Remote,
         }
     }
 
@@ -204,7 +204,7 @@ impl Session {
     pub(crate) fn tell_numbered(&self, told: &Notification, seq: Option<u64>) {
         let method = told.method();
         if self.hears_of(method) {
-            let seq = seq.filter(|_| self.client().is_some_and(|it| it.numbered));
+            let seq = seq.filter(|_| self.client().is_some_and(|it| it.wants_seq));
             self.outgoing
                 .send(notification(method, told, Some(now_ms()), seq));
         }
@@ -224,37 +224,37 @@ impl Session {
 
     /// Waits until there is room for a request that came in so many bytes, for as long as that may
     /// take. Meanwhile the client is not read.
-    pub(crate) async fn room(&self, bytes: usize) {
+    pub(crate) async fn reserve(&self, bytes: usize) {
         let room = async {
             loop {
                 let finished = self.finished.notified();
-                if self.has_room(bytes) {
+                if self.has_capacity(bytes) {
                     return;
                 }
                 finished.await;
             }
         };
         // What is left without room is refused like one too many.
-        let _ = timeout(ROOM_PATIENCE, room).await;
+        let _ = timeout(CAPACITY_TIMEOUT, room).await;
     }
 
     /// Whether there is room; if not, those who finish will wake who waits for it.
-    fn has_room(&self, bytes: usize) -> bool {
+    fn has_capacity(&self, bytes: usize) -> bool {
         let mut running = self.running();
-        running.is_awaited = !running.has_room(bytes, self.running_bytes_max);
+        running.is_awaited = !running.has_capacity(bytes, self.running_bytes_max);
         !running.is_awaited
     }
 
     /// Notes that a request runs, which came in so many bytes.
-    pub(crate) fn begin(&self, id: &Id, bytes: usize) -> Result<(), Busy> {
+    pub(crate) fn begin(&self, id: &Id, bytes: usize) -> Result<(), BusyReason> {
         let mut running = self.running();
         if running.requests.contains_key(id) {
-            return Err(Busy::SameId);
+            return Err(BusyReason::SameId);
         }
         if running.requests.len() >= self.running_max
-            || !running.has_room(bytes, self.running_bytes_max)
+            || !running.has_capacity(bytes, self.running_bytes_max)
         {
-            return Err(Busy::TooMany);
+            return Err(BusyReason::TooMany);
         }
         running.requests.insert(id.clone(), bytes);
         running.bytes += bytes;
@@ -306,7 +306,7 @@ impl Session {
         self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn running(&self) -> MutexGuard<'_, Running> {
+    fn running(&self) -> MutexGuard<'_, RunningRequests> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -321,14 +321,14 @@ fn now_ms() -> i64 {
 
 /// What came over a connection.
 #[derive(Debug, Default)]
-pub(crate) struct Counts {
+pub(crate) struct FrameCounts {
     requests: AtomicU64,
     refused: AtomicU64,
     noise: AtomicU64,
     too_long: AtomicU64,
 }
 
-impl Counts {
+impl FrameCounts {
     /// Says in the log what was not taken as a request, if anything was not.
     fn report(&self, connection: u64) {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);

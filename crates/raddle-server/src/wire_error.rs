@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use raddle_core::TurnKind;
 use raddle_protocol::{CodexErrorInfo, NonSteerableTurnKind, NotSteerable, TurnError};
 use raddle_rpc::{ErrorObject, Id, code};
-use raddle_sandbox::{FenceError, HoldError, Refused, StartError};
+use raddle_sandbox::{ConfinementError, HoldError, SandboxRefusal, StartError};
 use serde_json::json;
 
 /// What an error says for programs that is about a thread of another process.
@@ -21,15 +21,15 @@ const RETRY_AFTER_MS: u64 = 100;
 const STORAGE_RETRY_AFTER_MS: u64 = 1000;
 
 /// How much of a client's own text is sent back to it in an error.
-const SHOWN_BYTES_MAX: usize = 256;
+const QUOTED_BYTES_MAX: usize = 256;
 
 /// The beginning of a client's text, enough for a person to know it again. Errors must not carry back
 /// what may be megabytes.
 pub(crate) fn shown(text: &str) -> Cow<'_, str> {
-    if text.len() <= SHOWN_BYTES_MAX {
+    if text.len() <= QUOTED_BYTES_MAX {
         return text.into();
     }
-    let end = text.floor_char_boundary(SHOWN_BYTES_MAX);
+    let end = text.floor_char_boundary(QUOTED_BYTES_MAX);
     format!("{}…", &text[..end]).into()
 }
 
@@ -138,7 +138,7 @@ pub(crate) enum WireError {
         message_bytes_max: u64,
     },
     /// A command that cannot be fenced in as it should be.
-    NotFenced(Refused),
+    NotSandboxed(SandboxRefusal),
     /// A command that wrote more than is kept for an answer.
     OutputTooLarge {
         /// How much of each stream is kept.
@@ -165,19 +165,23 @@ pub(crate) enum WireError {
     Dropped,
 }
 
-impl From<Refused> for WireError {
-    fn from(refused: Refused) -> Self {
-        Self::NotFenced(refused)
+impl From<SandboxRefusal> for WireError {
+    fn from(refused: SandboxRefusal) -> Self {
+        Self::NotSandboxed(refused)
     }
 }
 
-impl From<FenceError> for WireError {
-    fn from(error: FenceError) -> Self {
+impl From<ConfinementError> for WireError {
+    fn from(error: ConfinementError) -> Self {
         match error {
-            FenceError::NotMeasured => Self::Overloaded,
-            FenceError::Refused(refused) => Self::NotFenced(refused),
-            FenceError::Holds(HoldError::Io(error)) | FenceError::WayOut(error) => Self::Io(error),
-            FenceError::Holds(busy @ HoldError::Busy(_)) => Self::Refused(busy.to_string().into()),
+            ConfinementError::NotMeasured => Self::Overloaded,
+            ConfinementError::Refused(refused) => Self::NotSandboxed(refused),
+            ConfinementError::Holds(HoldError::Io(error)) | ConfinementError::Egress(error) => {
+                Self::Io(error)
+            }
+            ConfinementError::Holds(busy @ HoldError::Busy(_)) => {
+                Self::Refused(busy.to_string().into())
+            }
         }
     }
 }
@@ -316,7 +320,7 @@ impl From<WireError> for ErrorObject {
             .with_data(
                 json!({ "errorInfo": "file_too_large", "bytes": bytes, "bytesMax": bytes_max }),
             ),
-            WireError::NotFenced(refused) => invalid(refused.to_string().into())
+            WireError::NotSandboxed(refused) => invalid(refused.to_string().into())
                 .with_data(json!({ "errorInfo": "sandbox_unavailable" })),
             WireError::OutputTooLarge { bytes_max } => invalid(
                 format!("the command wrote more than the {bytes_max} bytes that are kept of each stream, and was ended; set outputBytesCap to have the beginning, or streamStdoutStderr to have all as it comes").into(),

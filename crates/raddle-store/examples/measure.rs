@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 
 use raddle_core::ports::Journal;
 use raddle_core::{
-    AgentMessage, Body, Call, Class, Delta, Event, Item, ItemBody, ItemCompleted, ItemStatus, Part,
-    Record, Seq, Settings, Source, ThreadId, ThreadStarted, Timestamp, TurnEnd, TurnEnded,
-    TurnKind, TurnStarted,
+    AgentMessage, Class, Delta, Event, Item, ItemBody, ItemCompleted, ItemPart, ItemStatus, Record,
+    RecordBody, Seq, Settings, ThreadId, ThreadSource, ThreadStarted, Timestamp, ToolCall, TurnEnd,
+    TurnEnded, TurnKind, TurnStarted,
 };
 use raddle_store::{LocalJournal, Options};
 use rusqlite::Connection;
@@ -78,7 +78,7 @@ fn event(seq: Seq) -> Record {
             text: "words ".repeat(TEXT_BYTES / 6),
             phase: None,
         }),
-        call: Some(Call {
+        call: Some(ToolCall {
             id: "call".to_owned(),
             tool: "tool".to_owned(),
             arguments: "{}".to_owned(),
@@ -102,9 +102,9 @@ fn delta(seq: Seq, offset: u64) -> Record {
     Record {
         seq,
         at: Timestamp(1_700_000_000_000),
-        body: Body::Delta(Delta {
+        body: RecordBody::Delta(Delta {
             item: "0199c0de-0000-7000-8000-000000000000".into(),
-            part: Part::Text,
+            part: ItemPart::Text,
             offset,
             text: "8 bytes.".to_owned(),
         }),
@@ -263,7 +263,7 @@ async fn turns(folder: &Path) -> Result<()> {
             thread: *thread,
             tenant: None,
             principal: None,
-            source: Source::Cli,
+            source: ThreadSource::Cli,
             originator: Some("measure".to_owned()),
             label: None,
             version: "0.1.0".to_owned(),

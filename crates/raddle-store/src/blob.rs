@@ -2,7 +2,7 @@
 
 use raddle_core::ports::AppendError;
 use raddle_core::{
-    Answer, Blob, Event, Image, Injected, Input, Item, ItemBody, Output, Resolution,
+    Blob, Event, Image, InjectedItem, Input, Item, ItemBody, Output, RequestAnswer, Resolution,
 };
 use sha2::{Digest, Sha256};
 
@@ -88,29 +88,29 @@ pub(crate) fn named(event: &Event) -> Vec<&Blob> {
 fn of_resolution(resolution: &Resolution) -> Vec<&Blob> {
     match resolution {
         Resolution::Answered { answer, .. } => match &**answer {
-            Answer::Tool { output, .. } => of_output(output),
-            Answer::Accept { .. }
-            | Answer::AcceptForSession { .. }
-            | Answer::AcceptWithRule { .. }
-            | Answer::Decline { .. }
-            | Answer::Cancel { .. }
-            | Answer::Permissions { .. }
-            | Answer::Answers { .. }
-            | Answer::Elicitation { .. }
-            | Answer::Failed { .. } => Vec::new(),
+            RequestAnswer::Tool { output, .. } => of_output(output),
+            RequestAnswer::Accept { .. }
+            | RequestAnswer::AcceptForSession { .. }
+            | RequestAnswer::AcceptWithRule { .. }
+            | RequestAnswer::Decline { .. }
+            | RequestAnswer::Cancel { .. }
+            | RequestAnswer::Permissions { .. }
+            | RequestAnswer::Answers { .. }
+            | RequestAnswer::Elicitation { .. }
+            | RequestAnswer::Failed { .. } => Vec::new(),
         },
         Resolution::Expired { .. } | Resolution::Withdrawn { .. } => Vec::new(),
     }
 }
 
-fn of_injected(item: &Injected) -> Vec<&Blob> {
+fn of_injected(item: &InjectedItem) -> Vec<&Blob> {
     match item {
-        Injected::User { input } => input.iter().filter_map(of_input).collect(),
-        Injected::Output { output, .. } => of_output(output),
-        Injected::Developer { .. }
-        | Injected::Note { .. }
-        | Injected::Assistant { .. }
-        | Injected::Call { .. } => Vec::new(),
+        InjectedItem::User { input } => input.iter().filter_map(of_input).collect(),
+        InjectedItem::Output { output, .. } => of_output(output),
+        InjectedItem::Developer { .. }
+        | InjectedItem::Note { .. }
+        | InjectedItem::Assistant { .. }
+        | InjectedItem::Call { .. } => Vec::new(),
     }
 }
 

@@ -98,7 +98,7 @@ pub enum BundleError {
 /// One line.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-enum Line {
+enum BundleLine {
     Thread(BundleHeader),
     Blob { hash: String, base64: String },
     Record(Box<Record>),

@@ -1,8 +1,8 @@
 //! A journal in memory that fails as it is told to, for whoever wants to know what they do then.
 
 use raddle_core::ports::{
-    AppendError, Blobs, ForkError, ItemEntry, Journal, ListQuery, Page, PageQuery, Pages,
-    ReadError, Summary, TurnEntry, Waiting, ends_for_lack_of_room,
+    AppendError, Blobs, BoxFuture, ForkError, ItemEntry, Journal, ListQuery, Page, PageQuery,
+    Pages, ReadError, Summary, TurnEntry, ends_for_lack_of_space,
 };
 use raddle_core::{Base, Blob, Class, Record, Seq, ThreadId, TurnId};
 use tokio::sync::watch;
@@ -11,13 +11,13 @@ use crate::MemoryJournal;
 
 /// What a [`FaultyJournal`] does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mood {
+pub enum FaultMode {
     /// It works.
-    Well,
+    Healthy,
     /// Whoever writes waits until the mood is another.
     Slow,
     /// Nothing can be written or read.
-    Away,
+    Unavailable,
     /// There is no room for more.
     Full,
     /// There is no room for more, except for the end of a turn that fails because of it.
@@ -29,14 +29,14 @@ pub enum Mood {
     /// Nothing is written, but that is not known until the head is read.
     Dropping,
     /// Everything is written, but that is not known until the head is read.
-    Mute,
+    Unacknowledged,
 }
 
 /// A journal in memory with a mood. It begins well.
 #[derive(Debug)]
 pub struct FaultyJournal {
     inner: MemoryJournal,
-    mood: watch::Sender<Mood>,
+    mode: watch::Sender<FaultMode>,
 }
 
 impl Default for FaultyJournal {
@@ -50,39 +50,39 @@ impl FaultyJournal {
     pub fn new() -> Self {
         Self {
             inner: MemoryJournal::new(),
-            mood: watch::Sender::new(Mood::Well),
+            mode: watch::Sender::new(FaultMode::Healthy),
         }
     }
 
     /// From now on it is like this, also for those who wait.
-    pub fn set(&self, mood: Mood) {
-        self.mood.send_replace(mood);
+    pub fn set(&self, mood: FaultMode) {
+        self.mode.send_replace(mood);
     }
 
     /// How many wait for a slow journal.
     pub fn waiting(&self) -> usize {
-        self.mood.receiver_count()
+        self.mode.receiver_count()
     }
 
     async fn write<'a, T, E: From<AppendError>>(
         &'a self,
         may_use_reserve: bool,
-        write: impl FnOnce(&'a MemoryJournal) -> Waiting<'a, Result<T, E>>,
+        write: impl FnOnce(&'a MemoryJournal) -> BoxFuture<'a, Result<T, E>>,
     ) -> Result<T, E> {
-        let mut moods = self.mood.subscribe();
+        let mut moods = self.mode.subscribe();
         // The sender lives as long as this journal.
-        let mood = moods.wait_for(|mood| *mood != Mood::Slow).await;
-        let mood = mood.map_or(Mood::Away, |mood| *mood);
+        let mood = moods.wait_for(|mood| *mood != FaultMode::Slow).await;
+        let mood = mood.map_or(FaultMode::Unavailable, |mood| *mood);
         drop(moods);
         let why = "it was told to fail".to_owned();
         match mood {
-            Mood::Well | Mood::Slow => write(&self.inner).await,
-            Mood::Reserve if may_use_reserve => write(&self.inner).await,
-            Mood::Away => Err(AppendError::Unavailable(why).into()),
-            Mood::Full | Mood::Reserve => Err(AppendError::Full(why).into()),
-            Mood::ReadOnly => Err(AppendError::ReadOnly(why).into()),
-            Mood::Lost | Mood::Dropping => Err(AppendError::Unknown(why).into()),
-            Mood::Mute => {
+            FaultMode::Healthy | FaultMode::Slow => write(&self.inner).await,
+            FaultMode::Reserve if may_use_reserve => write(&self.inner).await,
+            FaultMode::Unavailable => Err(AppendError::Unavailable(why).into()),
+            FaultMode::Full | FaultMode::Reserve => Err(AppendError::Full(why).into()),
+            FaultMode::ReadOnly => Err(AppendError::ReadOnly(why).into()),
+            FaultMode::Lost | FaultMode::Dropping => Err(AppendError::Unknown(why).into()),
+            FaultMode::Unacknowledged => {
                 write(&self.inner).await?;
                 Err(AppendError::Unknown(why).into())
             }
@@ -91,9 +91,12 @@ impl FaultyJournal {
 
     async fn read<'a, T>(
         &'a self,
-        read: impl FnOnce(&'a MemoryJournal) -> Waiting<'a, Result<T, ReadError>>,
+        read: impl FnOnce(&'a MemoryJournal) -> BoxFuture<'a, Result<T, ReadError>>,
     ) -> Result<T, ReadError> {
-        if matches!(*self.mood.borrow(), Mood::Away | Mood::Lost) {
+        if matches!(
+            *self.mode.borrow(),
+            FaultMode::Unavailable | FaultMode::Lost
+        ) {
             return Err(ReadError::Unavailable("it was told to fail".to_owned()));
         }
         read(&self.inner).await
@@ -107,13 +110,13 @@ impl Journal for FaultyJournal {
         after: Seq,
         records: &'a [Record],
         class: Class,
-    ) -> Waiting<'a, Result<Seq, AppendError>> {
-        let may_use_reserve = ends_for_lack_of_room(records);
+    ) -> BoxFuture<'a, Result<Seq, AppendError>> {
+        let may_use_reserve = ends_for_lack_of_space(records);
         let append = move |inner: &'a MemoryJournal| inner.append(thread, after, records, class);
         Box::pin(self.write(may_use_reserve, append))
     }
 
-    fn head(&self, thread: ThreadId) -> Waiting<'_, Result<Seq, ReadError>> {
+    fn head(&self, thread: ThreadId) -> BoxFuture<'_, Result<Seq, ReadError>> {
         Box::pin(self.read(move |inner| inner.head(thread)))
     }
 
@@ -122,7 +125,7 @@ impl Journal for FaultyJournal {
         thread: ThreadId,
         after: Seq,
         bytes_max: usize,
-    ) -> Waiting<'_, Result<Vec<Record>, ReadError>> {
+    ) -> BoxFuture<'_, Result<Vec<Record>, ReadError>> {
         Box::pin(self.read(move |inner| inner.read(thread, after, bytes_max)))
     }
 
@@ -130,29 +133,29 @@ impl Journal for FaultyJournal {
         &self,
         thread: ThreadId,
         at: Option<Seq>,
-    ) -> Waiting<'_, Result<Option<Base>, ReadError>> {
+    ) -> BoxFuture<'_, Result<Option<Base>, ReadError>> {
         Box::pin(self.read(move |inner| inner.base(thread, at)))
     }
 
-    fn save_base(&self, thread: ThreadId, base: Base) -> Waiting<'_, Result<(), AppendError>> {
+    fn save_base(&self, thread: ThreadId, base: Base) -> BoxFuture<'_, Result<(), AppendError>> {
         Box::pin(self.write(false, move |inner| inner.save_base(thread, base)))
     }
 
-    fn fork(&self, from: ThreadId, at: Seq, to: ThreadId) -> Waiting<'_, Result<Seq, ForkError>> {
+    fn fork(&self, from: ThreadId, at: Seq, to: ThreadId) -> BoxFuture<'_, Result<Seq, ForkError>> {
         Box::pin(self.write(false, move |inner| inner.fork(from, at, to)))
     }
 
-    fn delete(&self, thread: ThreadId) -> Waiting<'_, Result<(), AppendError>> {
+    fn delete(&self, thread: ThreadId) -> BoxFuture<'_, Result<(), AppendError>> {
         Box::pin(self.write(false, move |inner| inner.delete(thread)))
     }
 
-    fn forget(&self, thread: ThreadId, head: Seq) -> Waiting<'_, Result<(), AppendError>> {
+    fn forget(&self, thread: ThreadId, head: Seq) -> BoxFuture<'_, Result<(), AppendError>> {
         Box::pin(self.write(false, move |inner| inner.forget(thread, head)))
     }
 }
 
 impl Pages for FaultyJournal {
-    fn list(&self, query: ListQuery) -> Waiting<'_, Result<Page<Summary>, ReadError>> {
+    fn list(&self, query: ListQuery) -> BoxFuture<'_, Result<Page<Summary>, ReadError>> {
         Box::pin(self.read(move |inner| inner.list(query)))
     }
 
@@ -160,7 +163,7 @@ impl Pages for FaultyJournal {
         &self,
         thread: ThreadId,
         query: PageQuery,
-    ) -> Waiting<'_, Result<Page<TurnEntry>, ReadError>> {
+    ) -> BoxFuture<'_, Result<Page<TurnEntry>, ReadError>> {
         Box::pin(self.read(move |inner| inner.turns(thread, query)))
     }
 
@@ -169,7 +172,7 @@ impl Pages for FaultyJournal {
         thread: ThreadId,
         turn: Option<TurnId>,
         query: PageQuery,
-    ) -> Waiting<'_, Result<Page<ItemEntry>, ReadError>> {
+    ) -> BoxFuture<'_, Result<Page<ItemEntry>, ReadError>> {
         Box::pin(self.read(move |inner| inner.items(thread, turn, query)))
     }
 
@@ -177,17 +180,17 @@ impl Pages for FaultyJournal {
         &self,
         text: String,
         query: ListQuery,
-    ) -> Waiting<'_, Result<Page<Summary>, ReadError>> {
+    ) -> BoxFuture<'_, Result<Page<Summary>, ReadError>> {
         Box::pin(self.read(move |inner| inner.search(text, query)))
     }
 }
 
 impl Blobs for FaultyJournal {
-    fn put(&self, bytes: Vec<u8>, media: String) -> Waiting<'_, Result<Blob, AppendError>> {
+    fn put(&self, bytes: Vec<u8>, media: String) -> BoxFuture<'_, Result<Blob, AppendError>> {
         Box::pin(self.write(false, move |inner| inner.put(bytes, media)))
     }
 
-    fn get(&self, blob: Blob) -> Waiting<'_, Result<Vec<u8>, ReadError>> {
+    fn get(&self, blob: Blob) -> BoxFuture<'_, Result<Vec<u8>, ReadError>> {
         Box::pin(self.read(move |inner| inner.get(blob)))
     }
 }

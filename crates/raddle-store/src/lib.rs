@@ -9,20 +9,20 @@
 
 mod blob;
 mod bundle;
-mod cuts;
 mod faulty;
 mod local;
 mod memory;
 mod node;
 mod page;
 mod records;
+mod reverted_ranges;
 mod text;
 
 pub use bundle::{BundleEnd, BundleEntry, BundleError, BundleHeader, BundleReader};
-pub use faulty::{FaultyJournal, Mood};
+pub use faulty::{FaultMode, FaultyJournal};
 pub use local::{
-    Archive, Damage, DamageKind, ExportError, Exported, Extent, ImportError, ImportOptions,
-    Imported, Inventory, Lag, LocalJournal, Options, Report, Salvage,
+    Archive, Damage, DamageKind, ExportError, ExportSummary, Extent, ImportError, ImportOptions,
+    ImportSummary, Inventory, Lag, LocalJournal, Options, Salvage, VerifyReport,
 };
 pub use memory::MemoryJournal;
 pub use node::{NodeError, NodeLock};

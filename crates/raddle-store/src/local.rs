@@ -8,66 +8,66 @@
 
 mod append;
 mod archive;
-mod book;
+mod background_jobs;
 mod chain;
-mod chores;
-mod course;
 mod delete;
 mod error;
 mod export;
 mod fence;
 mod files;
 mod fork;
-mod form;
-mod home;
+mod head_cache;
 mod import;
-mod key;
-mod known;
+mod kind_index;
 mod lists;
-mod log;
 mod pages;
 mod project;
 mod quarantine;
 mod read;
-mod readers;
+mod reader_pool;
+mod readonly;
 mod reserve;
+mod row_codec;
+mod rowid;
 mod salvage;
 mod save;
 mod schema;
 mod search;
+mod segments;
 mod summary;
-mod trail;
 mod verify;
+mod wal;
+mod write_conn;
 mod writer;
 
 pub use archive::Archive;
-pub use export::{ExportError, Exported, Extent};
-pub use import::{ImportError, ImportOptions, Imported};
+pub use export::{ExportError, ExportSummary, Extent};
+pub use import::{ImportError, ImportOptions, ImportSummary};
 pub use salvage::{Inventory, Salvage};
 pub use search::Lag;
-pub use verify::{Damage, DamageKind, Report};
+pub use verify::{Damage, DamageKind, VerifyReport};
 
 use std::fs;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use raddle_core::ports::{
-    AppendError, Blobs, ForkError, ItemEntry, Journal, ListQuery, Page, PageQuery, Pages,
-    ReadError, Summary, TurnEntry, Waiting, ends_for_lack_of_room,
+    AppendError, Blobs, BoxFuture, ForkError, ItemEntry, Journal, ListQuery, Page, PageQuery,
+    Pages, ReadError, Summary, TurnEntry, ends_for_lack_of_space,
 };
 use raddle_core::{Base, Blob, Class, Record, Seq, ThreadId, TurnId};
 
 use crate::blob;
 use append::Append;
-use files::Files;
+use files::BlobFiles;
 use fork::Fork;
 use lists::Lists;
 use quarantine::Quarantine;
-use readers::Readers;
+use reader_pool::ReaderPool;
 use reserve::Reserve;
 use save::{NoteBlob, SaveBase};
 use search::Indexer;
-use writer::{Write, Writer};
+use writer::{JournalWriter, WriteRequest};
 
 /// Where a local journal is.
 #[derive(Clone, Debug)]
@@ -91,10 +91,10 @@ const FORK_PAGE_BYTES: usize = 256 << 10;
 pub struct LocalJournal {
     // In this order they stop: who writes is the last, so that its log is moved into the file and removed,
     // unless another process has the file open too. Whoever only reads could not do that.
-    readers: Readers,
+    readers: ReaderPool,
     indexer: Indexer,
-    writer: Writer,
-    files: Files,
+    writer: JournalWriter,
+    files: BlobFiles,
     folder: PathBuf,
     quarantine: Quarantine,
     reserve: Reserve,
@@ -106,7 +106,7 @@ impl LocalJournal {
     /// One that cannot be written is opened for reading.
     pub fn open(options: &Options) -> Result<Self, ReadError> {
         let folder = &options.folder;
-        if let Some(why) = home::shut(folder) {
+        if let Some(why) = readonly::readonly_reason(folder) {
             return Self::only_read(folder, &why);
         }
         // What people say to an agent is nobody else's business.
@@ -120,11 +120,11 @@ impl LocalJournal {
         if let Err(error) = reserve.fill() {
             tracing::warn!(%error, "nothing more can be stored");
         }
-        let files = Files::new(folder);
+        let files = BlobFiles::new(folder);
         let indexer = Indexer::start(folder, files.clone()).map_err(unavailable)?;
-        let bell = indexer.bell().clone();
+        let bell = indexer.signal().clone();
         let quarantine = Quarantine::default();
-        let writer = Writer::start(
+        let writer = JournalWriter::start(
             folder.clone(),
             connection,
             files.clone(),
@@ -134,7 +134,7 @@ impl LocalJournal {
         Ok(Self {
             writer: writer.map_err(unavailable)?,
             indexer,
-            readers: Readers::start(folder).map_err(unavailable)?,
+            readers: ReaderPool::start(folder).map_err(unavailable)?,
             files,
             folder: folder.clone(),
             quarantine,
@@ -152,10 +152,10 @@ impl LocalJournal {
         let connection = schema::open_to_read(folder).map_err(error::open)?;
         schema::check_to_read(&connection)?;
         Ok(Self {
-            writer: Writer::none(why),
+            writer: JournalWriter::none(why),
             indexer: Indexer::none(),
-            readers: Readers::start(folder).map_err(unavailable)?,
-            files: Files::new(folder),
+            readers: ReaderPool::start(folder).map_err(unavailable)?,
+            files: BlobFiles::new(folder),
             folder: folder.to_owned(),
             quarantine: Quarantine::default(),
             reserve: Reserve::none(folder),
@@ -197,7 +197,7 @@ impl LocalJournal {
             media,
         };
         self.write_files(vec![(hash, bytes)]).await?;
-        let note = |answer| Write::Blob(NoteBlob(hash), answer);
+        let note = |answer| WriteRequest::Blob(NoteBlob(hash), answer);
         self.writer.write(note).await?;
         Ok(name)
     }
@@ -229,7 +229,9 @@ impl LocalJournal {
             fork.open = open;
             fork.more = pieces.len() > 0;
             let piece = fork.clone();
-            let forked = self.writer.write(|answer| Write::Fork(piece, answer));
+            let forked = self
+                .writer
+                .write(|answer| WriteRequest::Fork(piece, answer));
             let forked = forked.await??;
             head = forked.head;
             fork.before = Some(forked);
@@ -262,7 +264,7 @@ impl LocalJournal {
         let reserve = self.reserve.clone();
         match self.readers.wait(move || reserve.fill()).await {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(error)) => Err(error::beside(&error)),
+            Ok(Err(error)) => Err(error::file_write(&error)),
             Err(error) => Err(AppendError::Unavailable(error.to_string())),
         }
     }
@@ -282,11 +284,11 @@ impl LocalJournal {
         if let Some(outcome) = self.writer.append_now(&append) {
             return outcome;
         }
-        let append = |answer| Write::Append(append, answer);
+        let append = |answer| WriteRequest::Append(append, answer);
         self.writer.write(append).await
     }
 
-    async fn write_files(&self, beside: append::Ahead) -> Result<(), AppendError> {
+    async fn write_files(&self, beside: append::BodyFiles) -> Result<(), AppendError> {
         self.writer.is_open()?;
         let files = self.files.clone();
         let written = self.readers.wait(move || {
@@ -295,7 +297,7 @@ impl LocalJournal {
         });
         match written.await {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(error)) => Err(error::beside(&error)),
+            Ok(Err(error)) => Err(error::file_write(&error)),
             Err(error) => Err(AppendError::Unavailable(error.to_string())),
         }
     }
@@ -321,9 +323,9 @@ impl Journal for LocalJournal {
         after: Seq,
         records: &'a [Record],
         class: Class,
-    ) -> Waiting<'a, Result<Seq, AppendError>> {
+    ) -> BoxFuture<'a, Result<Seq, AppendError>> {
         Box::pin(async move {
-            if !ends_for_lack_of_room(records) {
+            if !ends_for_lack_of_space(records) {
                 self.hold_back().await?;
                 return self.try_append(thread, after, records, class).await;
             }
@@ -338,7 +340,7 @@ impl Journal for LocalJournal {
         })
     }
 
-    fn head(&self, thread: ThreadId) -> Waiting<'_, Result<Seq, ReadError>> {
+    fn head(&self, thread: ThreadId) -> BoxFuture<'_, Result<Seq, ReadError>> {
         Box::pin(async move {
             self.settle(thread).await?;
             let head = move |connection: &_| read::head(connection, thread);
@@ -351,7 +353,7 @@ impl Journal for LocalJournal {
         thread: ThreadId,
         after: Seq,
         bytes_max: usize,
-    ) -> Waiting<'_, Result<Vec<Record>, ReadError>> {
+    ) -> BoxFuture<'_, Result<Vec<Record>, ReadError>> {
         let (files, quarantine) = (self.files.clone(), self.quarantine.clone());
         Box::pin(self.readers.read(move |connection| {
             let row = read::existing(connection, thread)?;
@@ -364,43 +366,45 @@ impl Journal for LocalJournal {
         &self,
         thread: ThreadId,
         at: Option<Seq>,
-    ) -> Waiting<'_, Result<Option<Base>, ReadError>> {
+    ) -> BoxFuture<'_, Result<Option<Base>, ReadError>> {
         Box::pin(
             self.readers
                 .read(move |connection| read::base(connection, thread, at)),
         )
     }
 
-    fn save_base(&self, thread: ThreadId, base: Base) -> Waiting<'_, Result<(), AppendError>> {
+    fn save_base(&self, thread: ThreadId, base: Base) -> BoxFuture<'_, Result<(), AppendError>> {
         Box::pin(async move {
             self.hold_back().await?;
             let base = SaveBase::new(thread, &base)
                 .map_err(|error| AppendError::Unavailable(error.to_string()))?;
-            self.writer.write(|answer| Write::Base(base, answer)).await
+            self.writer
+                .write(|answer| WriteRequest::Base(base, answer))
+                .await
         })
     }
 
-    fn fork(&self, from: ThreadId, at: Seq, to: ThreadId) -> Waiting<'_, Result<Seq, ForkError>> {
+    fn fork(&self, from: ThreadId, at: Seq, to: ThreadId) -> BoxFuture<'_, Result<Seq, ForkError>> {
         Box::pin(self.fork_at(from, at, to))
     }
 
-    fn delete(&self, thread: ThreadId) -> Waiting<'_, Result<(), AppendError>> {
+    fn delete(&self, thread: ThreadId) -> BoxFuture<'_, Result<(), AppendError>> {
         let delete = self
             .writer
-            .write(move |answer| Write::Delete(thread, None, answer));
+            .write(move |answer| WriteRequest::Delete(thread, None, answer));
         Box::pin(delete)
     }
 
-    fn forget(&self, thread: ThreadId, head: Seq) -> Waiting<'_, Result<(), AppendError>> {
+    fn forget(&self, thread: ThreadId, head: Seq) -> BoxFuture<'_, Result<(), AppendError>> {
         let delete = self
             .writer
-            .write(move |answer| Write::Delete(thread, Some(head), answer));
+            .write(move |answer| WriteRequest::Delete(thread, Some(head), answer));
         Box::pin(delete)
     }
 }
 
 impl Pages for LocalJournal {
-    fn list(&self, query: ListQuery) -> Waiting<'_, Result<Page<Summary>, ReadError>> {
+    fn list(&self, query: ListQuery) -> BoxFuture<'_, Result<Page<Summary>, ReadError>> {
         let (files, quarantine) = (self.files.clone(), self.quarantine.clone());
         Box::pin(self.readers.read(move |connection| {
             let lists = Lists {
@@ -416,7 +420,7 @@ impl Pages for LocalJournal {
         &self,
         thread: ThreadId,
         query: PageQuery,
-    ) -> Waiting<'_, Result<Page<TurnEntry>, ReadError>> {
+    ) -> BoxFuture<'_, Result<Page<TurnEntry>, ReadError>> {
         let (files, quarantine) = (self.files.clone(), self.quarantine.clone());
         Box::pin(self.readers.read(move |connection| {
             let row = read::existing(connection, thread)?;
@@ -430,7 +434,7 @@ impl Pages for LocalJournal {
         thread: ThreadId,
         turn: Option<TurnId>,
         query: PageQuery,
-    ) -> Waiting<'_, Result<Page<ItemEntry>, ReadError>> {
+    ) -> BoxFuture<'_, Result<Page<ItemEntry>, ReadError>> {
         let (files, quarantine) = (self.files.clone(), self.quarantine.clone());
         Box::pin(self.readers.read(move |connection| {
             let row = read::existing(connection, thread)?;
@@ -443,8 +447,8 @@ impl Pages for LocalJournal {
         &self,
         text: String,
         query: ListQuery,
-    ) -> Waiting<'_, Result<Page<Summary>, ReadError>> {
-        self.indexer.bell().hurry();
+    ) -> BoxFuture<'_, Result<Page<Summary>, ReadError>> {
+        self.indexer.signal().hurry();
         let folder = self.folder.clone();
         let (files, quarantine) = (self.files.clone(), self.quarantine.clone());
         Box::pin(self.readers.read(move |connection| {
@@ -459,11 +463,11 @@ impl Pages for LocalJournal {
 }
 
 impl Blobs for LocalJournal {
-    fn put(&self, bytes: Vec<u8>, media: String) -> Waiting<'_, Result<Blob, AppendError>> {
+    fn put(&self, bytes: Vec<u8>, media: String) -> BoxFuture<'_, Result<Blob, AppendError>> {
         Box::pin(self.put_bytes(bytes, media))
     }
 
-    fn get(&self, blob: Blob) -> Waiting<'_, Result<Vec<u8>, ReadError>> {
+    fn get(&self, blob: Blob) -> BoxFuture<'_, Result<Vec<u8>, ReadError>> {
         let files = self.files.clone();
         Box::pin(async move {
             let hash = blob::parse(&blob.hash).ok_or(ReadError::NotFound)?;

@@ -9,24 +9,24 @@ use std::future::ready;
 use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use raddle_core::ports::{AppendError, ForkError, Journal, ReadError, Waiting};
+use raddle_core::ports::{AppendError, BoxFuture, ForkError, Journal, ReadError};
 use raddle_core::{Base, Class, Record, Seq, ThreadId};
 
 use crate::blob::{self, Hash};
 use crate::records::rise;
-use blobs::{Bytes, named};
-use log::{Log, weight};
+use blobs::{StoredBlob, named};
+use log::{ThreadLog, weight};
 
 /// A journal in memory.
 #[derive(Debug, Default)]
 pub struct MemoryJournal {
-    kept: Mutex<Kept>,
+    state: Mutex<MemoryState>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
-    threads: BTreeMap<ThreadId, Log>,
-    blobs: BTreeMap<Hash, Bytes>,
+struct MemoryState {
+    threads: BTreeMap<ThreadId, ThreadLog>,
+    blobs: BTreeMap<Hash, StoredBlob>,
 }
 
 impl MemoryJournal {
@@ -35,9 +35,9 @@ impl MemoryJournal {
         Self::default()
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn state(&self) -> MutexGuard<'_, MemoryState> {
         // What a panic left behind is still a journal: every change below is made after its checks.
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn append_now(
@@ -46,7 +46,7 @@ impl MemoryJournal {
         after: Seq,
         records: &[Record],
     ) -> Result<Seq, AppendError> {
-        let mut kept = self.kept();
+        let mut kept = self.state();
         let log = kept.threads.get(&thread);
         if !fence_opens(log, after) || !rise(after, records) {
             return Err(AppendError::Conflict);
@@ -73,7 +73,7 @@ impl MemoryJournal {
     }
 
     fn fork_now(&self, from: ThreadId, at: Seq, to: ThreadId) -> Result<Seq, ForkError> {
-        let mut kept = self.kept();
+        let mut kept = self.state();
         let log = kept.log(from)?;
         if kept.threads.contains_key(&to) {
             return Err(ForkError::Taken);
@@ -81,7 +81,7 @@ impl MemoryJournal {
         if at > log.head {
             return Err(ForkError::Beyond { head: log.head });
         }
-        let mut fork = Log::default();
+        let mut fork = ThreadLog::default();
         for (_, record) in log.records.range(..=at) {
             fork.append(record);
         }
@@ -97,7 +97,7 @@ impl MemoryJournal {
 }
 
 /// Whether the head is where the writer thinks it is.
-fn fence_opens(log: Option<&Log>, after: Seq) -> bool {
+fn fence_opens(log: Option<&ThreadLog>, after: Seq) -> bool {
     #[cfg(feature = "planted")]
     {
         use raddle_core::Bug;
@@ -111,8 +111,8 @@ fn fence_opens(log: Option<&Log>, after: Seq) -> bool {
     log.map_or(Seq::ZERO, |log| log.head) == after
 }
 
-impl Kept {
-    fn log(&self, thread: ThreadId) -> Result<&Log, ReadError> {
+impl MemoryState {
+    fn log(&self, thread: ThreadId) -> Result<&ThreadLog, ReadError> {
         self.threads.get(&thread).ok_or(ReadError::NotFound)
     }
 
@@ -136,12 +136,12 @@ impl Journal for MemoryJournal {
         after: Seq,
         records: &'a [Record],
         _class: Class,
-    ) -> Waiting<'a, Result<Seq, AppendError>> {
+    ) -> BoxFuture<'a, Result<Seq, AppendError>> {
         Box::pin(ready(self.append_now(thread, after, records)))
     }
 
-    fn head(&self, thread: ThreadId) -> Waiting<'_, Result<Seq, ReadError>> {
-        let kept = self.kept();
+    fn head(&self, thread: ThreadId) -> BoxFuture<'_, Result<Seq, ReadError>> {
+        let kept = self.state();
         let head = kept.threads.get(&thread).map_or(Seq::ZERO, |log| log.head);
         Box::pin(ready(Ok(head)))
     }
@@ -151,8 +151,8 @@ impl Journal for MemoryJournal {
         thread: ThreadId,
         after: Seq,
         bytes_max: usize,
-    ) -> Waiting<'_, Result<Vec<Record>, ReadError>> {
-        let kept = self.kept();
+    ) -> BoxFuture<'_, Result<Vec<Record>, ReadError>> {
+        let kept = self.state();
         let records = kept.log(thread).map(|log| {
             let mut bytes = 0;
             let rest = log.records.range((Excluded(after), Unbounded));
@@ -170,8 +170,8 @@ impl Journal for MemoryJournal {
         &self,
         thread: ThreadId,
         at: Option<Seq>,
-    ) -> Waiting<'_, Result<Option<Base>, ReadError>> {
-        let kept = self.kept();
+    ) -> BoxFuture<'_, Result<Option<Base>, ReadError>> {
+        let kept = self.state();
         let base = kept.threads.get(&thread).and_then(|log| {
             let bases = log.bases.range(..=at.unwrap_or(Seq(u64::MAX)));
             bases.map(|(_, base)| base).next_back().cloned()
@@ -179,24 +179,24 @@ impl Journal for MemoryJournal {
         Box::pin(ready(Ok(base)))
     }
 
-    fn save_base(&self, thread: ThreadId, base: Base) -> Waiting<'_, Result<(), AppendError>> {
-        if let Some(log) = self.kept().threads.get_mut(&thread) {
+    fn save_base(&self, thread: ThreadId, base: Base) -> BoxFuture<'_, Result<(), AppendError>> {
+        if let Some(log) = self.state().threads.get_mut(&thread) {
             log.bases.insert(base.thread.head(), base);
         }
         Box::pin(ready(Ok(())))
     }
 
-    fn fork(&self, from: ThreadId, at: Seq, to: ThreadId) -> Waiting<'_, Result<Seq, ForkError>> {
+    fn fork(&self, from: ThreadId, at: Seq, to: ThreadId) -> BoxFuture<'_, Result<Seq, ForkError>> {
         Box::pin(ready(self.fork_now(from, at, to)))
     }
 
-    fn delete(&self, thread: ThreadId) -> Waiting<'_, Result<(), AppendError>> {
-        self.kept().delete(thread);
+    fn delete(&self, thread: ThreadId) -> BoxFuture<'_, Result<(), AppendError>> {
+        self.state().delete(thread);
         Box::pin(ready(Ok(())))
     }
 
-    fn forget(&self, thread: ThreadId, head: Seq) -> Waiting<'_, Result<(), AppendError>> {
-        let mut kept = self.kept();
+    fn forget(&self, thread: ThreadId, head: Seq) -> BoxFuture<'_, Result<(), AppendError>> {
+        let mut kept = self.state();
         if kept
             .log(thread)
             .is_ok_and(|log| log.head == head && log.is_deleted())

@@ -59,7 +59,7 @@ impl NodeLock {
     }
 
     /// Where a node of this name is spoken to by the others.
-    pub fn door(folder: &Path, name: &str) -> Result<PathBuf, NodeError> {
+    pub fn socket_path(folder: &Path, name: &str) -> Result<PathBuf, NodeError> {
         Ok(path(folder, name)?.with_extension("sock"))
     }
 

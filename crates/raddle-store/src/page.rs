@@ -1,7 +1,7 @@
 //! Cursors of pages, as text that clients hand back.
 
 use raddle_core::ports::{
-    ItemEntry, ListOrder, ListQuery, Mark, Page, ReadError, Summary, TurnEntry,
+    ItemEntry, ListOrder, ListQuery, Page, PageCursor, ReadError, Summary, TurnEntry,
 };
 use raddle_core::{Seq, ThreadId, Timestamp};
 
@@ -18,7 +18,7 @@ pub(crate) const LETTERS_MIN: usize = 3;
 const LETTERS_MAX: usize = 256;
 
 /// What is searched for when a text is asked for; nothing if that is found nowhere.
-pub(crate) fn sought(text: &str) -> Option<String> {
+pub(crate) fn search_text(text: &str) -> Option<String> {
     let sought: String = text.chars().take(LETTERS_MAX).collect();
     let found = sought.chars().nth(LETTERS_MIN - 1).is_some() && !sought.contains('\0');
     found.then_some(sought)
@@ -30,17 +30,17 @@ pub(crate) fn limit(asked: usize) -> usize {
 }
 
 /// A thread's place in a list.
-pub(crate) type Place = (Timestamp, ThreadId);
+pub(crate) type ListKey = (Timestamp, ThreadId);
 
 /// Where a thread stands in a list of an order.
-pub(crate) fn place(summary: &Summary, order: ListOrder) -> Place {
+pub(crate) fn list_key(summary: &Summary, order: ListOrder) -> ListKey {
     (summary.time(order), summary.thread)
 }
 
 /// Where a list of threads goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ListCursor {
-    pub(crate) place: Place,
+    pub(crate) key: ListKey,
     /// Whether the thread that stands there is on the page.
     pub(crate) included: bool,
 }
@@ -55,7 +55,7 @@ impl ListCursor {
         let parsed = place.and_then(|place| place.split_once('.'));
         let parsed = parsed.and_then(|(time, thread)| {
             Some(Self {
-                place: (Timestamp(time.parse().ok()?), thread.parse().ok()?),
+                key: (Timestamp(time.parse().ok()?), thread.parse().ok()?),
                 included: rest.is_some(),
             })
         });
@@ -63,18 +63,18 @@ impl ListCursor {
     }
 
     /// Whether a thread comes on a page that goes on from here.
-    pub(crate) fn leads_to(&self, place: Place, oldest_first: bool) -> bool {
+    pub(crate) fn leads_to(&self, place: ListKey, oldest_first: bool) -> bool {
         let further = if oldest_first {
-            place > self.place
+            place > self.key
         } else {
-            place < self.place
+            place < self.key
         };
-        further || (self.included && place == self.place)
+        further || (self.included && place == self.key)
     }
 
     pub(crate) fn text(self, order: ListOrder) -> String {
         let included = if self.included { "=" } else { "" };
-        let (time, thread) = self.place;
+        let (time, thread) = self.key;
         format!("{included}{}{}.{thread}", sign(order), time.0)
     }
 }
@@ -90,7 +90,7 @@ fn sign(order: ListOrder) -> char {
 
 /// Puts threads in the order of a list, and leaves as many as fit on a page and one more.
 pub(crate) fn arrange(threads: &mut Vec<Summary>, query: &ListQuery) {
-    threads.sort_by_key(|it| place(it, query.order));
+    threads.sort_by_key(|it| list_key(it, query.order));
     if !query.oldest_first {
         threads.reverse();
     }
@@ -103,8 +103,12 @@ pub(crate) fn of_threads(mut entries: Vec<Summary>, query: &ListQuery) -> Page<S
     let more = entries.len() > limit;
     entries.truncate(limit);
     let cursor = |it: &Summary, included| {
-        let place = place(it, query.order);
-        ListCursor { place, included }.text(query.order)
+        let place = list_key(it, query.order);
+        ListCursor {
+            key: place,
+            included,
+        }
+        .text(query.order)
     };
     Page {
         next: entries.last().filter(|_| more).map(|it| cursor(it, false)),
@@ -114,32 +118,32 @@ pub(crate) fn of_threads(mut entries: Vec<Summary>, query: &ListQuery) -> Page<S
 }
 
 /// Where a thread's turns or items go on.
-pub(crate) fn mark(text: Option<&str>) -> Result<Option<Mark>, ReadError> {
+pub(crate) fn mark(text: Option<&str>) -> Result<Option<PageCursor>, ReadError> {
     text.map(str::parse).transpose()
 }
 
 /// What stands at a record.
-pub(crate) trait Numbered {
+pub(crate) trait HasSeq {
     fn seq(&self) -> Seq;
 }
 
-impl Numbered for TurnEntry {
+impl HasSeq for TurnEntry {
     fn seq(&self) -> Seq {
         self.from
     }
 }
 
-impl Numbered for ItemEntry {
+impl HasSeq for ItemEntry {
     fn seq(&self) -> Seq {
         self.seq
     }
 }
 
 /// A page of turns or items, after which there are more or not.
-pub(crate) fn of_numbered<T: Numbered>(entries: Vec<T>, more: bool) -> Page<T> {
+pub(crate) fn of_numbered<T: HasSeq>(entries: Vec<T>, more: bool) -> Page<T> {
     let cursor = |it: &T, included| {
         let seq = it.seq();
-        Mark { seq, included }.to_string()
+        PageCursor { seq, included }.to_string()
     };
     Page {
         next: entries.last().filter(|_| more).map(|it| cursor(it, false)),

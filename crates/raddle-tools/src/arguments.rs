@@ -1,10 +1,10 @@
 //! The arguments of a call, read as its tool takes them.
 
-use raddle_core::Call;
+use raddle_core::ToolCall;
 use serde::de::DeserializeOwned;
 
 /// The arguments as this type, or what the model is told is wrong with them.
-pub(crate) fn read<T: DeserializeOwned>(call: &Call) -> Result<T, String> {
+pub(crate) fn read<T: DeserializeOwned>(call: &ToolCall) -> Result<T, String> {
     let name = &call.tool;
     let wrong = |why: String| {
         format!(

@@ -1,20 +1,22 @@
 //! Commands: how a call asks for one, how it runs in the thread's fence, and what it leaves running.
 
-mod fence;
-mod listen;
+mod confinement;
 mod notices;
+mod output_listener;
 mod programs;
+mod request;
 mod run;
-mod running;
 mod spec;
-mod typed;
-pub(crate) mod users;
-mod wish;
+mod stdin_write;
+mod terminals;
+pub(crate) mod user_commands;
 
-pub(crate) use self::fence::policy;
-pub use self::fence::workspaces;
+pub(crate) use self::confinement::policy;
+pub use self::confinement::workspaces;
 pub(crate) use self::notices::SentNotices;
-pub(crate) use self::running::Terminals;
+pub(crate) use self::request::{
+    CommandRequest, command_intent, is_confined, needs_path, parse_request,
+};
 pub(crate) use self::spec::{exec_command, write_stdin};
-pub(crate) use self::typed::{Typed, meant_typed, typed};
-pub(crate) use self::wish::{Wish, is_fenced, meant, needs_path, wish};
+pub(crate) use self::stdin_write::{StdinWrite, parse_write, write_intent};
+pub(crate) use self::terminals::Terminals;

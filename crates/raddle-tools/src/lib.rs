@@ -7,16 +7,16 @@
 
 mod arguments;
 mod command;
-mod cut;
-mod diffs;
+mod file_call;
 pub mod files;
 mod hex;
-mod on_files;
 pub mod patch;
+mod plan;
 mod registry;
 mod rights;
 pub mod shell;
-mod words;
+mod truncation;
+mod turn_diffs;
 
 pub use command::workspaces;
-pub use registry::{BuiltIn, Operator, Options};
+pub use registry::{BuiltInTools, Operator, Options};

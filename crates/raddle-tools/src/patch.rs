@@ -19,7 +19,7 @@ mod plan;
 mod seek;
 mod spec;
 
-pub use command::{InCommand, in_argv, in_command};
-pub use parse::{Chunk, Line, Parsed, Section, parse};
+pub use command::{EmbeddedPatch, in_argv, in_command};
+pub use parse::{Chunk, ChunkLine, PatchSections, Section, parse};
 pub use plan::{PatchError, plan};
 pub use spec::spec;

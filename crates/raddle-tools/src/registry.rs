@@ -5,23 +5,26 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 
-use raddle_core::policy::{PathPattern, Script};
-use raddle_core::ports::{Job, Meant, Ran, Terminal, ToolSpec, Tools, Waiting};
-use raddle_core::{
-    Call, CommandRun, Family, ItemBody, ItemStatus, Output, Settings, ThreadId, Tool, TurnId,
+use raddle_core::policy::{ParsedScript, PathPattern};
+use raddle_core::ports::{
+    BackgroundTerminal, BoxFuture, ToolIntent, ToolJob, ToolResult, ToolSpec, Tools,
 };
-use raddle_sandbox::{Engine, Fences, SearchPath, egress};
+use raddle_core::{
+    CommandRun, Family, ItemBody, ItemStatus, NamedTool, Output, Settings, ThreadId, ToolCall,
+    TurnId,
+};
+use raddle_sandbox::{Launcher, SandboxService, SearchPath, egress};
 
 use crate::command::{self, SentNotices, Terminals};
-use crate::diffs::Diffs;
+use crate::file_call::FileCall;
 use crate::files::{EditFile, ListFiles, ReadFile, SearchFiles, ViewImage, WriteFile};
-use crate::on_files::OnFiles;
-use crate::{patch, rights, shell, words};
+use crate::turn_diffs::TurnDiffs;
+use crate::{patch, plan, rights, shell};
 
 /// What whoever runs the server has said of commands. Each of these may wait for a disk.
 pub trait Operator: Send + Sync {
     /// Whom commands that may use the network can reach.
-    fn hosts(&self) -> Result<egress::Rules, String>;
+    fn hosts(&self) -> Result<egress::EgressRules, String>;
 
     /// Whether they may write folders in a fence of the second tier, which protects no names there.
     fn accepts_second(&self) -> bool;
@@ -38,9 +41,9 @@ pub trait Operator: Send + Sync {
 /// What the tools need.
 pub struct Options {
     /// Starts commands.
-    pub engine: Engine,
+    pub launcher: Launcher,
     /// The fence around them.
-    pub fences: Fences,
+    pub sandbox: SandboxService,
     /// Who runs the server.
     pub operator: Arc<dyn Operator>,
     /// What is the server's own, and hidden from them.
@@ -51,22 +54,22 @@ pub struct Options {
 
 /// The tools that come with the agent. Cheap to clone.
 #[derive(Clone)]
-pub struct BuiltIn {
-    inner: Arc<Inner>,
+pub struct BuiltInTools {
+    inner: Arc<ToolDeps>,
 }
 
-pub(crate) struct Inner {
-    pub(crate) engine: Engine,
-    pub(crate) fences: Fences,
+pub(crate) struct ToolDeps {
+    pub(crate) launcher: Launcher,
+    pub(crate) sandbox: SandboxService,
     pub(crate) operator: Arc<dyn Operator>,
     pub(crate) own: Vec<PathBuf>,
     pub(crate) path: SearchPath,
     pub(crate) terminals: Terminals,
-    pub(crate) diffs: Diffs,
+    pub(crate) diffs: TurnDiffs,
     pub(crate) notices: SentNotices,
 }
 
-impl fmt::Debug for BuiltIn {
+impl fmt::Debug for BuiltInTools {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("BuiltIn")
     }
@@ -74,87 +77,87 @@ impl fmt::Debug for BuiltIn {
 
 /// Which models are offered a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum To {
+enum OfferedTo {
     All,
     /// Those that were taught few tools, and a shell for everything else.
     Gpt,
     /// Those that were taught a tool for each thing.
-    Others,
+    OtherModels,
 }
 
-impl To {
+impl OfferedTo {
     fn includes(self, family: Family) -> bool {
         let is_gpt = matches!(family, Family::Gpt { .. });
         match self {
             Self::All => true,
             Self::Gpt => is_gpt,
-            Self::Others => !is_gpt,
+            Self::OtherModels => !is_gpt,
         }
     }
 }
 
 /// A tool that is offered.
-struct Entry {
-    to: To,
+struct OfferedTool {
+    offered_to: OfferedTo,
     spec: fn() -> ToolSpec,
 }
 
 /// All tools, in the order in which models read of them.
-const TABLE: &[Entry] = &[
-    Entry {
-        to: To::All,
+const TABLE: &[OfferedTool] = &[
+    OfferedTool {
+        offered_to: OfferedTo::All,
         spec: command::exec_command,
     },
-    Entry {
-        to: To::All,
+    OfferedTool {
+        offered_to: OfferedTo::All,
         spec: command::write_stdin,
     },
-    Entry {
-        to: To::Others,
+    OfferedTool {
+        offered_to: OfferedTo::OtherModels,
         spec: ReadFile::spec,
     },
-    Entry {
-        to: To::Others,
+    OfferedTool {
+        offered_to: OfferedTo::OtherModels,
         spec: ListFiles::spec,
     },
-    Entry {
-        to: To::Others,
+    OfferedTool {
+        offered_to: OfferedTo::OtherModels,
         spec: SearchFiles::spec,
     },
-    Entry {
-        to: To::Others,
+    OfferedTool {
+        offered_to: OfferedTo::OtherModels,
         spec: WriteFile::spec,
     },
-    Entry {
-        to: To::Others,
+    OfferedTool {
+        offered_to: OfferedTo::OtherModels,
         spec: EditFile::spec,
     },
-    Entry {
-        to: To::All,
+    OfferedTool {
+        offered_to: OfferedTo::All,
         spec: patch::spec,
     },
-    Entry {
-        to: To::All,
-        spec: words::update_plan_spec,
+    OfferedTool {
+        offered_to: OfferedTo::All,
+        spec: plan::update_plan_spec,
     },
-    Entry {
-        to: To::All,
+    OfferedTool {
+        offered_to: OfferedTo::All,
         spec: ViewImage::spec,
     },
-    Entry {
-        to: To::Gpt,
-        spec: words::request_user_input_spec,
+    OfferedTool {
+        offered_to: OfferedTo::Gpt,
+        spec: plan::request_user_input_spec,
     },
-    Entry {
-        to: To::Others,
-        spec: words::ask_user_spec,
+    OfferedTool {
+        offered_to: OfferedTo::OtherModels,
+        spec: plan::ask_user_spec,
     },
 ];
 
 /// What models of this family are told of.
 fn offered(family: Family) -> Vec<Arc<ToolSpec>> {
     let theirs = TABLE.iter().zip(&*SPECS);
-    let theirs = theirs.filter(|(it, _)| it.to.includes(family));
+    let theirs = theirs.filter(|(it, _)| it.offered_to.includes(family));
     let specs = theirs.map(|(_, specs)| match family {
         Family::Gpt { grammar: true } => &specs.freeform,
         _ => &specs.plain,
@@ -184,24 +187,24 @@ static SPECS: LazyLock<Vec<Specs>> = LazyLock::new(|| {
     specs.collect()
 });
 
-impl BuiltIn {
+impl BuiltInTools {
     /// The tools, with nothing running.
     pub fn new(options: Options) -> Self {
         let Options {
-            engine,
-            fences,
+            launcher: engine,
+            sandbox: fences,
             operator,
             own,
             path,
         } = options;
-        let inner = Inner {
-            engine,
-            fences,
+        let inner = ToolDeps {
+            launcher: engine,
+            sandbox: fences,
             operator,
             own,
             path,
             terminals: Terminals::default(),
-            diffs: Diffs::default(),
+            diffs: TurnDiffs::default(),
             notices: SentNotices::default(),
         };
         Self {
@@ -210,62 +213,66 @@ impl BuiltIn {
     }
 
     /// What a call means, if it means something to one of the tools. It may wait for the disk.
-    fn look(
-        inner: &Inner,
+    fn intent_of(
+        inner: &ToolDeps,
         thread: ThreadId,
         settings: &Settings,
-        call: &Call,
+        call: &ToolCall,
         path: Option<OsString>,
-    ) -> Option<(ItemBody, Meant)> {
+    ) -> Option<(ItemBody, ToolIntent)> {
         let tool = |meant| {
             let name = call.tool.clone();
-            (ItemBody::Tool(Tool { name }), meant)
+            (ItemBody::Tool(NamedTool { name }), meant)
         };
-        Some(match Asked::of(inner, thread, settings, call)? {
-            Ok(Asked::Command(wish)) => command::meant(settings, wish, path, inner.fences.holds()),
-            Ok(Asked::Typed(typed)) => {
-                command::meant_typed(settings, &typed, path, inner.fences.holds())
+        Some(match ParsedCall::of(inner, thread, settings, call)? {
+            Ok(ParsedCall::Command(wish)) => {
+                command::command_intent(settings, wish, path, inner.sandbox.holds())
             }
-            Ok(Asked::OnFiles(it)) => it.meant(settings, &inner.own, &call.tool),
-            Ok(Asked::Plan) => tool(words::update_plan(call)),
-            Ok(Asked::User) => tool(words::ask_user(call)),
-            Ok(Asked::Rights) => tool(rights::meant(settings, &inner.own, call)),
-            Err(why) => tool(Meant::Refused(why)),
+            Ok(ParsedCall::StdinWrite(typed)) => {
+                command::write_intent(settings, &typed, path, inner.sandbox.holds())
+            }
+            Ok(ParsedCall::FileCall(it)) => it.file_intent(settings, &inner.own, &call.tool),
+            Ok(ParsedCall::Plan) => tool(plan::update_plan(call)),
+            Ok(ParsedCall::User) => tool(plan::ask_user(call)),
+            Ok(ParsedCall::Rights) => tool(rights::rights_intent(settings, &inner.own, call)),
+            Err(why) => tool(ToolIntent::Refused(why)),
         })
     }
 }
 
 /// What a call asks for.
-enum Asked {
-    Command(command::Wish),
-    Typed(command::Typed),
-    OnFiles(OnFiles),
+enum ParsedCall {
+    Command(command::CommandRequest),
+    StdinWrite(command::StdinWrite),
+    FileCall(FileCall),
     Plan,
     User,
     Rights,
 }
 
-impl Asked {
+impl ParsedCall {
     /// Nothing if no tool has its name; else what it asks for, or what the model is told.
     fn of(
-        inner: &Inner,
+        inner: &ToolDeps,
         thread: ThreadId,
         settings: &Settings,
-        call: &Call,
+        call: &ToolCall,
     ) -> Option<Result<Self, String>> {
         let allows_login = inner.operator.allows_login_shell();
-        if let Some(wish) = command::wish(settings, call, allows_login) {
+        if let Some(wish) = command::parse_request(settings, call, allows_login) {
             // Models hand patches to a shell too.
             return Some(wish.and_then(|wish| match wish.patch() {
-                Some((text, cwd)) => Ok(Self::OnFiles(OnFiles::patch(text, cwd))),
-                None => wish.that_can_be_shown().map(Self::Command),
+                Some((text, cwd)) => Ok(Self::FileCall(FileCall::patch(text, cwd))),
+                None => wish.check_length().map(Self::Command),
             }));
         }
-        if let Some(it) = OnFiles::of(settings, call) {
-            return Some(it.map(Self::OnFiles));
+        if let Some(it) = FileCall::of(settings, call) {
+            return Some(it.map(Self::FileCall));
         }
         Some(match call.tool.as_str() {
-            "write_stdin" => command::typed(&inner.terminals, thread, call).map(Self::Typed),
+            "write_stdin" => {
+                command::parse_write(&inner.terminals, thread, call).map(Self::StdinWrite)
+            }
             "update_plan" => Ok(Self::Plan),
             "request_user_input" | "ask_user" => Ok(Self::User),
             rights::NAME => Ok(Self::Rights),
@@ -275,9 +282,9 @@ impl Asked {
 }
 
 /// The names of the tools that a call comes to, however it is called: a patch in a shell's words is a patch.
-fn names(settings: &Settings, call: &Call) -> Vec<String> {
+fn names(settings: &Settings, call: &ToolCall) -> Vec<String> {
     let mut names = vec![call.tool.as_str()];
-    if let Some(wish) = command::wish(settings, call, false) {
+    if let Some(wish) = command::parse_request(settings, call, false) {
         names.push("exec_command");
         let is_patch = wish.is_ok_and(|it| it.patch().is_some());
         names.extend(is_patch.then_some("apply_patch"));
@@ -288,7 +295,7 @@ fn names(settings: &Settings, call: &Call) -> Vec<String> {
     names.into_iter().map(str::to_owned).collect()
 }
 
-impl Tools for BuiltIn {
+impl Tools for BuiltInTools {
     fn specs(&self, settings: &Settings) -> Vec<Arc<ToolSpec>> {
         // While the model thinks of a command, the login shell says where programs are.
         self.inner.path.begin();
@@ -297,12 +304,12 @@ impl Tools for BuiltIn {
         specs
     }
 
-    fn meant<'a>(
+    fn intent<'a>(
         &'a self,
         thread: ThreadId,
         settings: &'a Settings,
-        call: &'a Call,
-    ) -> Waiting<'a, Option<(ItemBody, Meant)>> {
+        call: &'a ToolCall,
+    ) -> BoxFuture<'a, Option<(ItemBody, ToolIntent)>> {
         let (inner, settings, call) = (self.inner.clone(), settings.clone(), call.clone());
         Box::pin(async move {
             let path = match command::needs_path(&settings, &call) {
@@ -310,7 +317,7 @@ impl Tools for BuiltIn {
                 false => None,
             };
             let looking = tokio::task::spawn_blocking(move || {
-                Self::look(&inner, thread, &settings, &call, path)
+                Self::intent_of(&inner, thread, &settings, &call, path)
             });
             looking.await.unwrap_or_else(|error| {
                 tracing::error!(%error, "a tool could not say what a call means");
@@ -319,35 +326,35 @@ impl Tools for BuiltIn {
         })
     }
 
-    fn names(&self, settings: &Settings, call: &Call) -> Vec<String> {
+    fn names(&self, settings: &Settings, call: &ToolCall) -> Vec<String> {
         names(settings, call)
     }
 
-    fn users(&self, settings: &Settings, line: &str) -> CommandRun {
-        command::users::shown(settings, line)
+    fn user_command(&self, settings: &Settings, line: &str) -> CommandRun {
+        command::user_commands::shown(settings, line)
     }
 
-    fn script(&self, words: &[String]) -> Script {
-        shell::of_words(words)
+    fn script(&self, words: &[String]) -> ParsedScript {
+        shell::parse_words(words)
     }
 
-    fn run(&self, job: Job) -> Waiting<'static, Ran> {
+    fn run(&self, job: ToolJob) -> BoxFuture<'static, ToolResult> {
         let inner = self.inner.clone();
         Box::pin(async move {
             let call = match (&job.item.call, &job.item.body) {
                 (Some(call), _) => call.clone(),
                 (None, ItemBody::Command(it)) if job.item.is_users_command() => {
                     let it = it.clone();
-                    return command::users::run(inner, job, it).await;
+                    return command::user_commands::run(inner, job, it).await;
                 }
                 _ => {
                     return cannot(job.item.body, "There is no call to carry out.".to_owned());
                 }
             };
-            match Asked::of(&inner, job.thread, &job.settings, &call) {
-                Some(Ok(Asked::Command(wish))) => wish.run(inner, job).await,
-                Some(Ok(Asked::Typed(typed))) => typed.run(inner, job).await,
-                Some(Ok(Asked::OnFiles(it))) => {
+            match ParsedCall::of(&inner, job.thread, &job.settings, &call) {
+                Some(Ok(ParsedCall::Command(wish))) => wish.run(inner, job).await,
+                Some(Ok(ParsedCall::StdinWrite(typed))) => typed.run(inner, job).await,
+                Some(Ok(ParsedCall::FileCall(it))) => {
                     let body = job.item.body.clone();
                     let work = tokio::task::spawn_blocking(move || it.run(&inner, job));
                     work.await.unwrap_or_else(|error| {
@@ -359,7 +366,7 @@ impl Tools for BuiltIn {
                     })
                 }
                 Some(Err(why)) => cannot(job.item.body, why),
-                Some(Ok(Asked::Plan | Asked::User | Asked::Rights)) | None => {
+                Some(Ok(ParsedCall::Plan | ParsedCall::User | ParsedCall::Rights)) | None => {
                     let why = format!("There is nothing to run for {}.", call.tool);
                     cannot(job.item.body, why)
                 }
@@ -367,7 +374,7 @@ impl Tools for BuiltIn {
         })
     }
 
-    fn end_turn(&self, thread: ThreadId, turn: TurnId) -> Waiting<'static, Vec<String>> {
+    fn end_turn(&self, thread: ThreadId, turn: TurnId) -> BoxFuture<'static, Vec<String>> {
         let inner = self.inner.clone();
         Box::pin(async move {
             inner.diffs.forget(thread, &turn);
@@ -375,7 +382,7 @@ impl Tools for BuiltIn {
         })
     }
 
-    fn terminals(&self, thread: ThreadId) -> Vec<Terminal> {
+    fn terminals(&self, thread: ThreadId) -> Vec<BackgroundTerminal> {
         self.inner.terminals.list(thread)
     }
 
@@ -385,8 +392,8 @@ impl Tools for BuiltIn {
 }
 
 /// Nothing was done, and this is why.
-fn cannot(body: ItemBody, why: String) -> Ran {
-    Ran::new(ItemStatus::Failed, body, Output::failure(why))
+fn cannot(body: ItemBody, why: String) -> ToolResult {
+    ToolResult::new(ItemStatus::Failed, body, Output::failure(why))
 }
 
 #[cfg(test)]
@@ -414,7 +421,7 @@ mod tests {
                 "ask_user request_user_input ask_user",
             ),
         ] {
-            let call = Call {
+            let call = ToolCall {
                 id: "c".to_owned(),
                 tool: tool.to_owned(),
                 arguments,

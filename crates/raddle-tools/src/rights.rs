@@ -4,14 +4,14 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use raddle_core::ports::{Meant, ToolSpec};
-use raddle_core::{ApprovalPolicy, Ask, AskPermissions, Call, Grant, Settings};
+use raddle_core::ports::{ToolIntent, ToolSpec};
+use raddle_core::{ApprovalPolicy, Ask, AskPermissions, Grant, Settings, ToolCall};
 use raddle_sandbox::{PROTECTED, Policy};
 use serde::Deserialize;
 use serde_json::json;
 
 use crate::arguments;
-use crate::command::{self, is_fenced};
+use crate::command::{self, is_confined};
 
 pub(crate) const NAME: &str = "request_permissions";
 
@@ -42,7 +42,7 @@ struct FileSystem {
 
 /// The tool, where somebody can be asked and there is a fence to be widened.
 pub(crate) fn spec(settings: &Settings) -> Option<ToolSpec> {
-    let is_useful = is_fenced(settings) && settings.approval != ApprovalPolicy::Never;
+    let is_useful = is_confined(settings) && settings.approval != ApprovalPolicy::Never;
     let paths = json!({
         "type": "array", "items": { "type": "string" },
         "description": "Absolute paths of folders that are there, to be written with all below them.",
@@ -77,47 +77,47 @@ pub(crate) fn spec(settings: &Settings) -> Option<ToolSpec> {
 }
 
 /// What a call asks for. It looks at the disk, so that the user is shown where a path really leads.
-pub(crate) fn meant(settings: &Settings, own: &[PathBuf], call: &Call) -> Meant {
+pub(crate) fn rights_intent(settings: &Settings, own: &[PathBuf], call: &ToolCall) -> ToolIntent {
     let it: RequestPermissions = match arguments::read(call) {
         Ok(it) => it,
-        Err(why) => return Meant::Refused(why),
+        Err(why) => return ToolIntent::Refused(why),
     };
-    if !is_fenced(settings) {
-        return Meant::Refused(
+    if !is_confined(settings) {
+        return ToolIntent::Refused(
             "There is no sandbox here, so nothing is to be asked for.".to_owned(),
         );
     }
     let named = it.permissions.file_system.and_then(|it| it.write);
     let named = named.unwrap_or_default();
     if named.len() > PATHS_MAX {
-        return Meant::Refused(format!(
+        return ToolIntent::Refused(format!(
             "At most {PATHS_MAX} paths can be asked for at once."
         ));
     }
-    let paths = named.iter().map(|path| place(settings, own, path));
+    let paths = named.iter().map(|path| resolve(settings, own, path));
     let wanted = Grant {
         write: match paths.collect() {
             Ok(paths) => paths,
-            Err(why) => return Meant::Refused(why),
+            Err(why) => return ToolIntent::Refused(why),
         },
         network: it.permissions.network.and_then(|it| it.enabled) == Some(true),
         session: false,
     };
     if wanted.is_empty() {
-        return Meant::Refused(
+        return ToolIntent::Refused(
             "Nothing was asked for. Name paths to write, or the network; everything can be read without."
                 .to_owned(),
         );
     }
-    Meant::Ask(Ask::Permissions(AskPermissions {
+    ToolIntent::Ask(Ask::Permissions(AskPermissions {
         cwd: settings.cwd.clone(),
-        reason: it.reason.as_deref().map(crate::shell::shown),
+        reason: it.reason.as_deref().map(crate::shell::display_line),
         permissions: wanted.to_wire(),
     }))
 }
 
 /// Where a path really leads, if it may be asked for.
-fn place(settings: &Settings, own: &[PathBuf], path: &str) -> Result<String, String> {
+fn resolve(settings: &Settings, own: &[PathBuf], path: &str) -> Result<String, String> {
     let place = fs::canonicalize(Path::new(&settings.cwd).join(path)).map_err(|error| {
         format!("{path} cannot be asked for: {error}. Ask for a folder that is there.")
     })?;
@@ -144,7 +144,7 @@ fn place(settings: &Settings, own: &[PathBuf], path: &str) -> Result<String, Str
         return Err(format!("{path} is protected and cannot be asked for."));
     }
     // A right to what a command can move away and put a link for would be a right to anything.
-    if let Policy::Fenced(rules) = command::policy(settings, own)? {
+    if let Policy::Confined(rules) = command::policy(settings, own)? {
         let mut open = rules.write.iter().chain(&rules.scratch);
         if open.any(|it| fs::canonicalize(it).is_ok_and(|root| place.starts_with(root))) {
             return Err(format!(
@@ -184,19 +184,19 @@ mod tests {
         let own = [root.join("own")];
         let there = root.join("there").display().to_string();
         let asked = |permissions: Value, sandbox| {
-            let call = Call {
+            let call = ToolCall {
                 id: "c".to_owned(),
                 tool: NAME.to_owned(),
                 arguments: json!({ "permissions": permissions }).to_string(),
                 freeform: false,
                 alone: false,
             };
-            match meant(&settings(&root, sandbox), &own, &call) {
-                Meant::Ask(Ask::Permissions(it)) => {
+            match rights_intent(&settings(&root, sandbox), &own, &call) {
+                ToolIntent::Ask(Ask::Permissions(it)) => {
                     let wanted = Grant::of_wire(&it.permissions);
                     format!("{} {}", wanted.write.join(" "), wanted.network)
                 }
-                Meant::Refused(why) => why,
+                ToolIntent::Refused(why) => why,
                 other => format!("{other:?}"),
             }
         };

@@ -6,6 +6,7 @@
 mod actions;
 mod awk;
 mod digest;
+mod display;
 mod env;
 mod git;
 mod lexer;
@@ -15,17 +16,16 @@ mod programs;
 mod quote;
 mod readings;
 mod sed;
-mod shown;
 mod tree;
 mod word;
-mod work;
+mod work_budget;
 
 pub use actions::actions;
-pub use digest::{Digested, UnseenFiles, digest, paths};
+pub use digest::{ApprovalSubject, DigestInput, UnseenFiles, approval_subject};
+pub use display::{display_line, is_shown_whole};
 pub use quote::quoted;
-pub use shown::{is_shown_whole, shown};
 
-use raddle_core::policy::Script;
+use raddle_core::policy::ParsedScript;
 
 /// The longest line that is read; of a longer one only the beginning.
 pub const LINE_BYTES_MAX: usize = 64 * 1024;
@@ -41,21 +41,21 @@ pub const LEVELS_MAX: usize = 10;
 pub const WORK_MAX: usize = 2_000_000;
 
 /// Takes apart a line that a shell is given.
-pub fn take_apart(line: &str) -> Script {
-    take_apart_counted(line).0
+pub fn parse_line(line: &str) -> ParsedScript {
+    parse_line_counted(line).0
 }
 
 /// Takes apart a line that a shell is given, and returns the work that it cost.
-pub fn take_apart_counted(line: &str) -> (Script, usize) {
-    let mut found = parse::Found::new();
+pub fn parse_line_counted(line: &str) -> (ParsedScript, usize) {
+    let mut found = parse::ScriptParser::new();
     found.script(line);
     let spent = found.spent();
     (found.done(line.to_owned()), spent)
 }
 
 /// Takes apart a command that is run by its words, and sees through those that only run another.
-pub fn of_words(words: &[String]) -> Script {
-    let mut found = parse::Found::new();
+pub fn parse_words(words: &[String]) -> ParsedScript {
+    let mut found = parse::ScriptParser::new();
     found.command(words.to_vec());
     found.done(quoted(words))
 }

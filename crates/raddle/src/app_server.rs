@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use raddle_core::{Recovery, Source};
+use raddle_core::{Recovery, ThreadSource};
 use raddle_rpc::{
-    Auth, Door, Doors, Limits, Listen, Loss, SignedBearer, Transport, raise_descriptor_limit,
-    stdin_end,
+    Auth, ConnectionLimits, DataLoss, ListenAddress, Listener, Listeners, SignedBearer, Transport,
+    raise_descriptor_limit, stdin_end,
 };
-use raddle_sandbox::{Measure, environment};
+use raddle_sandbox::{MeasureFn, environment};
 use raddle_server::{Options, Override, Server};
 use sha2::{Digest, Sha256};
 use tokio::signal::unix::{SignalKind, signal};
@@ -20,8 +20,8 @@ use tokio::sync::{mpsc, watch};
 use crate::cli::{RecoverBy, Serve, SessionSource, WsAuth};
 use crate::home::Home;
 use crate::log;
-use crate::model::Desk;
-use crate::rules::Rules;
+use crate::model::VendorClient;
+use crate::rules::RuleStore;
 use crate::sandbox;
 use crate::threads;
 
@@ -35,21 +35,21 @@ const TOKEN_BYTES_MIN: usize = 16;
 const RELAYED: usize = 16;
 
 /// Whoever wants to know how far a server is.
-pub(crate) trait Told {
+pub(crate) trait Lifecycle {
     /// It takes clients, here.
     fn ready(&mut self, addresses: &[String]) -> Result<()>;
     /// It takes no more, and finishes what it has.
     fn ending(&mut self);
     /// What is done about once a second for as long as it runs, from a thread of its own.
-    fn beat(&self) -> Box<dyn FnMut() + Send> {
+    fn heartbeat(&self) -> Box<dyn FnMut() + Send> {
         Box::new(|| {})
     }
 }
 
 /// Nobody wants to know.
-pub(crate) struct Untold;
+pub(crate) struct NoLifecycle;
 
-impl Told for Untold {
+impl Lifecycle for NoLifecycle {
     fn ready(&mut self, _addresses: &[String]) -> Result<()> {
         Ok(())
     }
@@ -58,23 +58,30 @@ impl Told for Untold {
 }
 
 /// Serves until the parent closes stdin or a signal says to stop.
-pub(crate) fn run(mut overrides: Vec<Override>, args: &Serve, told: &mut dyn Told) -> Result<()> {
-    hide()?;
+pub(crate) fn run(
+    mut overrides: Vec<Override>,
+    args: &Serve,
+    told: &mut dyn Lifecycle,
+) -> Result<()> {
+    disable_core_dumps()?;
     let home = Home::find()?;
     let auth = auth(args)?;
-    let rules = Rules::open(&home)?;
+    let rules = RuleStore::open(&home)?;
     for warning in rules.warnings() {
-        log::say(&format!("raddle: warning: {warning}"));
+        log::print_line(&format!("raddle: warning: {warning}"));
     }
     overrides.extend(args.config.iter().cloned());
-    let desk = Arc::new(Desk::new(&home.state, Some(rules.clone())));
+    let desk = Arc::new(VendorClient::new(&home.state, Some(rules.clone())));
     let options = Options {
         source: source(args.session_source),
         secrets: secrets(args),
-        fence: Some(Measure::new(sandbox::measuring(&home, overrides.clone())?)),
+        measure_sandbox: Some(MeasureFn::new(sandbox::measuring(
+            &home,
+            overrides.clone(),
+        )?)),
         overrides,
         login_shell: true,
-        neighbours: Some(threads::neighbours(&home.state)),
+        peers: Some(threads::local_peers(&home.state)),
         vendors: Some(desk.clone()),
         ..Options::new(home.paths())
     };
@@ -85,11 +92,11 @@ pub(crate) fn run(mut overrides: Vec<Override>, args: &Serve, told: &mut dyn Tol
         .context("cannot start the runtime")?;
     let wanted = doors(args, &home, &auth);
     let recovery = recovery(args.recovery, &wanted);
-    let ground = Ground {
+    let ground = ThreadDeps {
         home: &home,
         rules,
         recovery,
-        desk: &desk,
+        vendor_client: &desk,
     };
     let outcome = runtime.block_on(serve(options, wanted, ground, told));
     // A thread may be stuck in a read of stdin; it must not keep the process.
@@ -99,17 +106,17 @@ pub(crate) fn run(mut overrides: Vec<Override>, args: &Serve, told: &mut dyn Tol
 
 /// The keys of models are in our environment, and commands of the same user must not find them there.
 /// `RADDLE_DUMPABLE=1` is for whoever wants to debug the server.
-pub(crate) fn hide() -> Result<()> {
+pub(crate) fn disable_core_dumps() -> Result<()> {
     if std::env::var_os("RADDLE_DUMPABLE").is_some_and(|value| value == "1") {
         return Ok(());
     }
-    environment::hide().context("cannot hide the environment from other processes")
+    environment::set_undumpable().context("cannot hide the environment from other processes")
 }
 
 /// What becomes of turns whose owner died. Whoever started a child on stdio is gone when it died, unless they say
 /// otherwise; a server that others reach goes on.
-fn recovery(said: Option<RecoverBy>, doors: &[Door]) -> Recovery {
-    let is_child = matches!(doors, [door] if door.listen == Listen::Stdio);
+fn recovery(said: Option<RecoverBy>, doors: &[Listener]) -> Recovery {
+    let is_child = matches!(doors, [door] if door.listen == ListenAddress::Stdio);
     match said {
         Some(RecoverBy::Continue) => Recovery::Continue,
         Some(RecoverBy::Interrupt) => Recovery::Interrupt,
@@ -118,35 +125,37 @@ fn recovery(said: Option<RecoverBy>, doors: &[Door]) -> Recovery {
     }
 }
 
-fn source(said: SessionSource) -> Source {
+fn source(said: SessionSource) -> ThreadSource {
     match said {
-        SessionSource::Cli => Source::Cli,
-        SessionSource::Vscode => Source::Editor,
-        SessionSource::Exec => Source::Exec,
-        SessionSource::AppServer => Source::AppServer,
+        SessionSource::Cli => ThreadSource::Cli,
+        SessionSource::Vscode => ThreadSource::Editor,
+        SessionSource::Exec => ThreadSource::Exec,
+        SessionSource::AppServer => ThreadSource::AppServer,
     }
 }
 
 /// What the threads stand on.
-struct Ground<'a> {
+struct ThreadDeps<'a> {
     home: &'a Home,
-    rules: Rules,
+    rules: RuleStore,
     recovery: Recovery,
-    desk: &'a Desk,
+    vendor_client: &'a VendorClient,
 }
 
 async fn serve(
     options: Options,
-    wanted: Vec<Door>,
-    ground: Ground<'_>,
-    told: &mut dyn Told,
+    wanted: Vec<Listener>,
+    ground: ThreadDeps<'_>,
+    told: &mut dyn Lifecycle,
 ) -> Result<()> {
-    let on_stdio = wanted.iter().any(|door| door.listen == Listen::Stdio);
-    let Ground {
+    let on_stdio = wanted
+        .iter()
+        .any(|door| door.listen == ListenAddress::Stdio);
+    let ThreadDeps {
         home,
         rules,
         recovery,
-        desk,
+        vendor_client: desk,
     } = ground;
     let has_others = wanted.len() > usize::from(on_stdio);
     let (hatch, mut relayed) = mpsc::channel(RELAYED);
@@ -155,20 +164,25 @@ async fn serve(
     })?;
     let mut terminate = signal(SignalKind::terminate()).context("cannot watch for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot watch for SIGINT")?;
-    let (board, mut callers) = server.board();
-    let mut doors = Doors::new();
+    let (board, mut callers) = server.status_pages();
+    let mut doors = Listeners::new();
     for door in wanted {
         let board = Some(board.clone());
-        doors.open(Door { board, ..door }).await?;
+        doors
+            .open(Listener {
+                admin_pages: board,
+                ..door
+            })
+            .await?;
     }
-    let watch = doors.watch(&board.standstill(), told.beat());
+    let watch = doors.watch(&board.blocked_page(), told.heartbeat());
     let _watch = watch.context("cannot watch over the server")?;
     told.ready(doors.addresses())?;
     for banner in doors.banners() {
-        log::say(&format!("raddle: {banner}"));
+        log::print_line(&format!("raddle: {banner}"));
     }
     if on_stdio && std::io::stdin().is_terminal() {
-        log::say(
+        log::print_line(
             "raddle: app-server speaks JSON-RPC on stdin and stdout, one message per line; press Ctrl-D to end",
         );
     }
@@ -191,7 +205,7 @@ async fn serve(
                 Some(Parent { loss, .. }) if has_others && loss.why().is_some() => {
                     let why = loss.why().unwrap_or_default();
                     tracing::warn!(why, "the connection to the parent is over; others go on");
-                    parent = Some(Parent { ended: last_of_stdin(), loss: Loss::default() });
+                    parent = Some(Parent { ended: last_of_stdin(), loss: DataLoss::default() });
                 }
                 ended => {
                     parent = ended;
@@ -210,7 +224,7 @@ async fn serve(
         connections = server.connections(),
         "draining; a second signal ends at once"
     );
-    let drained = async { tokio::join!(server.drain(), doors.farewell()) };
+    let drained = async { tokio::join!(server.drain(), doors.shutdown()) };
     tokio::select! {
         _ = drained => {}
         _ = terminate.recv() => tracing::warn!("ended by a second signal"),
@@ -226,7 +240,7 @@ async fn serve(
 struct Parent {
     /// Closed when its connection has ended.
     ended: watch::Receiver<()>,
-    loss: Loss,
+    loss: DataLoss,
 }
 
 /// Resolves when the process that started us has closed its end. Without one, never.
@@ -252,22 +266,25 @@ fn workers() -> usize {
     std::thread::available_parallelism().map_or(2, |count| count.get().clamp(2, 8))
 }
 
-fn doors(args: &Serve, home: &Home, auth: &Auth) -> Vec<Door> {
+fn doors(args: &Serve, home: &Home, auth: &Auth) -> Vec<Listener> {
     let mut listens = args.listen.clone();
-    if args.stdio && !listens.contains(&Listen::Stdio) {
-        listens.push(Listen::Stdio);
+    if args.stdio && !listens.contains(&ListenAddress::Stdio) {
+        listens.push(ListenAddress::Stdio);
     }
     if listens.is_empty() {
-        listens.push(Listen::Stdio);
+        listens.push(ListenAddress::Stdio);
     }
     // There is one stdin, however often it is asked for.
     let mut seen_stdio = false;
-    listens.retain(|listen| *listen != Listen::Stdio || !std::mem::replace(&mut seen_stdio, true));
+    listens.retain(|listen| {
+        *listen != ListenAddress::Stdio || !std::mem::replace(&mut seen_stdio, true)
+    });
     let host_names: Arc<[String]> = args.allow_host.clone().into();
-    let is_network = |listen: &&Listen| !matches!(listen, Listen::Stdio | Listen::Off);
-    let limits = Limits {
+    let is_network =
+        |listen: &&ListenAddress| !matches!(listen, ListenAddress::Stdio | ListenAddress::Off);
+    let limits = ConnectionLimits {
         message_bytes_max: args.max_message_bytes,
-        ..Limits::default()
+        ..ConnectionLimits::default()
     };
     let limits = limits.sharing(
         raise_descriptor_limit(),
@@ -275,13 +292,13 @@ fn doors(args: &Serve, home: &Home, auth: &Auth) -> Vec<Door> {
     );
     listens
         .into_iter()
-        .map(|listen| Door {
+        .map(|listen| Listener {
             listen,
             default_socket: home.socket(),
             auth: auth.clone(),
             insecure_loopback: args.insecure_loopback,
             host_names: host_names.clone(),
-            board: None,
+            admin_pages: None,
             limits,
         })
         .collect()
@@ -357,7 +374,7 @@ fn read_secret(path: &Path) -> Result<Vec<u8>> {
     let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     let mode = std::fs::metadata(path).map_or(0, |metadata| metadata.permissions().mode());
     if mode & 0o077 != 0 {
-        log::say(&format!(
+        log::print_line(&format!(
             "raddle: warning: others may read {}; chmod 600 it",
             path.display()
         ));

@@ -26,7 +26,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use raddle_rpc::Listen;
+use raddle_rpc::ListenAddress;
 use raddle_server::Override;
 
 /// Hosts coding agents behind JSON-RPC.
@@ -48,7 +48,7 @@ pub(crate) struct Cli {
 
 // What can be said of the configuration after a sub-command too. A doc comment would be the help of each.
 #[derive(Debug, Args)]
-pub(crate) struct Settings {
+pub(crate) struct SettingArgs {
     /// Set a configuration value, here or before the command; the last one counts
     #[arg(short = 'c', long = "config", value_name = "KEY=VALUE")]
     pub(crate) config: Vec<Override>,
@@ -188,7 +188,7 @@ pub(crate) struct Serve {
 
     /// Listen on stdio:// (the default), unix://, unix://PATH, ws://IP:PORT, or off; may be repeated
     #[arg(long, value_name = "URL")]
-    pub(crate) listen: Vec<Listen>,
+    pub(crate) listen: Vec<ListenAddress>,
 
     /// The same as --listen stdio://
     #[arg(long)]

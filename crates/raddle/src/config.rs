@@ -3,16 +3,16 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, anyhow};
-use raddle_server::{ConfigValue, ConfigWritten, Configuration, Override, config_schema};
+use raddle_server::{ConfigValue, Configuration, Override, WrittenValue, config_schema};
 use serde_json::{Value, json};
 
-use crate::cli::{ConfigCommand, ConfigGet, ConfigList, Settings};
+use crate::cli::{ConfigCommand, ConfigGet, ConfigList, SettingArgs};
 use crate::home::Home;
 use crate::log;
-use crate::print::{Printer, harmless};
+use crate::print::{Printer, sanitize};
 
 pub(crate) fn run(mut overrides: Vec<Override>, command: ConfigCommand) -> Result<ExitCode> {
-    let opened = |settings: &Settings| {
+    let opened = |settings: &SettingArgs| {
         overrides.extend(settings.config.iter().cloned());
         open(&Home::find()?, overrides)
     };
@@ -67,14 +67,16 @@ fn list(config: &Configuration, args: &ConfigList) -> Result<ExitCode> {
             true => format!("{line}  # {}", it.origin),
             false => line,
         };
-        printer.line(&harmless(&line))?;
+        printer.line(&sanitize(&line))?;
     }
     printer.flush()?;
     for warning in &warnings {
-        log::say(&format!("raddle: warning: {warning}"));
+        log::print_line(&format!("raddle: warning: {warning}"));
     }
     if values.is_empty() {
-        log::say("raddle: nothing is configured; `raddle init` writes a first configuration");
+        log::print_line(
+            "raddle: nothing is configured; `raddle init` writes a first configuration",
+        );
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -86,7 +88,7 @@ fn get(config: &Configuration, args: &ConfigGet) -> Result<ExitCode> {
         let usual = usual.map(|it| format!("; without it: {it}"));
         let odd = config.oddity(key).map(|it| format!("; {it}"));
         let more = odd.or(usual).unwrap_or_default();
-        log::say(&format!("raddle: `{key}` is not set{more}"));
+        log::print_line(&format!("raddle: `{key}` is not set{more}"));
         return Ok(ExitCode::FAILURE);
     };
     let printed = print([match (&value, args.json) {
@@ -96,22 +98,22 @@ fn get(config: &Configuration, args: &ConfigGet) -> Result<ExitCode> {
         (value, false) => value.to_string(),
     }])?;
     if let Some(wrong) = config.wrong(key) {
-        log::say(&format!("raddle: warning: {wrong}"));
+        log::print_line(&format!("raddle: warning: {wrong}"));
     }
     Ok(printed)
 }
 
-fn said(key: &str, what: &str, written: &ConfigWritten) -> Result<ExitCode> {
+fn said(key: &str, what: &str, written: &WrittenValue) -> Result<ExitCode> {
     let file = &written.file;
-    log::say(&format!("raddle: {what} `{key}` in {file}"));
+    log::print_line(&format!("raddle: {what} `{key}` in {file}"));
     if let Some(warning) = &written.warning {
         let line =
             format!("raddle: warning: {warning}; `raddle config unset {key}` takes it out again");
-        log::say(&line);
+        log::print_line(&line);
     }
     if let Some(by) = &written.overridden {
         let line = format!("raddle: warning: {by} says something else, and is stronger");
-        log::say(&line);
+        log::print_line(&line);
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -124,7 +126,7 @@ fn to_json(value: &toml::Value) -> Value {
 fn print(lines: impl IntoIterator<Item = String>) -> Result<ExitCode> {
     let mut printer = Printer::new();
     for line in lines {
-        printer.line(&harmless(&line))?;
+        printer.line(&sanitize(&line))?;
     }
     printer.flush()?;
     Ok(ExitCode::SUCCESS)

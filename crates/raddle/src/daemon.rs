@@ -1,7 +1,7 @@
 //! `raddle daemon`: the server of a home that nobody has to keep a terminal open for.
 
 mod livez;
-mod post;
+mod lock;
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
@@ -12,19 +12,19 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use raddle_rpc::Listen;
-use raddle_sandbox::keep_to_ourselves;
+use raddle_rpc::ListenAddress;
+use raddle_sandbox::set_cloexec;
 use raddle_server::Override;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde_json::{Value, json};
 
-use self::post::{Found, Post, Said, Turn, look};
+use self::lock::{DaemonInfo, DaemonLock, RunningDaemon, StopLock, look};
 use crate::app_server;
 use crate::cli::{Daemon, DaemonCommand, DaemonStart, DaemonStatus, DaemonStop, Serve};
 use crate::home::Home;
-use crate::print::{Printer, harmless};
+use crate::print::{Printer, sanitize};
 
 /// The exit status of `status` where none runs, as that of other service programs.
 const NONE_RUNS: u8 = 3;
@@ -33,10 +33,10 @@ const NONE_RUNS: u8 = 3;
 const DOES_NOT_SERVE: u8 = 4;
 
 /// How long is waited before it is looked again how far another start is.
-const PAUSE: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// How long one that was told to end may take to say so, before another one may tell it.
-const HEARS: Duration = Duration::from_secs(2);
+const STOP_ACK_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(crate) fn run(config: Vec<Override>, args: Daemon) -> Result<ExitCode> {
     let home = Home::find()?;
@@ -52,7 +52,7 @@ pub(crate) fn run(config: Vec<Override>, args: Daemon) -> Result<ExitCode> {
 /// Serves in the foreground.
 fn serve(home: &Home, config: Vec<Override>, args: Serve) -> Result<ExitCode> {
     let args = doors(args)?;
-    let Some(mut post) = Post::take(home, false)? else {
+    let Some(mut post) = DaemonLock::take(home, false)? else {
         let place = look(home)?.map(|it| it.to_string());
         bail!(
             "a daemon of this home runs already{}; `raddle daemon stop` ends it",
@@ -68,7 +68,7 @@ fn detached(home: &Home, config: Vec<Override>, args: Serve) -> Result<ExitCode>
     // No signal of the terminal reaches it from here on.
     rustix::process::setsid().context("cannot leave the terminal")?;
     let args = doors(args)?;
-    let Some(mut post) = Post::take(home, true)? else {
+    let Some(mut post) = DaemonLock::take(home, true)? else {
         // Whoever started it looks who was faster.
         return Ok(ExitCode::FAILURE);
     };
@@ -78,12 +78,13 @@ fn detached(home: &Home, config: Vec<Override>, args: Serve) -> Result<ExitCode>
 
 /// Where a daemon listens.
 fn doors(mut args: Serve) -> Result<Serve> {
-    let has_no_address = |it: &Listen| matches!(it, Listen::Stdio | Listen::Off);
+    let has_no_address =
+        |it: &ListenAddress| matches!(it, ListenAddress::Stdio | ListenAddress::Off);
     if args.stdio || args.listen.iter().any(has_no_address) {
         bail!("a daemon needs an address; name one with --listen unix:// or --listen ws://IP:PORT");
     }
     if args.listen.is_empty() {
-        args.listen.push(Listen::Unix(None));
+        args.listen.push(ListenAddress::Unix(None));
     }
     Ok(args)
 }
@@ -93,14 +94,14 @@ fn start(home: &Home, args: &DaemonStart) -> Result<ExitCode> {
     let end = Instant::now() + Duration::from_secs(args.timeout);
     loop {
         match look(home)? {
-            Some(Found {
-                said: Some(it),
+            Some(RunningDaemon {
+                info: Some(it),
                 pid,
             }) if !it.ending => {
                 return report(args.json, "running", pid, Some(&it), "runs already");
             }
-            Some(Found {
-                said: Some(_),
+            Some(RunningDaemon {
+                info: Some(_),
                 pid: Some(pid),
             }) => {
                 if !wait(pid, end)? {
@@ -110,7 +111,7 @@ fn start(home: &Home, args: &DaemonStart) -> Result<ExitCode> {
                 }
             }
             // Another one is about to be there, or to be gone.
-            Some(_) if Instant::now() < end => thread::sleep(PAUSE),
+            Some(_) if Instant::now() < end => thread::sleep(POLL_INTERVAL),
             Some(it) => bail!(
                 "another daemon{it} was started and is not ready; `raddle daemon stop --now` ends it"
             ),
@@ -124,10 +125,10 @@ fn start(home: &Home, args: &DaemonStart) -> Result<ExitCode> {
 }
 
 /// Makes the process, and waits until it is ready. Nothing if another one was faster.
-fn launch(home: &Home, end: Instant) -> Result<Option<(Pid, Said)>> {
+fn launch(home: &Home, end: Instant) -> Result<Option<(Pid, DaemonInfo)>> {
     let program = std::env::current_exe().context("cannot find this program")?;
     // Whoever waits for the end of a pipe that we were given must not wait for the daemon's.
-    keep_to_ourselves();
+    set_cloexec();
     let mut child = Command::new(program)
         .args(words(std::env::args_os().skip(1)))
         // It is told about us, not about whom we are told to.
@@ -138,7 +139,7 @@ fn launch(home: &Home, end: Instant) -> Result<Option<(Pid, Said)>> {
         .context("cannot start the daemon")?;
     let pid = Pid::from_child(&child);
     let said = child.stdout.take().and_then(|it| first_line(it, end));
-    match said.map(|it| serde_json::from_str::<Said>(&it)) {
+    match said.map(|it| serde_json::from_str::<DaemonInfo>(&it)) {
         Some(Ok(said)) => Ok(Some((pid, said))),
         _ => failed(home, child, end),
     }
@@ -175,7 +176,7 @@ fn first_line(stdout: ChildStdout, end: Instant) -> Option<String> {
 }
 
 /// The process has ended, or has to: half a daemon is worse than none.
-fn failed(home: &Home, mut child: Child, end: Instant) -> Result<Option<(Pid, Said)>> {
+fn failed(home: &Home, mut child: Child, end: Instant) -> Result<Option<(Pid, DaemonInfo)>> {
     let is_late = Instant::now() >= end;
     if is_late {
         child
@@ -230,18 +231,18 @@ fn stop(home: &Home, args: &DaemonStop) -> Result<ExitCode> {
 /// Tells the daemon to end, if nobody did: a second signal would cut off what it finishes. So those who stop it at the
 /// same time take turns, until it has said that it was told.
 fn tell(home: &Home, pid: Pid, process: &OwnedFd) -> Result<()> {
-    let _turn = Turn::take(home)?;
+    let _turn = StopLock::take(home)?;
     let is_told = || -> Result<bool> {
         let found = look(home)?.filter(|it| it.pid == Some(pid));
-        Ok(found.is_none_or(|it| it.said.is_some_and(|it| it.ending)))
+        Ok(found.is_none_or(|it| it.info.is_some_and(|it| it.ending)))
     };
     if is_told()? {
         return Ok(());
     }
     send(process, Signal::TERM).context("cannot stop the daemon")?;
-    let end = Instant::now() + HEARS;
+    let end = Instant::now() + STOP_ACK_TIMEOUT;
     while Instant::now() < end && !is_told()? {
-        thread::sleep(PAUSE);
+        thread::sleep(POLL_INTERVAL);
     }
     Ok(())
 }
@@ -260,7 +261,7 @@ fn status(home: &Home, args: &DaemonStatus) -> Result<ExitCode> {
         return Ok(NONE_RUNS.into());
     };
     let (state, text) = state_of(&found);
-    report(args.json, state, found.pid, found.said.as_ref(), text)?;
+    report(args.json, state, found.pid, found.info.as_ref(), text)?;
     Ok(match state {
         "running" => ExitCode::SUCCESS,
         _ => DOES_NOT_SERVE.into(),
@@ -268,12 +269,12 @@ fn status(home: &Home, args: &DaemonStatus) -> Result<ExitCode> {
 }
 
 /// What there is to say of the daemon of a home in a line, and whether it is well; nothing if none runs.
-pub(crate) fn glance(home: &Home) -> Result<Option<(String, bool)>> {
+pub(crate) fn summary(home: &Home) -> Result<Option<(String, bool)>> {
     let Some(found) = look(home)? else {
         return Ok(None);
     };
     let (state, _) = state_of(&found);
-    let listen = found.said.iter().flat_map(|it| it.listen.iter());
+    let listen = found.info.iter().flat_map(|it| it.listen.iter());
     let listen: String = listen.map(|it| format!(", {it}")).collect();
     let is_well = state != "stuck";
     Ok(Some((
@@ -283,9 +284,9 @@ pub(crate) fn glance(home: &Home) -> Result<Option<(String, bool)>> {
 }
 
 /// How a daemon that runs is, for programs and for people.
-fn state_of(found: &Found) -> (&'static str, &'static str) {
+fn state_of(found: &RunningDaemon) -> (&'static str, &'static str) {
     let is_well = |it: &String| livez::is_well(it).unwrap_or(false);
-    match &found.said {
+    match &found.info {
         None => ("starting", "starts"),
         Some(said) if said.ending => ("ending", "ends"),
         Some(said) if said.listen.iter().all(is_well) => ("running", "runs"),
@@ -322,7 +323,7 @@ fn report(
     is_json: bool,
     state: &str,
     pid: Option<Pid>,
-    said: Option<&Said>,
+    said: Option<&DaemonInfo>,
     text: &str,
 ) -> Result<ExitCode> {
     let mut printer = Printer::new();
@@ -333,14 +334,14 @@ fn report(
         printer.line(&format!("the daemon{pid} {text}"))?;
         let said = said.into_iter();
         for line in said.flat_map(lines) {
-            printer.line(&harmless(&line))?;
+            printer.line(&sanitize(&line))?;
         }
     }
     printer.flush()?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn lines(said: &Said) -> Vec<String> {
+fn lines(said: &DaemonInfo) -> Vec<String> {
     let listen = said.listen.iter().map(|it| format!("  listens on {it}"));
     let log = said
         .log
@@ -350,7 +351,7 @@ fn lines(said: &Said) -> Vec<String> {
     listen.chain(log).chain([version]).collect()
 }
 
-fn as_json(state: &str, pid: Option<Pid>, said: Option<&Said>) -> Value {
+fn as_json(state: &str, pid: Option<Pid>, said: Option<&DaemonInfo>) -> Value {
     json!({
         "state": state,
         "pid": pid.map(Pid::as_raw_pid),

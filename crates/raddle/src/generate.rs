@@ -30,6 +30,6 @@ fn write(args: &Generate, files: Vec<File>) -> Result<()> {
         }
         fs::write(&path, file.text).with_context(|| format!("cannot write {}", path.display()))?;
     }
-    log::say(&format!("wrote {count} files to {}", args.out.display()));
+    log::print_line(&format!("wrote {count} files to {}", args.out.display()));
     Ok(())
 }

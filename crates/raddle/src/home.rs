@@ -53,7 +53,7 @@ impl Home {
             user_config: self.config.join("config.toml"),
             skills: self.config.join("skills"),
             rules: std::iter::once(self.rules())
-                .chain(rules::named())
+                .chain(rules::extra_managed_file())
                 .collect(),
             threads: Some(
                 raddle_store::Options {

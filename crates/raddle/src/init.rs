@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use raddle_server::Configuration;
 
-use self::answers::{Answers, KeyPlace};
+use self::answers::{InitAnswers, KeyLocation};
 use crate::cli::Init;
 use crate::config;
 use crate::home::Home;
@@ -31,7 +31,7 @@ pub(crate) fn run(args: Init) -> Result<ExitCode> {
             file.display()
         );
     }
-    let answers = Answers::get(&args)?;
+    let answers = InitAnswers::get(&args)?;
     fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)
@@ -42,17 +42,17 @@ pub(crate) fn run(args: Init) -> Result<ExitCode> {
     // What was written is read as a server would read it.
     let read = Configuration::open(&paths, Vec::new())?;
     for warning in read.warnings() {
-        log::say(&format!("raddle: warning: {warning}"));
+        log::print_line(&format!("raddle: warning: {warning}"));
     }
-    log::say(&format!("wrote {}", file.display()));
-    if let KeyPlace::Variable(name) = &answers.key
+    log::print_line(&format!("wrote {}", file.display()));
+    if let KeyLocation::Variable(name) = &answers.key
         && std::env::var_os(name).is_none_or(|it| it.is_empty())
     {
-        log::say(&format!(
+        log::print_line(&format!(
             "{name} is not set here; set it to the key: export {name}=…"
         ));
     }
-    log::say(
+    log::print_line(
         "next: `raddle doctor` looks whether all is well, `raddle exec 'say hello'` asks the model",
     );
     Ok(ExitCode::SUCCESS)

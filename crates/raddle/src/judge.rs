@@ -4,25 +4,25 @@ use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use raddle_core::policy::{Act, ActKind, Script, UNKNOWN, Verdict, proposed};
+use raddle_core::policy::{Act, ActKind, ParsedScript, UNKNOWN, Verdict, proposed};
 use raddle_core::ports::Rulebook as _;
 use raddle_core::{ApprovalPolicy, Settings};
-use raddle_tools::shell::{quoted, shown, take_apart};
+use raddle_tools::shell::{display_line, parse_line, quoted};
 
 use crate::cli::{Judge, JudgeApproval};
 use crate::home::Home;
 use crate::log;
 use crate::print::Printer;
-use crate::rules::Rules;
+use crate::rules::RuleStore;
 
 /// Prints the verdict, its grounds, and what the line was taken for.
 pub(crate) fn run(args: &Judge) -> Result<ExitCode> {
-    let rules = Rules::open(&Home::find()?)?;
+    let rules = RuleStore::open(&Home::find()?)?;
     for warning in rules.warnings() {
-        log::say(&format!("raddle: warning: {warning}"));
+        log::print_line(&format!("raddle: warning: {warning}"));
     }
     let cwd = std::env::current_dir().context("there is no current folder; go to one")?;
-    let script = take_apart(&args.line);
+    let script = parse_line(&args.line);
     let act = Act {
         kind: ActKind::Command {
             script: script.clone(),
@@ -47,18 +47,18 @@ pub(crate) fn run(args: &Judge) -> Result<ExitCode> {
         Verdict::Deny => "deny",
     };
     let mut printer = Printer::new();
-    printer.line(&shown(&format!(
+    printer.line(&display_line(&format!(
         "{verdict}, by {}: {}",
         ruling.rule, ruling.reason
     )))?;
     for line in parts(&script) {
-        printer.line(&shown(&line))?;
+        printer.line(&display_line(&line))?;
     }
     printer.flush()?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn parts(script: &Script) -> Vec<String> {
+fn parts(script: &ParsedScript) -> Vec<String> {
     let mut lines = vec![match script.plain {
         true => "these are all its commands:".to_owned(),
         false => {

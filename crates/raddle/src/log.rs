@@ -7,7 +7,7 @@ use std::path::Path;
 
 use tracing_subscriber::EnvFilter;
 
-use crate::print::harmless;
+use crate::print::sanitize;
 
 /// Starts logging: levels by `RADDLE_LOG`, JSON lines by `RADDLE_LOG_FORMAT=json`.
 pub(crate) fn start(colours: bool) {
@@ -34,9 +34,9 @@ pub(crate) fn move_to(path: &Path) -> io::Result<()> {
 }
 
 /// A line for the person who started us, whatever the log level. It may hold what files and vendors say.
-pub(crate) fn say(line: &str) {
+pub(crate) fn print_line(line: &str) {
     // Nobody may be reading; that is no reason to fail.
-    let _ = writeln!(io::stderr(), "{}", harmless(line));
+    let _ = writeln!(io::stderr(), "{}", sanitize(line));
 }
 
 /// Where lines of the log go. One that cannot be written, as on a full disk, is dropped: what is logged goes on.

@@ -3,7 +3,6 @@
 //! Below: everything. Above: the person or the program that starts it.
 
 mod app_server;
-mod begin;
 mod cli;
 mod config;
 mod daemon;
@@ -24,17 +23,18 @@ mod shell;
 mod thread;
 mod threads;
 mod webhook;
+mod welcome;
 
 use std::process::ExitCode;
 
 use clap::Parser;
-use raddle_memory::Memory;
+use raddle_memory::Allocator;
 use raddle_server::Override;
 
 use crate::cli::{AppServer, AppServerCommand, Cli, Command, ModelCommand};
 
 #[global_allocator]
-static MEMORY: Memory = Memory;
+static MEMORY: Allocator = Allocator;
 
 fn main() -> ExitCode {
     // Before anything else, because then this process is not the server but the fence of a command, or its keeper.
@@ -42,9 +42,9 @@ fn main() -> ExitCode {
         return code;
     }
     // Where it cannot, it goes on as it always did.
-    let _ = raddle_memory::give_to_sqlite();
+    let _ = raddle_memory::install_in_sqlite();
     if std::env::args_os().len() == 1 {
-        return match begin::run() {
+        return match welcome::run() {
             Ok(()) => ExitCode::SUCCESS,
             Err(_) => ExitCode::FAILURE,
         };
@@ -71,14 +71,14 @@ fn main() -> ExitCode {
         Command::Man(args) => shell::man(&args),
     };
     outcome.unwrap_or_else(|error| {
-        log::say(&format!("raddle: {error:#}"));
+        log::print_line(&format!("raddle: {error:#}"));
         ExitCode::FAILURE
     })
 }
 
 fn app_server(config: Vec<Override>, args: AppServer) -> anyhow::Result<()> {
     match args.command {
-        None => app_server::run(config, &args.serve, &mut app_server::Untold),
+        None => app_server::run(config, &args.serve, &mut app_server::NoLifecycle),
         Some(AppServerCommand::GenerateJsonSchema(args)) => generate::json_schema(&args),
         Some(AppServerCommand::GenerateTs(args)) => generate::typescript(&args),
         Some(AppServerCommand::GenerateReference(args)) => generate::reference(&args),

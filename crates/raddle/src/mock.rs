@@ -1,7 +1,7 @@
 //! `raddle mock`: a model that says what a script tells it.
 
 use anyhow::{Context, Result, bail};
-use raddle_model::scripted::{Script, Server};
+use raddle_model::scripted::{ModelScript, ScriptedServer};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli::Mock;
@@ -20,9 +20,9 @@ pub(crate) fn run(args: &Mock) -> Result<()> {
         Some(path) => {
             let text = std::fs::read_to_string(path)
                 .with_context(|| format!("cannot read {}", path.display()))?;
-            Script::parse(&text).with_context(|| format!("{} is no script", path.display()))?
+            ModelScript::parse(&text).with_context(|| format!("{} is no script", path.display()))?
         }
-        None => Script::default(),
+        None => ModelScript::default(),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -32,10 +32,10 @@ pub(crate) fn run(args: &Mock) -> Result<()> {
     runtime.block_on(serve(args, script))
 }
 
-async fn serve(args: &Mock, script: Script) -> Result<()> {
+async fn serve(args: &Mock, script: ModelScript) -> Result<()> {
     let mut terminate = signal(SignalKind::terminate()).context("cannot watch for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot watch for SIGINT")?;
-    let server = Server::listen(args.listen, script)
+    let server = ScriptedServer::listen(args.listen, script)
         .await
         .with_context(|| format!("cannot listen on {}", args.listen))?;
     say(server.base_url())?;

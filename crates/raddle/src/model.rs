@@ -3,37 +3,37 @@
 #[cfg(test)]
 mod answers;
 mod credentials;
-mod desk;
 mod keys;
+mod model_event;
 mod outcome;
 mod provider;
 mod question;
 mod request;
-mod said;
 mod sign_in;
+mod vendor_client;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use raddle_core::ports::{Answer, Model, Prompt, Said, Waiting};
+use raddle_core::ports::{BoxFuture, Model, ModelAnswer, ModelEvent, Prompt};
 use raddle_core::{ItemId, ModelEnd, Price, Settings};
-use raddle_model::{CallError, Client, Endpoint, Fault, Stream, Wire};
-use raddle_server::{Chosen, Providers};
+use raddle_model::{AnswerStream, CallError, Endpoint, ModelClient, VendorFault, WireFormat};
+use raddle_server::{ProviderChoice, Providers};
 
-pub(crate) use self::desk::Desk;
 use self::keys::Keys;
-use self::outcome::{CallFailed, Tries};
+use self::outcome::{Attempts, CallFailure};
+pub(crate) use self::vendor_client::VendorClient;
 
 /// The models of the configured providers.
 #[derive(Debug)]
-pub(crate) struct Configured {
+pub(crate) struct ConfiguredModels {
     providers: Providers,
     keys: Keys,
-    client: Client,
+    client: ModelClient,
 }
 
-impl Configured {
-    pub(crate) fn new(providers: Providers, desk: &Desk) -> Self {
+impl ConfiguredModels {
+    pub(crate) fn new(providers: Providers, desk: &VendorClient) -> Self {
         Self {
             providers,
             keys: desk.keys.clone(),
@@ -42,16 +42,16 @@ impl Configured {
     }
 }
 
-impl Model for Configured {
-    fn price<'a>(&'a self, settings: &'a Settings) -> Waiting<'a, Option<Price>> {
+impl Model for ConfiguredModels {
+    fn price<'a>(&'a self, settings: &'a Settings) -> BoxFuture<'a, Option<Price>> {
         let (provider, model) = (settings.provider.as_deref(), settings.model.as_deref());
         Box::pin(self.providers.price(provider, model))
     }
 
-    fn call(&self, prompt: Prompt) -> Box<dyn Answer> {
-        Box::new(Answering {
-            tries: Tries::of(prompt.attempt),
-            state: State::Asked(Box::new(Asked {
+    fn call(&self, prompt: Prompt) -> Box<dyn ModelAnswer> {
+        Box::new(VendorAnswer {
+            tries: Attempts::of(prompt.attempt),
+            state: State::Requested(Box::new(VendorRequest {
                 providers: self.providers.clone(),
                 keys: self.keys.clone(),
                 client: self.client.clone(),
@@ -64,8 +64,8 @@ impl Model for Configured {
 }
 
 /// An answer on its way.
-struct Answering {
-    tries: Tries,
+struct VendorAnswer {
+    tries: Attempts,
     state: State,
     /// Our ids for the vendor's items: a vendor may use one again in its next answer.
     ids: BTreeMap<Arc<str>, ItemId>,
@@ -74,38 +74,38 @@ struct Answering {
 }
 
 enum State {
-    Asked(Box<Asked>),
-    Streaming(Box<Stream>),
-    Over,
+    Requested(Box<VendorRequest>),
+    Streaming(Box<AnswerStream>),
+    Done,
 }
 
 /// What is asked of whom.
-struct Asked {
+struct VendorRequest {
     providers: Providers,
     keys: Keys,
-    client: Client,
+    client: ModelClient,
     prompt: Prompt,
 }
 
-impl Answer for Answering {
-    fn next(&mut self) -> Waiting<'_, Said> {
+impl ModelAnswer for VendorAnswer {
+    fn next(&mut self) -> BoxFuture<'_, ModelEvent> {
         Box::pin(async move {
             match self.advance().await {
                 Ok(said) => said,
                 Err(error) => {
-                    self.state = State::Over;
-                    Said::Ended(self.tries.ended(&error), None)
+                    self.state = State::Done;
+                    ModelEvent::Ended(self.tries.ended(&error), None)
                 }
             }
         })
     }
 }
 
-impl Answering {
-    async fn advance(&mut self) -> Result<Said, CallFailed> {
+impl VendorAnswer {
+    async fn advance(&mut self) -> Result<ModelEvent, CallFailure> {
         loop {
             match &mut self.state {
-                State::Asked(asked) => {
+                State::Requested(asked) => {
                     let chosen = asked.chosen().await?;
                     self.tries.limit(&chosen.provider);
                     let wire = provider::wire(&chosen.provider)?;
@@ -114,17 +114,19 @@ impl Answering {
                     self.state = State::Streaming(Box::new(stream));
                 }
                 State::Streaming(stream) => match stream.next().await? {
-                    Some(event) => return Ok(said::said(event, &mut self.ids, &self.vendor)),
-                    None => self.state = State::Over,
+                    Some(event) => {
+                        return Ok(model_event::model_event(event, &mut self.ids, &self.vendor));
+                    }
+                    None => self.state = State::Done,
                 },
-                State::Over => return Ok(Said::Ended(ModelEnd::Done {}, None)),
+                State::Done => return Ok(ModelEvent::Ended(ModelEnd::Done {}, None)),
             }
         }
     }
 }
 
-impl Asked {
-    async fn chosen(&self) -> Result<Chosen, CallFailed> {
+impl VendorRequest {
+    async fn chosen(&self) -> Result<ProviderChoice, CallFailure> {
         let settings = &self.prompt.settings;
         let (provider, model) = (settings.provider.as_deref(), settings.model.as_deref());
         let found = match self.providers.choose_at_hand(provider, model) {
@@ -135,30 +137,30 @@ impl Asked {
                 let choose = move || providers.choose(provider.as_deref(), model.as_deref());
                 tokio::task::spawn_blocking(choose)
                     .await
-                    .map_err(|error| CallFailed::NotConfigured(error.to_string()))?
+                    .map_err(|error| CallFailure::NotConfigured(error.to_string()))?
             }
         };
-        found.map_err(|error| CallFailed::NotConfigured(error.to_string()))
+        found.map_err(|error| CallFailure::NotConfigured(error.to_string()))
     }
 
     /// Puts the question. If the key is refused, it is got anew once.
     async fn begin(
         &self,
-        wire: Wire,
-        chosen: &Chosen,
+        wire: WireFormat,
+        chosen: &ProviderChoice,
         vendor: &Arc<str>,
-    ) -> Result<Stream, CallFailed> {
+    ) -> Result<AnswerStream, CallFailure> {
         let provider = &chosen.provider;
         self.keys
-            .works_in(raddle_tools::workspaces(&self.prompt.settings));
+            .add_workspaces(raddle_tools::workspaces(&self.prompt.settings));
         let key = self.keys.key(provider).await?;
         let endpoint = provider::endpoint(wire, provider, key.as_ref())?;
         let error = match self.put(wire, chosen, &endpoint, vendor).await {
-            Err(CallFailed::Call(error)) if is_refused(&error) => error,
+            Err(CallFailure::Call(error)) if is_refused(&error) => error,
             outcome => return outcome,
         };
         let another = match &key {
-            Some(key) => self.keys.another(provider, key).await,
+            Some(key) => self.keys.replacement(provider, key).await,
             None => Ok(None),
         };
         let key = match another {
@@ -172,28 +174,28 @@ impl Asked {
 
     async fn put(
         &self,
-        wire: Wire,
-        Chosen { provider, model }: &Chosen,
+        wire: WireFormat,
+        ProviderChoice { provider, model }: &ProviderChoice,
         endpoint: &Endpoint,
         vendor: &Arc<str>,
-    ) -> Result<Stream, CallFailed> {
+    ) -> Result<AnswerStream, CallFailure> {
         let limits = provider::limits(provider);
         let (client, prompt) = (&self.client, &self.prompt);
         let question = || question::question(prompt, provider, model, vendor);
         Ok(match wire {
-            Wire::Responses => {
+            WireFormat::Responses => {
                 let request = request::request(prompt, model.clone(), vendor)?;
                 client.responses(endpoint, &request, limits).await?
             }
-            Wire::Chat => client.chat(endpoint, &question(), limits).await?,
-            Wire::Messages => client.messages(endpoint, &question(), limits).await?,
-            Wire::Gemini => client.gemini(endpoint, &question(), limits).await?,
+            WireFormat::Chat => client.chat(endpoint, &question(), limits).await?,
+            WireFormat::Messages => client.messages(endpoint, &question(), limits).await?,
+            WireFormat::Gemini => client.gemini(endpoint, &question(), limits).await?,
         })
     }
 }
 
 /// A refusal, and why there is no other key to try.
-fn with_reason(mut error: CallError, why: &CallFailed) -> CallError {
+fn with_reason(mut error: CallError, why: &CallFailure) -> CallError {
     if let CallError::Vendor(error) = &mut error {
         error.message = format!("{}; {why}", error.message);
     }
@@ -204,7 +206,7 @@ fn with_reason(mut error: CallError, why: &CallFailed) -> CallError {
 fn is_refused(error: &CallError) -> bool {
     match error {
         CallError::Vendor(error) => {
-            error.fault == Fault::Unauthorized && error.status.is_some_and(|it| it != 403)
+            error.fault == VendorFault::Unauthorized && error.status.is_some_and(|it| it != 403)
         }
         _ => false,
     }

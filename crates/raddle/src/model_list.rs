@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use raddle_server::{ConfigModel, Configuration, KeySource, Offered, Override, Provider, Vendors};
+use raddle_server::{
+    ConfigModel, Configuration, KeySource, OfferedModel, Override, Provider, Vendors,
+};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -14,18 +16,18 @@ use crate::cli::ModelList;
 use crate::config;
 use crate::home::Home;
 use crate::log;
-use crate::model::Desk;
-use crate::print::{Printer, harmless};
-use crate::rules::Rules;
+use crate::model::VendorClient;
+use crate::print::{Printer, sanitize};
+use crate::rules::RuleStore;
 
 /// How long a provider may take to say which models it has.
-const PATIENCE: Duration = Duration::from_secs(15);
+const LIST_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// What a provider said, or why it said nothing.
-pub(crate) type Answer = (String, Result<Arc<[Offered]>, String>);
+pub(crate) type ProviderAnswer = (String, Result<Arc<[OfferedModel]>, String>);
 
 /// The model that threads begin with, and its provider.
-type Usual = (Option<String>, Option<String>);
+type DefaultModel = (Option<String>, Option<String>);
 
 pub(crate) fn run(mut overrides: Vec<Override>, args: ModelList) -> Result<ExitCode> {
     let home = Home::find()?;
@@ -33,7 +35,7 @@ pub(crate) fn run(mut overrides: Vec<Override>, args: ModelList) -> Result<ExitC
     let config = config::open(&home, overrides)?;
     let wanted = match (args.offline, args.provider.is_empty()) {
         (true, _) => Vec::new(),
-        (false, true) => quiet(&config),
+        (false, true) => default_providers(&config),
         (false, false) => args.provider.clone(),
     };
     let (mut offered, mut failed) = (Vec::new(), Vec::new());
@@ -56,10 +58,10 @@ pub(crate) fn run(mut overrides: Vec<Override>, args: ModelList) -> Result<ExitC
     }
     print(&models, &default, args.json)?;
     for (name, why) in &failed {
-        log::say(&format!("raddle: {name}: {why}"));
+        log::print_line(&format!("raddle: {name}: {why}"));
     }
     if models.is_empty() && failed.is_empty() {
-        log::say(
+        log::print_line(
             "raddle: no model is configured; `raddle init` chooses one, and --provider NAME asks a well-known provider",
         );
         return Ok(ExitCode::FAILURE);
@@ -72,7 +74,7 @@ pub(crate) fn run(mut overrides: Vec<Override>, args: ModelList) -> Result<ExitC
 
 /// The providers that are asked unless someone says which: not those, beside the usual one, whose key takes a command,
 /// which may ask its user something.
-pub(crate) fn quiet(config: &Configuration) -> Vec<String> {
+pub(crate) fn default_providers(config: &Configuration) -> Vec<String> {
     let (_, usual) = config.chosen();
     let is_quiet = |name: &String| {
         let provider = config.provider(name);
@@ -87,7 +89,11 @@ pub(crate) fn quiet(config: &Configuration) -> Vec<String> {
 }
 
 /// Asks providers for their models, all at once; the answers are in the order of the names.
-pub(crate) fn ask(home: &Home, config: &Configuration, names: Vec<String>) -> Result<Vec<Answer>> {
+pub(crate) fn ask(
+    home: &Home,
+    config: &Configuration,
+    names: Vec<String>,
+) -> Result<Vec<ProviderAnswer>> {
     if names.is_empty() {
         return Ok(Vec::new());
     }
@@ -96,8 +102,8 @@ pub(crate) fn ask(home: &Home, config: &Configuration, names: Vec<String>) -> Re
         .build()
         .context("cannot start the runtime")?;
     let _entered = runtime.enter();
-    let desk = Arc::new(Desk::new(&home.state, Rules::open(home).ok()));
-    let mut answers: Vec<Option<Answer>> = Vec::new();
+    let desk = Arc::new(VendorClient::new(&home.state, RuleStore::open(home).ok()));
+    let mut answers: Vec<Option<ProviderAnswer>> = Vec::new();
     let mut asked = JoinSet::new();
     for (at, name) in names.into_iter().enumerate() {
         match config.provider(&name) {
@@ -118,19 +124,19 @@ pub(crate) fn ask(home: &Home, config: &Configuration, names: Vec<String>) -> Re
     Ok(answers.into_iter().flatten().collect())
 }
 
-async fn one(at: usize, provider: Provider, desk: Arc<Desk>) -> (usize, Answer) {
-    let answer = match timeout(PATIENCE, desk.models(&provider)).await {
+async fn one(at: usize, provider: Provider, desk: Arc<VendorClient>) -> (usize, ProviderAnswer) {
+    let answer = match timeout(LIST_TIMEOUT, desk.models(&provider)).await {
         Ok(answer) => answer.map(Arc::from),
         Err(_) => Err(format!(
             "no answer from {} within {} s; look whether it can be reached from here",
             provider.base_url,
-            PATIENCE.as_secs()
+            LIST_TIMEOUT.as_secs()
         )),
     };
     (at, (provider.name, answer))
 }
 
-fn print(models: &[ConfigModel], default: &Usual, is_json: bool) -> Result<()> {
+fn print(models: &[ConfigModel], default: &DefaultModel, is_json: bool) -> Result<()> {
     let is_default = |it: &ConfigModel| {
         let (model, provider) = default;
         model.as_ref() == Some(&it.model) && *provider == it.provider
@@ -152,7 +158,7 @@ fn print(models: &[ConfigModel], default: &Usual, is_json: bool) -> Result<()> {
     } else {
         for it in models {
             let mark = if is_default(it) { "  (default)" } else { "" };
-            printer.line(&harmless(&format!("{}{mark}", typed(it))))?;
+            printer.line(&sanitize(&format!("{}{mark}", typed(it))))?;
         }
     }
     Ok(printer.flush()?)

@@ -62,7 +62,7 @@ impl Printer {
 
 /// Text as a terminal may have it: what a model or a file said must not move the cursor, change the
 /// colours or turn the direction of what else is printed.
-pub(crate) fn harmless(text: &str) -> String {
+pub(crate) fn sanitize(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {
@@ -87,7 +87,7 @@ fn ends_line(letter: char) -> bool {
 
 /// The beginning of a text on one line.
 pub(crate) fn one_line(text: &str, letters_max: usize) -> String {
-    let clean = harmless(text);
+    let clean = sanitize(text);
     let words = clean.split_whitespace().collect::<Vec<_>>().join(" ");
     if words.chars().count() <= letters_max {
         return words;
@@ -109,7 +109,7 @@ mod tests {
             ("\u{9b}31m", "\\u{9b}31m"),
             ("\u{202e}txt.exe", "\\u{202e}txt.exe"),
         ] {
-            assert_eq!(harmless(text), clean);
+            assert_eq!(sanitize(text), clean);
         }
     }
 

@@ -12,33 +12,33 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result};
 use raddle_core::policy::{Amendment, Layer, Policy};
-use raddle_core::ports::{AmendError, Rulebook, Waiting};
+use raddle_core::ports::{AmendError, BoxFuture, Rulebook};
 
 use crate::home::Home;
 
-pub(crate) use read::{Meant, parse};
+pub(crate) use read::{ParsedRules, parse};
 
 /// The operator's file.
 const MANAGED: &str = "/etc/raddle/policy.toml";
 
 /// Names a further file of the operator's. What it says holds beside the first, so it can only tighten; unless
 /// nobody but the operator can have written it, its rules that allow are the user's.
-const MANAGED_TOO: &str = "RADDLE_MANAGED_POLICY";
+const MANAGED_PATH_VAR: &str = "RADDLE_MANAGED_POLICY";
 
 /// The rules of a home. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Rules(Arc<Inner>);
+pub(crate) struct RuleStore(Arc<RuleStoreInner>);
 
-struct Inner {
-    files: Vec<File>,
+struct RuleStoreInner {
+    files: Vec<RuleFile>,
     user: PathBuf,
     /// What `~` means in the user's file.
     home: Option<PathBuf>,
-    last: Mutex<Arc<Read>>,
+    last: Mutex<Arc<LoadedRules>>,
 }
 
 /// Where rules stand, and whose they are.
-struct File {
+struct RuleFile {
     path: PathBuf,
     layer: Layer,
     /// Whether it was asked for by name, so that it must be there.
@@ -46,43 +46,43 @@ struct File {
 }
 
 /// The rules as they were last read.
-struct Read {
+struct LoadedRules {
     policy: Arc<Policy>,
     warnings: Vec<String>,
-    stamps: Vec<Stamp>,
+    stamps: Vec<RuleFileStamp>,
     /// Whether the files had rested before they were read, so that their stamps tell any later change.
     settled: bool,
 }
 
 /// Tells whether a file has changed since it was read: when it was written, how long it is, and which file it is. One
 /// that was put in its place may have kept the other two.
-type Stamp = Option<(SystemTime, u64, u64)>;
+type RuleFileStamp = Option<(SystemTime, u64, u64)>;
 
 /// File systems tell time in ticks, some in whole seconds: two changes within one tick look alike.
-const RESTED: Duration = Duration::from_secs(2);
+const TIMESTAMP_GRANULARITY: Duration = Duration::from_secs(2);
 
-impl std::fmt::Debug for Rules {
+impl std::fmt::Debug for RuleStore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Rules")
     }
 }
 
-impl Rules {
+impl RuleStore {
     /// Reads all files. One that cannot be used is an error, so that nobody works without rules that were
     /// written down.
     pub(crate) fn open(home: &Home) -> Result<Self> {
-        Self::of(Path::new(MANAGED), named(), &home.rules())
+        Self::of(Path::new(MANAGED), extra_managed_file(), &home.rules())
     }
 
     fn of(managed: &Path, too: Option<PathBuf>, user: &Path) -> Result<Self> {
-        let file = |path: PathBuf, layer, named| File { path, layer, named };
+        let file = |path: PathBuf, layer, named| RuleFile { path, layer, named };
         let mut files = vec![file(managed.to_owned(), Layer::Managed, false)];
         files.extend(too.map(|path| file(path, Layer::Managed, true)));
         files.push(file(user.to_owned(), Layer::User, false));
         let home = std::env::var_os("HOME").map(PathBuf::from);
         let home = home.filter(|it| it.is_absolute());
         let last = read_all(&files, home.as_deref())?;
-        Ok(Self(Arc::new(Inner {
+        Ok(Self(Arc::new(RuleStoreInner {
             files,
             user: user.to_owned(),
             home,
@@ -96,12 +96,12 @@ impl Rules {
     }
 }
 
-impl Rulebook for Rules {
+impl Rulebook for RuleStore {
     fn policy(&self) -> Arc<Policy> {
         self.0.fresh().policy.clone()
     }
 
-    fn amend(&self, amendment: Amendment) -> Waiting<'_, Result<(), AmendError>> {
+    fn amend(&self, amendment: Amendment) -> BoxFuture<'_, Result<(), AmendError>> {
         let inner = self.0.clone();
         Box::pin(async move {
             let work = tokio::task::spawn_blocking(move || {
@@ -115,14 +115,14 @@ impl Rulebook for Rules {
     }
 }
 
-impl Inner {
-    fn last(&self) -> Arc<Read> {
+impl RuleStoreInner {
+    fn last(&self) -> Arc<LoadedRules> {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         last.clone()
     }
 
     /// The rules as they are now.
-    fn fresh(&self) -> Arc<Read> {
+    fn fresh(&self) -> Arc<LoadedRules> {
         let last = self.last();
         if last.settled && last.stamps == stamps(&self.files) {
             return last;
@@ -131,7 +131,7 @@ impl Inner {
     }
 
     /// Reads all files again. If one has become unusable, what was read before stays in force.
-    fn again(&self) -> Arc<Read> {
+    fn again(&self) -> Arc<LoadedRules> {
         match read_all(&self.files, self.home.as_deref()) {
             Ok(read) => {
                 let read = Arc::new(read);
@@ -147,17 +147,19 @@ impl Inner {
 }
 
 /// The further file of the operator's, if there is one.
-pub(crate) fn named() -> Option<PathBuf> {
-    let named = std::env::var_os(MANAGED_TOO).filter(|it| !it.is_empty());
+pub(crate) fn extra_managed_file() -> Option<PathBuf> {
+    let named = std::env::var_os(MANAGED_PATH_VAR).filter(|it| !it.is_empty());
     named.map(PathBuf::from)
 }
 
-fn read_all(files: &[File], home: Option<&Path>) -> Result<Read> {
+fn read_all(files: &[RuleFile], home: Option<&Path>) -> Result<LoadedRules> {
     // Stamped before reading: a change in between is seen the next time.
     let stamps = stamps(files);
     let now = SystemTime::now();
-    let has_rested =
-        |it: &(SystemTime, u64, u64)| now.duration_since(it.0).is_ok_and(|age| age > RESTED);
+    let has_rested = |it: &(SystemTime, u64, u64)| {
+        now.duration_since(it.0)
+            .is_ok_and(|age| age > TIMESTAMP_GRANULARITY)
+    };
     let settled = stamps.iter().flatten().all(has_rested);
     let mut policy = Policy::default();
     let mut warnings = Vec::new();
@@ -171,19 +173,19 @@ fn read_all(files: &[File], home: Option<&Path>) -> Result<Read> {
             Layer::User => home,
             Layer::Managed => None,
         };
-        let Meant {
+        let ParsedRules {
             policy: mut more,
             warnings: mut odd,
         } = parse(&text, file.layer, home).with_context(|| format!("in {name}"))?;
-        if file.named && !raddle_sandbox::is_roots(&file.path) {
+        if file.named && !raddle_sandbox::is_owned_by_root(&file.path) {
             odd.extend(owner::disown(&mut more.rules));
         }
         policy.rules.extend(more.rules);
-        policy.pins = std::mem::take(&mut policy.pins).and(more.pins);
+        policy.managed = std::mem::take(&mut policy.managed).and(more.managed);
         policy.unattended = policy.unattended.or(more.unattended);
         warnings.extend(odd.into_iter().map(|it| format!("{it}, in {name}")));
     }
-    Ok(Read {
+    Ok(LoadedRules {
         policy: Arc::new(policy),
         warnings,
         stamps,
@@ -191,8 +193,8 @@ fn read_all(files: &[File], home: Option<&Path>) -> Result<Read> {
     })
 }
 
-fn stamps(files: &[File]) -> Vec<Stamp> {
-    let stamp = |file: &File| {
+fn stamps(files: &[RuleFile]) -> Vec<RuleFileStamp> {
+    let stamp = |file: &RuleFile| {
         let about = std::fs::metadata(&file.path).ok()?;
         Some((about.modified().ok()?, about.len(), about.ino()))
     };

@@ -7,21 +7,21 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result};
 use raddle_sandbox::{
-    FileHolds, HoldError, Launch, Measured, Network, Options, Policy, ProgramError, Read, Rules,
-    Tier, Tmp, environment,
+    FileHolds, HoldError, Launch, Measurement, Network, Options, Policy, ProgramError, ReadScope,
+    SandboxRules, Tier, Tmp, environment,
 };
 use raddle_server::Override;
 
 use crate::cli::Sandbox;
 use crate::config;
 use crate::home::Home;
-use crate::print::harmless;
+use crate::print::sanitize;
 
 /// The key that names bubblewrap.
 const BWRAP_KEY: &str = "sandbox_bwrap_path";
 
 /// The fence of this machine.
-pub(crate) fn measure(again: bool, overrides: &[Override]) -> Result<Measured> {
+pub(crate) fn measure(again: bool, overrides: &[Override]) -> Result<Measurement> {
     let home = Home::find()?;
     let options = options(&home, bubblewrap(&home, overrides))?;
     if let Some(cache) = options.cache.as_ref().filter(|_| again) {
@@ -35,7 +35,7 @@ pub(crate) fn measure(again: bool, overrides: &[Override]) -> Result<Measured> {
 pub(crate) fn measuring(
     home: &Home,
     overrides: Vec<Override>,
-) -> Result<impl Fn() -> Measured + use<>> {
+) -> Result<impl Fn() -> Measurement + use<>> {
     let home = home.clone();
     // Which bubblewrap it is takes a look at the disk, and the start does not wait for that.
     let options = options(&home, Err(ProgramError::NotKnown(String::new())))?;
@@ -77,10 +77,10 @@ pub(crate) fn run(args: Sandbox) -> Result<ExitCode> {
     let mut rules = rules(&args, cwd.clone())?;
     let bubblewrap = bubblewrap(&home, &[]);
     let measured = raddle_sandbox::measure(&options(&home, bubblewrap)?);
-    if measured.fence.tier() == Tier::A {
+    if measured.sandbox.tier() == Tier::A {
         // Keys may be in the configuration, and what was said in threads, unless they are worked on by name. Only a
         // view of the disk of its own hides anything.
-        let own = home.paths().own().into_iter();
+        let own = home.paths().hidden_paths().into_iter();
         let own = own.map(|it| std::fs::canonicalize(&it).unwrap_or(it));
         let own: Vec<PathBuf> = own.collect();
         let is_named = |path: &&PathBuf| {
@@ -102,7 +102,7 @@ pub(crate) fn run(args: Sandbox) -> Result<ExitCode> {
             );
         }
     };
-    let policy = Policy::Fenced(rules);
+    let policy = Policy::Confined(rules);
     let mut words = args.command.into_iter();
     let launch = Launch {
         program: words.next().context("which command?")?,
@@ -110,9 +110,9 @@ pub(crate) fn run(args: Sandbox) -> Result<ExitCode> {
         cwd,
         env: environment::of(std::env::vars_os(), &BTreeMap::new()),
     };
-    let fenced = measured.fence.wrap(launch, &policy)?;
+    let fenced = measured.sandbox.wrap(launch, &policy)?;
     for notice in &fenced.notices {
-        eprintln!("raddle: {}", harmless(&notice.to_string()));
+        eprintln!("raddle: {}", sanitize(&notice.to_string()));
     }
     // Also so that we live to tidy up.
     raddle_sandbox::ignore_interrupts();
@@ -128,19 +128,19 @@ pub(crate) fn run(args: Sandbox) -> Result<ExitCode> {
     Ok(ExitCode::from(code as u8))
 }
 
-fn rules(args: &Sandbox, cwd: PathBuf) -> Result<Rules> {
+fn rules(args: &Sandbox, cwd: PathBuf) -> Result<SandboxRules> {
     let real = |paths: &[PathBuf]| -> Result<Vec<PathBuf>> {
         let real =
             |it: &PathBuf| std::fs::canonicalize(it).with_context(|| it.display().to_string());
         paths.iter().map(real).collect()
     };
-    let mut rules = Rules::read_only();
+    let mut rules = SandboxRules::read_only();
     if !args.read_only {
         rules.write = real(&args.write)?;
         rules.write.push(cwd);
     }
     if !args.read.is_empty() {
-        rules.read = Read::Listed(real(&args.read)?);
+        rules.read = ReadScope::Listed(real(&args.read)?);
     }
     rules.hidden = real(&args.hide)?;
     if args.private_tmp {

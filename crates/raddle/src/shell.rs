@@ -26,6 +26,6 @@ pub(crate) fn man(args: &Man) -> Result<ExitCode> {
     clap_mangen::generate_to(Cli::command(), out)
         .with_context(|| format!("cannot write to {}", out.display()))?;
     let count = fs::read_dir(out)?.count();
-    log::say(&format!("wrote {count} pages to {}", out.display()));
+    log::print_line(&format!("wrote {count} pages to {}", out.display()));
     Ok(ExitCode::SUCCESS)
 }

@@ -39,7 +39,7 @@ pub(crate) fn run(command: ThreadCommand) -> Result<ExitCode> {
 
 /// Says that what was asked cannot be meant.
 fn usage(what: &str) -> ExitCode {
-    log::say(&format!("raddle: {what}"));
+    log::print_line(&format!("raddle: {what}"));
     ExitCode::from(USAGE)
 }
 

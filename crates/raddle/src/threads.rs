@@ -5,23 +5,23 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use raddle_agent::{Nodes, Options, Threads};
+use raddle_agent::{Liveness, Options, Threads};
 use raddle_core::policy::{Amendment, Layer, PathPattern, Policy};
 use raddle_core::ports::{
-    AmendError, AppendError, Blobs, ForkError, ItemEntry, Journal, ListQuery, Page, PageQuery,
-    Pages, ReadError, Rulebook, Summary, TurnEntry, Waiting,
+    AmendError, AppendError, Blobs, BoxFuture, ForkError, ItemEntry, Journal, ListQuery, Page,
+    PageQuery, Pages, ReadError, Rulebook, Summary, TurnEntry,
 };
 use raddle_core::{Base, Blob, Class, Record, Recovery, Seq, ThreadId, Timestamp, TurnId};
-use raddle_rpc::{Connection, DialError, Hatch, dial};
-use raddle_sandbox::{Fences, Tier, egress};
-use raddle_server::{Commands, Ground, Neighbours};
+use raddle_rpc::{Connection, DialError, PeerListener, dial};
+use raddle_sandbox::{SandboxService, Tier, egress};
+use raddle_server::{AgentDeps, CommandConfig, Peers};
 use raddle_store::{LocalJournal, MemoryJournal, NodeLock};
-use raddle_tools::{BuiltIn, Operator};
+use raddle_tools::{BuiltInTools, Operator};
 use tokio::sync::{OnceCell, mpsc};
 
-use crate::model::{Configured, Desk};
-use crate::rules::Rules;
-use crate::webhook::Http;
+use crate::model::{ConfiguredModels, VendorClient};
+use crate::rules::RuleStore;
+use crate::webhook::HttpWebhook;
 
 /// Raddle's own version.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -29,25 +29,25 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The live threads of a home. Other processes of the home come in through `hatch`.
 pub(crate) fn open(
     home: &Path,
-    ground: Ground,
-    rules: Rules,
+    ground: AgentDeps,
+    rules: RuleStore,
     recovery: Recovery,
-    desk: &Desk,
+    desk: &VendorClient,
     hatch: mpsc::Sender<Connection>,
 ) -> Threads {
-    let Ground {
+    let AgentDeps {
         providers,
-        engine,
-        fences,
+        launcher: engine,
+        sandbox: fences,
         commands,
-        own,
+        hidden_paths: own,
         path,
     } = ground;
     let kept = fences.clone();
-    let tools = BuiltIn::new(raddle_tools::Options {
-        engine,
-        fences,
-        operator: Arc::new(Said {
+    let tools = BuiltInTools::new(raddle_tools::Options {
+        launcher: engine,
+        sandbox: fences,
+        operator: Arc::new(CommandRules {
             commands,
             rules: rules.clone(),
         }),
@@ -57,7 +57,7 @@ pub(crate) fn open(
     let folder = folder(home);
     // Never the name of another process, also not of a dead one.
     let node = ThreadId::mint().to_string();
-    let journal = Arc::new(Later::new(folder.clone(), node.clone(), hatch));
+    let journal = Arc::new(LazyJournal::new(folder.clone(), node.clone(), hatch));
     let memory = Arc::new(MemoryJournal::new());
     Threads::new(Options {
         journal: journal.clone(),
@@ -66,24 +66,24 @@ pub(crate) fn open(
         memory: memory.clone(),
         memory_pages: memory.clone(),
         memory_blobs: memory,
-        model: Arc::new(Configured::new(providers, desk)),
+        model: Arc::new(ConfiguredModels::new(providers, desk)),
         tools: Arc::new(tools),
-        rules: Arc::new(Bounded {
+        rules: Arc::new(TierLimitedRules {
             rules,
-            fences: kept,
+            sandbox: kept,
         }),
-        webhook: Arc::new(Http::default()),
+        webhook: Arc::new(HttpWebhook::default()),
         clock: now,
         node,
-        nodes: Arc::new(Others { folder }),
+        liveness: Arc::new(LocalPeers { folder }),
         recovery,
     })
 }
 
 /// The other processes of a home.
-pub(crate) fn neighbours(home: &Path) -> Arc<dyn Neighbours> {
+pub(crate) fn local_peers(home: &Path) -> Arc<dyn Peers> {
     let folder = folder(home);
-    Arc::new(Others { folder })
+    Arc::new(LocalPeers { folder })
 }
 
 /// Where a home has its threads.
@@ -92,13 +92,13 @@ fn folder(home: &Path) -> PathBuf {
 }
 
 /// What the configuration and the rules say of commands.
-struct Said {
-    commands: Commands,
-    rules: Rules,
+struct CommandRules {
+    commands: CommandConfig,
+    rules: RuleStore,
 }
 
-impl Operator for Said {
-    fn hosts(&self) -> Result<egress::Rules, String> {
+impl Operator for CommandRules {
+    fn hosts(&self) -> Result<egress::EgressRules, String> {
         let hosts = self.commands.hosts()?;
         let layers = [Layer::Managed, Layer::User];
         let held = self.rules.policy().closed_hosts(&layers);
@@ -122,25 +122,25 @@ impl Operator for Said {
 
 /// The rules as far as the fence of this machine bears them: in the second tier commands can write more than they
 /// should, so nothing that the user wrote down leads out of it.
-struct Bounded {
-    rules: Rules,
-    fences: Fences,
+struct TierLimitedRules {
+    rules: RuleStore,
+    sandbox: SandboxService,
 }
 
-impl Rulebook for Bounded {
+impl Rulebook for TierLimitedRules {
     fn policy(&self) -> Arc<Policy> {
         let policy = self.rules.policy();
-        let is_second = match self.fences.measured() {
-            Some(it) => it.fence.tier() == Tier::B,
-            None => self.fences.is_pending(),
+        let is_second = match self.sandbox.measurement() {
+            Some(it) => it.sandbox.tier() == Tier::B,
+            None => self.sandbox.is_pending(),
         };
         match is_second {
-            true => Arc::new(policy.without_leave()),
+            true => Arc::new(policy.without_escalation()),
             false => policy,
         }
     }
 
-    fn amend(&self, amendment: Amendment) -> Waiting<'_, Result<(), AmendError>> {
+    fn amend(&self, amendment: Amendment) -> BoxFuture<'_, Result<(), AmendError>> {
         self.rules.amend(amendment)
     }
 }
@@ -155,20 +155,20 @@ pub(crate) fn now() -> Timestamp {
 
 /// A journal that is opened when it is first needed: many clients never need it, and a server that is
 /// asked who it is should not wait for a disk.
-struct Later {
+struct LazyJournal {
     folder: PathBuf,
     node: String,
-    hatch: mpsc::Sender<Connection>,
-    cell: OnceCell<Opened>,
+    peer_connections: mpsc::Sender<Connection>,
+    cell: OnceCell<OpenJournal>,
 }
 
 /// A journal, and the sign that we are alive, which is there before we write.
-struct Opened {
+struct OpenJournal {
     journal: LocalJournal,
     _alive: Option<NodeLock>,
 }
 
-impl Opened {
+impl OpenJournal {
     fn new(
         folder: PathBuf,
         node: &str,
@@ -178,7 +178,7 @@ impl Opened {
         let journal = LocalJournal::open(&options)?;
         // Before anyone can see that we are alive. Whoever cannot write owns nothing, and nobody looks for it.
         if journal.is_writable() {
-            open_hatch(&options.folder, node, hatch);
+            open_peer_listener(&options.folder, node, hatch);
         }
         let alive = journal.is_writable().then(|| {
             let taken = NodeLock::take(&options.folder, node);
@@ -192,22 +192,22 @@ impl Opened {
 }
 
 /// Lets other processes of the home come in. Without it they are refused what is ours, and nothing else.
-fn open_hatch(folder: &Path, node: &str, came: mpsc::Sender<Connection>) {
-    let opened = NodeLock::door(folder, node)
+fn open_peer_listener(folder: &Path, node: &str, came: mpsc::Sender<Connection>) {
+    let opened = NodeLock::socket_path(folder, node)
         .map_err(io::Error::other)
-        .and_then(|path| Hatch::open(&path));
+        .and_then(|path| PeerListener::open(&path));
     match opened {
         Ok(hatch) => drop(tokio::spawn(hatch.serve(VERSION, came))),
         Err(error) => tracing::warn!(%error, "other processes of this home cannot come in"),
     }
 }
 
-impl Later {
-    fn new(folder: PathBuf, node: String, hatch: mpsc::Sender<Connection>) -> Self {
+impl LazyJournal {
+    fn new(folder: PathBuf, node: String, peer_connections: mpsc::Sender<Connection>) -> Self {
         Self {
             folder,
             node,
-            hatch,
+            peer_connections,
             cell: OnceCell::new(),
         }
     }
@@ -215,8 +215,9 @@ impl Later {
     async fn opened(&self) -> Result<&LocalJournal, ReadError> {
         let open = || async {
             let (folder, node) = (self.folder.clone(), self.node.clone());
-            let hatch = self.hatch.clone();
-            let opened = tokio::task::spawn_blocking(move || Opened::new(folder, &node, hatch));
+            let hatch = self.peer_connections.clone();
+            let opened =
+                tokio::task::spawn_blocking(move || OpenJournal::new(folder, &node, hatch));
             opened.await.map_err(stopped)?
         };
         let opened = self.cell.get_or_try_init(open).await?;
@@ -230,12 +231,12 @@ fn stopped(error: tokio::task::JoinError) -> ReadError {
 
 /// The other processes on this home.
 #[derive(Debug)]
-struct Others {
+struct LocalPeers {
     folder: PathBuf,
 }
 
-impl Neighbours for Others {
-    fn alive(&self) -> Waiting<'_, Vec<String>> {
+impl Peers for LocalPeers {
+    fn alive(&self) -> BoxFuture<'_, Vec<String>> {
         let folder = self.folder.clone();
         Box::pin(async move {
             let looked = tokio::task::spawn_blocking(move || NodeLock::alive(&folder));
@@ -250,16 +251,16 @@ impl Neighbours for Others {
         &'a self,
         node: &'a str,
         principal: Option<&'a str>,
-    ) -> Waiting<'a, Result<Connection, DialError>> {
+    ) -> BoxFuture<'a, Result<Connection, DialError>> {
         Box::pin(async move {
-            let path = NodeLock::door(&self.folder, node).map_err(io::Error::other)?;
+            let path = NodeLock::socket_path(&self.folder, node).map_err(io::Error::other)?;
             dial(&path, VERSION, principal).await
         })
     }
 }
 
-impl Nodes for Others {
-    fn is_alive<'a>(&'a self, node: &'a str) -> Waiting<'a, Result<bool, ReadError>> {
+impl Liveness for LocalPeers {
+    fn is_alive<'a>(&'a self, node: &'a str) -> BoxFuture<'a, Result<bool, ReadError>> {
         let (folder, node) = (self.folder.clone(), node.to_owned());
         Box::pin(async move {
             let looked = tokio::task::spawn_blocking(move || NodeLock::is_alive(&folder, &node));
@@ -278,21 +279,21 @@ fn closed(error: ReadError) -> AppendError {
     }
 }
 
-impl Journal for Later {
+impl Journal for LazyJournal {
     fn append<'a>(
         &'a self,
         thread: ThreadId,
         after: Seq,
         records: &'a [Record],
         class: Class,
-    ) -> Waiting<'a, Result<Seq, AppendError>> {
+    ) -> BoxFuture<'a, Result<Seq, AppendError>> {
         Box::pin(async move {
             let journal = self.opened().await.map_err(closed)?;
             journal.append(thread, after, records, class).await
         })
     }
 
-    fn head(&self, thread: ThreadId) -> Waiting<'_, Result<Seq, ReadError>> {
+    fn head(&self, thread: ThreadId) -> BoxFuture<'_, Result<Seq, ReadError>> {
         Box::pin(async move { self.opened().await?.head(thread).await })
     }
 
@@ -301,7 +302,7 @@ impl Journal for Later {
         thread: ThreadId,
         after: Seq,
         bytes_max: usize,
-    ) -> Waiting<'_, Result<Vec<Record>, ReadError>> {
+    ) -> BoxFuture<'_, Result<Vec<Record>, ReadError>> {
         Box::pin(async move { self.opened().await?.read(thread, after, bytes_max).await })
     }
 
@@ -309,29 +310,29 @@ impl Journal for Later {
         &self,
         thread: ThreadId,
         at: Option<Seq>,
-    ) -> Waiting<'_, Result<Option<Base>, ReadError>> {
+    ) -> BoxFuture<'_, Result<Option<Base>, ReadError>> {
         Box::pin(async move { self.opened().await?.base(thread, at).await })
     }
 
-    fn save_base(&self, thread: ThreadId, base: Base) -> Waiting<'_, Result<(), AppendError>> {
+    fn save_base(&self, thread: ThreadId, base: Base) -> BoxFuture<'_, Result<(), AppendError>> {
         Box::pin(async move {
             let journal = self.opened().await.map_err(closed)?;
             journal.save_base(thread, base).await
         })
     }
 
-    fn fork(&self, from: ThreadId, at: Seq, to: ThreadId) -> Waiting<'_, Result<Seq, ForkError>> {
+    fn fork(&self, from: ThreadId, at: Seq, to: ThreadId) -> BoxFuture<'_, Result<Seq, ForkError>> {
         Box::pin(async move { self.opened().await?.fork(from, at, to).await })
     }
 
-    fn delete(&self, thread: ThreadId) -> Waiting<'_, Result<(), AppendError>> {
+    fn delete(&self, thread: ThreadId) -> BoxFuture<'_, Result<(), AppendError>> {
         Box::pin(async move {
             let journal = self.opened().await.map_err(closed)?;
             journal.delete(thread).await
         })
     }
 
-    fn forget(&self, thread: ThreadId, head: Seq) -> Waiting<'_, Result<(), AppendError>> {
+    fn forget(&self, thread: ThreadId, head: Seq) -> BoxFuture<'_, Result<(), AppendError>> {
         Box::pin(async move {
             let journal = self.opened().await.map_err(closed)?;
             journal.forget(thread, head).await
@@ -339,8 +340,8 @@ impl Journal for Later {
     }
 }
 
-impl Pages for Later {
-    fn list(&self, query: ListQuery) -> Waiting<'_, Result<Page<Summary>, ReadError>> {
+impl Pages for LazyJournal {
+    fn list(&self, query: ListQuery) -> BoxFuture<'_, Result<Page<Summary>, ReadError>> {
         Box::pin(async move { self.opened().await?.list(query).await })
     }
 
@@ -348,7 +349,7 @@ impl Pages for Later {
         &self,
         thread: ThreadId,
         query: PageQuery,
-    ) -> Waiting<'_, Result<Page<TurnEntry>, ReadError>> {
+    ) -> BoxFuture<'_, Result<Page<TurnEntry>, ReadError>> {
         Box::pin(async move { self.opened().await?.turns(thread, query).await })
     }
 
@@ -357,7 +358,7 @@ impl Pages for Later {
         thread: ThreadId,
         turn: Option<TurnId>,
         query: PageQuery,
-    ) -> Waiting<'_, Result<Page<ItemEntry>, ReadError>> {
+    ) -> BoxFuture<'_, Result<Page<ItemEntry>, ReadError>> {
         Box::pin(async move { self.opened().await?.items(thread, turn, query).await })
     }
 
@@ -365,20 +366,20 @@ impl Pages for Later {
         &self,
         text: String,
         query: ListQuery,
-    ) -> Waiting<'_, Result<Page<Summary>, ReadError>> {
+    ) -> BoxFuture<'_, Result<Page<Summary>, ReadError>> {
         Box::pin(async move { self.opened().await?.search(text, query).await })
     }
 }
 
-impl Blobs for Later {
-    fn put(&self, bytes: Vec<u8>, media: String) -> Waiting<'_, Result<Blob, AppendError>> {
+impl Blobs for LazyJournal {
+    fn put(&self, bytes: Vec<u8>, media: String) -> BoxFuture<'_, Result<Blob, AppendError>> {
         Box::pin(async move {
             let journal = self.opened().await.map_err(closed)?;
             journal.put(bytes, media).await
         })
     }
 
-    fn get(&self, blob: Blob) -> Waiting<'_, Result<Vec<u8>, ReadError>> {
+    fn get(&self, blob: Blob) -> BoxFuture<'_, Result<Vec<u8>, ReadError>> {
         Box::pin(async move { self.opened().await?.get(blob).await })
     }
 }

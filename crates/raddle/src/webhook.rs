@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use raddle_core::ports::{Decision, Put, Waiting, Webhook};
-use raddle_model::{Client, Endpoint, Limits};
+use raddle_core::ports::{BoxFuture, Webhook, WebhookDecision, WebhookRequest};
+use raddle_model::{CallTimeouts, Endpoint, ModelClient};
 use serde::Deserialize;
 
 /// How long a connection may take.
@@ -11,26 +11,26 @@ const CONNECT: Duration = Duration::from_secs(10);
 
 /// Posts questions over HTTP.
 #[derive(Debug, Default)]
-pub(crate) struct Http(Client);
+pub(crate) struct HttpWebhook(ModelClient);
 
 #[derive(Deserialize)]
-struct Answer {
-    decision: Word,
+struct WebhookAnswer {
+    decision: WireDecision,
     reason: Option<String>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-enum Word {
+enum WireDecision {
     Accept,
     Decline,
 }
 
-impl Webhook for Http {
-    fn put(&self, put: Put) -> Waiting<'static, Result<Decision, String>> {
+impl Webhook for HttpWebhook {
+    fn send(&self, put: WebhookRequest) -> BoxFuture<'static, Result<WebhookDecision, String>> {
         let client = self.0.clone();
         Box::pin(async move {
-            let limits = Limits {
+            let limits = CallTimeouts {
                 connect: CONNECT.min(put.within),
                 idle: put.within,
                 total: put.within,
@@ -39,14 +39,14 @@ impl Webhook for Http {
             let body = put.question.to_string().into_bytes();
             let said = client.exchange(&endpoint, body, limits).await;
             let said = said.map_err(|error| without_path(&error.to_string(), &put.url))?;
-            let answer: Answer = serde_json::from_slice(&said)
+            let answer: WebhookAnswer = serde_json::from_slice(&said)
                 .map_err(|error| format!("its answer cannot be read: {error}"))?;
             if let Some(reason) = &answer.reason {
                 tracing::info!(reason, "the webhook says why");
             }
             Ok(match answer.decision {
-                Word::Accept => Decision::Accept,
-                Word::Decline => Decision::Decline,
+                WireDecision::Accept => WebhookDecision::Accept,
+                WireDecision::Decline => WebhookDecision::Decline,
             })
         })
     }
@@ -71,10 +71,12 @@ fn path(url: &str) -> &str {
 }
 
 /// Where a question goes to, and with which token. A token that should be there and is not is never left out.
-fn endpoint(put: &Put) -> Result<Endpoint, String> {
+fn endpoint(put: &WebhookRequest) -> Result<Endpoint, String> {
     let endpoint: Endpoint = put.url.parse().map_err(|error| format!("{error}"))?;
     // Whoever is there may repeat a part of it.
-    let endpoint = path(&put.url).split('/').fold(endpoint, Endpoint::hiding);
+    let endpoint = path(&put.url)
+        .split('/')
+        .fold(endpoint, Endpoint::with_secret);
     let endpoint = endpoint
         .with_header("accept", "application/json")
         .map_err(|error| error.to_string())?;

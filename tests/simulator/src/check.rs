@@ -16,19 +16,19 @@ use std::rc::Rc;
 
 use raddle_core::ports::Summary;
 use raddle_core::{
-    Body, Epoch, Event, Injected, Input, ItemBody, ItemId, ModelEnd, Purpose, Record,
-    RequestNumber, Resolution, Seq, Span, Thread, Told, TurnId, tell, tell_again,
+    Announcement, Epoch, Event, InjectedItem, Input, ItemBody, ItemId, ModelEnd, Purpose, Record,
+    RecordBody, RequestNumber, Resolution, Seq, Span, Thread, TurnId, tell, tell_again,
 };
 
 use raddle_protocol::Notification;
 
 use self::rulings::Rulings;
-use crate::picture::Picture;
-use crate::store::{Log, Row};
+use crate::client_view::ClientView;
+use crate::store::{Log, LogRow};
 
 /// A promise that was broken.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Broken {
+pub struct BrokenPromise {
     /// Which.
     pub promise: &'static str,
     /// How.
@@ -36,32 +36,32 @@ pub struct Broken {
 }
 
 /// What a check finds.
-pub type Check = Result<(), Broken>;
+pub type Check = Result<(), BrokenPromise>;
 
 /// A promise was broken.
 pub fn broken(promise: &'static str, how: impl Into<String>) -> Check {
-    Err(Broken {
+    Err(BrokenPromise {
         promise,
         how: how.into(),
     })
 }
 
 /// Someone who opened a thread: the node and which of its openings it was.
-pub type Writer = (usize, u64);
+pub type WriterId = (usize, u64);
 
 /// What is known of one thread from outside.
 #[derive(Debug, Default)]
 pub struct Oracle {
     /// Everything that was stored and not lost, deltas of settled items included.
-    pub ever: BTreeMap<Seq, Rc<Row>>,
+    pub ever: BTreeMap<Seq, Rc<LogRow>>,
     /// The fold of it.
     pub fold: Thread,
     /// What someone believes who heard all of it and never left.
-    pub picture: Picture,
+    pub picture: ClientView,
     summary: Option<Summary>,
     /// Who wrote last, in which epoch.
-    pub writer: Option<(Writer, Epoch)>,
-    epochs: BTreeMap<Epoch, Writer>,
+    pub writer: Option<(WriterId, Epoch)>,
+    epochs: BTreeMap<Epoch, WriterId>,
     /// What was told, also if it was lost later.
     pub told: BTreeMap<Seq, Rc<Record>>,
     /// Numbers that were stored and lost.
@@ -73,7 +73,7 @@ pub struct Oracle {
     open_turn: Option<TurnId>,
     /// What was taken back.
     cuts: Vec<Span>,
-    items: BTreeMap<ItemId, Item>,
+    items: BTreeMap<ItemId, ItemFacts>,
     requests: BTreeMap<RequestNumber, ItemId>,
     resolved: BTreeMap<RequestNumber, Resolution>,
     rulings: Rulings,
@@ -96,7 +96,7 @@ pub struct Oracle {
 }
 
 #[derive(Clone, Debug, Default)]
-struct Item {
+struct ItemFacts {
     tool: bool,
     /// Whether the user runs it.
     users: bool,
@@ -119,7 +119,7 @@ impl Oracle {
     }
 
     /// Something was stored, after `after`.
-    pub fn stored(&mut self, writer: Writer, after: Seq, rows: &[Rc<Row>]) -> Check {
+    pub fn stored(&mut self, writer: WriterId, after: Seq, rows: &[Rc<LogRow>]) -> Check {
         self.i7_prefix(after, rows)?;
         self.i6_numbers_are_reserved(rows)?;
         for row in rows {
@@ -139,23 +139,23 @@ impl Oracle {
     }
 
     /// Takes over what was copied in from another thread's log, unchecked: it was checked there.
-    pub fn copied(&mut self, rows: &[Rc<Row>]) -> Check {
+    pub fn copied(&mut self, rows: &[Rc<LogRow>]) -> Check {
         rows.iter().try_for_each(|row| self.take_again(row))
     }
 
     /// Takes what is left of a log, as someone hears it who was not there when it was told.
-    fn take_again(&mut self, row: &Rc<Row>) -> Check {
+    fn take_again(&mut self, row: &Rc<LogRow>) -> Check {
         let told = tell_again(&mut self.fold, &row.record);
         self.note_down(row);
         rejoin::i1_makes_sense(self.picture.hear_all(&told))
     }
 
-    fn take(&mut self, row: &Rc<Row>) {
+    fn take(&mut self, row: &Rc<LogRow>) {
         self.fold.apply(&row.record);
         self.note_down(row);
     }
 
-    fn note_down(&mut self, row: &Rc<Row>) {
+    fn note_down(&mut self, row: &Rc<LogRow>) {
         self.ever.insert(row.record.seq, row.clone());
         Summary::fold(&mut self.summary, &row.record);
         self.note(&row.record);
@@ -165,7 +165,7 @@ impl Oracle {
         ending::i5_ending(self, record)?;
         requests::i4_requests(self, record)?;
         self.rulings.check(record)?;
-        if let Body::Event(event) = &record.body {
+        if let RecordBody::Event(event) = &record.body {
             self.goes_back_to_what_counts(event)?;
         }
         self.i3_no_silent_run(record)
@@ -173,7 +173,7 @@ impl Oracle {
 
     fn note(&mut self, record: &Record) {
         self.rulings.note(record);
-        let Body::Event(event) = &record.body else {
+        let RecordBody::Event(event) = &record.body else {
             return;
         };
         match &**event {
@@ -187,19 +187,19 @@ impl Oracle {
                 self.ended = None;
             }
             Event::ItemStarted(it) => {
-                let item = Item {
+                let item = ItemFacts {
                     tool: it.gate.is_some(),
                     users: it.item.is_users_command(),
                     open: true,
                     asks: it.gate.is_some_and(|gate| gate != raddle_core::Gate::Open),
                     message: matches!(it.item.body, ItemBody::AgentMessage(_)),
                     began: record.seq,
-                    ..Item::default()
+                    ..ItemFacts::default()
                 };
                 self.items.insert(it.item.id.clone(), item);
             }
             Event::InputAccepted(it) => {
-                self.items.insert(it.item.id.clone(), Item::default());
+                self.items.insert(it.item.id.clone(), ItemFacts::default());
                 if let Some(text) = text_of(&it.item.body) {
                     self.heard.push(text.clone());
                     self.inputs.insert(text);
@@ -263,9 +263,9 @@ impl Oracle {
     }
 
     /// I2: epochs never fall, each has one owner, and nobody writes in another's.
-    fn i2_one_writer_per_epoch(&mut self, writer: Writer, record: &Record) -> Check {
+    fn i2_one_writer_per_epoch(&mut self, writer: WriterId, record: &Record) -> Check {
         const I2: &str = "I2 one writer per epoch";
-        if let Body::Event(event) = &record.body
+        if let RecordBody::Event(event) = &record.body
             && let Event::Owned(it) = &**event
         {
             if self.writer.is_some_and(|(_, epoch)| epoch >= it.epoch) {
@@ -296,7 +296,7 @@ impl Oracle {
     /// I3: no tool starts twice, and none before everyone who must agree has agreed.
     fn i3_no_silent_run(&self, record: &Record) -> Check {
         const I3: &str = "I3 no silent run";
-        let Body::Event(event) = &record.body else {
+        let RecordBody::Event(event) = &record.body else {
             return Ok(());
         };
         let Event::ToolStarted(it) = &**event else {
@@ -325,12 +325,12 @@ impl Oracle {
     }
 
     /// I4: a request is withdrawn only together with the end of its item.
-    fn i4_withdrawn_with_their_items(&self, rows: &[Rc<Row>]) -> Check {
+    fn i4_withdrawn_with_their_items(&self, rows: &[Rc<LogRow>]) -> Check {
         requests::withdrawn_with_their_items(self, rows)
     }
 
     /// I6: what is told is stored, byte for byte, and told as the wire's bridge says.
-    pub fn i6_told_is_stored(&mut self, told: &Told) -> Check {
+    pub fn i6_told_is_stored(&mut self, told: &Announcement) -> Check {
         const I6: &str = "I6 told is stored";
         let seq = told.record.seq;
         match self.ever.get(&seq) {
@@ -360,10 +360,12 @@ impl Oracle {
 
     /// I6: an append lies in what was reserved before it, or else the next owner could not know which
     /// numbers may have been told.
-    fn i6_numbers_are_reserved(&self, rows: &[Rc<Row>]) -> Check {
+    fn i6_numbers_are_reserved(&self, rows: &[Rc<LogRow>]) -> Check {
         let begins = rows.first().is_some_and(|row| match &row.record.body {
-            Body::Event(event) => matches!(**event, Event::Owned(_) | Event::ThreadStarted(_)),
-            Body::Delta(_) => false,
+            RecordBody::Event(event) => {
+                matches!(**event, Event::Owned(_) | Event::ThreadStarted(_))
+            }
+            RecordBody::Delta(_) => false,
         });
         let beyond = rows
             .last()
@@ -378,7 +380,7 @@ impl Oracle {
     }
 
     /// I7: the log is what was acknowledged, in order, with nothing between.
-    fn i7_prefix(&self, after: Seq, rows: &[Rc<Row>]) -> Check {
+    fn i7_prefix(&self, after: Seq, rows: &[Rc<LogRow>]) -> Check {
         const I7: &str = "I7 prefix";
         let mut newest = self.ever.keys().next_back().copied().unwrap_or(Seq::ZERO);
         if newest != after {
@@ -429,9 +431,9 @@ pub fn text_of(body: &ItemBody) -> Option<String> {
 }
 
 /// The first text of a user's message that was not said here.
-fn said(item: &Injected) -> Option<String> {
+fn said(item: &InjectedItem) -> Option<String> {
     match item {
-        Injected::User { input } => first_text(input),
+        InjectedItem::User { input } => first_text(input),
         _ => None,
     }
 }

@@ -8,10 +8,11 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use raddle_core::{
-    AnswerRequest, Key, Outcome, Refusal, RequestNumber, Seq, SettingsChange, TurnId, TurnKind,
+    AnswerRequest, CommandOutcome, IdempotencyKey, Refusal, RequestNumber, Seq, SettingsChange,
+    TurnId, TurnKind,
 };
 
-use crate::picture::{Picture, Question, Words};
+use crate::client_view::{ClientView, PutRequest, ToldRecord};
 use crate::rng::Rng;
 use crate::scenario::Scenario;
 
@@ -32,13 +33,13 @@ pub enum ToNode {
     /// Tell me what happens, from the last number I saw.
     Subscribe(Option<Seq>),
     /// Do this.
-    Wish {
+    Request {
         /// The client's own number for it.
         number: u64,
         /// What.
-        wish: Wish,
+        wish: ClientRequest,
         /// Makes it safe to send again.
-        key: Option<(Key, String)>,
+        key: Option<(IdempotencyKey, String)>,
     },
 }
 
@@ -48,13 +49,13 @@ pub enum ToClient {
     /// You go on from where you were.
     Joined,
     /// You begin here, at this number.
-    Snapshot(Seq, Box<Picture>),
+    Snapshot(Seq, Box<ClientView>),
     /// This happened: some of the words for it. Who hears the last of them has the record's number.
-    Told(Rc<Words>, Range<usize>),
+    Notified(Rc<ToldRecord>, Range<usize>),
     /// Please answer this.
-    Ask(Rc<Question>),
+    Ask(Rc<PutRequest>),
     /// This came of what you asked.
-    Reply(u64, Result<Outcome, Refusal>),
+    Reply(u64, Result<CommandOutcome, Refusal>),
     /// Someone else has the thread.
     Moved(usize),
     /// The connection is over.
@@ -63,7 +64,7 @@ pub enum ToClient {
 
 /// What a client wants.
 #[derive(Clone, Debug)]
-pub enum Wish {
+pub enum ClientRequest {
     /// A turn.
     Turn {
         /// What is said.
@@ -102,7 +103,7 @@ pub enum Wish {
     /// Input that waits for the end of the turn.
     Enqueue(String),
     /// Something else is done about what waits.
-    Queue(Queueing),
+    Queue(QueueEdit),
     /// Out of sight, or back.
     Archive(bool),
     /// Other settings.
@@ -121,7 +122,7 @@ pub enum Wish {
 
 /// What is done about what waits; the node says which it is.
 #[derive(Clone, Copy, Debug)]
-pub enum Queueing {
+pub enum QueueEdit {
     /// The first is changed.
     Change,
     /// The first is forgotten.
@@ -136,16 +137,16 @@ pub enum Queueing {
 
 /// Something asked and not answered yet.
 #[derive(Clone, Debug)]
-pub struct Asking {
-    wish: Wish,
-    key: Option<(Key, String)>,
+pub struct UnansweredRequest {
+    request: ClientRequest,
+    key: Option<(IdempotencyKey, String)>,
     at: u64,
     times: u32,
 }
 
 /// A client of one thread.
 #[derive(Debug)]
-pub struct Client {
+pub struct SimClient {
     name: String,
     /// Its connection, or the last one it had.
     pub link: Link,
@@ -156,25 +157,25 @@ pub struct Client {
     said_until: u64,
     last_heard: u64,
     /// The thread as it believes it to be.
-    pub believes: Option<Picture>,
+    pub believes: Option<ClientView>,
     /// The last number it saw.
     seen: Option<Seq>,
     /// The last record that was told to it, also if there were no words for it.
     reached: Seq,
     /// The requests it can answer.
-    asked: BTreeMap<RequestNumber, Rc<Question>>,
+    asked: BTreeMap<RequestNumber, Rc<PutRequest>>,
     /// Those that were put to it on this connection.
     put: BTreeSet<RequestNumber>,
     /// What it waits for.
-    asking: BTreeMap<u64, Asking>,
-    outcomes: BTreeMap<u64, Outcome>,
+    asking: BTreeMap<u64, UnansweredRequest>,
+    outcomes: BTreeMap<u64, CommandOutcome>,
     next: u64,
     /// How much more it wants.
     pub commands_left: u32,
     moved: Option<usize>,
 }
 
-impl fmt::Display for Client {
+impl fmt::Display for SimClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (name, link, state) = (&self.name, &self.link, &self.state);
         write!(
@@ -193,7 +194,7 @@ enum State {
     On,
 }
 
-impl Client {
+impl SimClient {
     /// One that has heard nothing yet.
     pub fn new(name: usize, rng: &mut Rng, scenario: &Scenario) -> Self {
         // Some begin with a snapshot, others want to hear everything from the start.
@@ -205,7 +206,7 @@ impl Client {
             heard_until: 0,
             said_until: 0,
             last_heard: 0,
-            believes: from_the_start.then(Picture::default),
+            believes: from_the_start.then(ClientView::default),
             seen: from_the_start.then_some(Seq::ZERO),
             reached: Seq::ZERO,
             asked: BTreeMap::new(),

@@ -6,17 +6,17 @@
 
 pub mod check;
 pub mod client;
-pub mod reach;
+pub mod coverage;
 pub mod rng;
 pub mod scenario;
 pub mod script;
 pub mod store;
 pub mod world;
 
+mod client_request;
+mod client_view;
 mod node;
-mod picture;
 mod run;
-mod wish;
 mod work;
 
-pub use run::{Outcome, isolated, play, shrink};
+pub use run::{RunOutcome, isolated, play, shrink};

@@ -1,4 +1,4 @@
-//! `raddle-sim`: plays many seeds, or one.
+//! `simulator`: plays many seeds, or one.
 
 #![expect(
     clippy::print_stdout,
@@ -13,13 +13,13 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 use clap::Parser;
 use raddle_core::Bug;
-use raddle_sim::reach::{REQUIRED, Reach};
-use raddle_sim::scenario::Scenario;
-use raddle_sim::{check::Broken, isolated, play, shrink};
+use simulator::coverage::{Coverage, REQUIRED};
+use simulator::scenario::Scenario;
+use simulator::{check::BrokenPromise, isolated, play, shrink};
 
 /// Tries to break the core, by seed and in virtual time.
 #[derive(Parser)]
-struct Arguments {
+struct SimulatorArgs {
     /// How many seeds to play.
     #[arg(long, default_value_t = 10_000)]
     seeds: u64,
@@ -56,7 +56,7 @@ const TWICE_EVERY: u64 = 10;
 const REACH_PER_TEN_THOUSAND: u64 = 100;
 
 fn main() -> Result<ExitCode> {
-    let arguments = Arguments::parse();
+    let arguments = SimulatorArgs::parse();
     if let Some(seed) = arguments.seed {
         return one(seed, &arguments);
     }
@@ -77,7 +77,7 @@ fn main() -> Result<ExitCode> {
 }
 
 /// The first few seeds that reach something, for the file of seeds.
-fn reaching(what: &str, arguments: &Arguments) -> Result<ExitCode> {
+fn reaching(what: &str, arguments: &SimulatorArgs) -> Result<ExitCode> {
     if !REQUIRED.contains(&what) {
         bail!("nothing is counted as {what:?}; `--counters` prints what is");
     }
@@ -103,7 +103,7 @@ fn bug_of(name: &str) -> Result<Bug> {
     }
 }
 
-fn one(seed: u64, arguments: &Arguments) -> Result<ExitCode> {
+fn one(seed: u64, arguments: &SimulatorArgs) -> Result<ExitCode> {
     if let Some(name) = &arguments.bug {
         raddle_core::plant(Some(bug_of(name)?));
     }
@@ -126,20 +126,20 @@ fn one(seed: u64, arguments: &Arguments) -> Result<ExitCode> {
 
 /// What many seeds came to.
 #[derive(Default)]
-struct Tally {
-    failures: Vec<(u64, Broken)>,
-    reach: Reach,
+struct SeedCounters {
+    failures: Vec<(u64, BrokenPromise)>,
+    coverage: Coverage,
     ms: u64,
     played: u64,
 }
 
-fn many(arguments: &Arguments, bug: Option<Bug>, failures_max: usize) -> Tally {
+fn many(arguments: &SimulatorArgs, bug: Option<Bug>, failures_max: usize) -> SeedCounters {
     let next = AtomicU64::new(arguments.from);
     let enough = AtomicBool::new(false);
-    let tally = Mutex::new(Tally::default());
+    let tally = Mutex::new(SeedCounters::default());
     let player = || {
         raddle_core::plant(bug);
-        let mut mine = Tally::default();
+        let mut mine = SeedCounters::default();
         while !enough.load(Ordering::Relaxed) {
             let seed = next.fetch_add(1, Ordering::Relaxed);
             if seed >= arguments.from + arguments.seeds {
@@ -147,14 +147,14 @@ fn many(arguments: &Arguments, bug: Option<Bug>, failures_max: usize) -> Tally {
             }
             let scenario = Scenario::of(seed);
             let outcome = play(&scenario, false);
-            mine.reach.add(&outcome.reach);
+            mine.coverage.add(&outcome.reach);
             mine.ms += outcome.ms;
             mine.played += 1;
             let mut broken = outcome.broken;
             if broken.is_none() && bug.is_none() && seed.is_multiple_of(TWICE_EVERY) {
                 if play(&scenario, false).trace != outcome.trace {
                     let how = "the same seed came out otherwise the second time".to_owned();
-                    broken = Some(Broken {
+                    broken = Some(BrokenPromise {
                         promise: "determinism",
                         how,
                     });
@@ -171,7 +171,7 @@ fn many(arguments: &Arguments, bug: Option<Bug>, failures_max: usize) -> Tally {
         }
         if let Ok(mut tally) = tally.lock() {
             tally.failures.append(&mut mine.failures);
-            tally.reach.add(&mine.reach);
+            tally.coverage.add(&mine.coverage);
             tally.ms += mine.ms;
             tally.played += mine.played;
         }
@@ -186,7 +186,7 @@ fn many(arguments: &Arguments, bug: Option<Bug>, failures_max: usize) -> Tally {
     tally
 }
 
-fn clean(arguments: &Arguments) -> Result<ExitCode> {
+fn clean(arguments: &SimulatorArgs) -> Result<ExitCode> {
     let begun = Instant::now();
     let tally = many(arguments, None, 5);
     let seconds = begun.elapsed().as_secs_f64();
@@ -197,7 +197,7 @@ fn clean(arguments: &Arguments) -> Result<ExitCode> {
         report(*seed, broken, arguments);
     }
     if arguments.counters {
-        for (what, count) in &tally.reach.0 {
+        for (what, count) in &tally.coverage.0 {
             println!("{count:>9} {what}");
         }
     }
@@ -209,14 +209,14 @@ fn clean(arguments: &Arguments) -> Result<ExitCode> {
         tally.failures.len()
     );
     let least = arguments.seeds * REACH_PER_TEN_THOUSAND / 10_000;
-    let below = tally.reach.below(least);
+    let below = tally.coverage.below(least);
     for (what, count) in &below {
         println!("reached too rarely: {what}, {count} times instead of {least}");
     }
     Ok(code(tally.failures.is_empty() && below.is_empty()))
 }
 
-fn caught(bug: Bug, arguments: &Arguments) -> bool {
+fn caught(bug: Bug, arguments: &SimulatorArgs) -> bool {
     let tally = many(arguments, Some(bug), 1);
     match tally.failures.first() {
         Some((seed, broken)) => {
@@ -233,7 +233,7 @@ fn caught(bug: Bug, arguments: &Arguments) -> bool {
     }
 }
 
-fn report(seed: u64, broken: &Broken, arguments: &Arguments) {
+fn report(seed: u64, broken: &BrokenPromise, arguments: &SimulatorArgs) {
     println!(
         "seed {seed} breaks a promise: {}: {}",
         broken.promise, broken.how

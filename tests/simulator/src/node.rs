@@ -5,15 +5,17 @@ mod catch_up;
 mod open;
 mod tell;
 
-use raddle_core::{Command, Ended, Envelope, Keyed, Outcome, Refusal, Step, Token, TurnId};
+use raddle_core::{
+    Command, CommandOutcome, Envelope, IdempotentRequest, Refusal, Step, Token, TurnId, WriterEnd,
+};
 
 use crate::check::{Check, broken};
-use crate::client::{Link, ToClient, ToNode, Wish};
-use crate::reach::ended_name;
+use crate::client::{ClientRequest, Link, ToClient, ToNode};
+use crate::coverage::ended_name;
 use crate::store::Append;
-use crate::world::{Asked, AtNode, Caller, Live, Next, Waiting, World};
+use crate::world::{AtNode, Caller, CallerRequest, Next, OpenThread, OpenWaiter, SimWorld};
 
-impl World {
+impl SimWorld {
     /// Something comes to a node that runs.
     pub fn at_node(&mut self, node: usize, it: AtNode) -> Check {
         match it {
@@ -57,7 +59,7 @@ impl World {
     }
 
     /// A thread that is open here, if it is this opening.
-    pub fn live(&mut self, thread: usize, node: usize, opening: u64) -> Option<&mut Live> {
+    pub fn live(&mut self, thread: usize, node: usize, opening: u64) -> Option<&mut OpenThread> {
         let live = self.nodes[node].live.get_mut(&thread)?;
         (live.opening == opening).then_some(live)
     }
@@ -72,8 +74,10 @@ impl World {
     ) -> Check {
         if !self.nodes[node].live.contains_key(&thread) {
             match message {
-                ToNode::Subscribe(seen) => self.want(thread, node, Waiting { client, link, seen }),
-                ToNode::Wish { number, .. } => {
+                ToNode::Subscribe(seen) => {
+                    self.want(thread, node, OpenWaiter { client, link, seen })
+                }
+                ToNode::Request { number, .. } => {
                     let refused = Err(Refusal::OwnedElsewhere);
                     self.tell_client(thread, client, link, ToClient::Reply(number, refused));
                 }
@@ -82,26 +86,27 @@ impl World {
         }
         let token = self.token(thread);
         let (asked, envelope) = match message {
-            ToNode::Subscribe(seen) => {
-                (Asked::Subscribe(seen), Envelope::Subscribe { token, seen })
-            }
-            ToNode::Wish {
-                wish: Wish::Fork,
+            ToNode::Subscribe(seen) => (
+                CallerRequest::Subscribe(seen),
+                Envelope::Subscribe { token, seen },
+            ),
+            ToNode::Request {
+                wish: ClientRequest::Fork,
                 number,
                 ..
             } => {
                 self.fork(thread, node);
-                let done = Ok(Outcome::Done {});
+                let done = Ok(CommandOutcome::Done {});
                 self.tell_client(thread, client, link, ToClient::Reply(number, done));
                 return Ok(());
             }
-            ToNode::Wish {
+            ToNode::Request {
                 number,
                 mut wish,
                 key,
             } => {
                 let command = self.command_of(thread, &wish);
-                if let (Wish::Revert(at), Command::Revert(it)) = (&mut wish, &command) {
+                if let (ClientRequest::Revert(at), Command::Revert(it)) = (&mut wish, &command) {
                     *at = Some(it.at);
                 }
                 self.count_interrupt(thread, node, &wish);
@@ -110,16 +115,20 @@ impl World {
                     token: Some(token),
                     key: key.map(|(key, asked)| {
                         let shows = None;
-                        Box::new(Keyed { key, asked, shows })
+                        Box::new(IdempotentRequest {
+                            key,
+                            asked,
+                            render: shows,
+                        })
                     }),
                 };
-                (Asked::Wish(number, wish), envelope)
+                (CallerRequest::Request(number, wish), envelope)
             }
         };
         let caller = Caller {
             client,
             link,
-            asked,
+            request: asked,
         };
         let Some(live) = self.nodes[node].live.get_mut(&thread) else {
             return Ok(());
@@ -134,8 +143,10 @@ impl World {
     }
 
     /// Interrupts come at all times, and late ones are the dangerous ones.
-    fn count_interrupt(&mut self, thread: usize, node: usize, wish: &Wish) {
-        let (Wish::Interrupt(turn), Some(live)) = (wish, self.nodes[node].live.get(&thread)) else {
+    fn count_interrupt(&mut self, thread: usize, node: usize, wish: &ClientRequest) {
+        let (ClientRequest::Interrupt(turn), Some(live)) =
+            (wish, self.nodes[node].live.get(&thread))
+        else {
             return;
         };
         let running = live.owner.thread().turn().map(|turn| &turn.id);
@@ -207,7 +218,7 @@ impl World {
                     }
                     return self.all_are_answered(thread, node);
                 }
-                Step::Ended(Ended::NotStored(_)) if self.fail_turn(thread, node) => {}
+                Step::Ended(WriterEnd::NotStored(_)) if self.fail_turn(thread, node) => {}
                 Step::Ended(ended) => {
                     self.ended(thread, node, &ended);
                     return Ok(());
@@ -217,7 +228,7 @@ impl World {
         broken("I5 ending", "a task never comes to rest")
     }
 
-    fn ended(&mut self, thread: usize, node: usize, ended: &Ended) {
+    fn ended(&mut self, thread: usize, node: usize, ended: &WriterEnd) {
         self.say(|| format!("thread {thread}: node {node} has ended: {ended:?}"));
         self.reach.hit(ended_name(ended));
         let me = (node, self.nodes[node].life);
@@ -226,7 +237,7 @@ impl World {
         if lane.lease.holder == Some(me) && Some(lane.lease.epoch) == epoch {
             lane.lease.until = self.now;
         }
-        if *ended == Ended::Deleted {
+        if *ended == WriterEnd::Deleted {
             self.push(5, Next::Remove(thread));
         }
         self.close(thread, node);

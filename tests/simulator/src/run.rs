@@ -2,20 +2,20 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::check::{Broken, Check, broken};
-use crate::reach::Reach;
+use crate::check::{BrokenPromise, Check, broken};
+use crate::coverage::Coverage;
 use crate::rng::Hash;
-use crate::scenario::{Fault, Scenario};
-use crate::world::World;
+use crate::scenario::{PlannedFault, Scenario};
+use crate::world::SimWorld;
 
 /// What came of a run.
-pub struct Outcome {
+pub struct RunOutcome {
     /// The promise that was broken, if one was.
-    pub broken: Option<Broken>,
+    pub broken: Option<BrokenPromise>,
     /// A hash of everything that happened.
     pub trace: Hash,
     /// What was reached.
-    pub reach: Reach,
+    pub reach: Coverage,
     /// For how long it ran, in virtual milliseconds.
     pub ms: u64,
     /// What happened, in words, if that was asked for.
@@ -23,9 +23,9 @@ pub struct Outcome {
 }
 
 /// Plays a scenario to its end, or to the first broken promise.
-pub fn play(scenario: &Scenario, keeps_lines: bool) -> Outcome {
+pub fn play(scenario: &Scenario, keeps_lines: bool) -> RunOutcome {
     raddle_core::small_bounds(true);
-    let mut world = World::new(scenario, keeps_lines);
+    let mut world = SimWorld::new(scenario, keeps_lines);
     let result = catch_unwind(AssertUnwindSafe(|| world.run()));
     let broken = match result {
         Ok(check) => check.err(),
@@ -33,13 +33,13 @@ pub fn play(scenario: &Scenario, keeps_lines: bool) -> Outcome {
             let text = panic.downcast_ref::<String>().cloned();
             let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
             let how = text.unwrap_or_else(|| "without a word".to_owned());
-            Some(Broken {
+            Some(BrokenPromise {
                 promise: "no panic",
                 how,
             })
         }
     };
-    Outcome {
+    RunOutcome {
         broken,
         trace: world.trace,
         reach: world.reach,
@@ -50,7 +50,7 @@ pub fn play(scenario: &Scenario, keeps_lines: bool) -> Outcome {
 
 /// I9: a thread's log is the same whether or not another thread is there.
 pub fn isolated(scenario: &Scenario) -> Check {
-    let power = |fault: &(u64, Fault)| matches!(fault.1, Fault::PowerCut { .. });
+    let power = |fault: &(u64, PlannedFault)| matches!(fault.1, PlannedFault::PowerCut { .. });
     // A power cut is survived by what another thread happened to sync, so those are left out.
     if scenario.threads < 2 || scenario.forks || scenario.faults.iter().any(power) {
         return Ok(());
@@ -63,7 +63,7 @@ pub fn isolated(scenario: &Scenario) -> Check {
                 threads,
                 ..scenario.clone()
             };
-            let mut world = World::new(&scenario, false);
+            let mut world = SimWorld::new(&scenario, false);
             world.run().ok();
             world
                 .store

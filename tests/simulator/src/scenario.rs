@@ -35,7 +35,7 @@ pub struct Scenario {
     /// Whether clients go back again and again.
     pub reverts: bool,
     /// What goes wrong and when.
-    pub faults: Vec<(u64, Fault)>,
+    pub faults: Vec<(u64, PlannedFault)>,
 }
 
 /// What keeps the records.
@@ -51,7 +51,7 @@ pub enum Medium {
 
 /// What can go wrong at a planned moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum PlannedFault {
     /// A node's process is killed.
     Kill {
         /// Which.
@@ -60,7 +60,7 @@ pub enum Fault {
         ms: u64,
     },
     /// A node leaves in good order.
-    Leave {
+    Shutdown {
         /// Which.
         node: usize,
         /// For how long it stays away.
@@ -130,12 +130,12 @@ pub enum Moment {
     Appending,
 }
 
-impl Fault {
+impl PlannedFault {
     /// Its name among the reach counters.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Kill { .. } => "fault kill",
-            Self::Leave { .. } => "fault leave",
+            Self::Shutdown { .. } => "fault leave",
             Self::PowerCut { .. } => "fault power cut",
             Self::Pause { .. } => "fault pause",
             Self::ClockJump { .. } => "fault clock jump",
@@ -194,7 +194,9 @@ impl Scenario {
             for death in 0..4 {
                 for node in 0..nodes {
                     let at = from + death * gap;
-                    scenario.faults.push((at, Fault::Kill { node, ms: 50 }));
+                    scenario
+                        .faults
+                        .push((at, PlannedFault::Kill { node, ms: 50 }));
                 }
             }
         }
@@ -255,30 +257,30 @@ impl Scenario {
     }
 }
 
-fn fault(rng: &mut Rng, nodes: usize, threads: usize) -> Fault {
+fn fault(rng: &mut Rng, nodes: usize, threads: usize) -> PlannedFault {
     let node = rng.index(nodes);
     let thread = rng.index(threads);
     match rng.below(23) {
-        0..=4 => Fault::Kill {
+        0..=4 => PlannedFault::Kill {
             node,
             ms: rng.range(10, 3_000),
         },
-        5 => Fault::Leave {
+        5 => PlannedFault::Shutdown {
             node,
             ms: rng.range(10, 2_000),
         },
-        6..=8 | 21..=22 => Fault::PowerCut {
+        6..=8 | 21..=22 => PlannedFault::PowerCut {
             ms: rng.range(10, 1_000),
             kept: rng.below(101),
             torn: rng.percent(50).then(|| rng.bits()),
         },
-        9..=11 => Fault::Pause {
+        9..=11 => PlannedFault::Pause {
             node,
             ms: rng.range(500, 8_000),
         },
         12 | 20 => {
             let hours = i64::try_from(rng.below(25)).unwrap_or(0) - 18;
-            Fault::ClockJump {
+            PlannedFault::ClockJump {
                 node,
                 by: hours * 3_600_000 + 1_234,
                 moment: [
@@ -290,18 +292,18 @@ fn fault(rng: &mut Rng, nodes: usize, threads: usize) -> Fault {
                 ][rng.index(5)],
             }
         }
-        13..=14 => Fault::Unavailable {
+        13..=14 => PlannedFault::Unavailable {
             thread,
             ms: rng.range(50, 4_000),
         },
-        15 => Fault::Full {
+        15 => PlannedFault::Full {
             thread,
             ms: rng.range(50, 1_500),
         },
-        16 => Fault::ReadOnly {
+        16 => PlannedFault::ReadOnly {
             thread,
             ms: rng.range(50, 1_500),
         },
-        _ => Fault::LeaseLost { thread },
+        _ => PlannedFault::LeaseLost { thread },
     }
 }

@@ -7,10 +7,10 @@ use std::collections::{BTreeSet, VecDeque};
 use raddle_core::policy::{Ruling, Verdict};
 use raddle_core::{
     Admission, AgentMessage, AppendText, Ask, AskCommand, AskElicitation, AskPatch, AskPermissions,
-    AskQuestions, AskTool, Call, CallTool, ClientTool, Command, CommandRun, Compact, CompleteItem,
-    EndModel, Failure, FailureKind, GoalStatus, ItemBody, ItemId, ModelEnd, Part, Patch, PlanStep,
-    PlanText, Price, Question, Rates, Reasoning, Sealed, StartItem, StepStatus, Timestamp, Tool,
-    UpdatePlan, Usage,
+    AskQuestions, AskTool, CallTool, ClientTool, Command, CommandRun, Compact, CompleteItem,
+    EndModel, Failure, FailureKind, GoalStatus, ItemBody, ItemId, ItemPart, ModelEnd, NamedTool,
+    Patch, PlanStep, PlanText, Price, Rates, Reasoning, Sealed, StartItem, StepStatus, Timestamp,
+    ToolCall, UpdatePlan, Usage, UserQuestion,
 };
 
 use crate::rng::Rng;
@@ -19,7 +19,7 @@ use crate::rng::Rng;
 pub type Steps = VecDeque<(u64, Command)>;
 
 /// What a call of the model says.
-pub struct Saying<'a> {
+pub struct CallScript<'a> {
     /// Chance.
     pub rng: &'a mut Rng,
     /// The number of the call.
@@ -32,7 +32,7 @@ pub struct Saying<'a> {
     pub granted: BTreeSet<String>,
 }
 
-impl Saying<'_> {
+impl CallScript<'_> {
     fn id(&self, index: usize) -> ItemId {
         ItemId::from(format!("{}-{index}", self.prefix).as_str())
     }
@@ -105,9 +105,9 @@ impl Saying<'_> {
         for index in 0..self.rng.range(1, 4) {
             let index = u32::try_from(index).unwrap_or(0);
             let part = if self.rng.percent(70) {
-                Part::Summary(index)
+                ItemPart::Summary(index)
             } else {
-                Part::Content(index)
+                ItemPart::Content(index)
             };
             steps.push_back((self.wait(), self.text(&item, part)));
         }
@@ -151,7 +151,7 @@ impl Saying<'_> {
         }
         let mut said = String::new();
         for _ in 0..self.rng.range(1, 14) {
-            let text = self.text(&item, Part::Text);
+            let text = self.text(&item, ItemPart::Text);
             if let Command::AppendText(it) = &text {
                 said.push_str(&it.text);
             }
@@ -167,12 +167,12 @@ impl Saying<'_> {
             };
             steps.push_back((self.wait(), Command::CompleteItem(Box::new(complete))));
             if self.rng.percent(5) {
-                steps.push_back((2, self.text(&item, Part::Text)));
+                steps.push_back((2, self.text(&item, ItemPart::Text)));
             }
         }
     }
 
-    fn text(&mut self, item: &ItemId, part: Part) -> Command {
+    fn text(&mut self, item: &ItemId, part: ItemPart) -> Command {
         let length = if self.rng.percent(6) {
             self.rng.range(200, 900)
         } else {
@@ -199,7 +199,7 @@ impl Saying<'_> {
             })
         };
         let plain = || {
-            ItemBody::Tool(Tool {
+            ItemBody::Tool(NamedTool {
                 name: "ask".to_owned(),
             })
         };
@@ -275,7 +275,7 @@ impl Saying<'_> {
         } else {
             format!("c-{item}")
         };
-        let asked = Call {
+        let asked = ToolCall {
             id,
             tool: "tool".to_owned(),
             arguments: "{}".to_owned(),
@@ -290,7 +290,7 @@ impl Saying<'_> {
             asked,
             admission,
             ruling: Some(ruling),
-            yes_in_the_end: self.rng.percent(40),
+            approve_on_timeout: self.rng.percent(40),
         };
         steps.push_back((self.wait(), Command::CallTool(Box::new(call))));
     }
@@ -413,8 +413,8 @@ pub fn said_at(command: &Command, now: Timestamp) -> Command {
     command
 }
 
-fn question() -> Question {
-    Question {
+fn question() -> UserQuestion {
+    UserQuestion {
         id: "q".to_owned(),
         header: "h".to_owned(),
         question: "why?".to_owned(),

@@ -3,14 +3,14 @@
 use std::rc::Rc;
 
 use raddle_core::ports::AppendError;
-use raddle_core::{Base, Body, Bug, Class, Record, Seq, Tail, Thread};
+use raddle_core::{Base, Bug, Class, Record, RecordBody, Seq, Tail, Thread};
 
 use crate::rng::Rng;
 use crate::scenario::Medium;
 
 /// A record as it lies in the log.
 #[derive(Debug)]
-pub struct Row {
+pub struct LogRow {
     /// The record.
     pub record: Record,
     /// The same as it is written.
@@ -21,7 +21,7 @@ pub struct Row {
 #[derive(Clone, Debug, Default)]
 pub struct Log {
     /// What is in it, in order.
-    pub rows: Vec<Rc<Row>>,
+    pub rows: Vec<Rc<LogRow>>,
     /// The fence.
     pub head: Seq,
     /// Snapshots, oldest first, as they are written.
@@ -34,7 +34,7 @@ pub struct Append {
     /// Which thread.
     pub thread: usize,
     /// What is copied in front of it from another thread's log, in the same step.
-    pub copy: Option<Rc<Vec<Rc<Row>>>>,
+    pub copy: Option<Rc<Vec<Rc<LogRow>>>>,
     /// The head it must follow.
     pub after: Seq,
     /// What is appended.
@@ -47,7 +47,7 @@ pub struct Append {
 enum Transaction {
     Append {
         thread: usize,
-        rows: Vec<Rc<Row>>,
+        rows: Vec<Rc<LogRow>>,
     },
     Base {
         thread: usize,
@@ -93,7 +93,7 @@ impl Store {
     }
 
     /// Appends if the head is where the writer thinks; answers with the rows that were written.
-    pub fn append(&mut self, append: &Append) -> Result<Vec<Rc<Row>>, AppendError> {
+    pub fn append(&mut self, append: &Append) -> Result<Vec<Rc<LogRow>>, AppendError> {
         let log = &self.logs[append.thread];
         let mut rows = Vec::new();
         if let Some(copy) = &append.copy {
@@ -104,7 +104,7 @@ impl Store {
         } else if !log.admits(append.after) {
             return Err(AppendError::Conflict);
         }
-        let written: Vec<Rc<Row>> = append.records.iter().map(Row::of).collect();
+        let written: Vec<Rc<LogRow>> = append.records.iter().map(LogRow::of).collect();
         rows.extend(written.iter().cloned());
         let synced = append.class == Class::Power || self.medium == Medium::Fleet;
         self.commit(
@@ -214,7 +214,7 @@ impl Log {
     /// The head, as a store that only fences events would know it.
     fn newest_event(&self) -> Seq {
         let mut events = self.rows.iter().rev();
-        let event = events.find(|row| matches!(row.record.body, Body::Event(_)));
+        let event = events.find(|row| matches!(row.record.body, RecordBody::Event(_)));
         event.map_or(Seq::ZERO, |row| row.record.seq)
     }
 
@@ -227,13 +227,14 @@ impl Log {
         }
     }
 
-    fn extend(&mut self, rows: &[Rc<Row>]) {
+    fn extend(&mut self, rows: &[Rc<LogRow>]) {
         for row in rows {
-            if let Body::Event(event) = &row.record.body
+            if let RecordBody::Event(event) = &row.record.body
                 && let Some(item) = event.settles()
             {
-                self.rows
-                    .retain(|old| !matches!(&old.record.body, Body::Delta(it) if it.item == *item));
+                self.rows.retain(
+                    |old| !matches!(&old.record.body, RecordBody::Delta(it) if it.item == *item),
+                );
             }
             self.rows.push(row.clone());
             self.head = row.record.seq;
@@ -281,7 +282,7 @@ impl Log {
     }
 }
 
-impl Row {
+impl LogRow {
     fn of(record: &Record) -> Rc<Self> {
         Rc::new(Self {
             record: record.clone(),

@@ -3,11 +3,11 @@
 use raddle_core::{BeginTurn, Command, Effect, ItemId, Purpose, TurnId};
 
 use crate::check::Check;
-use crate::script::{Saying, tool};
-use crate::wish::surroundings;
-use crate::world::{AtNode, ToolRun, World};
+use crate::client_request::surroundings;
+use crate::script::{CallScript, tool};
+use crate::world::{AtNode, SimWorld, ToolRun};
 
-impl World {
+impl SimWorld {
     /// Work begins.
     pub fn start_work(&mut self, thread: usize, node: usize, effect: &Effect) -> Check {
         let Some(live) = self.nodes[node].live.get_mut(&thread) else {
@@ -18,7 +18,7 @@ impl World {
         match effect {
             Effect::CallModel { call, .. } => {
                 lane.minted += 1;
-                let saying = Saying {
+                let saying = CallScript {
                     prefix: format!("i{}", lane.minted),
                     rng: &mut lane.rng,
                     call: *call,

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use raddle_core::{ThreadId, Timestamp};
 
 use crate::check::{Check, Oracle, broken, ending, rejoin, requests};
-use crate::client::Client;
-use crate::reach::Reach;
+use crate::client::SimClient;
+use crate::coverage::Coverage;
 use crate::rng::{Hash, Rng};
 use crate::scenario::Scenario;
 use crate::store::Store;
@@ -26,7 +26,7 @@ const HEALING_MS: u64 = 240_000;
 const BEGINNING: i64 = 1_700_000_000_000;
 
 /// Everything there is.
-pub struct World {
+pub struct SimWorld {
     /// What is played.
     pub scenario: Scenario,
     /// Milliseconds since the run began.
@@ -38,18 +38,18 @@ pub struct World {
     /// The journal.
     pub store: Store,
     /// The nodes.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<SimNode>,
     /// The threads, each with everything of its own.
     pub lanes: Vec<Lane>,
     /// What was reached.
-    pub reach: Reach,
+    pub reach: Coverage,
     /// A hash of everything that happened, in order.
     pub trace: Hash,
     /// The same in words, if someone reads it.
     pub lines: Option<Vec<String>>,
 }
 
-impl World {
+impl SimWorld {
     /// The world of a scenario, before anything happens.
     pub fn new(scenario: &Scenario, keeps_lines: bool) -> Self {
         let store = Store::new(scenario.medium, scenario.threads);
@@ -62,14 +62,14 @@ impl World {
             store,
             nodes: Vec::new(),
             lanes: Vec::new(),
-            reach: Reach::default(),
+            reach: Coverage::default(),
             trace: Hash::default(),
             lines: keeps_lines.then(Vec::new),
         };
         for _ in 0..scenario.nodes {
-            world.nodes.push(Node {
+            world.nodes.push(SimNode {
                 alive: true,
-                ..Node::default()
+                ..SimNode::default()
             });
         }
         for thread in 0..scenario.threads {
@@ -88,7 +88,7 @@ impl World {
         let seed = self.scenario.seed;
         let mut rng = Rng::new(seed, 100 + thread as u64);
         let clients =
-            (0..self.scenario.clients).map(|name| Client::new(name, &mut rng, &self.scenario));
+            (0..self.scenario.clients).map(|name| SimClient::new(name, &mut rng, &self.scenario));
         let lane = Lane {
             id: ThreadId::from(uuid::Uuid::from_u64_pair(seed, thread as u64)),
             oracle: Oracle::new(seed.is_multiple_of(8)),
@@ -118,14 +118,14 @@ impl World {
     pub fn run(&mut self) -> Check {
         while let Some(((at, _), next)) = self.queue.pop_first() {
             self.now = at;
-            if matches!(next, Next::Look) {
+            if matches!(next, Next::CheckDone) {
                 if self.is_quiet() {
                     return self.last_checks();
                 }
                 if at > self.scenario.heal_at + HEALING_MS {
                     return self.too_late();
                 }
-                self.push(500, Next::Look);
+                self.push(500, Next::CheckDone);
                 continue;
             }
             self.trace.number(at);
@@ -180,7 +180,7 @@ impl World {
                 self.heal();
                 Ok(())
             }
-            Next::Look => Ok(()),
+            Next::CheckDone => Ok(()),
             Next::Node(node, life, at_node) => {
                 let it = &mut self.nodes[node];
                 if !it.alive || it.life != life {
@@ -195,7 +195,7 @@ impl World {
             Next::Arrive(arrival) => self.arrive(*arrival),
             Next::AskHead(thread, node, opening) => {
                 let head = match self.trouble(thread) {
-                    Some(Trouble::Unavailable) => None,
+                    Some(StoreFault::Unavailable) => None,
                     _ => Some(self.store.log(thread).fence()),
                 };
                 let wait = self.lanes[thread].rng.range(1, 5);
@@ -221,7 +221,7 @@ impl World {
     }
 
     /// What is wrong with a thread's store now.
-    pub fn trouble(&self, thread: usize) -> Option<Trouble> {
+    pub fn trouble(&self, thread: usize) -> Option<StoreFault> {
         let (trouble, until) = self.lanes[thread].trouble?;
         (self.now < until).then_some(trouble)
     }

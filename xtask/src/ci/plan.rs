@@ -8,7 +8,7 @@ use super::Ci;
 use super::rotation::Day;
 
 /// One named step.
-pub struct Step {
+pub struct CiStep {
     pub name: &'static str,
     pub about: &'static str,
     /// Steps whose result this one uses. They are run too, whatever was asked for.
@@ -21,13 +21,13 @@ pub struct Step {
 }
 
 /// What was asked for.
-pub enum Choice {
+pub enum StepChoice {
     All,
     Only(Vec<String>),
     From(String),
 }
 
-impl Step {
+impl CiStep {
     /// A step that runs every day, in the foreground, and needs no other.
     pub const fn new(name: &'static str, about: &'static str, run: fn(&Ci) -> Result<()>) -> Self {
         Self {
@@ -58,15 +58,19 @@ impl Step {
 
 /// The steps to run, in the order of the list. A day leaves out the slices of other days, but for those that
 /// were asked for by name.
-pub fn plan<'a>(all: &'a [Step], choice: &Choice, day: Option<Day>) -> Result<Vec<&'a Step>> {
+pub fn plan<'a>(
+    all: &'a [CiStep],
+    choice: &StepChoice,
+    day: Option<Day>,
+) -> Result<Vec<&'a CiStep>> {
     let is_today = |at: &usize| day.is_none_or(|day| day.runs(&all[*at]));
     let mut wanted: BTreeSet<usize> = match choice {
-        Choice::All => (0..all.len()).filter(is_today).collect(),
-        Choice::Only(names) => names
+        StepChoice::All => (0..all.len()).filter(is_today).collect(),
+        StepChoice::Only(names) => names
             .iter()
             .map(|name| find(all, name))
             .collect::<Result<_>>()?,
-        Choice::From(name) => {
+        StepChoice::From(name) => {
             let first = find(all, name)?;
             let rest = (first + 1..all.len()).filter(is_today);
             rest.chain([first]).collect()
@@ -87,7 +91,7 @@ pub fn plan<'a>(all: &'a [Step], choice: &Choice, day: Option<Day>) -> Result<Ve
     }
 }
 
-fn find(all: &[Step], name: &str) -> Result<usize> {
+fn find(all: &[CiStep], name: &str) -> Result<usize> {
     match all.iter().position(|step| step.name == name) {
         Some(at) => Ok(at),
         None => {
@@ -102,7 +106,7 @@ mod tests {
     use super::*;
     use crate::ci::steps::STEPS;
 
-    fn names(choice: &Choice) -> Vec<&'static str> {
+    fn names(choice: &StepChoice) -> Vec<&'static str> {
         plan(STEPS, choice, None)
             .expect("known steps")
             .iter()
@@ -112,26 +116,26 @@ mod tests {
 
     #[test]
     fn what_a_step_needs_is_run_before_it() {
-        let only = Choice::Only(vec!["clients".to_owned()]);
+        let only = StepChoice::Only(vec!["clients".to_owned()]);
         assert_eq!(names(&only), ["parts", "release", "clients"]);
     }
 
     #[test]
     fn from_goes_to_the_end() {
-        let found = names(&Choice::From("soak".to_owned()));
+        let found = names(&StepChoice::From("soak".to_owned()));
         assert_eq!(found, ["parts", "release", "soak", "journal"]);
     }
 
     #[test]
     fn a_slice_of_another_day_is_left_out_unless_it_is_named() {
-        let planned = |choice: &Choice, day: u64| -> Vec<&str> {
+        let planned = |choice: &StepChoice, day: u64| -> Vec<&str> {
             let steps = plan(STEPS, choice, Some(Day(day))).expect("known steps");
             steps.iter().map(|step| step.name).collect()
         };
-        assert!(planned(&Choice::All, 0).contains(&"nodes"));
-        assert!(!planned(&Choice::All, 1).contains(&"nodes"));
-        assert!(planned(&Choice::Only(vec!["nodes".to_owned()]), 1).contains(&"nodes"));
-        assert!(planned(&Choice::From("nodes".to_owned()), 1).contains(&"nodes"));
+        assert!(planned(&StepChoice::All, 0).contains(&"nodes"));
+        assert!(!planned(&StepChoice::All, 1).contains(&"nodes"));
+        assert!(planned(&StepChoice::Only(vec!["nodes".to_owned()]), 1).contains(&"nodes"));
+        assert!(planned(&StepChoice::From("nodes".to_owned()), 1).contains(&"nodes"));
     }
 
     #[test]
@@ -145,11 +149,11 @@ mod tests {
                 );
             }
         }
-        assert_eq!(names(&Choice::All).len(), STEPS.len());
+        assert_eq!(names(&StepChoice::All).len(), STEPS.len());
     }
 
     #[test]
     fn an_unknown_step_is_refused() {
-        assert!(plan(STEPS, &Choice::From("clipy".to_owned()), None).is_err());
+        assert!(plan(STEPS, &StepChoice::From("clipy".to_owned()), None).is_err());
     }
 }

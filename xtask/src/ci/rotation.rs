@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
 
-use super::plan::Step;
+use super::plan::CiStep;
 
 /// How many days a rotation takes.
 pub const DAYS: u64 = 3;
@@ -23,12 +23,12 @@ impl Day {
     }
 
     /// Whether CI runs the step on this day.
-    pub fn runs(self, step: &Step) -> bool {
+    pub fn runs(self, step: &CiStep) -> bool {
         step.rotation.is_none_or(|on| self.0 % DAYS == on)
     }
 
     /// The slices of this day, and those of other days.
-    pub fn describe(self, steps: &[Step]) -> String {
+    pub fn describe(self, steps: &[CiStep]) -> String {
         let rotating = |today: bool| {
             let steps = steps.iter().filter(|it| it.rotation.is_some());
             let names: Vec<&str> = steps

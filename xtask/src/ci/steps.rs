@@ -6,7 +6,7 @@ use std::fs;
 use anyhow::{Context, Result, bail};
 
 use super::Ci;
-use super::plan::Step;
+use super::plan::CiStep;
 use crate::run::Run;
 use crate::workspace::{self, SIMULATOR};
 use crate::{fuzz, r#gen, packages, parts, tidy, tools, trials, typescript};
@@ -45,21 +45,21 @@ const HIJACKED_CALLS: &str = "2000";
 
 /// In the order they are run: what fails often and fast comes early. The release build and the build of a tool
 /// go on beside the tests, which wait more than they compute.
-pub const STEPS: &[Step] = &[
-    Step::new(PARTS, "install the real parts", |ci| {
+pub const STEPS: &[CiStep] = &[
+    CiStep::new(PARTS, "install the real parts", |ci| {
         parts::install(&ci.cache, &[]).map(|_| ())
     })
     .in_background(),
-    Step::new("format", "rustfmt has nothing to change", format),
-    Step::new("spelling", "no known misspelling", spelling),
-    Step::new(
+    CiStep::new("format", "rustfmt has nothing to change", format),
+    CiStep::new("spelling", "no known misspelling", spelling),
+    CiStep::new(
         "tidy",
         "our own checks of layers, files, stdout, pages, links",
         |ci| tidy::run(&ci.checkout),
     ),
-    Step::new("crates", "the binary is made of few crates", crates),
-    Step::new("clippy", "no warning, in tests neither", clippy),
-    Step::new(
+    CiStep::new("crates", "the binary is made of few crates", crates),
+    CiStep::new("clippy", "no warning, in tests neither", clippy),
+    CiStep::new(
         RELEASE,
         "build the static binary that users get, and that later steps test",
         release,
@@ -67,52 +67,52 @@ pub const STEPS: &[Step] = &[
     .needs(&[PARTS])
     .in_background(),
     // Some tests run commands in the sandbox, and bubblewrap is one of the packages.
-    Step::new("tests", "all tests, then the examples in docs", tests).needs(&[PARTS]),
-    Step::new("deny", "licences, bans and sources of crates", deny).in_background(),
-    Step::new(
+    CiStep::new("tests", "all tests, then the examples in docs", tests).needs(&[PARTS]),
+    CiStep::new("deny", "licences, bans and sources of crates", deny).in_background(),
+    CiStep::new(
         "simulator",
         "fixed seeds of simulated threads, and planted bugs that must be caught",
         simulator,
     ),
-    Step::new(
+    CiStep::new(
         "fuzz",
         "every seed and every earlier finding of each fuzz target, replayed",
         |ci| fuzz::replay(&ci.root, &ci.cache),
     ),
-    Step::new("docs", "rustdoc without a warning", docs),
-    Step::new(
+    CiStep::new("docs", "rustdoc without a warning", docs),
+    CiStep::new(
         "fence",
         "attempts to break out of the sandbox, in both tiers and without it",
         |ci| trials::escapes(&ci.root, &ci.cache),
     )
     .needs(&[PARTS]),
-    Step::new(
+    CiStep::new(
         "contract",
         "our types against the schema of the real Codex",
         contract,
     )
     .needs(&[PARTS]),
-    Step::new(
+    CiStep::new(
         "generated",
         "docs/reference and the schema of the configuration are what the binary writes",
         |ci| r#gen::run(&ci.root, &ci.raddle(), r#gen::Mode::Check),
     )
     .needs(&[RELEASE]),
-    Step::new(
+    CiStep::new(
         "packages",
         "the packages of the binary: small, the same each time, installed by an unknown user",
         |ci| packages::check(&ci.root, &ci.cache, &ci.raddle()),
     )
     .needs(&[PARTS, RELEASE]),
-    Step::new(
+    CiStep::new(
         "typescript",
         "the generated types under the strict compiler",
         |ci| typescript::run(&ci.root, &ci.cache, &ci.raddle()),
     )
     .needs(&[PARTS, RELEASE]),
-    Step::new("clients", "stock clients drive the release binary", clients)
+    CiStep::new("clients", "stock clients drive the release binary", clients)
         .needs(&[PARTS, RELEASE]),
-    Step::new(
+    CiStep::new(
         "ends",
         "a slice of the turns whose model fails: each ends once, in time, and typed",
         |ci| {
@@ -122,7 +122,7 @@ pub const STEPS: &[Step] = &[
         },
     )
     .needs(&[RELEASE]),
-    Step::new(
+    CiStep::new(
         "adversary",
         "a slice of the calls of a hijacked model; hostile workspaces; no client attached",
         |ci| {
@@ -135,14 +135,14 @@ pub const STEPS: &[Step] = &[
         },
     )
     .needs(&[PARTS, RELEASE]),
-    Step::new(
+    CiStep::new(
         "rejoin",
         "a slice of the clients cut off, servers killed, and requests answered twice or sent again",
         |ci| trials::rejoin(&ci.root, &ci.cache, &ci.raddle(), REJOINED, trials::SLICE),
     )
     .needs(&[RELEASE])
     .on_day(0),
-    Step::new(
+    CiStep::new(
         "nodes",
         "a slice of several processes on one home: relayed, handed over, stopped, killed",
         |ci| {
@@ -153,7 +153,7 @@ pub const STEPS: &[Step] = &[
     )
     .needs(&[RELEASE])
     .on_day(0),
-    Step::new(
+    CiStep::new(
         "crowd",
         "a slice of the clients that are slow, hostile or many beside ordinary ones",
         |ci| {
@@ -164,7 +164,7 @@ pub const STEPS: &[Step] = &[
     )
     .needs(&[RELEASE])
     .on_day(1),
-    Step::new(
+    CiStep::new(
         "soak",
         "a minute of mixed load with clients killed at random",
         |ci| {
@@ -175,7 +175,7 @@ pub const STEPS: &[Step] = &[
     )
     .needs(&[RELEASE])
     .on_day(1),
-    Step::new(
+    CiStep::new(
         "journal",
         "slices of the trials of the local journal: killed, damaged and large",
         |ci| trials::slices(&ci.root, &ci.cache),

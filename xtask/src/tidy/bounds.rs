@@ -7,7 +7,7 @@ const FILE: &str = "ARCHITECTURE.md";
 const HEADING: &str = "## Bounds";
 
 /// The column that holds `NAME` in `path`.
-const PLACE: usize = 2;
+const LOCATION_COLUMN: usize = 2;
 
 pub fn check(tree: &Tree) -> Vec<String> {
     let rows: Vec<(usize, Vec<&str>)> = tree.text(FILE).map(rows).unwrap_or_default();
@@ -18,7 +18,7 @@ pub fn check(tree: &Tree) -> Vec<String> {
     }
     rows.iter()
         .filter_map(|(number, cells)| {
-            let place = cells.get(PLACE).copied().unwrap_or_default();
+            let place = cells.get(LOCATION_COLUMN).copied().unwrap_or_default();
             let problem = match place.split('`').collect::<Vec<_>>()[..] {
                 ["", name, " in ", path, ""] => match tree.text(path) {
                     None => format!("there is no file `{path}`"),

@@ -5,7 +5,7 @@ use crate::repository::Tree;
 
 /// What may stand around a needle for it to count.
 #[derive(Clone, Copy)]
-enum Around {
+enum NeedleContext {
     /// Anything.
     Anything,
     /// It begins a path: what stands before is no part of a name.
@@ -15,7 +15,7 @@ enum Around {
 }
 
 /// Written in pieces, so that this file does not hold what it forbids.
-fn needles() -> Vec<(String, Around)> {
+fn needles() -> Vec<(String, NeedleContext)> {
     let hosts = [
         ["registry.", "npmjs.org"],
         ["registry.", "yarnpkg.com"],
@@ -26,12 +26,12 @@ fn needles() -> Vec<(String, Around)> {
         ["deb.", "debian.org"],
     ];
     let mut needles = vec![
-        (["/wo", "rk/"].concat(), Around::PathBegins),
-        (["/ro", "ot/"].concat(), Around::PathBegins),
-        (["/tm", "p/p"].concat(), Around::WholeName),
-        (["../sh", "ared"].concat(), Around::Anything),
+        (["/wo", "rk/"].concat(), NeedleContext::PathBegins),
+        (["/ro", "ot/"].concat(), NeedleContext::PathBegins),
+        (["/tm", "p/p"].concat(), NeedleContext::WholeName),
+        (["../sh", "ared"].concat(), NeedleContext::Anything),
     ];
-    needles.extend(hosts.map(|host| (host.concat(), Around::Anything)));
+    needles.extend(hosts.map(|host| (host.concat(), NeedleContext::Anything)));
     needles
 }
 
@@ -54,7 +54,7 @@ pub fn check(tree: &Tree) -> Vec<String> {
     problems
 }
 
-fn contains(line: &str, needle: &str, around: Around) -> bool {
+fn contains(line: &str, needle: &str, around: NeedleContext) -> bool {
     let in_name = |it: char| it.is_alphanumeric() || "_-.~}$".contains(it);
     line.match_indices(needle).any(|(at, _)| {
         let begins = !line[..at].chars().next_back().is_some_and(in_name);
@@ -63,9 +63,9 @@ fn contains(line: &str, needle: &str, around: Around) -> bool {
             .next()
             .is_some_and(in_name);
         match around {
-            Around::Anything => true,
-            Around::PathBegins => begins,
-            Around::WholeName => begins && ends,
+            NeedleContext::Anything => true,
+            NeedleContext::PathBegins => begins,
+            NeedleContext::WholeName => begins && ends,
         }
     })
 }

@@ -10,7 +10,7 @@ const PAGE: &str = "docs/security.md";
 /// The files that start a program.
 const STARTERS: &[&str] = &[
     "crates/raddle-client/src/child.rs",
-    "crates/raddle-sandbox/src/fence/inside.rs",
+    "crates/raddle-sandbox/src/confinement/helper.rs",
     "crates/raddle-sandbox/src/process/keeper.rs",
     "crates/raddle-sandbox/src/process/spawner.rs",
     "crates/raddle/src/daemon.rs",

@@ -20,7 +20,7 @@ const ALLOWED: &[(&str, &str)] = &[
 /// right.
 const CHILDREN_ALLOWED: &[(&str, &str)] = &[
     (
-        "crates/raddle-sandbox/src/fence/inside.rs",
+        "crates/raddle-sandbox/src/confinement/helper.rs",
         "the child is the command, and stdout is what the command was given",
     ),
     (

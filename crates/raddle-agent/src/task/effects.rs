@@ -1,15 +1,15 @@
 //! The work that a thread owes, started and cut off.
 
 use raddle_core::policy::Amendment;
-use raddle_core::ports::{Job, Prompt};
-use raddle_core::{Answer, BeginTurn, Command, Effect, ItemId, Resolution, TurnId};
+use raddle_core::ports::{Prompt, ToolJob};
+use raddle_core::{BeginTurn, Command, Effect, ItemId, RequestAnswer, Resolution, TurnId};
 use tokio::sync::watch;
 
 use super::Task;
-use crate::estimate::Meter;
-use crate::hands::{ToTask, Yes, carry_out, fell};
+use crate::estimate::UsageMeter;
 use crate::instructions::instructions;
-use crate::tools::Offered;
+use crate::tool_gate::{Approvals, TaskReports, carry_out, tool_failed};
+use crate::tools::OfferedTools;
 use crate::work::{ModelWork, failed};
 
 impl Task {
@@ -22,8 +22,8 @@ impl Task {
                 };
                 let settings = thread.routed();
                 let tools =
-                    Offered::of(&thread.settings().client_tools).with_goal(thread.pursues());
-                let meter = Meter::default();
+                    OfferedTools::of(&thread.settings().client_tools).with_goal(thread.pursues());
+                let meter = UsageMeter::default();
                 let work = ModelWork {
                     journal: self.journal.clone(),
                     blobs: self.blobs.clone(),
@@ -33,7 +33,7 @@ impl Task {
                         purpose,
                         instructions: instructions(&settings),
                         attempt: thread.attempt(),
-                        tools: tools.specs(self.shared.hands.specs(&settings)),
+                        tools: tools.specs(self.shared.tool_gate.specs(&settings)),
                         settings,
                         entries: Vec::new(),
                         output_schema: thread.turn().and_then(|turn| turn.output_schema.clone()),
@@ -43,7 +43,7 @@ impl Task {
                     history: self.history.clone(),
                     overflows: thread.overflows(),
                     tools,
-                    hands: self.shared.hands.clone(),
+                    tool_gate: self.shared.tool_gate.clone(),
                     granted: thread.granted(),
                     rights: thread.rights(),
                     used: thread.used(self.shared.now()),
@@ -73,7 +73,10 @@ impl Task {
                 let running = tokio::spawn(async move {
                     let begin = BeginTurn {
                         turn: TurnId::mint(),
-                        briefs: shared.lookout.briefs(&settings, shared.now()).await,
+                        briefs: shared
+                            .environment_reader
+                            .briefs(&settings, shared.now())
+                            .await,
                     };
                     let _ = reporter.send(Command::BeginTurn(begin)).await;
                 });
@@ -94,21 +97,21 @@ impl Task {
         let (stop, stopped) = watch::channel(());
         let mut told = stopped.clone();
         let body = open.item.body.clone();
-        let job = Job {
+        let job = ToolJob {
             thread: self.id,
             turn,
             item: open.item.clone(),
             settings: thread.routed(),
-            leave: None,
-            reports: Box::new(ToTask(self.reporter.clone())),
+            authorization: None,
+            reports: Box::new(TaskReports(self.reporter.clone())),
             stopped: Box::pin(async move { while told.changed().await.is_ok() {} }),
         };
-        let yes = Yes {
-            once: open.yes().map(str::to_owned),
+        let yes = Approvals {
+            once: open.approved_digest().map(str::to_owned),
             session: thread.granted(),
             rights: thread.rights(),
         };
-        let (hands, reporter) = (self.shared.hands.clone(), self.reporter.clone());
+        let (hands, reporter) = (self.shared.tool_gate.clone(), self.reporter.clone());
         let blobs = self.blobs.clone();
         let running = tokio::spawn(carry_out(
             hands,
@@ -123,7 +126,7 @@ impl Task {
         self.stops.insert(item.clone(), stop);
         tokio::spawn(async move {
             if running.await.is_err_and(|error| error.is_panic()) {
-                let _ = reporter.send(fell(item, body)).await;
+                let _ = reporter.send(tool_failed(item, body)).await;
             }
         });
     }
@@ -133,11 +136,14 @@ impl Task {
         let Resolution::Answered { by, answer } = resolution else {
             return;
         };
-        let Answer::AcceptWithRule { rule } = &**answer else {
+        let RequestAnswer::AcceptWithRule { rule } = &**answer else {
             return;
         };
         let (thread, by) = (self.id, by.clone());
-        let (rules, reporter) = (self.shared.hands.rules.clone(), self.reporter.downgrade());
+        let (rules, reporter) = (
+            self.shared.tool_gate.rules.clone(),
+            self.reporter.downgrade(),
+        );
         let amendment = Amendment::of_answer(rule);
         tokio::spawn(async move {
             let amended = match amendment {
@@ -159,7 +165,7 @@ impl Task {
     /// What calls of a turn left running ends with the turn, and the user hears of it.
     pub(super) fn end_with(&self, turn: TurnId) {
         let (thread, reporter) = (self.id, self.reporter.downgrade());
-        let ending = self.shared.hands.tools.end_turn(thread, turn);
+        let ending = self.shared.tool_gate.tools.end_turn(thread, turn);
         tokio::spawn(async move {
             let ended = ending.await;
             if ended.is_empty() {

@@ -3,28 +3,28 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use raddle_core::{About, TurnId, WaitingFor};
+use raddle_core::{ToolRef, TurnId, WaitReason};
 use raddle_protocol::{
     Notification, TurnProgressNotification, TurnWaitingFor, TurnWaitingForType as Type,
 };
 use tokio::time::{Instant, sleep_until};
 
-use super::{Seat, Task};
-use crate::Heard;
+use super::{Subscription, Task};
+use crate::Delivery;
 
 /// How often it is said. What is promised is 5 seconds, and the way to a client takes time too.
-const EVERY: Duration = Duration::from_secs(4);
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(4);
 
 /// A journal that takes longer than this is what the turn waits for.
-const STORED_WITHIN: Duration = Duration::from_secs(1);
+const SLOW_APPEND: Duration = Duration::from_secs(1);
 
 /// What was last seen of the turn that runs, as it is stored and was told.
 #[derive(Default)]
-pub(super) struct Progress(Option<Seen>);
+pub(super) struct Progress(Option<ObservedWait>);
 
-struct Seen {
+struct ObservedWait {
     turn: TurnId,
-    waiting_for: WaitingFor,
+    waiting_for: WaitReason,
     since: Instant,
     /// When it was last looked at.
     looked: Instant,
@@ -51,9 +51,9 @@ impl Task {
             let turn = thread.turn().map(|it| &it.id);
             self.progress.0 = turn.zip(thread.waiting_for()).map(|(turn, waiting_for)| {
                 let before = before.filter(|it| it.turn == *turn);
-                let due = before.as_ref().map_or(now + EVERY, |it| it.due);
+                let due = before.as_ref().map_or(now + PROGRESS_INTERVAL, |it| it.due);
                 let same = before.filter(|it| it.waiting_for == waiting_for);
-                Seen {
+                ObservedWait {
                     turn: turn.clone(),
                     waiting_for,
                     since: same.map_or(now, |it| it.since),
@@ -69,7 +69,7 @@ impl Task {
 
     /// Whether anyone hears what a turn waits for. Who reads for itself has more to hear than that.
     pub(super) fn is_progress_wanted(&self) -> bool {
-        self.progress.0.is_some() && self.seats.iter().any(wants)
+        self.progress.0.is_some() && self.subscriptions.iter().any(wants)
     }
 
     /// Says what the turn waits for.
@@ -79,8 +79,8 @@ impl Task {
         let Some(seen) = &mut self.progress.0 else {
             return;
         };
-        seen.due = now + EVERY;
-        let is_held_up = !is_stored && now - seen.looked >= STORED_WITHIN;
+        seen.due = now + PROGRESS_INTERVAL;
+        let is_held_up = !is_stored && now - seen.looked >= SLOW_APPEND;
         let (waiting_for, since) = match is_held_up {
             true => (named(Type::Storage, None), seen.looked),
             false => (on_wire(&seen.waiting_for), seen.since),
@@ -92,28 +92,28 @@ impl Task {
             waiting_for,
             since_ms,
         });
-        let notice = Heard::Notice(Arc::new(progress));
-        self.seats
+        let notice = Delivery::Notice(Arc::new(progress));
+        self.subscriptions
             .retain(|seat| !wants(seat) || seat.notice(&notice));
     }
 }
 
-fn wants(seat: &Seat) -> bool {
-    !seat.is_behind() && seat.listener.wants_progress()
+fn wants(seat: &Subscription) -> bool {
+    !seat.is_catching_up() && seat.subscriber.wants_progress()
 }
 
-fn on_wire(waiting_for: &WaitingFor) -> TurnWaitingFor {
-    let about = |kind, it: &About| TurnWaitingFor {
+fn on_wire(waiting_for: &WaitReason) -> TurnWaitingFor {
+    let about = |kind, it: &ToolRef| TurnWaitingFor {
         item_id: Some(it.item.clone()),
         ..named(kind, it.name.as_ref())
     };
     match waiting_for {
-        WaitingFor::Model(name) => named(Type::Model, name.as_ref()),
-        WaitingFor::Tool(it) => about(Type::Tool, it),
-        WaitingFor::Approval(it) => about(Type::Approval, it),
-        WaitingFor::Question(it) => about(Type::Question, it),
-        WaitingFor::Retry(name) => named(Type::Retry, name.as_ref()),
-        WaitingFor::Nothing => named(Type::Server, None),
+        WaitReason::Model(name) => named(Type::Model, name.as_ref()),
+        WaitReason::Tool(it) => about(Type::Tool, it),
+        WaitReason::Approval(it) => about(Type::Approval, it),
+        WaitReason::Question(it) => about(Type::Question, it),
+        WaitReason::Retry(name) => named(Type::Retry, name.as_ref()),
+        WaitReason::Nothing => named(Type::Server, None),
     }
 }
 

@@ -3,37 +3,37 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use raddle_agent::{FixedRules, Handle, Listener, Threads};
-use raddle_core::policy::{Layer, Policy, Rule, Subject, Unattended, Verdict};
+use raddle_agent::{FixedRules, Handle, Subscriber, Threads};
+use raddle_core::policy::{Layer, Policy, Rule, Subject, UnattendedPolicy, Verdict};
 use raddle_core::ports::{Journal, Rulebook};
-use raddle_core::{Answer, AnswerRequest, Command, Output, RequestNumber, ThreadId};
+use raddle_core::{AnswerRequest, Command, Output, RequestAnswer, RequestNumber, ThreadId};
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
-use crate::script::{Line, Script};
+use crate::script::{ScriptLine, ScriptedAnswers};
 use crate::{client, journal, order, started, subscribe, threads_with, turn, until};
 
-const LOOK: &[Line] = &[Line::Calls("look", "{}")];
-const DONE: &[Line] = &[Line::Says("done")];
+const LOOK: &[ScriptLine] = &[ScriptLine::Calls("look", "{}")];
+const DONE: &[ScriptLine] = &[ScriptLine::Says("done")];
 
 /// What the model reads of a tool that nobody ran.
 const GIVEN_UP: &str = "user hi · call look · output No answer could be had: for 300s no client was there that could \
                         run this tool";
 
-fn rules(unattended: Unattended) -> Arc<dyn Rulebook> {
+fn rules(unattended: UnattendedPolicy) -> Arc<dyn Rulebook> {
     Arc::new(FixedRules(Arc::new(Policy {
         unattended: Some(unattended),
         ..Policy::default()
     })))
 }
 
-fn every(after_ms: u64) -> [Unattended; 3] {
+fn every(after_ms: u64) -> [UnattendedPolicy; 3] {
     let url = "https://example.com".to_owned();
     [
-        Unattended::Deny { after_ms },
-        Unattended::Allow { after_ms },
-        Unattended::Webhook {
+        UnattendedPolicy::Deny { after_ms },
+        UnattendedPolicy::Allow { after_ms },
+        UnattendedPolicy::Webhook {
             after_ms,
             url,
             token_env: None,
@@ -42,24 +42,24 @@ fn every(after_ms: u64) -> [Unattended; 3] {
 }
 
 /// A thread whose client was just asked to run its tool.
-struct Stage {
+struct ClientToolHarness {
     journal: Arc<dyn Journal>,
     threads: Threads,
-    script: Arc<Script>,
+    script: Arc<ScriptedAnswers>,
     thread: Handle,
     id: ThreadId,
-    me: Arc<dyn Listener>,
+    me: Arc<dyn Subscriber>,
     hears: mpsc::UnboundedReceiver<String>,
 }
 
-async fn asked(unattended: Unattended) -> Stage {
+async fn asked(unattended: UnattendedPolicy) -> ClientToolHarness {
     let mut stage = begun(&[LOOK, DONE], rules(unattended)).await;
     until(&mut stage.hears, "ask item/tool/call").await;
     stage
 }
 
 /// A thread with tools of a client's, in which a turn has begun.
-async fn begun(script: &[&[Line]], rules: Arc<dyn Rulebook>) -> Stage {
+async fn begun(script: &[&[ScriptLine]], rules: Arc<dyn Rulebook>) -> ClientToolHarness {
     let journal = journal();
     let tools = Arc::new(raddle_agent::NoTools);
     let (threads, script) = threads_with(&journal, script, tools, rules);
@@ -74,7 +74,7 @@ async fn begun(script: &[&[Line]], rules: Arc<dyn Rulebook>) -> Stage {
     let thread = threads.start(start, me.clone(), |it| drop(reply.send(it)));
     answer.await.expect("an answer").expect("a thread");
     order(&thread, turn("t1", "hi")).await.expect("a turn");
-    Stage {
+    ClientToolHarness {
         journal,
         threads,
         script,
@@ -86,14 +86,14 @@ async fn begun(script: &[&[Line]], rules: Arc<dyn Rulebook>) -> Stage {
 }
 
 /// What the tool gives.
-fn seen() -> Answer {
-    Answer::Tool {
+fn seen() -> RequestAnswer {
+    RequestAnswer::Tool {
         output: Output::text("seen"),
         content: json!([]),
     }
 }
 
-impl Stage {
+impl ClientToolHarness {
     /// The client goes.
     async fn goes(&self) {
         self.threads.unsubscribe(self.id, self.me.clone()).await;
@@ -112,7 +112,7 @@ impl Stage {
         until(&mut self.hears, "turn/completed").await;
     }
 
-    async fn says(&self, request: u64, answer: Answer) {
+    async fn says(&self, request: u64, answer: RequestAnswer) {
         let answer = AnswerRequest {
             request: RequestNumber(request),
             by: "ann".to_owned(),
@@ -130,7 +130,7 @@ impl Stage {
     async fn ends(&self) {
         let watch = async {
             let runs = |thread: &raddle_core::Thread| thread.turn().is_some();
-            while self.thread.look(runs).await.expect("a thread") {
+            while self.thread.inspect(runs).await.expect("a thread") {
                 tokio::time::sleep(Duration::from_secs(1)).await;
             }
         };
@@ -153,7 +153,7 @@ async fn a_tool_that_nobody_is_there_to_run_is_given_up_in_time() {
 
 #[tokio::test(start_paused = true)]
 async fn a_parked_tool_waits_and_whoever_comes_is_asked() {
-    let mut stage = asked(Unattended::Park).await;
+    let mut stage = asked(UnattendedPolicy::Park).await;
     stage.goes().await;
     tokio::time::sleep(Duration::from_secs(1_000_000)).await;
     stage.comes().await;
@@ -191,7 +191,7 @@ async fn a_client_that_comes_back_is_asked_again_and_waited_for() {
 
 #[tokio::test(start_paused = true)]
 async fn who_cannot_run_a_tool_is_not_waited_for_once_the_others_are_gone() {
-    let stage = asked(Unattended::Deny { after_ms: 300_000 }).await;
+    let stage = asked(UnattendedPolicy::Deny { after_ms: 300_000 }).await;
     let (other, mut hears) = client();
     subscribe(&stage.thread, other.clone()).await;
     until(&mut hears, "ask item/tool/call").await;
@@ -203,26 +203,26 @@ async fn who_cannot_run_a_tool_is_not_waited_for_once_the_others_are_gone() {
 }
 
 /// Hears everything and may answer nothing.
-struct Observer;
+struct ReadOnlySubscriber;
 
-impl raddle_agent::Listener for Observer {
-    fn hear(&self, _: &raddle_agent::Heard) -> bool {
+impl raddle_agent::Subscriber for ReadOnlySubscriber {
+    fn deliver(&self, _: &raddle_agent::Delivery) -> bool {
         true
     }
 
-    fn is_there(&self) -> bool {
+    fn is_connected(&self) -> bool {
         true
     }
 
-    fn may_answer(&self) -> bool {
+    fn can_answer(&self) -> bool {
         false
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn who_only_looks_is_nobody_who_could_run_a_tool() {
-    let stage = asked(Unattended::Deny { after_ms: 300_000 }).await;
-    subscribe(&stage.thread, Arc::new(Observer)).await;
+    let stage = asked(UnattendedPolicy::Deny { after_ms: 300_000 }).await;
+    subscribe(&stage.thread, Arc::new(ReadOnlySubscriber)).await;
     stage.goes().await;
     stage.ends().await;
     assert_eq!(stage.read().as_deref(), Some(GIVEN_UP));
@@ -231,8 +231,8 @@ async fn who_only_looks_is_nobody_who_could_run_a_tool() {
 #[tokio::test(start_paused = true)]
 async fn a_new_owner_waits_for_a_client_as_the_old_one_did() {
     for (unattended, is_given_up) in [
-        (Unattended::Deny { after_ms: 300_000 }, true),
-        (Unattended::Park, false),
+        (UnattendedPolicy::Deny { after_ms: 300_000 }, true),
+        (UnattendedPolicy::Park, false),
     ] {
         let mut stage = asked(unattended.clone()).await;
         // The first owner is gone without a word.
@@ -257,7 +257,7 @@ async fn a_new_owner_waits_for_a_client_as_the_old_one_did() {
 }
 
 /// Rules about tools by their names.
-fn named(tools: &[(&str, Verdict)], unattended: Unattended) -> Arc<dyn Rulebook> {
+fn named(tools: &[(&str, Verdict)], unattended: UnattendedPolicy) -> Arc<dyn Rulebook> {
     let rules = tools.iter().map(|(name, verdict)| Rule {
         layer: Layer::User,
         subject: Subject::Tool((*name).to_owned()),
@@ -274,7 +274,7 @@ fn named(tools: &[(&str, Verdict)], unattended: Unattended) -> Arc<dyn Rulebook>
 
 #[tokio::test]
 async fn rules_are_about_tools_by_their_names() {
-    let far: &[Line] = &[Line::Calls("far__look", "{}")];
+    let far: &[ScriptLine] = &[ScriptLine::Calls("far__look", "{}")];
     let (allow, ask, deny) = (Verdict::Allow, Verdict::Ask, Verdict::Deny);
     for (rules, call, wanted) in [
         (&[][..], LOOK, allow),
@@ -286,7 +286,7 @@ async fn rules_are_about_tools_by_their_names() {
         (&[("*", ask), ("look", allow)], LOOK, ask),
         (&[("*", ask), ("l*k", deny)], LOOK, deny),
     ] {
-        let mut stage = begun(&[call, DONE], named(rules, Unattended::Park)).await;
+        let mut stage = begun(&[call, DONE], named(rules, UnattendedPolicy::Park)).await;
         match wanted {
             Verdict::Allow => {
                 until(&mut stage.hears, "ask item/tool/call").await;
@@ -295,7 +295,7 @@ async fn rules_are_about_tools_by_their_names() {
             Verdict::Ask => {
                 let heard = until(&mut stage.hears, "ask").await;
                 assert!(heard.ends_with(&["ask item/tool/requestUserInput".to_owned()]));
-                stage.says(0, Answer::Accept {}).await;
+                stage.says(0, RequestAnswer::Accept {}).await;
                 until(&mut stage.hears, "ask item/tool/call").await;
                 stage.says(1, seen()).await;
                 until(&mut stage.hears, "turn/completed").await;
@@ -320,18 +320,18 @@ async fn rules_are_about_tools_by_their_names() {
 
 #[tokio::test]
 async fn a_yes_for_the_session_is_good_for_the_same_call_of_a_tool() {
-    let other: &[Line] = &[Line::Calls("look", r#"{"at": 1}"#)];
-    let rules = named(&[("look", Verdict::Ask)], Unattended::Park);
+    let other: &[ScriptLine] = &[ScriptLine::Calls("look", r#"{"at": 1}"#)];
+    let rules = named(&[("look", Verdict::Ask)], UnattendedPolicy::Park);
     let mut stage = begun(&[LOOK, LOOK, other, DONE], rules).await;
     until(&mut stage.hears, "ask item/tool/requestUserInput").await;
-    stage.says(0, Answer::AcceptForSession {}).await;
+    stage.says(0, RequestAnswer::AcceptForSession {}).await;
     for request in [1, 2] {
         until(&mut stage.hears, "ask item/tool/call").await;
         stage.says(request, seen()).await;
     }
     // Something else, which is asked about.
     until(&mut stage.hears, "ask item/tool/requestUserInput").await;
-    stage.says(3, Answer::Decline {}).await;
+    stage.says(3, RequestAnswer::Decline {}).await;
     until(&mut stage.hears, "turn/completed").await;
 }
 

@@ -6,29 +6,30 @@ use std::time::Duration;
 use raddle_agent::{AgentError, Options, Threads};
 use raddle_core::ports::{Journal, ReadError};
 use raddle_core::{
-    Body, Class, Command, Delete, Event, Key, Keyed, Record, ThreadId, ThreadStarted,
+    Class, Command, Delete, Event, IdempotencyKey, IdempotentRequest, Record, RecordBody, ThreadId,
+    ThreadStarted,
 };
-use raddle_store::{FaultyJournal, Mood};
+use raddle_store::{FaultMode, FaultyJournal};
 use tokio::sync::oneshot;
 
-use super::script::Script;
+use super::script::ScriptedAnswers;
 use super::{client, options, order, rename, started};
 
-fn keyed() -> Keyed {
-    Keyed {
-        key: Key {
+fn keyed() -> IdempotentRequest {
+    IdempotentRequest {
+        key: IdempotencyKey {
             principal: "user:a".to_owned(),
             method: "thread/start".to_owned(),
             id: "k".to_owned(),
         },
         asked: "hash".to_owned(),
-        shows: None,
+        render: None,
     }
 }
 
 /// Begins a thread under the key, as a request does: after a look whether it is there.
 async fn begin(threads: &Threads, start: ThreadStarted) {
-    let Keyed { key, asked, .. } = keyed();
+    let IdempotentRequest { key, asked, .. } = keyed();
     let recalled = threads.recall(start.thread, &key, &asked).await;
     let gone = matches!(
         recalled,
@@ -50,7 +51,7 @@ async fn one_is_made_anew_once_what_was_before_it_is_gone() {
         let port: Arc<dyn Journal> = journal.clone();
         let threads = Threads::new(Options {
             memory: port.clone(),
-            ..options(&port, Arc::new(Script::new(&[])))
+            ..options(&port, Arc::new(ScriptedAnswers::new(&[])))
         });
         let start = ThreadStarted {
             ephemeral,
@@ -64,12 +65,12 @@ async fn one_is_made_anew_once_what_was_before_it_is_gone() {
         let slow = journal.clone();
         let deleted = move |outcome| {
             // The deletion is stored, and what removes the records takes its time.
-            slow.set(Mood::Slow);
+            slow.set(FaultMode::Slow);
             drop(reply.send(outcome));
         };
         let thread = threads.live(id).expect("it is live");
         thread
-            .order(Command::Delete(Delete::default()), deleted)
+            .send_command(Command::Delete(Delete::default()), deleted)
             .await;
         answer.await.expect("an answer").expect("stored");
         assert_eq!(threads.loaded(), [], "ephemeral: {ephemeral}");
@@ -81,12 +82,14 @@ async fn one_is_made_anew_once_what_was_before_it_is_gone() {
         });
         tokio::time::sleep(Duration::from_secs(1)).await;
         assert!(!again.is_finished(), "ephemeral: {ephemeral}");
-        journal.set(Mood::Well);
+        journal.set(FaultMode::Healthy);
         again.await.expect("no panic");
         assert_eq!(threads.loaded(), [id]);
         let thread = threads.live(id).expect("it is live");
         order(&thread, rename(Some("b"))).await.expect("stored");
-        let name = thread.look(|thread| thread.name().map(str::to_owned)).await;
+        let name = thread
+            .inspect(|thread| thread.name().map(str::to_owned))
+            .await;
         assert_eq!(name, Ok(Some("b".to_owned())));
     }
 }
@@ -95,7 +98,7 @@ async fn one_is_made_anew_once_what_was_before_it_is_gone() {
 #[tokio::test]
 async fn what_a_deletion_left_behind_is_in_nobodys_way() {
     let journal = super::journal();
-    let open = || Threads::new(options(&journal, Arc::new(Script::new(&[]))));
+    let open = || Threads::new(options(&journal, Arc::new(ScriptedAnswers::new(&[]))));
     let start = started(ThreadId::mint());
     let first = open();
     begin(&first, start.clone()).await;
@@ -104,7 +107,7 @@ async fn what_a_deletion_left_behind_is_in_nobodys_way() {
     let deleted = [Record {
         seq: head.next(),
         at: raddle_core::Timestamp(1_000_000),
-        body: Body::from(Event::Deleted { principal: None }),
+        body: RecordBody::from(Event::Deleted { principal: None }),
     }];
     let stored = journal.append(start.thread, head, &deleted, Class::Power);
     stored.await.expect("stored");

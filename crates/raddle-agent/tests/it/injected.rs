@@ -1,15 +1,15 @@
 //! History that did not happen in the thread.
 
-use raddle_core::{Command, InjectItems, Injected, Input, ThreadId};
+use raddle_core::{Command, InjectItems, InjectedItem, Input, ThreadId};
 
-use crate::script::Line;
+use crate::script::ScriptLine;
 use crate::{begin, client, journal, order, threads, turn, until};
 
 fn inject(text: &str) -> Command {
-    let user = Injected::User {
+    let user = InjectedItem::User {
         input: vec![Input::text(text)],
     };
-    let assistant = Injected::Assistant {
+    let assistant = InjectedItem::Assistant {
         text: format!("{text} indeed"),
     };
     Command::InjectItems(InjectItems {
@@ -27,7 +27,7 @@ async fn it_is_read_by_whoever_opens_the_thread_next() {
     order(&thread, inject("green")).await.expect("stored");
     first.close().await;
 
-    let (second, script) = threads(&journal, &[&[Line::Says("so it is")]]);
+    let (second, script) = threads(&journal, &[&[ScriptLine::Says("so it is")]]);
     let thread = second.get(id).await.expect("the thread");
     let (me, mut hears) = client();
     crate::subscribe(&thread, me).await;

@@ -1,53 +1,56 @@
 //! A live thread, from an order to what is heard of it.
 
-mod away;
-mod behind;
+mod catch_up;
 mod client_tools;
 mod deleting;
-mod hands;
 mod injected;
-mod joining;
-mod leaving;
+mod journal_outage;
 mod metering;
 mod owners;
 mod peek;
 mod progress;
 mod script;
+mod subscribe;
+mod tool_gate;
+mod unload;
 mod waiting;
 mod webhook;
 
 use std::sync::Arc;
 
-use raddle_agent::{AgentError, Alone, Handle, Heard, Listener, Options, Subscribed, Threads};
+use raddle_agent::{
+    AgentError, Delivery, Handle, Options, SoleNode, SubscribeResult, Subscriber, Threads,
+};
 use raddle_core::ports::{Journal, ReadError, Rulebook, Tools, Webhook};
 use raddle_core::{
-    Body, Command, Cursor, Event, Input, Interrupt, Message, Outcome, Recovery, Refusal, Rename,
-    Settings, Source, StartTurn, Status, ThreadId, ThreadStarted, Timestamp, TurnKind,
+    Command, CommandOutcome, CursorStatus, Event, Input, InputMessage, Interrupt, RecordBody,
+    Recovery, Refusal, Rename, Settings, StartTurn, Status, ThreadId, ThreadSource, ThreadStarted,
+    Timestamp, TurnKind,
 };
 use raddle_store::MemoryJournal;
 use tokio::sync::{mpsc, oneshot};
 
-use script::{Line, Script};
+use script::{ScriptLine, ScriptedAnswers};
 
 /// A client that writes down what it hears.
-struct Client {
+struct RecordingSubscriber {
     heard: mpsc::UnboundedSender<String>,
 }
 
-impl Listener for Client {
-    fn hear(&self, heard: &Heard) -> bool {
+impl Subscriber for RecordingSubscriber {
+    fn deliver(&self, heard: &Delivery) -> bool {
         let line = match heard {
-            Heard::Told { notification, seq } => {
+            Delivery::Record { notification, seq } => {
                 let number = if seq.is_some() { " #" } else { "" };
                 format!("{}{number}", notification.method())
             }
-            Heard::Notice(notice) => notice.method().to_owned(),
-            Heard::Asked { method, .. } => format!("ask {method}"),
+            Delivery::Notice(notice) => notice.method().to_owned(),
+            Delivery::Request { method, .. } => format!("ask {method}"),
         };
         self.heard.send(line).is_ok()
     }
 
-    fn is_there(&self) -> bool {
+    fn is_connected(&self) -> bool {
         !self.heard.is_closed()
     }
 }
@@ -66,9 +69,9 @@ fn interrupt() -> Command {
     })
 }
 
-fn client() -> (Arc<dyn Listener>, mpsc::UnboundedReceiver<String>) {
+fn client() -> (Arc<dyn Subscriber>, mpsc::UnboundedReceiver<String>) {
     let (heard, hears) = mpsc::unbounded_channel();
-    (Arc::new(Client { heard }), hears)
+    (Arc::new(RecordingSubscriber { heard }), hears)
 }
 
 async fn until(hears: &mut mpsc::UnboundedReceiver<String>, last: &str) -> Vec<String> {
@@ -83,7 +86,10 @@ async fn until(hears: &mut mpsc::UnboundedReceiver<String>, last: &str) -> Vec<S
     lines
 }
 
-fn threads(journal: &Arc<dyn Journal>, script: &[&[Line]]) -> (Threads, Arc<Script>) {
+fn threads(
+    journal: &Arc<dyn Journal>,
+    script: &[&[ScriptLine]],
+) -> (Threads, Arc<ScriptedAnswers>) {
     let rules = Arc::new(raddle_agent::FixedRules::default());
     threads_with(journal, script, Arc::new(raddle_agent::NoTools), rules)
 }
@@ -91,10 +97,10 @@ fn threads(journal: &Arc<dyn Journal>, script: &[&[Line]]) -> (Threads, Arc<Scri
 /// The same with tools, and rules for them.
 fn threads_with(
     journal: &Arc<dyn Journal>,
-    script: &[&[Line]],
+    script: &[&[ScriptLine]],
     tools: Arc<dyn Tools>,
     rules: Arc<dyn Rulebook>,
-) -> (Threads, Arc<Script>) {
+) -> (Threads, Arc<ScriptedAnswers>) {
     threads_asking(
         journal,
         script,
@@ -107,12 +113,12 @@ fn threads_with(
 /// The same with someone far away.
 fn threads_asking(
     journal: &Arc<dyn Journal>,
-    script: &[&[Line]],
+    script: &[&[ScriptLine]],
     tools: Arc<dyn Tools>,
     rules: Arc<dyn Rulebook>,
     webhook: Arc<dyn Webhook>,
-) -> (Threads, Arc<Script>) {
-    let script = Arc::new(Script::new(script));
+) -> (Threads, Arc<ScriptedAnswers>) {
+    let script = Arc::new(ScriptedAnswers::new(script));
     let options = Options {
         tools,
         rules,
@@ -123,7 +129,7 @@ fn threads_asking(
 }
 
 /// What threads need, without tools.
-fn options(journal: &Arc<dyn Journal>, script: Arc<Script>) -> Options {
+fn options(journal: &Arc<dyn Journal>, script: Arc<ScriptedAnswers>) -> Options {
     Options {
         journal: journal.clone(),
         pages: Arc::new(MemoryJournal::new()),
@@ -137,7 +143,7 @@ fn options(journal: &Arc<dyn Journal>, script: Arc<Script>) -> Options {
         webhook: Arc::new(raddle_agent::NoWebhook),
         clock: || Timestamp(1_000_000),
         node: "here".to_owned(),
-        nodes: Arc::new(Alone),
+        liveness: Arc::new(SoleNode),
         recovery: Recovery::Continue,
     }
 }
@@ -151,7 +157,7 @@ fn started(id: ThreadId) -> ThreadStarted {
         thread: id,
         tenant: None,
         principal: None,
-        source: Source::Editor,
+        source: ThreadSource::Editor,
         originator: None,
         label: None,
         version: "1".to_owned(),
@@ -163,21 +169,21 @@ fn started(id: ThreadId) -> ThreadStarted {
 }
 
 /// Begins a thread and waits for it.
-async fn begin(threads: &Threads, id: ThreadId, me: Arc<dyn Listener>) -> Handle {
+async fn begin(threads: &Threads, id: ThreadId, me: Arc<dyn Subscriber>) -> Handle {
     let (reply, answer) = oneshot::channel();
     let handle = threads.start(started(id), me, |subscribed| drop(reply.send(subscribed)));
     answer.await.expect("an answer").expect("a thread");
     handle
 }
 
-async fn order(thread: &Handle, command: Command) -> Result<Outcome, AgentError> {
+async fn order(thread: &Handle, command: Command) -> Result<CommandOutcome, AgentError> {
     let (reply, answer) = oneshot::channel();
     let reply = |outcome| drop(reply.send(outcome));
-    thread.order(command, reply).await;
+    thread.send_command(command, reply).await;
     answer.await.expect("an answer")
 }
 
-async fn subscribe(thread: &Handle, me: Arc<dyn Listener>) -> Subscribed {
+async fn subscribe(thread: &Handle, me: Arc<dyn Subscriber>) -> SubscribeResult {
     let (reply, answer) = oneshot::channel();
     let reply = |subscribed| drop(reply.send(subscribed));
     thread.subscribe(None, me, reply).await;
@@ -188,7 +194,7 @@ fn turn(id: &str, text: &str) -> Command {
     Command::StartTurn(Box::new(StartTurn {
         turn: id.into(),
         kind: TurnKind::Work,
-        message: Some(Message {
+        message: Some(InputMessage {
             item: format!("{id}-m").as_str().into(),
             input: vec![Input::text(text)],
             client_id: None,
@@ -204,12 +210,12 @@ fn turn(id: &str, text: &str) -> Command {
 #[tokio::test]
 async fn a_turn_is_heard_from_its_beginning_to_its_end() {
     let journal = journal();
-    let (threads, script) = threads(&journal, &[&[Line::Says("hello")]]);
+    let (threads, script) = threads(&journal, &[&[ScriptLine::Says("hello")]]);
     let (me, mut hears) = client();
     let thread = begin(&threads, ThreadId::mint(), me).await;
     assert_eq!(hears.recv().await.as_deref(), Some("thread/started #"));
     let outcome = order(&thread, turn("t1", "hi")).await.expect("a turn");
-    assert_eq!(outcome, Outcome::Started { turn: "t1".into() });
+    assert_eq!(outcome, CommandOutcome::Started { turn: "t1".into() });
     assert_eq!(
         until(&mut hears, "turn/completed").await,
         [
@@ -229,7 +235,7 @@ async fn a_turn_is_heard_from_its_beginning_to_its_end() {
 }
 
 /// A thread of a folder.
-async fn begin_in(threads: &Threads, cwd: &std::path::Path, me: Arc<dyn Listener>) -> Handle {
+async fn begin_in(threads: &Threads, cwd: &std::path::Path, me: Arc<dyn Subscriber>) -> Handle {
     let (reply, answer) = oneshot::channel();
     let mut start = started(ThreadId::mint());
     start.settings.cwd = cwd.display().to_string();
@@ -243,7 +249,7 @@ async fn what_the_model_reads_begins_alike_from_call_to_call() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("AGENTS.md");
     std::fs::write(&file, "use tabs").expect("a file");
-    let says: &[Line] = &[Line::Says("ok")];
+    let says: &[ScriptLine] = &[ScriptLine::Says("ok")];
     let (threads, script) = threads(&journal(), &[says, says, says, says]);
     let (me, mut hears) = client();
     let thread = begin_in(&threads, folder.path(), me).await;
@@ -280,18 +286,18 @@ async fn what_the_model_reads_begins_alike_from_call_to_call() {
 async fn another_process_goes_on_where_one_left() {
     let journal = journal();
     let id = ThreadId::mint();
-    let (first, _) = threads(&journal, &[&[Line::Says("hello")]]);
+    let (first, _) = threads(&journal, &[&[ScriptLine::Says("hello")]]);
     let (me, mut hears) = client();
     let thread = begin(&first, id, me).await;
     order(&thread, turn("t1", "hi")).await.expect("a turn");
     until(&mut hears, "turn/completed").await;
     first.close().await;
 
-    let (second, script) = threads(&journal, &[&[Line::Says("again")]]);
+    let (second, script) = threads(&journal, &[&[ScriptLine::Says("again")]]);
     let thread = second.get(id).await.expect("the thread");
     let (me, mut hears) = client();
     let subscribed = subscribe(&thread, me).await;
-    assert_eq!(subscribed.cursor, Cursor::Good);
+    assert_eq!(subscribed.cursor, CursorStatus::Good);
     assert_eq!(subscribed.thread.turns(), 1);
     order(&thread, turn("t2", "more")).await.expect("a turn");
     until(&mut hears, "turn/completed").await;
@@ -310,24 +316,27 @@ async fn a_former_owner_stops_as_soon_as_it_writes() {
     order(&new, rename(Some("b"))).await.expect("stored");
     let refused = order(&old, rename(Some("c"))).await;
     assert_eq!(refused, Err(AgentError::Refused(Refusal::OwnedElsewhere)));
-    let name = new.look(|thread| thread.name().map(str::to_owned)).await;
+    let name = new.inspect(|thread| thread.name().map(str::to_owned)).await;
     assert_eq!(name, Ok(Some("b".to_owned())));
 }
 
 #[tokio::test]
 async fn an_interrupt_ends_the_call_of_the_model() {
     let journal = journal();
-    let (threads, script) = threads(&journal, &[&[Line::Begins("hel"), Line::Hangs]]);
+    let (threads, script) = threads(&journal, &[&[ScriptLine::Begins("hel"), ScriptLine::Hangs]]);
     let (me, mut hears) = client();
     let thread = begin(&threads, ThreadId::mint(), me).await;
     assert_eq!(hears.recv().await.as_deref(), Some("thread/started #"));
     order(&thread, turn("t1", "hi")).await.expect("a turn");
     until(&mut hears, "item/agentMessage/delta").await;
-    assert_eq!(order(&thread, interrupt()).await, Ok(Outcome::Done {}));
+    assert_eq!(
+        order(&thread, interrupt()).await,
+        Ok(CommandOutcome::Done {})
+    );
     let last = until(&mut hears, "turn/completed").await;
     assert_eq!(last[0], "item/completed #");
     script.dropped().await;
-    let status = thread.look(raddle_core::Thread::status).await;
+    let status = thread.inspect(raddle_core::Thread::status).await;
     assert_eq!(status, Ok(Status::Idle));
 }
 
@@ -337,8 +346,8 @@ async fn everyone_hears_of_a_name_and_only_subscribers_of_its_number() {
     let (threads, _) = threads(&journal, &[]);
     let (me, mut mine) = client();
     let (other, mut others) = client();
-    threads.join(&me);
-    threads.join(&other);
+    threads.subscribe_global(&me);
+    threads.subscribe_global(&other);
     let thread = begin(&threads, ThreadId::mint(), me.clone()).await;
     order(&thread, rename(Some("a"))).await.expect("stored");
     assert_eq!(
@@ -393,7 +402,7 @@ async fn what_is_sealed_is_kept_unless_its_record_could_not_be_read_again() {
         };
         let journal = raddle_store::LocalJournal::open(&options).expect("a journal");
         let journal: Arc<dyn Journal> = Arc::new(journal);
-        let (threads, _) = threads(&journal, &[&[Line::Seals(depth)]]);
+        let (threads, _) = threads(&journal, &[&[ScriptLine::Seals(depth)]]);
         let (me, mut hears) = client();
         let id = ThreadId::mint();
         let thread = begin(&threads, id, me).await;
@@ -402,10 +411,10 @@ async fn what_is_sealed_is_kept_unless_its_record_could_not_be_read_again() {
         let records = journal.read(id, raddle_core::Seq::ZERO, usize::MAX).await;
         let records = records.expect("records that can be read");
         let sealed = records.iter().any(|record| match &record.body {
-            Body::Event(event) => {
+            RecordBody::Event(event) => {
                 matches!(&**event, Event::ItemCompleted(it) if it.item.sealed.is_some())
             }
-            Body::Delta(_) => false,
+            RecordBody::Delta(_) => false,
         });
         assert_eq!(sealed, kept, "{depth} levels");
     }

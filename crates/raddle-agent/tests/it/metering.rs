@@ -1,14 +1,17 @@
 //! What calls of the model used, where nobody says.
 
-use raddle_core::{Body, Event, ModelEnd, Seq, ThreadId};
+use raddle_core::{Event, ModelEnd, RecordBody, Seq, ThreadId};
 
-use super::script::Line;
+use super::script::ScriptLine;
 use super::{begin, client, interrupt, journal, order, threads, turn, until};
 
 #[tokio::test]
 async fn a_call_that_is_cut_off_counts_what_was_sent_and_what_came() {
     let journal = journal();
-    let (threads, _) = threads(&journal, &[&[Line::Begins("hello"), Line::Hangs]]);
+    let (threads, _) = threads(
+        &journal,
+        &[&[ScriptLine::Begins("hello"), ScriptLine::Hangs]],
+    );
     let (me, mut hears) = client();
     let id = ThreadId::mint();
     let thread = begin(&threads, id, me).await;
@@ -19,11 +22,11 @@ async fn a_call_that_is_cut_off_counts_what_was_sent_and_what_came() {
     let records = journal.read(id, Seq::ZERO, usize::MAX).await;
     let records = records.expect("records").into_iter();
     let mut ends = records.filter_map(|record| match record.body {
-        Body::Event(event) => match *event {
+        RecordBody::Event(event) => match *event {
             Event::ModelEnded(it) => Some(it),
             _ => None,
         },
-        Body::Delta(_) => None,
+        RecordBody::Delta(_) => None,
     });
     let end = ends.next().expect("an end");
     assert_eq!(end.end, ModelEnd::Cancelled {});

@@ -3,19 +3,19 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use raddle_agent::{AgentError, Nodes, Options, Threads};
-use raddle_core::ports::{ReadError, Waiting};
+use raddle_agent::{AgentError, Liveness, Options, Threads};
+use raddle_core::ports::{BoxFuture, ReadError};
 use raddle_core::{Recovery, ThreadId, Timestamp};
 use raddle_store::{LocalJournal, MemoryJournal, NodeLock};
 
-use super::script::Script;
+use super::script::ScriptedAnswers;
 use super::{begin, client, order, rename};
 
 /// The nodes whose locks lie in a folder.
-struct Locks(PathBuf);
+struct LockLiveness(PathBuf);
 
-impl Nodes for Locks {
-    fn is_alive<'a>(&'a self, node: &'a str) -> Waiting<'a, Result<bool, ReadError>> {
+impl Liveness for LockLiveness {
+    fn is_alive<'a>(&'a self, node: &'a str) -> BoxFuture<'a, Result<bool, ReadError>> {
         let alive = NodeLock::is_alive(&self.0, node);
         let alive = alive.map_err(|error| ReadError::Unavailable(error.to_string()));
         Box::pin(std::future::ready(alive))
@@ -36,13 +36,13 @@ pub fn node(folder: &Path, name: &str) -> (Threads, NodeLock) {
         memory_pages: Arc::new(MemoryJournal::new()),
         blobs: Arc::new(MemoryJournal::new()),
         memory_blobs: Arc::new(MemoryJournal::new()),
-        model: Arc::new(Script::new(&[])),
+        model: Arc::new(ScriptedAnswers::new(&[])),
         tools: Arc::new(raddle_agent::NoTools),
         rules: Arc::new(raddle_agent::FixedRules::default()),
         webhook: Arc::new(raddle_agent::NoWebhook),
         clock: || Timestamp(1_000_000),
         node: name.to_owned(),
-        nodes: Arc::new(Locks(folder.to_owned())),
+        liveness: Arc::new(LockLiveness(folder.to_owned())),
         recovery: Recovery::Continue,
     });
     (threads, lock)
@@ -59,16 +59,24 @@ async fn a_thread_is_not_taken_from_the_living() {
     let node = "first".to_owned();
     assert_eq!(taken, Some(AgentError::OwnedBy { node }));
     // It was not disturbed by that.
-    let epoch = thread.look(|thread| thread.epoch()).await.expect("a look");
+    let epoch = thread
+        .inspect(|thread| thread.epoch())
+        .await
+        .expect("a look");
     let renamed = order(&thread, rename(Some("mine"))).await;
     renamed.expect("stored");
 
     // Without its lock it is dead, whatever it still does.
     drop(alive);
     let thread = second.get(id).await.expect("the thread");
-    let next = thread.look(|thread| thread.epoch()).await.expect("a look");
+    let next = thread
+        .inspect(|thread| thread.epoch())
+        .await
+        .expect("a look");
     assert_eq!(next.0, epoch.0 + 1);
-    let owner = thread.look(|thread| thread.node().map(str::to_owned)).await;
+    let owner = thread
+        .inspect(|thread| thread.node().map(str::to_owned))
+        .await;
     assert_eq!(owner, Ok(Some("second".to_owned())));
 }
 
@@ -86,7 +94,7 @@ async fn what_the_living_have_left_can_be_taken() {
     first.close().await;
     let thread = second.get(id).await.expect("the thread");
     // And now it is the second's.
-    thread.look(|_| ()).await.expect("a look");
+    thread.inspect(|_| ()).await.expect("a look");
     let taken = first.get(id).await.err();
     let node = "second".to_owned();
     assert_eq!(taken, Some(AgentError::OwnedBy { node }));

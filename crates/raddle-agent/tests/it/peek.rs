@@ -5,10 +5,10 @@ use std::sync::Arc;
 use raddle_agent::{AgentError, Options, Threads};
 use raddle_core::ports::{Journal, ListQuery, ReadError};
 use raddle_core::{Refusal, Status, ThreadId};
-use raddle_store::{FaultyJournal, Mood};
+use raddle_store::{FaultMode, FaultyJournal};
 
 use super::owners::node;
-use super::script::Script;
+use super::script::ScriptedAnswers;
 use super::{begin, client, options, order, rename};
 
 #[tokio::test]
@@ -62,11 +62,11 @@ async fn a_list_waits_for_no_thread() {
     let port: Arc<dyn Journal> = journal.clone();
     let threads = Threads::new(Options {
         pages: journal.clone(),
-        ..options(&port, Arc::new(Script::new(&[])))
+        ..options(&port, Arc::new(ScriptedAnswers::new(&[])))
     });
     let id = ThreadId::mint();
     let thread = begin(&threads, id, client().0).await;
-    journal.set(Mood::Slow);
+    journal.set(FaultMode::Slow);
     let renaming = tokio::spawn(async move { order(&thread, rename(Some("mine"))).await });
     while journal.waiting() == 0 {
         tokio::task::yield_now().await;
@@ -78,7 +78,7 @@ async fn a_list_waits_for_no_thread() {
     let page = threads.list(query).await.expect("a page");
     let found: Vec<_> = page.entries.iter().map(|it| it.status).collect();
     assert_eq!(found, [Some(Status::Idle)]);
-    journal.set(Mood::Well);
+    journal.set(FaultMode::Healthy);
     renaming.await.expect("an end").expect("stored");
 }
 

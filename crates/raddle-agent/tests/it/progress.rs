@@ -4,58 +4,58 @@ use std::future::{pending, ready};
 use std::sync::Arc;
 use std::time::Duration;
 
-use raddle_agent::{FixedRules, Handle, Heard, Listener, Room, Threads};
-use raddle_core::ports::{Journal, Tools, Waiting};
+use raddle_agent::{Delivery, FixedRules, Handle, Permit, Subscriber, Threads};
+use raddle_core::ports::{BoxFuture, Journal, Tools};
 use raddle_core::{Command, RunShell, Settings, ThreadId};
 use raddle_protocol::{Notification, TurnProgressNotification};
-use raddle_store::{FaultyJournal, Mood};
+use raddle_store::{FaultMode, FaultyJournal};
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, advance};
 
-use crate::hands::Bench;
-use crate::script::Line;
+use crate::script::ScriptLine;
+use crate::tool_gate::TestTools;
 use crate::{client, interrupt, journal, order, rename, started, subscribe, threads_with, turn};
 
 /// What is promised.
 const WITHIN: Duration = Duration::from_secs(5);
 
 /// A client that wants to know, and writes down only that, each with when it was said.
-struct Keen {
+struct ProgressSubscriber {
     hears: mpsc::UnboundedSender<(Instant, Box<TurnProgressNotification>)>,
     has_room: bool,
 }
 
-type Hears = mpsc::UnboundedReceiver<(Instant, Box<TurnProgressNotification>)>;
+type ProgressReceiver = mpsc::UnboundedReceiver<(Instant, Box<TurnProgressNotification>)>;
 
-impl Listener for Keen {
-    fn hear(&self, heard: &Heard) -> bool {
+impl Subscriber for ProgressSubscriber {
+    fn deliver(&self, heard: &Delivery) -> bool {
         match heard {
-            Heard::Notice(notice) => match &**notice {
+            Delivery::Notice(notice) => match &**notice {
                 Notification::TurnProgress(it) => {
                     self.hears.send((Instant::now(), it.clone().into())).is_ok()
                 }
                 _ => true,
             },
-            Heard::Told { notification, .. } => {
+            Delivery::Record { notification, .. } => {
                 assert_ne!(notification.method(), "turn/progress", "it is no record");
                 true
             }
-            Heard::Asked { .. } => true,
+            Delivery::Request { .. } => true,
         }
     }
 
-    fn is_there(&self) -> bool {
+    fn is_connected(&self) -> bool {
         true
     }
 
-    fn has_room(&self) -> bool {
+    fn has_capacity(&self) -> bool {
         self.has_room
     }
 
-    fn room(&self, _: usize) -> Waiting<'static, Option<Room>> {
+    fn reserve(&self, _: usize) -> BoxFuture<'static, Option<Permit>> {
         match self.has_room {
-            true => Box::pin(ready(Some(Box::new(()) as Room))),
+            true => Box::pin(ready(Some(Box::new(()) as Permit))),
             false => Box::pin(pending()),
         }
     }
@@ -65,9 +65,9 @@ impl Listener for Keen {
     }
 }
 
-fn keen(has_room: bool) -> (Arc<Keen>, Hears) {
+fn keen(has_room: bool) -> (Arc<ProgressSubscriber>, ProgressReceiver) {
     let (heard, hears) = mpsc::unbounded_channel();
-    let keen = Keen {
+    let keen = ProgressSubscriber {
         hears: heard,
         has_room,
     };
@@ -77,11 +77,11 @@ fn keen(has_room: bool) -> (Arc<Keen>, Hears) {
 /// A thread with tools of ours and one of a client's.
 async fn begun(
     journal: &Arc<dyn Journal>,
-    script: &[&[Line]],
-    me: Arc<dyn Listener>,
+    script: &[&[ScriptLine]],
+    me: Arc<dyn Subscriber>,
 ) -> (Threads, Handle) {
     let rules = Arc::new(FixedRules::default());
-    let (threads, _) = threads_with(journal, script, Arc::new(Bench::default()), rules);
+    let (threads, _) = threads_with(journal, script, Arc::new(TestTools::default()), rules);
     let mut start = started(ThreadId::mint());
     start.settings.model = Some("loom".to_owned());
     let look = json!({"type": "function", "name": "look", "description": "Looks.", "inputSchema": {"type": "object"}});
@@ -100,7 +100,7 @@ fn in_words(told: &TurnProgressNotification) -> String {
 }
 
 /// It is said in time, again and again, and for how long.
-async fn check(hears: &mut Hears, wanted: &str) {
+async fn check(hears: &mut ProgressReceiver, wanted: &str) {
     let mut last = (Instant::now(), 0);
     for time in 1..4 {
         let (at, told) = hears.recv().await.expect("progress");
@@ -118,7 +118,7 @@ fn shell(line: &str) -> Command {
     Command::RunShell(Box::new(RunShell {
         turn: "t1".into(),
         item: "u1".into(),
-        command: Bench::default().users(&Settings::default(), line),
+        command: TestTools::default().user_command(&Settings::default(), line),
         briefs: Vec::new(),
         principal: None,
     }))
@@ -127,19 +127,35 @@ fn shell(line: &str) -> Command {
 #[tokio::test(start_paused = true)]
 async fn whatever_a_turn_waits_for_is_said_every_five_seconds() {
     let hi = || turn("t1", "hi");
-    let cases: [(Command, &[Line], &str); 8] = [
-        (hi(), &[Line::Hangs], "t1 model loom"),
-        (hi(), &[Line::Begins("h"), Line::Hangs], "t1 model loom"),
-        (hi(), &[Line::Breaks], "t1 retry loom"),
-        (hi(), &[Line::Calls("do", "ignores")], "t1 tool do item"),
-        (hi(), &[Line::Calls("look", "{}")], "t1 tool look item"),
+    let cases: [(Command, &[ScriptLine], &str); 8] = [
+        (hi(), &[ScriptLine::Hangs], "t1 model loom"),
+        (
+            hi(),
+            &[ScriptLine::Begins("h"), ScriptLine::Hangs],
+            "t1 model loom",
+        ),
+        (hi(), &[ScriptLine::Breaks], "t1 retry loom"),
+        (
+            hi(),
+            &[ScriptLine::Calls("do", "ignores")],
+            "t1 tool do item",
+        ),
+        (
+            hi(),
+            &[ScriptLine::Calls("look", "{}")],
+            "t1 tool look item",
+        ),
         (shell("ignores"), &[], "t1 tool ignores item"),
         (
             hi(),
-            &[Line::Calls("do", "beyond prints")],
+            &[ScriptLine::Calls("do", "beyond prints")],
             "t1 approval do item",
         ),
-        (hi(), &[Line::Calls("ask", "")], "t1 question ask item"),
+        (
+            hi(),
+            &[ScriptLine::Calls("ask", "")],
+            "t1 question ask item",
+        ),
     ];
     for (command, says, wanted) in cases {
         let (me, mut hears) = keen(true);
@@ -151,10 +167,10 @@ async fn whatever_a_turn_waits_for_is_said_every_five_seconds() {
 
 #[tokio::test(start_paused = true)]
 async fn people_are_named_before_what_runs_beside_them() {
-    let says: &[Line] = &[
-        Line::Calls("do", "ignores"),
-        Line::Calls("ask", ""),
-        Line::Hangs,
+    let says: &[ScriptLine] = &[
+        ScriptLine::Calls("do", "ignores"),
+        ScriptLine::Calls("ask", ""),
+        ScriptLine::Hangs,
     ];
     let (me, mut hears) = keen(true);
     let (_threads, thread) = begun(&journal(), &[says], me).await;
@@ -164,17 +180,17 @@ async fn people_are_named_before_what_runs_beside_them() {
 
 #[tokio::test(start_paused = true)]
 async fn a_journal_that_takes_nothing_is_named() {
-    for mood in [Mood::Slow, Mood::Away] {
+    for mood in [FaultMode::Slow, FaultMode::Unavailable] {
         let faulty = Arc::new(FaultyJournal::new());
         let journal: Arc<dyn Journal> = faulty.clone();
         let (me, mut hears) = keen(true);
-        let (_threads, thread) = begun(&journal, &[&[Line::Hangs]], me).await;
+        let (_threads, thread) = begun(&journal, &[&[ScriptLine::Hangs]], me).await;
         order(&thread, turn("t1", "hi")).await.expect("a turn");
         check(&mut hears, "t1 model loom").await;
         faulty.set(mood);
         let renamed = tokio::spawn(async move { order(&thread, rename(Some("a"))).await });
         check(&mut hears, "t1 storage -").await;
-        faulty.set(Mood::Well);
+        faulty.set(FaultMode::Healthy);
         renamed.await.expect("no panic").expect("stored");
         check(&mut hears, "t1 model loom").await;
     }
@@ -183,7 +199,7 @@ async fn a_journal_that_takes_nothing_is_named() {
 #[tokio::test(start_paused = true)]
 async fn nothing_is_said_before_a_turn_or_after_it() {
     let (me, mut hears) = keen(true);
-    let (_threads, thread) = begun(&journal(), &[&[Line::Hangs]], me).await;
+    let (_threads, thread) = begun(&journal(), &[&[ScriptLine::Hangs]], me).await;
     advance(WITHIN * 4).await;
     assert!(hears.is_empty());
     order(&thread, turn("t1", "hi")).await.expect("a turn");
@@ -199,7 +215,7 @@ async fn only_those_hear_it_who_want_to_and_read_along() {
     let (me, mut hears) = keen(true);
     let (slow, slow_hears) = keen(false);
     let (other, mut other_hears) = client();
-    let (_threads, thread) = begun(&journal(), &[&[Line::Hangs]], me).await;
+    let (_threads, thread) = begun(&journal(), &[&[ScriptLine::Hangs]], me).await;
     subscribe(&thread, other).await;
     subscribe(&thread, slow).await;
     order(&thread, turn("t1", "hi")).await.expect("a turn");
@@ -213,7 +229,7 @@ async fn only_those_hear_it_who_want_to_and_read_along() {
 #[tokio::test(start_paused = true)]
 async fn who_comes_later_hears_it_too() {
     let (other, _hears) = client();
-    let (_threads, thread) = begun(&journal(), &[&[Line::Hangs]], other).await;
+    let (_threads, thread) = begun(&journal(), &[&[ScriptLine::Hangs]], other).await;
     order(&thread, turn("t1", "hi")).await.expect("a turn");
     advance(WITHIN * 4).await;
     let (me, mut hears) = keen(true);

@@ -4,17 +4,17 @@ use std::collections::VecDeque;
 use std::future::{pending, ready};
 use std::sync::{Arc, Mutex};
 
-use raddle_core::ports::{Answer, Model, Prompt, Said, Waiting};
+use raddle_core::ports::{BoxFuture, Model, ModelAnswer, ModelEvent, Prompt};
 use raddle_core::{
-    AgentMessage, Call, Entry, Failure, FailureKind, Input, ItemBody, ItemId, ModelEnd, Part,
-    Piece, Price, Sealed, Settings, Timestamp, Usage,
+    AgentMessage, ContextEntry, Failure, FailureKind, Input, ItemBody, ItemId, ItemPart, ModelEnd,
+    Price, Sealed, Settings, SharedEntry, Timestamp, ToolCall, Usage,
 };
 use serde_json::json;
 use tokio::sync::Notify;
 
 /// One line of a script.
 #[derive(Clone, Copy)]
-pub enum Line {
+pub enum ScriptLine {
     /// A whole message.
     Says(&'static str),
     /// A whole message with something sealed that is so deep.
@@ -30,14 +30,14 @@ pub enum Line {
 }
 
 /// One list of lines for each call.
-pub struct Script {
-    calls: Mutex<VecDeque<Vec<Line>>>,
-    prompts: Mutex<Vec<Vec<Piece>>>,
+pub struct ScriptedAnswers {
+    calls: Mutex<VecDeque<Vec<ScriptLine>>>,
+    prompts: Mutex<Vec<Vec<SharedEntry>>>,
     dropped: Arc<Notify>,
 }
 
-impl Script {
-    pub fn new(calls: &[&[Line]]) -> Self {
+impl ScriptedAnswers {
+    pub fn new(calls: &[&[ScriptLine]]) -> Self {
         Self {
             calls: Mutex::new(calls.iter().map(|lines| lines.to_vec()).collect()),
             prompts: Mutex::default(),
@@ -47,10 +47,10 @@ impl Script {
 
     /// What was said so far, in words, for each call.
     pub fn prompts(&self) -> Vec<String> {
-        let said = |entries: &Vec<Piece>| {
+        let said = |entries: &Vec<SharedEntry>| {
             let said = entries
                 .iter()
-                .filter(|entry| !matches!(***entry, Entry::Note(_)));
+                .filter(|entry| !matches!(***entry, ContextEntry::Note(_)));
             said.map(|entry| in_words(entry))
                 .collect::<Vec<_>>()
                 .join(" · ")
@@ -60,16 +60,16 @@ impl Script {
 
     /// What was read beside that.
     pub fn notes(&self) -> Vec<Vec<String>> {
-        let note = |entry: &Piece| match &**entry {
-            Entry::Note(text) => Some(text.clone()),
+        let note = |entry: &SharedEntry| match &**entry {
+            ContextEntry::Note(text) => Some(text.clone()),
             _ => None,
         };
-        let notes = |entries: &Vec<Piece>| entries.iter().filter_map(note).collect();
+        let notes = |entries: &Vec<SharedEntry>| entries.iter().filter_map(note).collect();
         self.whole().iter().map(notes).collect()
     }
 
     /// All that was read, for each call.
-    pub fn whole(&self) -> Vec<Vec<Piece>> {
+    pub fn whole(&self) -> Vec<Vec<SharedEntry>> {
         self.prompts.lock().expect("prompts").clone()
     }
 
@@ -79,12 +79,12 @@ impl Script {
     }
 }
 
-impl Model for Script {
-    fn price<'a>(&'a self, _: &'a Settings) -> Waiting<'a, Option<Price>> {
+impl Model for ScriptedAnswers {
+    fn price<'a>(&'a self, _: &'a Settings) -> BoxFuture<'a, Option<Price>> {
         Box::pin(async { None })
     }
 
-    fn call(&self, prompt: Prompt) -> Box<dyn Answer> {
+    fn call(&self, prompt: Prompt) -> Box<dyn ModelAnswer> {
         self.prompts.lock().expect("prompts").push(prompt.entries);
         let lines = self.calls.lock().expect("calls").pop_front();
         let mut said = VecDeque::new();
@@ -94,77 +94,85 @@ impl Model for Script {
             let id = ItemId::mint();
             let open = ItemBody::AgentMessage(AgentMessage::default());
             match line {
-                Line::Says(text) => {
-                    said.push_back(Said::Started(id.clone(), open));
-                    said.push_back(Said::Text(id.clone(), Part::Text, text.to_owned()));
+                ScriptLine::Says(text) => {
+                    said.push_back(ModelEvent::Started(id.clone(), open));
+                    said.push_back(ModelEvent::Text(
+                        id.clone(),
+                        ItemPart::Text,
+                        text.to_owned(),
+                    ));
                     let whole = AgentMessage {
                         text: text.to_owned(),
                         phase: None,
                     };
-                    said.push_back(Said::Completed(id, ItemBody::AgentMessage(whole), None));
+                    said.push_back(ModelEvent::Completed(
+                        id,
+                        ItemBody::AgentMessage(whole),
+                        None,
+                    ));
                 }
-                Line::Seals(depth) => {
+                ScriptLine::Seals(depth) => {
                     let nested = (1..depth).fold(json!([]), |inner, _| json!([inner]));
                     let sealed = Sealed {
                         vendor: "test".to_owned(),
                         value: nested,
                     };
                     let whole = ItemBody::AgentMessage(AgentMessage::default());
-                    said.push_back(Said::Completed(id, whole, Some(sealed)));
+                    said.push_back(ModelEvent::Completed(id, whole, Some(sealed)));
                 }
-                Line::Begins(text) => {
-                    said.push_back(Said::Started(id.clone(), open));
-                    said.push_back(Said::Text(id, Part::Text, text.to_owned()));
+                ScriptLine::Begins(text) => {
+                    said.push_back(ModelEvent::Started(id.clone(), open));
+                    said.push_back(ModelEvent::Text(id, ItemPart::Text, text.to_owned()));
                 }
-                Line::Calls(tool, arguments) => {
-                    let call = Call {
+                ScriptLine::Calls(tool, arguments) => {
+                    let call = ToolCall {
                         id: format!("call-{}", said.len()),
                         tool: tool.to_owned(),
                         arguments: arguments.to_owned(),
                         freeform: false,
                         alone: false,
                     };
-                    said.push_back(Said::Tool(id, call));
+                    said.push_back(ModelEvent::Tool(id, call));
                 }
-                Line::Breaks => {
+                ScriptLine::Breaks => {
                     end = ModelEnd::Broke {
                         error: Failure::new(FailureKind::VendorFailed, "not now"),
                         retry_at: Timestamp(1_060_000),
                     };
                 }
-                Line::Hangs => hangs = true,
+                ScriptLine::Hangs => hangs = true,
             }
         }
         if !hangs {
-            said.push_back(Said::Ended(end, Some(Usage::default())));
+            said.push_back(ModelEvent::Ended(end, Some(Usage::default())));
         }
-        Box::new(Lines {
+        Box::new(LineAnswer {
             said,
             dropped: self.dropped.clone(),
         })
     }
 }
 
-fn in_words(entry: &Entry) -> String {
+fn in_words(entry: &ContextEntry) -> String {
     match entry {
-        Entry::User(input) => match &input[..] {
+        ContextEntry::User(input) => match &input[..] {
             [Input::Text { text, .. }] => format!("user {text}"),
             other => format!("user {other:?}"),
         },
-        Entry::Assistant { text, .. } => format!("assistant {text}"),
-        Entry::Call(call) => format!("call {}", call.tool),
-        Entry::Output { output, .. } => format!("output {}", output.text),
+        ContextEntry::Assistant { text, .. } => format!("assistant {text}"),
+        ContextEntry::Call(call) => format!("call {}", call.tool),
+        ContextEntry::Output { output, .. } => format!("output {}", output.text),
         other => format!("{other:?}"),
     }
 }
 
-struct Lines {
-    said: VecDeque<Said>,
+struct LineAnswer {
+    said: VecDeque<ModelEvent>,
     dropped: Arc<Notify>,
 }
 
-impl Answer for Lines {
-    fn next(&mut self) -> Waiting<'_, Said> {
+impl ModelAnswer for LineAnswer {
+    fn next(&mut self) -> BoxFuture<'_, ModelEvent> {
         match self.said.pop_front() {
             Some(said) => Box::pin(ready(said)),
             None => Box::pin(pending()),
@@ -172,7 +180,7 @@ impl Answer for Lines {
     }
 }
 
-impl Drop for Lines {
+impl Drop for LineAnswer {
     fn drop(&mut self) {
         self.dropped.notify_one();
     }

@@ -4,27 +4,27 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use raddle_agent::FixedRules;
-use raddle_core::policy::{Policy, Unattended};
-use raddle_core::ports::{Decision, Put, Waiting, Webhook};
+use raddle_core::policy::{Policy, UnattendedPolicy};
+use raddle_core::ports::{BoxFuture, Webhook, WebhookDecision, WebhookRequest};
 use raddle_core::{Event, Resolution};
 use serde_json::json;
 use tokio::sync::Notify;
 
-use crate::hands::{Stage, stage_asking};
-use crate::script::Line;
+use crate::script::ScriptLine;
+use crate::tool_gate::{GateHarness, stage_asking};
 use crate::{client, order, subscribe, turn, until};
 
 /// Someone far away who says this, or nothing ever.
-struct Far {
-    says: Option<Result<Decision, String>>,
-    heard: Mutex<Vec<Put>>,
+struct FakeWebhook {
+    says: Option<Result<WebhookDecision, String>>,
+    heard: Mutex<Vec<WebhookRequest>>,
     hears: Notify,
     /// Dropped with whoever waits for an answer.
     waits: Arc<()>,
 }
 
-impl Webhook for Far {
-    fn put(&self, put: Put) -> Waiting<'static, Result<Decision, String>> {
+impl Webhook for FakeWebhook {
+    fn send(&self, put: WebhookRequest) -> BoxFuture<'static, Result<WebhookDecision, String>> {
         self.heard.lock().expect("heard").push(put);
         self.hears.notify_one();
         let (says, waits) = (self.says.clone(), self.waits.clone());
@@ -40,32 +40,43 @@ impl Webhook for Far {
 
 /// A thread that asks whether a command may run.
 async fn asking(
-    says: Option<Result<Decision, String>>,
+    says: Option<Result<WebhookDecision, String>>,
     after_ms: u64,
-) -> (Arc<Far>, Stage, Arc<dyn raddle_agent::Listener>) {
+) -> (
+    Arc<FakeWebhook>,
+    GateHarness,
+    Arc<dyn raddle_agent::Subscriber>,
+) {
     asking_about("beyond prints", says, after_ms).await
 }
 
 async fn asking_about(
     call: &'static str,
-    says: Option<Result<Decision, String>>,
+    says: Option<Result<WebhookDecision, String>>,
     after_ms: u64,
-) -> (Arc<Far>, Stage, Arc<dyn raddle_agent::Listener>) {
-    let far = Arc::new(Far {
+) -> (
+    Arc<FakeWebhook>,
+    GateHarness,
+    Arc<dyn raddle_agent::Subscriber>,
+) {
+    let far = Arc::new(FakeWebhook {
         says,
         heard: Mutex::default(),
         hears: Notify::new(),
         waits: Arc::new(()),
     });
     let rules = Arc::new(FixedRules(Arc::new(Policy {
-        unattended: Some(Unattended::Webhook {
+        unattended: Some(UnattendedPolicy::Webhook {
             after_ms,
             url: "https://example.com/hook".to_owned(),
             token_env: Some("TOKEN".to_owned()),
         }),
         ..Policy::default()
     })));
-    let script: &[&[Line]] = &[&[Line::Calls("do", call)], &[Line::Says("done")]];
+    let script: &[&[ScriptLine]] = &[
+        &[ScriptLine::Calls("do", call)],
+        &[ScriptLine::Says("done")],
+    ];
     let stage = stage_asking(script, rules, far.clone()).await;
     let asked = order(&stage.thread, turn("t1", "hi")).await;
     asked.expect("a turn");
@@ -73,9 +84,9 @@ async fn asking_about(
     (far, stage, me)
 }
 
-async fn settled(stage: &Stage) -> Option<Resolution> {
+async fn settled(stage: &GateHarness) -> Option<Resolution> {
     let runs = |thread: &raddle_core::Thread| thread.turn().is_some();
-    while stage.thread.look(runs).await.expect("a thread") {
+    while stage.thread.inspect(runs).await.expect("a thread") {
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     let events = stage.events().await.into_iter();
@@ -88,7 +99,7 @@ async fn settled(stage: &Stage) -> Option<Resolution> {
 
 #[tokio::test(start_paused = true)]
 async fn a_decision_is_an_answer() {
-    for (says, ran) in [(Decision::Accept, 1), (Decision::Decline, 0)] {
+    for (says, ran) in [(WebhookDecision::Accept, 1), (WebhookDecision::Decline, 0)] {
         let (far, mut stage, me) = asking(Some(Ok(says)), 60_000).await;
         until(&mut stage.hears, "ask").await;
         stage.threads.unsubscribe(stage.id, me).await;
@@ -122,7 +133,7 @@ async fn a_decision_is_an_answer() {
 
 #[tokio::test(start_paused = true)]
 async fn the_target_of_a_move_is_among_the_paths() {
-    let says = Some(Ok(Decision::Decline));
+    let says = Some(Ok(WebhookDecision::Decline));
     let (far, mut stage, me) = asking_about("beyond writes moved", says, 60_000).await;
     until(&mut stage.hears, "ask").await;
     stage.threads.unsubscribe(stage.id, me).await;
@@ -147,7 +158,7 @@ async fn trouble_far_away_decides_nothing() {
         let open = thread.requests().map(|(_, open)| open.expires_at);
         open.collect::<Vec<_>>()
     };
-    let deadlines = stage.thread.look(open).await;
+    let deadlines = stage.thread.inspect(open).await;
     assert_eq!(deadlines, Ok(vec![Some(raddle_core::Timestamp(1_060_000))]));
     assert_eq!(stage.bench.ran().len(), 0);
     assert_eq!(far.heard.lock().expect("heard").len(), 1);
@@ -168,7 +179,7 @@ async fn nothing_is_put_far_away_while_somebody_is_there() {
     while Arc::strong_count(&far.waits) > 1 {
         tokio::task::yield_now().await;
     }
-    stage.answer(0, raddle_core::Answer::Accept {}).await;
+    stage.answer(0, raddle_core::RequestAnswer::Accept {}).await;
     until(&mut hears, "turn/completed").await;
     assert_eq!(stage.bench.ran().len(), 1);
 }

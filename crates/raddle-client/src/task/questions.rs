@@ -8,22 +8,22 @@ use raddle_rpc::{ErrorObject, Id, answer, code, refusal};
 use serde_json::value::RawValue;
 use tokio::task::{AbortHandle, Id as TaskId, JoinSet};
 
-use crate::Question;
-use crate::answers::Asker;
+use crate::ServerQuestion;
+use crate::request_handler::HandlerFn;
 
 /// How many questions may be known at once. A server asks far fewer.
 const KNOWN_MAX: usize = 4096;
 
 pub(super) struct Questions {
-    asker: Asker,
-    known: HashMap<Id, Known>,
+    asker: HandlerFn,
+    known: HashMap<Id, KnownQuestion>,
     running: JoinSet<Option<Bytes>>,
     /// Which question each of these is.
     tasks: HashMap<TaskId, Id>,
 }
 
 /// A question that is not settled.
-struct Known {
+struct KnownQuestion {
     thread: Option<ThreadId>,
     state: State,
     /// Whether whoever follows the thread was shown it.
@@ -32,7 +32,7 @@ struct Known {
 
 enum State {
     /// Someone was asked.
-    Put(AbortHandle),
+    Pending(AbortHandle),
     /// Whoever was asked leaves it open.
     Open,
     /// It was answered so. The server may not have heard it.
@@ -40,7 +40,7 @@ enum State {
 }
 
 /// What is to be done about a question.
-pub(super) struct Heard {
+pub(super) struct QuestionStatus {
     /// The answer, if it was given before.
     pub(super) answer: Option<Bytes>,
     /// Whether it is to be shown.
@@ -48,7 +48,7 @@ pub(super) struct Heard {
 }
 
 impl Questions {
-    pub(super) fn new(asker: Asker) -> Self {
+    pub(super) fn new(asker: HandlerFn) -> Self {
         Self {
             asker,
             known: HashMap::new(),
@@ -58,25 +58,25 @@ impl Questions {
     }
 
     /// Hears a question, which may have been asked before. `shows` says whether it can be shown now.
-    pub(super) fn hear(
+    pub(super) fn receive(
         &mut self,
         id: &Id,
         thread: Option<ThreadId>,
-        question: &Question,
+        question: &ServerQuestion,
         shows: bool,
-    ) -> Heard {
+    ) -> QuestionStatus {
         if let Some(known) = self.known.get_mut(id) {
             let is_new = shows && !known.is_shown;
             known.is_shown |= shows;
             let answer = match &known.state {
                 State::Answered(frame) => Some(frame.clone()),
-                State::Put(_) | State::Open => None,
+                State::Pending(_) | State::Open => None,
             };
-            return Heard { answer, is_new };
+            return QuestionStatus { answer, is_new };
         }
         if self.known.len() >= KNOWN_MAX {
             tracing::warn!(%id, "too many questions are open; this one is left to others");
-            return Heard {
+            return QuestionStatus {
                 answer: None,
                 is_new: false,
             };
@@ -88,13 +88,13 @@ impl Questions {
             Some(answer(&asked, &said))
         });
         self.tasks.insert(handle.id(), id.clone());
-        let known = Known {
+        let known = KnownQuestion {
             thread,
-            state: State::Put(handle),
+            state: State::Pending(handle),
             is_shown: shows,
         };
         self.known.insert(id.clone(), known);
-        Heard {
+        QuestionStatus {
             answer: None,
             is_new: shows,
         }
@@ -143,7 +143,7 @@ impl Questions {
         let frame = match &known.state {
             State::Answered(_) => return None,
             State::Open => answer(id, &said),
-            State::Put(handle) => {
+            State::Pending(handle) => {
                 // It may have ended already, and what it says is too late.
                 self.tasks.remove(&handle.id());
                 handle.abort();
@@ -184,10 +184,10 @@ impl Questions {
     }
 }
 
-impl Known {
+impl KnownQuestion {
     /// Nobody needs the answer any more, also if it is there already: the same may be asked anew.
     fn drop_answer(self, tasks: &mut HashMap<TaskId, Id>) {
-        if let State::Put(handle) = self.state {
+        if let State::Pending(handle) = self.state {
             tasks.remove(&handle.id());
             handle.abort();
         }

@@ -6,14 +6,14 @@ mod approve;
 
 use std::sync::{Arc, Mutex};
 
-use raddle_client::Answers;
+use raddle_client::RequestHandler;
 use serde_json::json;
 
 #[tokio::test]
 async fn a_command_cannot_write_over_the_question() {
     let heard = Arc::new(Mutex::new(String::new()));
     let hears = heard.clone();
-    let gate = approve::Gate(move |question: String| {
+    let gate = approve::ApprovalPrompt(move |question: String| {
         *hears.lock().expect("nobody panicked") = question;
         false
     });

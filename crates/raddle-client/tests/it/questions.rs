@@ -7,21 +7,23 @@ use raddle_client::protocol::{
     DynamicToolCallOutputContentItem, DynamicToolCallParams, DynamicToolCallResponse,
     InputTextDynamicToolCallOutputContentItem, ThreadItem, ThreadStartParams,
 };
-use raddle_client::{Answers, Client, Follow, Happening, Options, Question, Refuse};
+use raddle_client::{
+    Client, Options, RejectAll, RequestHandler, ServerQuestion, ThreadEvent, ThreadFollower,
+};
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-use crate::stage::{Stage, shown};
+use crate::harness::{ClientHarness, shown};
 
 /// Says what a tool has seen, when it may.
 #[derive(Clone)]
-struct Looks {
+struct GatedTool {
     asked: Arc<AtomicUsize>,
     may: Arc<Semaphore>,
     leaves: bool,
 }
 
-impl Looks {
+impl GatedTool {
     fn new(leaves: bool) -> Self {
         Self {
             asked: Arc::default(),
@@ -35,7 +37,7 @@ impl Looks {
     }
 }
 
-impl Answers for Looks {
+impl RequestHandler for GatedTool {
     async fn tool(&self, asked: DynamicToolCallParams) -> Option<DynamicToolCallResponse> {
         assert_eq!(asked.tool, "look");
         self.asked.fetch_add(1, Ordering::Relaxed);
@@ -56,14 +58,14 @@ fn seen(text: &str) -> DynamicToolCallResponse {
     }
 }
 
-async fn client(stage: &Stage, answers: impl Answers) -> Client {
+async fn client(stage: &ClientHarness, answers: impl RequestHandler) -> Client {
     let mut options = Options::new("it", "1");
     options.experimental = true;
     stage.client_with(options, answers).await
 }
 
 /// A thread whose model calls a tool of the client's.
-async fn looking(client: &Client) -> Follow {
+async fn looking(client: &Client) -> ThreadFollower {
     let tools = json!([{"type": "function", "name": "look", "description": "Looks.", "inputSchema": {"type": "object"}}]);
     let params = ThreadStartParams {
         dynamic_tools: serde_json::from_value(tools).expect("tools"),
@@ -74,27 +76,30 @@ async fn looking(client: &Client) -> Follow {
     follow
 }
 
-async fn is_asked(follow: &mut Follow) {
+async fn is_asked(follow: &mut ThreadFollower) {
     loop {
         match follow.next().await.expect("a question") {
-            Happening::Asked(asked) => {
-                assert!(matches!(asked.question, Question::Tool(_)), "{asked:?}");
+            ThreadEvent::Question(asked) => {
+                assert!(
+                    matches!(asked.question, ServerQuestion::Tool(_)),
+                    "{asked:?}"
+                );
                 return;
             }
-            Happening::Lost { why } => panic!("lost: {why}"),
+            ThreadEvent::Lost { why } => panic!("lost: {why}"),
             _ => {}
         }
     }
 }
 
 /// What the tool said, as the model read it, and what the thread shows of the call.
-async fn ended(client: &Client, follow: &mut Follow) -> (String, String) {
+async fn ended(client: &Client, follow: &mut ThreadFollower) -> (String, String) {
     let turn = follow.finish().await.expect("the turn ends");
     assert_eq!(
         follow.thread().thread.turns,
         shown(client, follow.id()).await
     );
-    assert!(follow.thread().asked.is_empty());
+    assert!(follow.thread().questions.is_empty());
     let call = turn.items.iter().find_map(|item| match item {
         ThreadItem::DynamicToolCall(call) => Some(call.status.clone()),
         _ => None,
@@ -108,9 +113,9 @@ const SAYS: &[&str] = &["calls look {}", "heard"];
 #[tokio::test]
 async fn a_question_is_put_once_wherever_the_connection_is_cut() {
     for cut in 1..30 {
-        let stage = Stage::open(SAYS);
+        let stage = ClientHarness::open(SAYS);
         stage.cut([cut, 4]);
-        let looks = Looks::new(false);
+        let looks = GatedTool::new(false);
         // Whoever answers takes its time: the connection may be lost before the answer is there.
         looks.may.add_permits(usize::from(cut % 2 == 0));
         let client = client(&stage, looks.clone()).await;
@@ -130,14 +135,14 @@ async fn a_question_is_put_once_wherever_the_connection_is_cut() {
 #[tokio::test]
 async fn what_is_left_open_can_be_answered_later_or_elsewhere() {
     for elsewhere in [false, true] {
-        let stage = Stage::open(SAYS);
-        let looks = Looks::new(true);
+        let stage = ClientHarness::open(SAYS);
+        let looks = GatedTool::new(true);
         let client = client(&stage, looks.clone()).await;
         let mut follow = looking(&client).await;
         is_asked(&mut follow).await;
-        let asked = follow.thread().asked.clone();
+        let asked = follow.thread().questions.clone();
         assert_eq!(asked.len(), 1, "{asked:?}");
-        let other = crate::questions::client(&stage, Looks::new(true)).await;
+        let other = crate::questions::client(&stage, GatedTool::new(true)).await;
         let mut beside = other.open(follow.id()).await.expect("the thread");
         is_asked(&mut beside).await;
         let who = if elsewhere { &other } else { &client };
@@ -153,13 +158,13 @@ async fn what_is_left_open_can_be_answered_later_or_elsewhere() {
 async fn two_answers_at_once_are_one() {
     // Which of them is seen first is a matter of luck.
     for _ in 0..16 {
-        let stage = Stage::open(SAYS);
+        let stage = ClientHarness::open(SAYS);
         stage.cut([usize::MAX]);
-        let looks = Looks::new(false);
+        let looks = GatedTool::new(false);
         let client = client(&stage, looks.clone()).await;
         let mut follow = looking(&client).await;
         is_asked(&mut follow).await;
-        let asked = follow.thread().asked.clone();
+        let asked = follow.thread().questions.clone();
         // Nothing is awaited between these that has to wait: the client finds both when it is next awake.
         looks.may.add_permits(1);
         let sent = client.answer(&asked[0].id, &seen("two raddles")).await;
@@ -172,8 +177,8 @@ async fn two_answers_at_once_are_one() {
 #[tokio::test]
 async fn a_thread_that_is_opened_again_shows_what_is_open() {
     for leaves in [true, false] {
-        let stage = Stage::open(SAYS);
-        let looks = Looks::new(leaves);
+        let stage = ClientHarness::open(SAYS);
+        let looks = GatedTool::new(leaves);
         let client = client(&stage, looks.clone()).await;
         let mut follow = looking(&client).await;
         is_asked(&mut follow).await;
@@ -181,7 +186,7 @@ async fn a_thread_that_is_opened_again_shows_what_is_open() {
         drop(follow);
         let mut again = client.open(thread).await.expect("the thread");
         is_asked(&mut again).await;
-        let asked = again.thread().asked.clone();
+        let asked = again.thread().questions.clone();
         let sent = client.answer(&asked[0].id, &seen("two raddles")).await;
         sent.expect("sent");
         let (_, heard) = ended(&client, &mut again).await;
@@ -192,17 +197,17 @@ async fn a_thread_that_is_opened_again_shows_what_is_open() {
 
 #[tokio::test]
 async fn what_nobody_answers_is_refused_and_says_why() {
-    let stage = Stage::open(SAYS);
-    let client = client(&stage, Refuse).await;
+    let stage = ClientHarness::open(SAYS);
+    let client = client(&stage, RejectAll).await;
     let mut follow = looking(&client).await;
     let (call, heard) = ended(&client, &mut follow).await;
     assert_eq!(call, "Failed");
     assert_eq!(heard, "this client does not run look");
 }
 
-struct Panics;
+struct PanickingHandler;
 
-impl Answers for Panics {
+impl RequestHandler for PanickingHandler {
     async fn tool(&self, _: DynamicToolCallParams) -> Option<DynamicToolCallResponse> {
         panic!("this is what the test is about");
     }
@@ -210,8 +215,8 @@ impl Answers for Panics {
 
 #[tokio::test]
 async fn whoever_panics_has_refused() {
-    let stage = Stage::open(SAYS);
-    let client = client(&stage, Panics).await;
+    let stage = ClientHarness::open(SAYS);
+    let client = client(&stage, PanickingHandler).await;
     let mut follow = looking(&client).await;
     let (call, _) = ended(&client, &mut follow).await;
     assert_eq!(call, "Failed");

@@ -4,18 +4,20 @@ use std::sync::Arc;
 
 use raddle_client::protocol::methods::{ThreadDelete, ThreadList, ThreadNameSet, ThreadRevert};
 use raddle_client::protocol::{Notification, ThreadStartParams};
-use raddle_client::{CallError, Client, Follow, Happening, Options, Reconnect, Refuse, View};
+use raddle_client::{
+    CallError, Client, Options, ReconnectPolicy, RejectAll, ThreadEvent, ThreadFollower, ThreadView,
+};
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-use crate::stage::{Stage, nowhere, shown};
+use crate::harness::{ClientHarness, nowhere, shown};
 
 /// Hears a turn out, and gives what cannot be told twice or left out, in words.
-async fn hear_out(follow: &mut Follow, words: &mut Vec<String>) {
+async fn hear_out(follow: &mut ThreadFollower, words: &mut Vec<String>) {
     loop {
         let happening = follow.next().await.expect("the turn ends");
-        let Happening::Told { notification, .. } = happening else {
-            let is_lost = matches!(happening, Happening::Lost { .. } | Happening::Anew(_));
+        let ThreadEvent::Notification { notification, .. } = happening else {
+            let is_lost = matches!(happening, ThreadEvent::Lost { .. } | ThreadEvent::Reset(_));
             assert!(!is_lost, "{happening:?}");
             continue;
         };
@@ -35,10 +37,10 @@ async fn hear_out(follow: &mut Follow, words: &mut Vec<String>) {
 
 /// Two turns over connections that are cut after so many frames each; what was heard.
 async fn two_turns(cuts: &[usize]) -> Vec<String> {
-    let stage = Stage::open(&["warp", "weft"]);
+    let stage = ClientHarness::open(&["warp", "weft"]);
     // The first frame is the greeting, without which there is no client.
     stage.cut(cuts.iter().map(|cut| cut + 1));
-    let client = stage.client(Refuse).await;
+    let client = stage.client(RejectAll).await;
     let mut words = Vec::new();
     let params = ThreadStartParams::default();
     let mut follow = client.start(params).await.expect("a thread");
@@ -76,9 +78,9 @@ async fn wherever_the_connection_is_cut_each_happens_once() {
 
 /// What was told of a turn that does not end, by connections that are cut after so many frames each.
 async fn begun(cuts: [usize; 3]) -> Vec<String> {
-    let stage = Stage::open(&["warp…"]);
+    let stage = ClientHarness::open(&["warp…"]);
     stage.cut(cuts);
-    let client = stage.client(Refuse).await;
+    let client = stage.client(RejectAll).await;
     let params = ThreadStartParams::default();
     let mut follow = client.start(params).await.expect("a thread");
     follow.say("one").await.expect("a turn");
@@ -86,7 +88,7 @@ async fn begun(cuts: [usize; 3]) -> Vec<String> {
     let mut is_named = false;
     loop {
         let happening = follow.next().await.expect("more");
-        let Happening::Told { notification, .. } = happening else {
+        let ThreadEvent::Notification { notification, .. } = happening else {
             continue;
         };
         match *notification {
@@ -123,8 +125,8 @@ async fn what_was_told_without_a_number_is_not_told_again_after_a_second_cut() {
 
 #[tokio::test]
 async fn what_is_gone_back_to_is_shown_anew() {
-    let stage = Stage::open(&["warp", "weft"]);
-    let client = stage.client(Refuse).await;
+    let stage = ClientHarness::open(&["warp", "weft"]);
+    let client = stage.client(RejectAll).await;
     let params = ThreadStartParams::default();
     let mut follow = client.start(params).await.expect("a thread");
     let first = {
@@ -136,7 +138,7 @@ async fn what_is_gone_back_to_is_shown_anew() {
     let params = json!({"threadId": follow.id(), "beforeTurnId": second.id});
     let params = serde_json::from_value(params).expect("params");
     client.call::<ThreadRevert>(params).await.expect("done");
-    while !matches!(follow.next().await, Some(Happening::Anew(_))) {}
+    while !matches!(follow.next().await, Some(ThreadEvent::Reset(_))) {}
     assert_eq!(follow.thread().thread.turns, vec![first]);
     assert_eq!(
         follow.thread().thread.turns,
@@ -147,25 +149,25 @@ async fn what_is_gone_back_to_is_shown_anew() {
 /// Who comes back to a thread that has not what was seen of it begins anew.
 #[tokio::test]
 async fn what_was_made_anew_meanwhile_is_shown_anew() {
-    let stage = Stage::open(&["warp", "weft"]);
+    let stage = ClientHarness::open(&["warp", "weft"]);
     // So much that the first turn has begun.
     stage.cut([8]);
     let leave = Arc::new(Semaphore::new(1));
     let options = Options::new("it", "1");
-    let client = Client::connect(stage.gated(&leave), options, Refuse).await;
+    let client = Client::connect(stage.gated(&leave), options, RejectAll).await;
     let client = client.expect("a client");
     let params = ThreadStartParams {
         client_request_id: Some("k".to_owned()),
         ..ThreadStartParams::default()
     };
     let mut follow = client.start(params.clone()).await.expect("a thread");
-    let other = stage.client(Refuse).await;
+    let other = stage.client(RejectAll).await;
     // So much that it is never cut again.
     stage.cut([1000]);
     let mut beside = other.open(follow.id()).await.expect("the thread");
     beside.say("one").await.expect("a turn");
     beside.finish().await.expect("its end");
-    while !matches!(follow.next().await, Some(Happening::Cut { .. })) {}
+    while !matches!(follow.next().await, Some(ThreadEvent::Disconnected { .. })) {}
     assert_eq!(follow.thread().thread.turns.len(), 1, "it saw a part of it");
 
     let delete = serde_json::from_value(json!({"threadId": follow.id()})).expect("params");
@@ -175,7 +177,7 @@ async fn what_was_made_anew_meanwhile_is_shown_anew() {
     assert_eq!(beside.id(), follow.id());
     leave.add_permits(1);
     let next = follow.next().await;
-    assert!(matches!(next, Some(Happening::Anew(_))), "{next:?}");
+    assert!(matches!(next, Some(ThreadEvent::Reset(_))), "{next:?}");
     assert_eq!(stage.said("\"afterSeq\""), 1, "it asked for the rest");
     assert_eq!(follow.thread().thread.turns, Vec::new());
     beside.say("two").await.expect("a turn");
@@ -187,11 +189,11 @@ async fn what_was_made_anew_meanwhile_is_shown_anew() {
 
 #[tokio::test]
 async fn whoever_may_not_come_back_is_told_so() {
-    let stage = Stage::open(&["warp"]);
+    let stage = ClientHarness::open(&["warp"]);
     let mut options = Options::new("it", "1");
-    options.reconnect = Reconnect::NEVER;
+    options.reconnect = ReconnectPolicy::NEVER;
     stage.cut([3]);
-    let client = stage.client_with(options, Refuse).await;
+    let client = stage.client_with(options, RejectAll).await;
     let params = ThreadStartParams::default();
     let mut follow = client.start(params).await.expect("a thread");
     let said = follow.say("one").await;
@@ -199,7 +201,7 @@ async fn whoever_may_not_come_back_is_told_so() {
     while let Some(happening) = follow.next().await {
         last = Some(happening);
     }
-    assert!(matches!(last, Some(Happening::Lost { .. })), "{last:?}");
+    assert!(matches!(last, Some(ThreadEvent::Lost { .. })), "{last:?}");
     assert!(matches!(said, Err(CallError::Closed(_))), "{said:?}");
     let again = client.start(ThreadStartParams::default()).await;
     assert!(matches!(again, Err(CallError::Closed(_))), "{again:?}");
@@ -208,35 +210,38 @@ async fn whoever_may_not_come_back_is_told_so() {
 
 #[tokio::test]
 async fn a_thread_is_followed_once_by_one_client() {
-    let stage = Stage::open(&[]);
-    let client = stage.client(Refuse).await;
+    let stage = ClientHarness::open(&[]);
+    let client = stage.client(RejectAll).await;
     let params = ThreadStartParams::default();
     let follow = client.start(params).await.expect("a thread");
     let thread = follow.id();
     let again = client.open(thread).await;
-    assert!(matches!(again, Err(CallError::Followed)), "{again:?}");
+    assert!(
+        matches!(again, Err(CallError::AlreadyFollowed)),
+        "{again:?}"
+    );
     drop(follow);
     // The first is let go of when the task has looked, which it does before it is asked for more.
     let mut again = client.open(thread).await.expect("the thread");
-    let other = stage.client(Refuse).await;
+    let other = stage.client(RejectAll).await;
     let mut beside = other.open(thread).await.expect("the thread");
     again.say("one").await.expect("a turn");
     again.finish().await.expect("its end");
     beside.finish().await.expect("its end");
-    let turns = |view: &View| view.thread.turns.clone();
+    let turns = |view: &ThreadView| view.thread.turns.clone();
     assert_eq!(turns(again.thread()), turns(beside.thread()));
 }
 
 #[tokio::test]
 async fn a_thread_left_while_the_connection_is_gone_can_be_opened_again() {
-    let stage = Stage::open(&["warp"]);
+    let stage = ClientHarness::open(&["warp"]);
     // The greeting and the thread.
     stage.cut([2]);
-    let client = stage.client(Refuse).await;
+    let client = stage.client(RejectAll).await;
     let params = ThreadStartParams::default();
     let mut follow = client.start(params).await.expect("a thread");
     let thread = follow.id();
-    while !matches!(follow.next().await, Some(Happening::Cut { .. })) {}
+    while !matches!(follow.next().await, Some(ThreadEvent::Disconnected { .. })) {}
     drop(follow);
     let mut again = client.open(thread).await.expect("the thread");
     again.say("one").await.expect("a turn");
@@ -246,7 +251,8 @@ async fn a_thread_left_while_the_connection_is_gone_can_be_opened_again() {
 
 #[tokio::test]
 async fn where_nobody_is_there_is_no_client() {
-    let client = raddle_client::Client::connect(nowhere(), Options::new("it", "1"), Refuse).await;
+    let client =
+        raddle_client::Client::connect(nowhere(), Options::new("it", "1"), RejectAll).await;
     let error = client.expect_err("nobody");
     assert!(error.to_string().contains("cannot be reached"), "{error}");
 }

@@ -2,15 +2,15 @@
 
 use raddle_client::protocol::methods::ThreadNameSet;
 use raddle_client::protocol::{Notification, ThreadSetNameParams, ThreadStartParams};
-use raddle_client::{Client, Follow, Happening, Refuse};
+use raddle_client::{Client, RejectAll, ThreadEvent, ThreadFollower};
 
-use crate::stage::Stage;
+use crate::harness::ClientHarness;
 
 /// Together they are more than may wait.
 const NAMES: usize = 4_200;
 const NAME_BYTES: usize = 950;
 
-async fn rename(client: &Client, follow: &Follow) {
+async fn rename(client: &Client, follow: &ThreadFollower) {
     for at in 0..NAMES {
         let params = ThreadSetNameParams {
             thread_id: follow.id(),
@@ -22,11 +22,11 @@ async fn rename(client: &Client, follow: &Follow) {
 }
 
 /// Takes everything, and looks whether each name came once and in order; how often it had to be asked for.
-async fn take_all(follow: &mut Follow) -> usize {
+async fn take_all(follow: &mut ThreadFollower) -> usize {
     let (mut next, mut asked) = (0, 0);
     while next < NAMES {
         match follow.next().await.expect("a name") {
-            Happening::Told { notification, .. } => {
+            ThreadEvent::Notification { notification, .. } => {
                 if let Notification::ThreadNameUpdated(it) = *notification {
                     let name = it.thread_name.expect("a name");
                     let (at, _) = name.split_once(' ').expect("a number");
@@ -34,9 +34,11 @@ async fn take_all(follow: &mut Follow) -> usize {
                     next += 1;
                 }
             }
-            Happening::Rejoined => asked += 1,
-            Happening::Cut { .. } | Happening::Anew(_) | Happening::Lost { .. } => panic!("cut"),
-            Happening::Asked(_) | Happening::Unknown { .. } => {}
+            ThreadEvent::Reconnected => asked += 1,
+            ThreadEvent::Disconnected { .. } | ThreadEvent::Reset(_) | ThreadEvent::Lost { .. } => {
+                panic!("cut")
+            }
+            ThreadEvent::Question(_) | ThreadEvent::Unknown { .. } => {}
         }
     }
     asked
@@ -44,8 +46,8 @@ async fn take_all(follow: &mut Follow) -> usize {
 
 #[tokio::test]
 async fn calls_go_on_while_nothing_is_taken() {
-    let stage = Stage::open(&[]);
-    let client = stage.client(Refuse).await;
+    let stage = ClientHarness::open(&[]);
+    let client = stage.client(RejectAll).await;
     let params = ThreadStartParams::default();
     let mut follow = client.start(params).await.expect("a thread");
     rename(&client, &follow).await;
@@ -54,11 +56,11 @@ async fn calls_go_on_while_nothing_is_taken() {
 
 #[tokio::test]
 async fn the_server_waits_for_one_who_takes_nothing() {
-    let stage = Stage::open(&[]);
-    let client = stage.client(Refuse).await;
+    let stage = ClientHarness::open(&[]);
+    let client = stage.client(RejectAll).await;
     let params = ThreadStartParams::default();
     let mut follow = client.start(params).await.expect("a thread");
-    let other = stage.client(Refuse).await;
+    let other = stage.client(RejectAll).await;
     rename(&other, &follow).await;
     take_all(&mut follow).await;
 }
@@ -70,11 +72,11 @@ const TEXTS: usize = 24;
 /// Follows turns of long messages without taking anything, and then takes everything: each turn ends once, in order.
 async fn hear_late(is_same_client: bool) {
     let text = "x".repeat(TEXT_BYTES);
-    let stage = Stage::open(&[&*text; TEXTS]);
-    let client = stage.client(Refuse).await;
+    let stage = ClientHarness::open(&[&*text; TEXTS]);
+    let client = stage.client(RejectAll).await;
     let params = ThreadStartParams::default();
     let mut follow = client.start(params).await.expect("a thread");
-    let other = stage.client(Refuse).await;
+    let other = stage.client(RejectAll).await;
     let mut beside = other.open(follow.id()).await.expect("the thread");
     let mut ends = Vec::new();
     for at in 0..TEXTS {
@@ -88,12 +90,12 @@ async fn hear_late(is_same_client: bool) {
     let mut heard = Vec::new();
     while heard.len() < TEXTS {
         match follow.next().await.expect("a turn") {
-            Happening::Told { notification, .. } => {
+            ThreadEvent::Notification { notification, .. } => {
                 if let Notification::TurnCompleted(it) = *notification {
                     heard.push(it.turn.id);
                 }
             }
-            Happening::Rejoined | Happening::Asked(_) | Happening::Unknown { .. } => {}
+            ThreadEvent::Reconnected | ThreadEvent::Question(_) | ThreadEvent::Unknown { .. } => {}
             happening => panic!("{happening:?}"),
         }
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::{
-    ApprovalPolicy, Limits, PermissionProfile, Recovery, Reviewer, Route, Sandbox, Settings,
+    ApprovalPolicy, PermissionProfile, Recovery, Reviewer, Route, Sandbox, Settings, SpendLimits,
 };
 
 /// Change how turns run.
@@ -87,11 +87,11 @@ settings_change! {
     sandbox: Sandbox,
     profile: Option<PermissionProfile>,
     client_tools: Vec<Value>,
-    nowhere: bool,
+    no_environment: bool,
     window: Option<u64>,
     compact_above: Option<u64>,
-    turn_budget: Limits,
-    thread_budget: Limits,
+    turn_budget: SpendLimits,
+    thread_budget: SpendLimits,
     recovery: Option<Recovery>,
 }
 

@@ -1,13 +1,13 @@
 //! The queue of input that waits to become turns.
 
-use super::Message;
+use super::InputMessage;
 use crate::{Briefed, Input, ItemId, TurnId};
 
 /// Put input into a thread's queue.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Enqueue {
     /// The message that it becomes.
-    pub message: Message,
+    pub message: InputMessage,
     /// Who sends it.
     pub principal: Option<String>,
 }

@@ -5,8 +5,8 @@ use serde_json::Value;
 use super::command::{base_name, is_option, is_unknown};
 use super::options::has;
 use super::shells::is_shell;
-use super::wrapper::{is_wrapper, through};
-use super::{Layer, Rule, Script, Subject, Verdict, harmless};
+use super::wrapper::{is_wrapper, wrapped_command};
+use super::{Layer, ParsedScript, Rule, Subject, Verdict, harmless};
 
 /// The most words that a rule made of an answer has.
 const WORDS_MAX: usize = 64;
@@ -114,14 +114,14 @@ impl Amendment {
 
 /// The words that a client is offered as a rule for this script: those of the one command in it that is not
 /// known to be harmless. None if there are several, or if a rule could not allow it.
-pub fn proposed(script: &Script) -> Vec<String> {
+pub fn proposed(script: &ParsedScript) -> Vec<String> {
     if !script.plain {
         return Vec::new();
     }
     // What a command runs stands in the script by itself.
     let is_open = |words: &&Vec<String>| {
-        !harmless::is_harmless(words, harmless::Confinement::Sandboxed)
-            && through(words).is_none_or(|it| !it.neutral)
+        !harmless::is_harmless(words, harmless::Isolation::Sandboxed)
+            && wrapped_command(words).is_none_or(|it| !it.neutral)
     };
     let mut open = script.commands.iter().filter(is_open);
     match (open.next(), open.next()) {

@@ -1,22 +1,22 @@
 //! Commands that clients run by themselves. What the user wrote down is about the agent; what the operator holds
 //! fast is about everyone.
 
-use super::command::Fit;
-use super::{ActKind, Layer, Policy, Rule, Script, Subject, Verdict};
+use super::command::RuleMatch;
+use super::{ActKind, Layer, ParsedScript, Policy, Rule, Subject, Verdict};
 use crate::Sandbox;
 
 impl Policy {
     /// What the operator has against a command that a client runs in this sandbox, and what to do; nothing if
     /// it may be. Nobody is asked, so what may be meant by a rule is forbidden too.
-    pub fn objection(&self, script: &Script, sandbox: &Sandbox) -> Option<String> {
+    pub fn objection(&self, script: &ParsedScript, sandbox: &Sandbox) -> Option<String> {
         let by_rule = || self.managed_denial(script);
-        self.pins.against(sandbox).or_else(by_rule)
+        self.managed.against(sandbox).or_else(by_rule)
     }
 
     /// The operator's objection to a program that the configuration names and the server starts without a sandbox.
     /// Users and clients write the configuration too, so where only sandboxes are allowed the operator must have
     /// allowed this one.
-    pub fn objection_to_configured(&self, script: &Script) -> Option<String> {
+    pub fn objection_to_configured(&self, script: &ParsedScript) -> Option<String> {
         let held = || {
             let act = ActKind::Command {
                 script: script.clone(),
@@ -25,7 +25,7 @@ impl Policy {
             };
             let counts = |rule: &Rule| rule.beyond && rule.layer == Layer::Managed;
             let is_allowed = self.permission(&act, counts, |_| false).is_some();
-            (self.pins.always_fenced() && !is_allowed).then(|| {
+            (self.managed.always_sandboxed() && !is_allowed).then(|| {
                 "the managed policy does not allow the sandbox danger-full-access, and a program of the configuration \
                  runs in none; a managed rule can allow it with `beyond = true`"
                     .to_owned()
@@ -35,7 +35,7 @@ impl Policy {
     }
 
     /// The reason of a managed rule that denies a script.
-    fn managed_denial(&self, script: &Script) -> Option<String> {
+    fn managed_denial(&self, script: &ParsedScript) -> Option<String> {
         let is_denied =
             |rule: &&Rule| rule.layer == Layer::Managed && rule.verdict == Verdict::Deny;
         let fits = self.rules.iter().filter(is_denied);
@@ -46,18 +46,18 @@ impl Policy {
             .as_deref()
             .unwrap_or("ask whoever runs the machine");
         match fit {
-            Fit::No => None,
-            Fit::Maybe => Some(format!(
+            RuleMatch::No => None,
+            RuleMatch::Maybe => Some(format!(
                 "the managed rule `{rule}` may forbid it, which cannot be told before it runs; write out what \
                  is run"
             )),
-            Fit::Yes => Some(format!("the managed rule `{rule}` forbids it; {reason}")),
+            RuleMatch::Yes => Some(format!("the managed rule `{rule}` forbids it; {reason}")),
         }
     }
 
     /// The operator's objection to a sandbox, and what to do; `None` if it is allowed.
     pub fn objection_to_sandbox(&self, sandbox: &Sandbox) -> Option<String> {
-        self.pins.against(sandbox)
+        self.managed.against(sandbox)
     }
 
     /// The hosts that rules of these layers keep from commands. One that asks closes a host too, because nobody

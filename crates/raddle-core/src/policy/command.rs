@@ -4,7 +4,7 @@ use super::UNKNOWN;
 
 /// How surely a rule is about something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Fit {
+pub(super) enum RuleMatch {
     No,
     /// It depends on what is not known before it runs.
     Maybe,
@@ -17,25 +17,25 @@ const PROGRAM_FOLDERS: [&str; 2] = ["/bin/", "/usr/bin/"];
 /// Whether a rule that restrains is about this command. It errs on the side of yes: the program counts
 /// wherever it lies, options may stand anywhere and be written together, and options before a subcommand
 /// do not hide it.
-pub(super) fn restrained(rule: &[String], words: &[String]) -> Fit {
+pub(super) fn restrained(rule: &[String], words: &[String]) -> RuleMatch {
     let (Some((program, rule)), Some((name, words))) = (rule.split_first(), words.split_first())
     else {
-        return Fit::No;
+        return RuleMatch::No;
     };
     if is_unknown(name) {
-        return Fit::Maybe;
+        return RuleMatch::Maybe;
     }
     let is_program =
         name == program || !program.contains('/') && base_name(name).eq_ignore_ascii_case(program);
     if !is_program {
-        return Fit::No;
+        return RuleMatch::No;
     }
     let (options, operands): (Vec<&String>, Vec<&String>) =
         rule.iter().partition(|word| is_option(word));
     options
         .into_iter()
         .map(|option| has_option(option, words))
-        .fold(has_operands(&operands, words), Fit::min)
+        .fold(has_operands(&operands, words), RuleMatch::min)
 }
 
 /// Whether a rule that allows is about this command: it begins with exactly the rule's words.
@@ -70,25 +70,25 @@ pub(super) fn is_option(word: &str) -> bool {
 }
 
 /// Whether these operands come first, in this order, not counting options and what may be their values.
-fn has_operands(operands: &[&String], words: &[String]) -> Fit {
+fn has_operands(operands: &[&String], words: &[String]) -> RuleMatch {
     let mut words = words.iter();
     for operand in operands {
         let mut may_be_value = false;
         loop {
             match words.next() {
-                None => return Fit::No,
-                Some(word) if is_unknown(word) => return Fit::Maybe,
+                None => return RuleMatch::No,
+                Some(word) if is_unknown(word) => return RuleMatch::Maybe,
                 Some(word) if word == *operand => break,
                 Some(word) if is_option(word) => may_be_value = !word.contains('='),
                 Some(_) if may_be_value => may_be_value = false,
-                Some(_) => return Fit::No,
+                Some(_) => return RuleMatch::No,
             }
         }
     }
-    Fit::Yes
+    RuleMatch::Yes
 }
 
-fn has_option(option: &str, words: &[String]) -> Fit {
+fn has_option(option: &str, words: &[String]) -> RuleMatch {
     let letters = |word: &str| {
         let letters = word.strip_prefix('-')?;
         (!letters.starts_with('-')).then(|| letters.to_owned())
@@ -96,7 +96,7 @@ fn has_option(option: &str, words: &[String]) -> Fit {
     if let Some(wanted) = letters(option) {
         let given: String = words.iter().filter_map(|it| letters(it)).collect();
         if wanted.chars().all(|letter| given.contains(letter)) {
-            return Fit::Yes;
+            return RuleMatch::Yes;
         }
     }
     let fit = |word: &String| {
@@ -104,12 +104,12 @@ fn has_option(option: &str, words: &[String]) -> Fit {
         // Many programs take the beginning of a long option for the whole.
         let is_beginning = name.len() > 2 && name.starts_with("--") && option.starts_with(name);
         if name == option {
-            Fit::Yes
+            RuleMatch::Yes
         } else if is_unknown(word) || is_beginning {
-            Fit::Maybe
+            RuleMatch::Maybe
         } else {
-            Fit::No
+            RuleMatch::No
         }
     };
-    words.iter().map(fit).max().unwrap_or(Fit::No)
+    words.iter().map(fit).max().unwrap_or(RuleMatch::No)
 }

@@ -9,13 +9,13 @@
 //! which version of git runs, nor with which settings, so outside it they are asked about.
 
 use super::command::{is_option, program_name};
-use super::options::{Value, has, is_signed_number, option};
+use super::options::{ValuePosition, has, is_signed_number, option};
 use super::shells::is_shell;
-use super::wrapper::through;
+use super::wrapper::wrapped_command;
 use crate::Sandbox;
 
 /// A program, with the words that must follow it, and the options that it may have.
-struct Known {
+struct KnownProgram {
     words: &'static [&'static str],
     options: Options,
     /// Whether words that are no options may follow.
@@ -29,16 +29,16 @@ enum Options {
     Primaries(&'static str),
 }
 
-const fn known(words: &'static [&'static str], options: Options) -> Known {
-    Known {
+const fn known(words: &'static [&'static str], options: Options) -> KnownProgram {
+    KnownProgram {
         words,
         options,
         operands: true,
     }
 }
 
-const fn alone(words: &'static [&'static str], options: Options) -> Known {
-    Known {
+const fn alone(words: &'static [&'static str], options: Options) -> KnownProgram {
+    KnownProgram {
         words,
         options,
         operands: false,
@@ -92,7 +92,7 @@ const GIT_GREP: &str = "\
     -A: -B: -C: -E -F -H -I -L -P -W -a -c -e: -h -i -l -n -o -p -q -v -w --all-match --and --cached \
     --count --fixed-strings --ignore-case --line-number --no-color --not --or --untracked";
 
-const KNOWN: &[Known] = &[
+const KNOWN: &[KnownProgram] = &[
     known(&["rg"], Options::Only(RG)),
     known(&["fd"], Options::Only(FD)),
     known(&["find"], Options::Primaries(FIND)),
@@ -148,13 +148,13 @@ const VERSIONED: &str =
 
 /// Whether our sandbox is around a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Confinement {
+pub(super) enum Isolation {
     Sandboxed,
     /// With the rights of the user, or in a sandbox that is not ours.
     Unconfined,
 }
 
-impl Confinement {
+impl Isolation {
     pub(super) fn of(sandbox: &Sandbox) -> Self {
         match sandbox {
             Sandbox::ReadOnly { .. } | Sandbox::WorkspaceWrite { .. } => Self::Sandboxed,
@@ -164,7 +164,7 @@ impl Confinement {
 }
 
 /// Whether this command is known to be harmless. Its words must be all there is.
-pub(super) fn is_harmless(words: &[String], confinement: Confinement) -> bool {
+pub(super) fn is_harmless(words: &[String], confinement: Isolation) -> bool {
     let Some((name, rest)) = words.split_first() else {
         return false;
     };
@@ -172,7 +172,7 @@ pub(super) fn is_harmless(words: &[String], confinement: Confinement) -> bool {
     if has(READERS, name) || is_bare_shell(words) || is_sed_print(name, rest) {
         return true;
     }
-    if confinement == Confinement::Unconfined && (name == "git" || has(VERSIONED, name)) {
+    if confinement == Isolation::Unconfined && (name == "git" || has(VERSIONED, name)) {
         return false;
     }
     if has(VERSIONED, name) && rest == ["--version"] {
@@ -184,11 +184,11 @@ pub(super) fn is_harmless(words: &[String], confinement: Confinement) -> bool {
         rest => rest,
     };
     KNOWN.iter().any(|it| it.fits(name, rest))
-        || through(words)
+        || wrapped_command(words)
             .is_some_and(|it| it.neutral && is_harmless(&words[it.starts[0]..], confinement))
 }
 
-impl Known {
+impl KnownProgram {
     fn fits(&self, name: &str, words: &[String]) -> bool {
         let (program, leading) = (self.words[0], &self.words[1..]);
         let leads = words.len() >= leading.len() && leading.iter().zip(words).all(|(a, b)| a == b);
@@ -218,8 +218,8 @@ impl Known {
             }
             match option(list, word) {
                 None => return false,
-                Some(Value::Next) => drop(words.next()),
-                Some(Value::Here) => {}
+                Some(ValuePosition::Next) => drop(words.next()),
+                Some(ValuePosition::Here) => {}
             }
         }
         true

@@ -4,11 +4,13 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 
-use super::command::Fit;
-use super::harmless::{Confinement, is_bare_shell, is_harmless};
-use super::pins::network;
-use super::wrapper::through;
-use super::{Act, ActKind, Layer, PathPattern, Policy, Rule, Ruling, Script, Subject, Verdict};
+use super::command::RuleMatch;
+use super::harmless::{Isolation, is_bare_shell, is_harmless};
+use super::managed_limits::network;
+use super::wrapper::wrapped_command;
+use super::{
+    Act, ActKind, Layer, ParsedScript, PathPattern, Policy, Rule, Ruling, Subject, Verdict,
+};
 use crate::{ApprovalPolicy, Grant, Settings};
 
 /// What a ruling names if only the approval policy wants someone to be asked.
@@ -24,7 +26,7 @@ const SESSION: &str = "session";
 const MANAGED: &str = "managed";
 
 /// A verdict and its grounds, before they are tied to an act.
-struct Said {
+struct VerdictReason {
     verdict: Verdict,
     reason: String,
     rule: String,
@@ -34,8 +36,8 @@ impl Policy {
     /// What is said of an act in a thread with these settings, in which these digests and files have a yes for
     /// the session.
     pub fn judge(&self, act: &Act, settings: &Settings, granted: &BTreeSet<String>) -> Ruling {
-        let said = self.said(act, settings, granted);
-        let Said {
+        let said = self.assess(act, settings, granted);
+        let VerdictReason {
             verdict,
             reason,
             rule,
@@ -54,11 +56,11 @@ impl Policy {
 
     /// What is said of a wish for rights beyond the sandbox. Nothing but somebody's answer gives them.
     pub fn judge_rights(&self, wanted: &Grant, settings: &Settings, digest: String) -> Ruling {
-        let Said {
+        let VerdictReason {
             verdict,
             reason,
             rule,
-        } = self.said_of_rights(wanted, settings);
+        } = self.assess_rights(wanted, settings);
         Ruling {
             verdict,
             reason,
@@ -68,43 +70,43 @@ impl Policy {
         }
     }
 
-    fn said_of_rights(&self, wanted: &Grant, settings: &Settings) -> Said {
-        if let Some(objection) = self.pins.objection(settings) {
+    fn assess_rights(&self, wanted: &Grant, settings: &Settings) -> VerdictReason {
+        if let Some(objection) = self.managed.objection(settings) {
             let why = format!("It may not be: {objection}.");
-            return said(Verdict::Deny, &why, MANAGED);
+            return verdict_reason(Verdict::Deny, &why, MANAGED);
         }
-        if self.pins.always_fenced() {
+        if self.managed.always_sandboxed() {
             let why = "The operator allows nothing beyond the sandbox.";
-            return said(Verdict::Deny, why, MANAGED);
+            return verdict_reason(Verdict::Deny, why, MANAGED);
         }
-        if wanted.network && self.pins.network_off {
+        if wanted.network && self.managed.network_off {
             let why = "The operator keeps the network off.";
-            return said(Verdict::Deny, why, MANAGED);
+            return verdict_reason(Verdict::Deny, why, MANAGED);
         }
         let act = ActKind::Write {
             paths: wanted.write.clone(),
             reads: Vec::new(),
             beyond: true,
         };
-        if let Some((rule, Fit::Yes)) = self.restraint(&act)
+        if let Some((rule, RuleMatch::Yes)) = self.restraint(&act)
             && rule.verdict == Verdict::Deny
         {
             return by_rule(rule, Verdict::Deny, "A rule forbids it.");
         }
-        let ask = said(Verdict::Ask, "It goes beyond the sandbox.", SANDBOX);
+        let ask = verdict_reason(Verdict::Ask, "It goes beyond the sandbox.", SANDBOX);
         asked(ask, settings, "request_permissions")
     }
 
-    fn said(&self, act: &Act, settings: &Settings, granted: &BTreeSet<String>) -> Said {
-        if let Some(objection) = self.pins.objection(settings) {
-            return said(
+    fn assess(&self, act: &Act, settings: &Settings, granted: &BTreeSet<String>) -> VerdictReason {
+        if let Some(objection) = self.managed.objection(settings) {
+            return verdict_reason(
                 Verdict::Deny,
                 &format!("It may not be: {objection}."),
                 MANAGED,
             );
         }
         let restraint = self.restraint(&act.kind);
-        if let Some((rule, Fit::Yes)) = restraint
+        if let Some((rule, RuleMatch::Yes)) = restraint
             && rule.verdict == Verdict::Deny
         {
             return by_rule(rule, Verdict::Deny, "A rule forbids it.");
@@ -118,11 +120,11 @@ impl Policy {
         let files = files(&act.kind, settings);
         let has_files = !files.is_empty() && files.iter().all(|it| granted.contains(it));
         if granted.contains(&act.digest) || has_files {
-            return said(Verdict::Allow, "It was allowed for this session.", SESSION);
+            return verdict_reason(Verdict::Allow, "It was allowed for this session.", SESSION);
         }
         let by_restraint = restraint.map(|(rule, fit)| {
             let why = match fit {
-                Fit::Yes => "A rule says to ask.",
+                RuleMatch::Yes => "A rule says to ask.",
                 _ => "A rule may be about it, which cannot be told before it runs.",
             };
             asked(by_rule(rule, Verdict::Ask, why), settings, "rules")
@@ -130,9 +132,11 @@ impl Policy {
         let within = match (beyond, &settings.approval) {
             (Some(it), _) => it,
             (None, ApprovalPolicy::Untrusted) => {
-                self.untrusted(&act.kind, Confinement::of(&settings.sandbox))
+                self.untrusted(&act.kind, Isolation::of(&settings.sandbox))
             }
-            (None, _) => said(Verdict::Allow, "It stays in the sandbox.", APPROVAL_POLICY),
+            (None, _) => {
+                verdict_reason(Verdict::Allow, "It stays in the sandbox.", APPROVAL_POLICY)
+            }
         };
         match by_restraint {
             Some(it) if it.verdict >= within.verdict => it,
@@ -152,30 +156,30 @@ impl Policy {
     }
 
     /// What is said of an act beyond the sandbox.
-    fn beyond(&self, act: &ActKind, settings: &Settings) -> Said {
+    fn beyond(&self, act: &ActKind, settings: &Settings) -> VerdictReason {
         let is_open = |rule: &Rule| {
-            rule.beyond && (rule.layer == Layer::Managed || !self.pins.always_fenced())
+            rule.beyond && (rule.layer == Layer::Managed || !self.managed.always_sandboxed())
         };
         if let Some(rule) = self.permission(act, is_open, |_| false) {
             return by_rule(rule, Verdict::Allow, "A rule allows it beyond the sandbox.");
         }
-        if self.is_held(act, settings) {
+        if self.is_managed(act, settings) {
             let why = "It goes beyond the sandbox, and the operator allows nothing beyond it.";
-            return said(Verdict::Deny, why, MANAGED);
+            return verdict_reason(Verdict::Deny, why, MANAGED);
         }
-        let ask = said(Verdict::Ask, "It goes beyond the sandbox.", SANDBOX);
+        let ask = verdict_reason(Verdict::Ask, "It goes beyond the sandbox.", SANDBOX);
         asked(ask, settings, "sandbox_approval")
     }
 
     /// Whether the operator lets nobody say yes to it.
-    fn is_held(&self, act: &ActKind, settings: &Settings) -> bool {
-        self.pins.always_fenced() && goes_beyond(act, settings)
+    fn is_managed(&self, act: &ActKind, settings: &Settings) -> bool {
+        self.managed.always_sandboxed() && goes_beyond(act, settings)
     }
 
     /// What is said of an act within the sandbox where only what is known is trusted.
-    fn untrusted(&self, act: &ActKind, confinement: Confinement) -> Said {
+    fn untrusted(&self, act: &ActKind, confinement: Isolation) -> VerdictReason {
         if is_known(act, confinement) {
-            return said(
+            return verdict_reason(
                 Verdict::Allow,
                 "It is known to be harmless.",
                 APPROVAL_POLICY,
@@ -184,7 +188,7 @@ impl Policy {
         if let Some(rule) = self.permission(act, |_| true, |it| is_harmless(it, confinement)) {
             return by_rule(rule, Verdict::Allow, "A rule allows it.");
         }
-        said(
+        verdict_reason(
             Verdict::Ask,
             "It is not known to be harmless.",
             APPROVAL_POLICY,
@@ -192,13 +196,18 @@ impl Policy {
     }
 
     /// The rule that restrains this act most, and how surely it is about it.
-    fn restraint(&self, act: &ActKind) -> Option<(&Rule, Fit)> {
+    fn restraint(&self, act: &ActKind) -> Option<(&Rule, RuleMatch)> {
         let restraining = self.rules.iter().filter(|it| it.verdict != Verdict::Allow);
         restraining
             .map(|rule| (rule, fit(rule, act)))
-            .filter(|(_, fit)| *fit != Fit::No)
+            .filter(|(_, fit)| *fit != RuleMatch::No)
             // A rule that is surely meant goes before one that may be, and then the stricter.
-            .max_by_key(|(rule, fit)| (*fit == Fit::Yes && rule.verdict == Verdict::Deny, *fit))
+            .max_by_key(|(rule, fit)| {
+                (
+                    *fit == RuleMatch::Yes && rule.verdict == Verdict::Deny,
+                    *fit,
+                )
+            })
     }
 
     /// A rule that allows this act, if everything in it is allowed by one or known otherwise.
@@ -233,7 +242,7 @@ impl Policy {
 /// A rule that allows a script, if all of it is allowed. One that is not plain never is: nobody knows what
 /// else it does.
 fn permitted_script<'a>(
-    script: &Script,
+    script: &ParsedScript,
     rules: &[&'a Rule],
     known: impl Fn(&[String]) -> bool,
 ) -> Option<&'a Rule> {
@@ -245,7 +254,7 @@ fn permitted_script<'a>(
         // What a command runs that adds nothing to it stands in the script by itself.
         let is_listed = |start: usize| script.commands.iter().any(|it| it == &words[start..]);
         let is_seen_through = is_bare_shell(words)
-            || through(words).is_some_and(|it| it.neutral && is_listed(it.starts[0]));
+            || wrapped_command(words).is_some_and(|it| it.neutral && is_listed(it.starts[0]));
         if known(words) || is_seen_through {
             continue;
         }
@@ -256,7 +265,7 @@ fn permitted_script<'a>(
 }
 
 /// Whether nothing can come of it, whatever it is about.
-fn is_known(act: &ActKind, confinement: Confinement) -> bool {
+fn is_known(act: &ActKind, confinement: Isolation) -> bool {
     match act {
         ActKind::Command { script, .. } => {
             let commands = &script.commands;
@@ -272,7 +281,7 @@ fn is_known(act: &ActKind, confinement: Confinement) -> bool {
     }
 }
 
-fn fit(rule: &Rule, act: &ActKind) -> Fit {
+fn fit(rule: &Rule, act: &ActKind) -> RuleMatch {
     let is_about = match act {
         ActKind::Command { script, .. } => return rule.restrains(script),
         ActKind::Write { paths, reads, .. } => {
@@ -283,7 +292,11 @@ fn fit(rule: &Rule, act: &ActKind) -> Fit {
         ActKind::Connect { host } => rule.is_about_host(host),
         ActKind::Tool { name } => rule.is_about_tool(name),
     };
-    if is_about { Fit::Yes } else { Fit::No }
+    if is_about {
+        RuleMatch::Yes
+    } else {
+        RuleMatch::No
+    }
 }
 
 /// What a yes for the session to a change of files is good for: the words on the screen are about files, and not
@@ -311,7 +324,7 @@ fn goes_beyond(act: &ActKind, settings: &Settings) -> bool {
 }
 
 /// Someone is asked, unless nobody is to be asked about this kind of question: then it is a no.
-fn asked(ask: Said, settings: &Settings, kind: &str) -> Said {
+fn asked(ask: VerdictReason, settings: &Settings, kind: &str) -> VerdictReason {
     let may_ask = match &settings.approval {
         ApprovalPolicy::Untrusted | ApprovalPolicy::OnRequest => true,
         ApprovalPolicy::Never => false,
@@ -323,23 +336,23 @@ fn asked(ask: Said, settings: &Settings, kind: &str) -> Said {
     if may_ask {
         return ask;
     }
-    Said {
+    VerdictReason {
         verdict: Verdict::Deny,
         reason: format!("{} Nobody is asked here.", ask.reason),
         ..ask
     }
 }
 
-fn by_rule(rule: &Rule, verdict: Verdict, why: &str) -> Said {
-    said(
+fn by_rule(rule: &Rule, verdict: Verdict, why: &str) -> VerdictReason {
+    verdict_reason(
         verdict,
         rule.reason.as_deref().unwrap_or(why),
         &rule.to_string(),
     )
 }
 
-fn said(verdict: Verdict, reason: &str, rule: &str) -> Said {
-    Said {
+fn verdict_reason(verdict: Verdict, reason: &str, rule: &str) -> VerdictReason {
+    VerdictReason {
         verdict,
         reason: reason.to_owned(),
         rule: rule.to_owned(),

@@ -2,7 +2,7 @@
 
 /// Where an option's value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Value {
+pub(super) enum ValuePosition {
     /// In the same word, or there is none.
     Here,
     /// In the next word.
@@ -16,7 +16,7 @@ pub(super) fn has(list: &str, word: &str) -> bool {
 
 /// Whether a word consists of options that are listed. A colon at the end of one says that it has a value, a question
 /// mark that it may have one, in the same word.
-pub(super) fn option(list: &str, word: &str) -> Option<Value> {
+pub(super) fn option(list: &str, word: &str) -> Option<ValuePosition> {
     let flag = |name: &str| has(list, name);
     let joined = |name: &str| list.split(' ').any(|it| it.strip_suffix('?') == Some(name));
     let valued = |name: &str| list.split(' ').any(|it| it.strip_suffix(':') == Some(name));
@@ -26,32 +26,36 @@ pub(super) fn option(list: &str, word: &str) -> Option<Value> {
             None => (word, false),
         };
         return match has_value {
-            true => (flag(name) || valued(name)).then_some(Value::Here),
-            false if flag(name) => Some(Value::Here),
-            false => valued(name).then_some(Value::Next),
+            true => (flag(name) || valued(name)).then_some(ValuePosition::Here),
+            false if flag(name) => Some(ValuePosition::Here),
+            false => valued(name).then_some(ValuePosition::Next),
         };
     }
     if word == "-" {
-        return flag(word).then_some(Value::Here);
+        return flag(word).then_some(ValuePosition::Here);
     }
     if is_signed_number(word) {
-        return has(list, "-n:").then_some(Value::Here);
+        return has(list, "-n:").then_some(ValuePosition::Here);
     }
     let letters = &word[1..];
     for (at, letter) in letters.char_indices() {
         let name = format!("-{letter}");
         if valued(&name) {
             let is_last = at + letter.len_utf8() == letters.len();
-            return Some(if is_last { Value::Next } else { Value::Here });
+            return Some(if is_last {
+                ValuePosition::Next
+            } else {
+                ValuePosition::Here
+            });
         }
         if joined(&name) {
-            return Some(Value::Here);
+            return Some(ValuePosition::Here);
         }
         if !flag(&name) {
             return None;
         }
     }
-    Some(Value::Here)
+    Some(ValuePosition::Here)
 }
 
 /// `-7`, and for `find` also `-10k`.

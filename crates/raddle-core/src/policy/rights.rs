@@ -65,7 +65,7 @@ impl Grant {
     }
 
     /// Gives up the folders that lie in those of another.
-    pub(crate) fn leave_to(&mut self, other: &Self) {
+    pub(crate) fn remove_covered(&mut self, other: &Self) {
         let is_around = |path: &String| other.write.iter().any(|it| is_within(path, it));
         self.write.retain(|path| !is_around(path));
     }

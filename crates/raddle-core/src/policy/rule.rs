@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use super::command::{self, Fit};
+use super::command::{self, RuleMatch};
 use super::pattern::name_fits;
-use super::{HostPattern, PathPattern, Script, Verdict};
+use super::{HostPattern, ParsedScript, PathPattern, Verdict};
 
 /// What someone wrote down about acts to come.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,14 +47,14 @@ pub enum Subject {
 
 impl Rule {
     /// How surely the rule, if it restrains, is about one of a script's commands.
-    pub(super) fn restrains(&self, script: &Script) -> Fit {
+    pub(super) fn restrains(&self, script: &ParsedScript) -> RuleMatch {
         let Subject::Command(words) = &self.subject else {
-            return Fit::No;
+            return RuleMatch::No;
         };
         let fits = script.commands.iter();
         fits.map(|it| command::restrained(words, it))
             .max()
-            .unwrap_or(Fit::No)
+            .unwrap_or(RuleMatch::No)
     }
 
     /// Whether the rule, if it allows, is about this command.

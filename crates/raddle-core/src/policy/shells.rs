@@ -11,7 +11,7 @@ const SHELLS: &str = "\
 const FOREIGN: &str = "csh elvish es fish ion murex ngs nu powershell pwsh rc tcsh xonsh";
 
 /// Programs that hand a script to a shell.
-const LENDERS: &str = "flock runuser script sg su";
+const SHELL_LAUNCHERS: &str = "flock runuser script sg su";
 
 /// Long options of shells, without a value.
 const LONG: &str = "\
@@ -23,7 +23,7 @@ const FILES: &str = "--init-file --rcfile";
 
 /// What a shell is given to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shelled {
+pub struct ShellInvocation {
     /// Where the script stands, if it stands in these words.
     pub script: Option<usize>,
     /// Whether it may run something else: it reads what it runs, or its words are not understood.
@@ -31,18 +31,18 @@ pub struct Shelled {
 }
 
 /// What these words give to a shell, if they start one.
-pub fn shelled(words: &[String]) -> Option<Shelled> {
+pub fn shell_invocation(words: &[String]) -> Option<ShellInvocation> {
     let name = base_name(words.first()?);
     // A program of one's own may have the name of one of these.
-    if has(LENDERS, name) && !words[0].starts_with(['.', '~']) {
-        return Some(lent(name, words));
+    if has(SHELL_LAUNCHERS, name) && !words[0].starts_with(['.', '~']) {
+        return Some(launcher_script(name, words));
     }
     let is_foreign = has(FOREIGN, name);
     if !is_foreign && !has(SHELLS, name) {
         return None;
     }
     if words[1..] == ["--version"] {
-        return Some(Shelled {
+        return Some(ShellInvocation {
             script: None,
             unsure: false,
         });
@@ -83,12 +83,12 @@ pub fn shelled(words: &[String]) -> Option<Shelled> {
         && words[1..at.min(words.len())]
             .iter()
             .any(|it| reads_input(it));
-    Some(Shelled { script, unsure })
+    Some(ShellInvocation { script, unsure })
 }
 
 /// Where the script of a shell stands in these words, if they give one to a shell with `-c`.
 pub fn shell_script(words: &[String]) -> Option<usize> {
-    shelled(words)?.script
+    shell_invocation(words)?.script
 }
 
 /// Whether the program is a shell.
@@ -109,7 +109,7 @@ fn reads_input(word: &str) -> bool {
 }
 
 /// What a program that hands a script to a shell is given.
-fn lent(name: &str, words: &[String]) -> Shelled {
+fn launcher_script(name: &str, words: &[String]) -> ShellInvocation {
     if name == "sg" {
         return lent_by_sg(words);
     }
@@ -125,7 +125,7 @@ fn lent(name: &str, words: &[String]) -> Shelled {
         };
         if is_c && at + 1 < words.len() {
             let script = Some(at + 1);
-            return Shelled { script, unsure };
+            return ShellInvocation { script, unsure };
         }
         // The script may stand in the same word, or the option may be one for it, cut short.
         unsure |= match letters {
@@ -141,18 +141,18 @@ fn lent(name: &str, words: &[String]) -> Shelled {
             .any(|it| it.starts_with("-u") || it.starts_with("--u")),
         _ => true,
     };
-    Shelled {
+    ShellInvocation {
         script: None,
         unsure: unsure || starts_shell,
     }
 }
 
 /// `sg [-] GROUP [[-c] SCRIPT]`. Without a script it starts a shell.
-fn lent_by_sg(words: &[String]) -> Shelled {
+fn lent_by_sg(words: &[String]) -> ShellInvocation {
     let is_mark = |it: &String| it == "-" || it == "-c";
     let operands = words.iter().enumerate().skip(1).filter(|it| !is_mark(it.1));
     let script = operands.map(|it| it.0).nth(1);
-    Shelled {
+    ShellInvocation {
         script,
         unsure: script.is_none() || words[1..].iter().any(|it| is_unknown(it)),
     }

@@ -4,7 +4,7 @@ use super::{Ruling, Verdict, judge};
 
 /// What becomes of a question that nobody answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Unattended {
+pub enum UnattendedPolicy {
     /// After so many milliseconds it is a no.
     Deny {
         /// How long somebody may take.
@@ -32,7 +32,7 @@ pub enum Unattended {
 
 /// What happens to a question at its deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AtDeadline {
+pub enum DeadlineAction {
     /// It is answered with yes.
     Accept,
     /// It is answered with no.
@@ -41,7 +41,7 @@ pub enum AtDeadline {
     Wait,
 }
 
-impl Unattended {
+impl UnattendedPolicy {
     /// How long somebody may take; nothing if the question waits for ever.
     pub fn after_ms(&self) -> Option<u64> {
         match self {
@@ -53,16 +53,18 @@ impl Unattended {
     }
 
     /// What happens at the deadline to a question that this ruling led to.
-    pub fn at_deadline(&self, ruling: &Ruling) -> AtDeadline {
+    pub fn at_deadline(&self, ruling: &Ruling) -> DeadlineAction {
         match self {
             // The only yes that nobody gives: the fence holds, and nobody wrote down that they want to see it.
             Self::Allow { .. }
                 if ruling.verdict != Verdict::Deny && ruling.rule == judge::APPROVAL_POLICY =>
             {
-                AtDeadline::Accept
+                DeadlineAction::Accept
             }
-            Self::Deny { .. } | Self::Allow { .. } | Self::Webhook { .. } => AtDeadline::Decline,
-            Self::Park => AtDeadline::Wait,
+            Self::Deny { .. } | Self::Allow { .. } | Self::Webhook { .. } => {
+                DeadlineAction::Decline
+            }
+            Self::Park => DeadlineAction::Wait,
         }
     }
 

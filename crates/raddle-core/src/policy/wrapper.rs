@@ -1,14 +1,14 @@
 //! Commands that run another command: what they run is judged too.
 
 use super::command::{base_name, is_option, is_unknown, program_name};
-use super::options::{Value, option};
+use super::options::{ValuePosition, option};
 
 /// The most places that are looked at where the options do not tell which one it is.
 const STARTS_MAX: usize = 16;
 
 /// What a command that runs another one runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Through {
+pub struct WrappedCommand {
     /// Where the command that is run may begin. More than one place if an option is not known, because the
     /// next word may be its value.
     pub starts: Vec<usize>,
@@ -230,13 +230,13 @@ const XARGS: &str = "\
     --max-chars: --max-procs: --process-slot-var:";
 
 /// Wrappers that give what they run words of their own.
-const FEEDERS: [&str; 3] = ["entr", "parallel", "xargs"];
+const ARGUMENT_WRAPPERS: [&str; 3] = ["entr", "parallel", "xargs"];
 
 /// Placeholders of `parallel`.
 const PARALLEL: &str = "{} {.} {/} {//} {/.} {#} {%} {1} {2} {3}";
 
 /// What these words run, if they run another command.
-pub fn through(words: &[String]) -> Option<Through> {
+pub fn wrapped_command(words: &[String]) -> Option<WrappedCommand> {
     let name = base_name(words.first()?);
     let wrapper = WRAPPERS.iter().find(|it| it.name == known_name(name))?;
     let mut neutral = wrapper.neutral.is_some() && program_name(&words[0]) == name;
@@ -273,8 +273,8 @@ pub fn through(words: &[String]) -> Option<Through> {
                 placeholders.extend(replaced(word, words.get(at + 1)));
             }
             match known {
-                Some(Value::Here) => {}
-                Some(Value::Next) => {
+                Some(ValuePosition::Here) => {}
+                Some(ValuePosition::Next) => {
                     at += 1;
                     unsure |= words.get(at).is_some_and(|it| is_unknown(it));
                 }
@@ -301,9 +301,9 @@ pub fn through(words: &[String]) -> Option<Through> {
         }
         at += 1;
     }
-    (!starts.is_empty()).then(|| Through {
+    (!starts.is_empty()).then(|| WrappedCommand {
         neutral: neutral && !unsure && starts.len() == 1,
-        fed: FEEDERS.contains(&known_name(name)),
+        fed: ARGUMENT_WRAPPERS.contains(&known_name(name)),
         placeholders,
         unsure,
         starts,

@@ -2,25 +2,25 @@
 
 use std::sync::Arc;
 
-use super::Waiting;
+use super::BoxFuture;
 use crate::{
-    Call, ItemBody, ItemId, ModelEnd, Part, Piece, Price, Purpose, Sealed, Settings, ThreadId,
-    Usage,
+    ItemBody, ItemId, ItemPart, ModelEnd, Price, Purpose, Sealed, Settings, SharedEntry, ThreadId,
+    ToolCall, Usage,
 };
 
 /// A model that can be asked.
 pub trait Model: Send + Sync {
     /// Begins to answer. Dropping the answer ends the call, at the vendor's end too.
-    fn call(&self, prompt: Prompt) -> Box<dyn Answer>;
+    fn call(&self, prompt: Prompt) -> Box<dyn ModelAnswer>;
 
     /// What the tokens of a call with these settings would cost, if that is known.
-    fn price<'a>(&'a self, settings: &'a Settings) -> Waiting<'a, Option<Price>>;
+    fn price<'a>(&'a self, settings: &'a Settings) -> BoxFuture<'a, Option<Price>>;
 }
 
 /// An answer on its way.
-pub trait Answer: Send {
+pub trait ModelAnswer: Send {
     /// What is said next. After [`Said::Ended`] nobody asks again.
-    fn next(&mut self) -> Waiting<'_, Said>;
+    fn next(&mut self) -> BoxFuture<'_, ModelEvent>;
 }
 
 /// What a model is asked.
@@ -39,7 +39,7 @@ pub struct Prompt {
     /// What it may call.
     pub tools: Vec<Arc<ToolSpec>>,
     /// What came before.
-    pub entries: Vec<Piece>,
+    pub entries: Vec<SharedEntry>,
     /// A schema that the last message must fit.
     pub output_schema: Option<serde_json::Value>,
 }
@@ -54,12 +54,12 @@ pub struct ToolSpec {
     /// JSON Schema of its arguments.
     pub schema: serde_json::Value,
     /// How it is called with a text instead, for models that can and on wires that know that.
-    pub freeform: Option<Freeform>,
+    pub freeform: Option<FreeformSpec>,
 }
 
 /// A tool that is given a text and no JSON.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Freeform {
+pub struct FreeformSpec {
     /// What it is for, in place of the other description.
     pub description: String,
     /// What the text may say, as a grammar that Lark reads.
@@ -68,15 +68,15 @@ pub struct Freeform {
 
 /// What a model says.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Said {
+pub enum ModelEvent {
     /// An item begins.
     Started(ItemId, ItemBody),
     /// An item grows.
-    Text(ItemId, Part, String),
+    Text(ItemId, ItemPart, String),
     /// An item ends, in this form.
     Completed(ItemId, ItemBody, Option<Sealed>),
     /// It wants a tool.
-    Tool(ItemId, Call),
+    Tool(ItemId, ToolCall),
     /// It has said everything.
     Ended(ModelEnd, Option<Usage>),
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::{ReadError, Summary};
-use crate::{Item, Seq, Source, ThreadId, Timestamp, TurnEnd, TurnId};
+use crate::{Item, Seq, ThreadId, ThreadSource, Timestamp, TurnEnd, TurnId};
 
 /// Which threads to list. A thread must pass every filter; an empty one lets all pass.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub struct ListQuery {
     /// Only those of these providers.
     pub providers: Vec<String>,
     /// Only those that these kinds of client started. If it is there and empty, there are none.
-    pub sources: Option<Vec<Source>>,
+    pub sources: Option<Vec<ThreadSource>>,
     /// Only those that client programs of these names started.
     pub originators: Vec<String>,
     /// Only those with this text in their name or first words, in whatever case.
@@ -47,7 +47,7 @@ pub enum ListOrder {
 
 impl ListQuery {
     /// Whether a thread passes the filters.
-    pub fn takes(&self, it: &Summary) -> bool {
+    pub fn matches(&self, it: &Summary) -> bool {
         let any = |wanted: &[String], is: Option<&String>| {
             wanted.is_empty() || is.is_some_and(|is| wanted.contains(is))
         };
@@ -57,11 +57,11 @@ impl ListQuery {
             && any(&self.originators, it.origin.originator.as_ref())
             && (self.sources.as_ref()).is_none_or(|wanted| wanted.contains(&it.origin.source))
             && !self.except.contains(&it.thread)
-            && self.takes_title(it.name.as_deref(), &it.preview)
+            && self.matches_title(it.name.as_deref(), &it.preview)
     }
 
     /// Whether a thread of this name and with these first words passes the filter by them.
-    pub fn takes_title(&self, name: Option<&str>, preview: &str) -> bool {
+    pub fn matches_title(&self, name: Option<&str>, preview: &str) -> bool {
         self.title.as_ref().is_none_or(|text| {
             let mut words = name.into_iter().chain([preview]);
             words.any(|words| holds(words, text))
@@ -91,21 +91,21 @@ pub struct PageQuery {
 
 /// A place among a thread's turns or items, from which a page goes on in either direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mark {
+pub struct PageCursor {
     /// A record.
     pub seq: Seq,
     /// Whether what it brought is on the page.
     pub included: bool,
 }
 
-impl fmt::Display for Mark {
+impl fmt::Display for PageCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sign = if self.included { "=" } else { "" };
         write!(f, "{sign}{}", self.seq)
     }
 }
 
-impl FromStr for Mark {
+impl FromStr for PageCursor {
     type Err = ReadError;
 
     fn from_str(text: &str) -> Result<Self, ReadError> {

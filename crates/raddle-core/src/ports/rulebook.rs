@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Waiting;
+use super::BoxFuture;
 use crate::policy::{Amendment, Policy};
 
 /// The rules as they are now.
@@ -12,7 +12,7 @@ pub trait Rulebook: Send + Sync {
     fn policy(&self) -> Arc<Policy>;
 
     /// Writes down a rule that the user wants from now on. It is in force when this has succeeded.
-    fn amend(&self, amendment: Amendment) -> Waiting<'_, Result<(), AmendError>>;
+    fn amend(&self, amendment: Amendment) -> BoxFuture<'_, Result<(), AmendError>>;
 }
 
 /// Why a rule was not written down.

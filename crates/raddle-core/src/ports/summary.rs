@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::ListOrder;
 use crate::bugs::{Bug, planted};
 use crate::{
-    Body, Event, Git, Input, ItemBody, Record, Seq, Settings, Source, Thread, ThreadId, Timestamp,
-    UserMessage,
+    Event, Git, Input, ItemBody, Record, RecordBody, Seq, Settings, Thread, ThreadId, ThreadSource,
+    Timestamp, UserMessage,
 };
 
 /// A thread as a list shows it.
@@ -47,7 +47,7 @@ pub struct Summary {
 #[serde(rename_all = "camelCase")]
 pub struct Origin {
     /// What kind of client started it.
-    pub source: Source,
+    pub source: ThreadSource,
     /// The client program's name for itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub originator: Option<String>,
@@ -114,7 +114,7 @@ impl Summary {
     /// Folds a record into what a list shows, for stores that keep lists without keeping threads.
     /// It agrees with [`Summary::of`] after every record.
     pub fn fold(summary: &mut Option<Self>, record: &Record) {
-        let Body::Event(event) = &record.body else {
+        let RecordBody::Event(event) = &record.body else {
             if let Some(summary) = summary {
                 summary.head = record.seq;
             }

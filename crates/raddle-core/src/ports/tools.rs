@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{ToolSpec, Waiting};
-use crate::policy::{Act, ActKind, Script};
+use super::{BoxFuture, ToolSpec};
+use crate::policy::{Act, ActKind, ParsedScript};
 use crate::{
-    Ask, Call, Command, CommandRun, Item, ItemBody, ItemId, ItemStatus, Output, PlanStep, Settings,
-    ThreadId, TurnId,
+    Ask, Command, CommandRun, Item, ItemBody, ItemId, ItemStatus, Output, PlanStep, Settings,
+    ThreadId, ToolCall, TurnId,
 };
 
 /// Tools of ours. None of them decides whether it may do what it is asked to.
@@ -15,19 +15,19 @@ pub trait Tools: Send + Sync {
     fn specs(&self, settings: &Settings) -> Vec<Arc<ToolSpec>>;
 
     /// What a call would do; nothing if no tool of ours has its name. It looks, and changes nothing.
-    fn meant<'a>(
+    fn intent<'a>(
         &'a self,
         thread: ThreadId,
         settings: &'a Settings,
-        call: &'a Call,
-    ) -> Waiting<'a, Option<(ItemBody, Meant)>>;
+        call: &'a ToolCall,
+    ) -> BoxFuture<'a, Option<(ItemBody, ToolIntent)>>;
 
     /// A command that the user wants to run, as it is shown. It is run as a job without a call.
-    fn users(&self, settings: &Settings, line: &str) -> CommandRun;
+    fn user_command(&self, settings: &Settings, line: &str) -> CommandRun;
 
     /// A command that is run by its words, taken apart. Whoever knows no language of shells knows the words.
-    fn script(&self, words: &[String]) -> Script {
-        Script {
+    fn script(&self, words: &[String]) -> ParsedScript {
+        ParsedScript {
             line: words.join(" "),
             commands: vec![words.to_vec()],
             plain: false,
@@ -35,20 +35,20 @@ pub trait Tools: Send + Sync {
     }
 
     /// The names by which rules about tools know a call: its own, and those of the tools that it comes to.
-    fn names(&self, settings: &Settings, call: &Call) -> Vec<String> {
+    fn names(&self, settings: &Settings, call: &ToolCall) -> Vec<String> {
         let _ = settings;
         vec![call.tool.clone()]
     }
 
     /// Carries out a call that may be. Once its `stopped` is over it comes to its end soon. What it started
     /// and left running belongs to the turn.
-    fn run(&self, job: Job) -> Waiting<'static, Ran>;
+    fn run(&self, job: ToolJob) -> BoxFuture<'static, ToolResult>;
 
     /// Ends everything that calls of this turn left running, and names it.
-    fn end_turn(&self, thread: ThreadId, turn: TurnId) -> Waiting<'static, Vec<String>>;
+    fn end_turn(&self, thread: ThreadId, turn: TurnId) -> BoxFuture<'static, Vec<String>>;
 
     /// The commands that calls of a thread left running, oldest first.
-    fn terminals(&self, thread: ThreadId) -> Vec<Terminal>;
+    fn terminals(&self, thread: ThreadId) -> Vec<BackgroundTerminal>;
 
     /// Ends one of them, or all if none is named. Whether there was one.
     fn end_terminal(&self, thread: ThreadId, id: Option<&str>) -> bool;
@@ -56,7 +56,7 @@ pub trait Tools: Send + Sync {
 
 /// A command that a call left running.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Terminal {
+pub struct BackgroundTerminal {
     /// Its id, the same as in the item that started it.
     pub id: String,
     /// That item.
@@ -71,7 +71,7 @@ pub struct Terminal {
 
 /// What a call would do.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Meant {
+pub enum ToolIntent {
     /// This, if it may.
     Act(Act),
     /// Nothing that needs anyone's leave.
@@ -90,7 +90,7 @@ pub enum Meant {
 }
 
 /// A call to be carried out.
-pub struct Job {
+pub struct ToolJob {
     /// For which thread.
     pub thread: ThreadId,
     /// In which turn.
@@ -101,19 +101,19 @@ pub struct Job {
     pub settings: Settings,
     /// What it may do, where that needs anyone's leave. If it would do something else by now, nothing of it
     /// happens.
-    pub leave: Option<Leave>,
+    pub authorization: Option<Authorization>,
     /// Takes what is said on the way.
-    pub reports: Box<dyn Reports>,
+    pub reports: Box<dyn ReportSink>,
     /// Over once the tool is to stop.
-    pub stopped: Waiting<'static, ()>,
+    pub stopped: BoxFuture<'static, ()>,
 }
 
-impl Job {
+impl ToolJob {
     /// Whether it may do this. The digest is only asked for where it counts.
-    pub fn may(&self, kind: &ActKind, digest: impl FnOnce() -> String) -> bool {
-        match &self.leave {
-            Some(Leave::Kind(allowed)) => allowed == kind,
-            Some(Leave::Exactly(allowed)) => *allowed == digest(),
+    pub fn allows(&self, kind: &ActKind, digest: impl FnOnce() -> String) -> bool {
+        match &self.authorization {
+            Some(Authorization::Kind(allowed)) => allowed == kind,
+            Some(Authorization::Exactly(allowed)) => *allowed == digest(),
             None => false,
         }
     }
@@ -121,7 +121,7 @@ impl Job {
 
 /// What a call may do.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Leave {
+pub enum Authorization {
     /// This, whatever else it is made of: policy was asked just now, and policy is about nothing else.
     Kind(ActKind),
     /// What has this digest and nothing else: someone said yes to it.
@@ -129,14 +129,14 @@ pub enum Leave {
 }
 
 /// Takes what a tool says on its way.
-pub trait Reports: Send + Sync {
+pub trait ReportSink: Send + Sync {
     /// Takes a report. Whoever reports waits for room; false once nobody listens any more.
-    fn report(&self, command: Command) -> Waiting<'_, bool>;
+    fn report(&self, command: Command) -> BoxFuture<'_, bool>;
 }
 
 /// What came of a call.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ran {
+pub struct ToolResult {
     /// How it ended.
     pub status: ItemStatus,
     /// Its item's last form.
@@ -151,7 +151,7 @@ pub struct Ran {
     pub full: Option<String>,
 }
 
-impl Ran {
+impl ToolResult {
     /// This, and nothing beside it.
     pub fn new(status: ItemStatus, body: ItemBody, output: Output) -> Self {
         Self {

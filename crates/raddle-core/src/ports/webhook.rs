@@ -4,17 +4,17 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::Waiting;
+use super::BoxFuture;
 
 /// Puts questions to an address.
 pub trait Webhook: Send + Sync {
     /// Puts a question, once, and waits for the answer; else says why there is none.
-    fn put(&self, put: Put) -> Waiting<'static, Result<Decision, String>>;
+    fn send(&self, put: WebhookRequest) -> BoxFuture<'static, Result<WebhookDecision, String>>;
 }
 
 /// A question that is put to an address.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Put {
+pub struct WebhookRequest {
     /// Where to.
     pub url: String,
     /// Names the environment variable that holds what is said as a bearer token.
@@ -27,7 +27,7 @@ pub struct Put {
 
 /// What was answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Decision {
+pub enum WebhookDecision {
     /// Yes, this once.
     Accept,
     /// No.

@@ -44,8 +44,12 @@ pub struct RequestOpened {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
     /// Whether policy says yes in the end, if nobody answers.
-    #[serde(default, skip_serializing_if = "super::is_false")]
-    pub yes_in_the_end: bool,
+    #[serde(
+        rename = "yesInTheEnd",
+        default,
+        skip_serializing_if = "super::is_false"
+    )]
+    pub approve_on_timeout: bool,
 }
 
 /// What is asked.
@@ -146,13 +150,13 @@ pub struct AskPermissions {
 #[serde(rename_all = "camelCase")]
 pub struct AskQuestions {
     /// The questions, in order.
-    pub questions: Vec<Question>,
+    pub questions: Vec<UserQuestion>,
 }
 
 /// One question.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Question {
+pub struct UserQuestion {
     /// Its name in the answer.
     pub id: String,
     /// A few words above it.
@@ -161,7 +165,7 @@ pub struct Question {
     pub question: String,
     /// Answers to choose from; nothing asks for free text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub options: Option<Vec<Choice>>,
+    pub options: Option<Vec<QuestionChoice>>,
     /// Whether free text is welcome beside them.
     #[serde(default, skip_serializing_if = "super::is_false")]
     pub other: bool,
@@ -173,7 +177,7 @@ pub struct Question {
 /// One answer to choose from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Choice {
+pub struct QuestionChoice {
     /// What is shown and sent back.
     pub label: String,
     /// What it means.
@@ -227,7 +231,7 @@ pub enum Resolution {
         /// Who.
         by: String,
         /// What.
-        answer: Box<Answer>,
+        answer: Box<RequestAnswer>,
     },
     /// Its time ran out.
     Expired {},
@@ -238,7 +242,7 @@ pub enum Resolution {
 /// What was answered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub enum Answer {
+pub enum RequestAnswer {
     /// Yes, this once.
     Accept {},
     /// Yes, and for the same until the session ends.

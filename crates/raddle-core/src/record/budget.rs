@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// What may be used. What is absent has no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Limits {
+pub struct SpendLimits {
     /// Tokens that calls of the model read and write.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
@@ -59,7 +59,7 @@ pub struct Spending {
     pub limit: u64,
 }
 
-impl Limits {
+impl SpendLimits {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()

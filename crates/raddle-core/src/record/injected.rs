@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Call, Input, Output};
+use super::{Input, Output, ToolCall};
 
 /// The model is given history that did not happen here, or a word of ours. Nobody is told; it is read with the
 /// next call.
@@ -10,7 +10,7 @@ use super::{Call, Input, Output};
 #[serde(rename_all = "camelCase")]
 pub struct ItemsInjected {
     /// Oldest first. Every call among them has its output behind it.
-    pub items: Vec<Injected>,
+    pub items: Vec<InjectedItem>,
     /// Who asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<String>,
@@ -19,7 +19,7 @@ pub struct ItemsInjected {
 /// One piece of such history.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub enum Injected {
+pub enum InjectedItem {
     /// From a user.
     User {
         /// Its parts.
@@ -41,7 +41,7 @@ pub enum Injected {
         text: String,
     },
     /// A model asked for a tool.
-    Call(Call),
+    Call(ToolCall),
     /// What came of a call.
     Output {
         /// The call.
@@ -51,7 +51,7 @@ pub enum Injected {
     },
 }
 
-impl Injected {
+impl InjectedItem {
     /// How many bytes of text a model reads of it.
     pub fn bytes(&self) -> u64 {
         let bytes = match self {

@@ -19,7 +19,7 @@ pub struct Item {
     pub body: ItemBody,
     /// The model's call that it carries out; nothing for what is no tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub call: Option<Call>,
+    pub call: Option<ToolCall>,
     /// What the model was told came of the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Output>,
@@ -34,12 +34,12 @@ pub struct Item {
 }
 
 /// Tools whose calls are told as what they lead to, a plan or a question, and not as items.
-const TOLD_OTHERWISE: &[&str] = &["update_plan", "request_user_input", "ask_user"];
+const HIDDEN_TOOLS: &[&str] = &["update_plan", "request_user_input", "ask_user"];
 
 impl Item {
     /// Whether people hear of it in another way than as an item.
-    pub fn is_told_otherwise(&self) -> bool {
-        matches!(&self.body, ItemBody::Tool(it) if TOLD_OTHERWISE.contains(&it.name.as_str()))
+    pub fn is_hidden(&self) -> bool {
+        matches!(&self.body, ItemBody::Tool(it) if HIDDEN_TOOLS.contains(&it.name.as_str()))
     }
 
     /// Whether it is a command that the user runs.
@@ -73,7 +73,7 @@ pub enum ItemStatus {
 /// A tool call as the model made it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Call {
+pub struct ToolCall {
     /// The model's id for the call.
     pub id: String,
     /// The tool's name as the model knows it.
@@ -105,7 +105,7 @@ pub struct Output {
     pub failed: bool,
 }
 
-impl Call {
+impl ToolCall {
     /// How deep arguments may be. A record that is too deep could not be read again.
     pub const DEPTH_MAX: usize = 64;
 
@@ -274,7 +274,7 @@ pub enum ItemBody {
     /// A pause.
     Sleep(Sleep),
     /// An image the model made.
-    ImageMade(ImageMade),
+    ImageMade(ImageOutput),
     /// A review begins.
     ReviewEntered(Review),
     /// A review ended.
@@ -282,7 +282,7 @@ pub enum ItemBody {
     /// History was condensed.
     Compaction {},
     /// A tool that none of the others describes; shown to people only by its output.
-    Tool(Tool),
+    Tool(NamedTool),
 }
 
 /// Input from the user.
@@ -721,7 +721,7 @@ pub struct Sleep {
 /// An image the model made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ImageMade {
+pub struct ImageOutput {
     /// The vendor's word for how far it is.
     pub stage: String,
     /// The image.
@@ -749,7 +749,7 @@ pub struct Review {
 /// A tool without a shape of its own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Tool {
+pub struct NamedTool {
     /// Its name.
     pub name: String,
 }
@@ -757,7 +757,7 @@ pub struct Tool {
 /// Which text of an item grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub enum Part {
+pub enum ItemPart {
     /// The text of a message or a plan.
     Text,
     /// A part of a reasoning summary, counted from 0.
@@ -811,7 +811,7 @@ pub struct ItemSaved {
 #[serde(rename_all = "camelCase")]
 pub struct PartText {
     /// Which.
-    pub part: Part,
+    pub part: ItemPart,
     /// All of it so far.
     pub text: String,
 }

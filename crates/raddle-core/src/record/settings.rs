@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Limits, is_false};
+use super::{SpendLimits, is_false};
 
 /// How turns run. What is absent is left to the configuration.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -64,8 +64,8 @@ pub struct Settings {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub client_tools: Vec<Value>,
     /// Whether there is no place to work in, so that the agent has no tools of its own.
-    #[serde(default, skip_serializing_if = "super::is_false")]
-    pub nowhere: bool,
+    #[serde(rename = "nowhere", default, skip_serializing_if = "super::is_false")]
+    pub no_environment: bool,
     /// How many tokens the model can read at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<u64>,
@@ -73,11 +73,11 @@ pub struct Settings {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compact_above: Option<u64>,
     /// What each turn may use.
-    #[serde(default, skip_serializing_if = "Limits::is_empty")]
-    pub turn_budget: Limits,
+    #[serde(default, skip_serializing_if = "SpendLimits::is_empty")]
+    pub turn_budget: SpendLimits,
     /// What all turns together may use.
-    #[serde(default, skip_serializing_if = "Limits::is_empty")]
-    pub thread_budget: Limits,
+    #[serde(default, skip_serializing_if = "SpendLimits::is_empty")]
+    pub thread_budget: SpendLimits,
     /// What becomes of a turn whose owner died; if nothing is said, the next owner's own way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery: Option<Recovery>,

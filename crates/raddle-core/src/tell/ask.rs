@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::item::actions;
 use crate::{
-    Answer, Ask, AskCommand, AskTool, Call, CommandSource, ItemBody, RequestNumber,
-    RequestResolved, Resolution, Thread, ThreadId,
+    Ask, AskCommand, AskTool, CommandSource, ItemBody, RequestAnswer, RequestNumber,
+    RequestResolved, Resolution, Thread, ThreadId, ToolCall,
 };
 
 /// What everyone is told once a request is settled.
@@ -19,16 +19,16 @@ pub(super) fn resolved(
     let (resolved_by, decision) = match &it.resolution {
         Resolution::Answered { by, answer } => {
             let decision = match &**answer {
-                Answer::Accept {} => Decision::Accept,
-                Answer::AcceptForSession {} => Decision::AcceptForSession,
-                Answer::AcceptWithRule { .. } => Decision::AcceptWithRule,
-                Answer::Decline {} => Decision::Decline,
-                Answer::Cancel {} => Decision::Cancel,
-                Answer::Failed { .. } => Decision::Failed,
-                Answer::Permissions { .. }
-                | Answer::Answers { .. }
-                | Answer::Tool { .. }
-                | Answer::Elicitation { .. } => Decision::Answered,
+                RequestAnswer::Accept {} => Decision::Accept,
+                RequestAnswer::AcceptForSession {} => Decision::AcceptForSession,
+                RequestAnswer::AcceptWithRule { .. } => Decision::AcceptWithRule,
+                RequestAnswer::Decline {} => Decision::Decline,
+                RequestAnswer::Cancel {} => Decision::Cancel,
+                RequestAnswer::Failed { .. } => Decision::Failed,
+                RequestAnswer::Permissions { .. }
+                | RequestAnswer::Answers { .. }
+                | RequestAnswer::Tool { .. }
+                | RequestAnswer::Elicitation { .. } => Decision::Answered,
             };
             (Some(by.clone()), decision)
         }
@@ -166,7 +166,7 @@ const ALLOW: &str = "Allow";
 const ALLOW_FOR_SESSION: &str = "Allow for this session";
 const DECLINE: &str = "Decline";
 
-fn may_call(it: &AskTool, call: Option<&Call>) -> wire::ToolRequestUserInputQuestion {
+fn may_call(it: &AskTool, call: Option<&ToolCall>) -> wire::ToolRequestUserInputQuestion {
     let arguments = call.map(|call| call.arguments.as_str()).unwrap_or_default();
     let reason = it.reason.as_deref().unwrap_or_default();
     let option = |label: &str, description: &str| wire::ToolRequestUserInputOption {
@@ -197,15 +197,15 @@ fn may_call(it: &AskTool, call: Option<&Call>) -> wire::ToolRequestUserInputQues
 
 /// What the answers to the question mean whether a tool may be called. Everything that is not a yes in its own words
 /// is a no.
-pub fn may_call_answer(answers: &wire::ToolRequestUserInputResponse) -> Answer {
+pub fn may_call_answer(answers: &wire::ToolRequestUserInputResponse) -> RequestAnswer {
     let said = answers
         .answers
         .get(MAY_CALL)
         .map(|it| it.answers.as_slice());
     match said {
-        Some([said]) if said == ALLOW => Answer::Accept {},
-        Some([said]) if said == ALLOW_FOR_SESSION => Answer::AcceptForSession {},
-        _ => Answer::Decline {},
+        Some([said]) if said == ALLOW => RequestAnswer::Accept {},
+        Some([said]) if said == ALLOW_FOR_SESSION => RequestAnswer::AcceptForSession {},
+        _ => RequestAnswer::Decline {},
     }
 }
 
@@ -230,7 +230,7 @@ fn asked<M: ServerMethod>(params: &M::Params) -> (&'static str, serde_json::Resu
 fn client_tool(
     thread: &Thread,
     open: &crate::thread::OpenRequest,
-    call: Option<&Call>,
+    call: Option<&ToolCall>,
 ) -> Option<wire::DynamicToolCallParams> {
     let item = thread.open_item(&open.item)?;
     let ItemBody::ClientTool(tool) = &item.item.body else {

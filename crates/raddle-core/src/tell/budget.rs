@@ -2,7 +2,7 @@
 
 use raddle_protocol as wire;
 
-use crate::{Limits, Measure, Scope, Settings, Spending};
+use crate::{Measure, Scope, Settings, SpendLimits, Spending};
 
 const NANO: f64 = 1e9;
 
@@ -44,7 +44,7 @@ pub(super) fn usd(nano_usd: u64) -> f64 {
 
 /// All limits that settings have; nothing if they have none.
 pub(super) fn limits(settings: &Settings) -> Option<wire::Budget> {
-    let said = |it: &Limits| {
+    let said = |it: &SpendLimits| {
         (!it.is_empty()).then(|| wire::BudgetLimits {
             tokens: it.tokens,
             usd: it.nano_usd.map(usd),
@@ -59,7 +59,7 @@ pub(super) fn limits(settings: &Settings) -> Option<wire::Budget> {
     (budget != wire::Budget::default()).then_some(budget)
 }
 
-impl From<&wire::BudgetLimits> for Limits {
+impl From<&wire::BudgetLimits> for SpendLimits {
     fn from(it: &wire::BudgetLimits) -> Self {
         Self {
             tokens: it.tokens,

@@ -4,17 +4,17 @@ use raddle_protocol as wire;
 use raddle_protocol::Notification;
 
 use super::count;
-use crate::{Body, Event, GoalStatus, Record, Thread, ThreadId, TurnId};
+use crate::{Event, GoalStatus, Record, RecordBody, Thread, ThreadId, TurnId};
 
 /// What a record made of the goal.
 pub(super) fn told(thread: &Thread, id: ThreadId, record: &Record) -> Notification {
     let turn = match &record.body {
-        Body::Event(event) => match &**event {
+        RecordBody::Event(event) => match &**event {
             Event::GoalSet(it) => it.turn.clone(),
             Event::TurnEnded(it) => Some(it.turn.clone()),
             _ => None,
         },
-        Body::Delta(_) => None,
+        RecordBody::Delta(_) => None,
     };
     stands(thread, id, turn)
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{
     Action, ChangeKind, CommandRun, CommandSource, Image, Input, Item, ItemBody, ItemStatus,
-    McpCall, Output, Patch, Phase, Queued, WebAction,
+    McpCall, Output, Patch, Phase, QueuedInput, WebAction,
 };
 
 /// An item that is open, without the text that its deltas tell.
@@ -412,7 +412,7 @@ pub(super) fn actions(actions: &[Action]) -> Vec<wire::CommandAction> {
 }
 
 /// Input that waits in a thread's queue, as the wire shows it.
-pub fn queued_view(queued: &Queued) -> wire::QueuedSubmission {
+pub fn queued_view(queued: &QueuedInput) -> wire::QueuedSubmission {
     wire::QueuedSubmission {
         id: queued.item.to_string(),
         client_user_message_id: queued.client_id.clone().unwrap_or_default(),

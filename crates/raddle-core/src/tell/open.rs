@@ -11,7 +11,7 @@ pub fn tell_open(thread: &Thread) -> Vec<Notification> {
         return Vec::new();
     };
     let mut told = Vec::new();
-    for open in turn.items.iter().filter(|it| !it.item.is_told_otherwise()) {
+    for open in turn.items.iter().filter(|it| !it.item.is_hidden()) {
         let at_ms = open.item.started_at.0;
         told.push(started(id, &turn.id, item::open(&open.item), at_ms));
         let texts = open.texts.iter().filter(|(_, text)| !text.is_empty());

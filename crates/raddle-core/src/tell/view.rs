@@ -6,8 +6,8 @@ use super::failure;
 use super::item;
 use crate::ports::{Summary, TurnEntry};
 use crate::{
-    ApprovalPolicy, Item, LastTurn, OpenItem, OpenTurn, Reviewer, Sandbox, Seq, Source, Status,
-    Thread, TurnEnd,
+    ApprovalPolicy, Item, LastTurn, OpenItem, OpenTurn, Reviewer, Sandbox, Seq, Status, Thread,
+    ThreadSource, TurnEnd,
 };
 
 /// A thread without its turns, as the wire shows it.
@@ -154,13 +154,13 @@ pub fn open_item_view(open: &OpenItem) -> wire::ThreadItem {
     item::open(&open.item)
 }
 
-fn source(source: &Source) -> wire::SessionSource {
+fn source(source: &ThreadSource) -> wire::SessionSource {
     match source {
-        Source::Cli => wire::SessionSource::Cli,
-        Source::Editor => wire::SessionSource::Vscode,
-        Source::Exec => wire::SessionSource::Exec,
-        Source::AppServer => wire::SessionSource::AppServer,
-        Source::Other(name) => wire::SessionSource::Custom(name.clone()),
+        ThreadSource::Cli => wire::SessionSource::Cli,
+        ThreadSource::Editor => wire::SessionSource::Vscode,
+        ThreadSource::Exec => wire::SessionSource::Exec,
+        ThreadSource::AppServer => wire::SessionSource::AppServer,
+        ThreadSource::Other(name) => wire::SessionSource::Custom(name.clone()),
     }
 }
 

@@ -1,10 +1,10 @@
 //! What follows by itself: the next step of a turn, once nothing stands before it.
 
-use super::closing::{self, Which};
+use super::closing::{self, ItemSelection};
 use super::{OpenItem, OpenTurn, Thread, answer_request};
 use crate::{
-    Answer, Ask, Body, Cause, Event, Failure, Gate, ItemSaved, ModelCalled, PartText, Purpose,
-    RequestOpened, Resolution, Timestamp, ToolStarted, TurnEnd, TurnKind,
+    Ask, Cause, Event, Failure, Gate, ItemSaved, ModelCalled, PartText, Purpose, RecordBody,
+    RequestAnswer, RequestOpened, Resolution, Timestamp, ToolStarted, TurnEnd, TurnKind,
 };
 
 /// Who answers where nobody does.
@@ -21,7 +21,7 @@ fn unsaved_bytes_max() -> u64 {
 
 impl Thread {
     /// The next thing that follows by itself, or nothing. Ask again after applying it.
-    pub fn advance(&self, now: Timestamp) -> Vec<Body> {
+    pub fn advance(&self, now: Timestamp) -> Vec<RecordBody> {
         let Some(turn) = &self.turn else {
             return Vec::new();
         };
@@ -29,10 +29,10 @@ impl Thread {
             let until = open.expires_at;
             until.is_some_and(|until| now.is_over(open.opened_at, until))
         }) {
-            let resolution = match open.yes_in_the_end {
+            let resolution = match open.approve_on_timeout {
                 true => Resolution::Answered {
                     by: POLICY.to_owned(),
-                    answer: Box::new(Answer::Accept {}),
+                    answer: Box::new(RequestAnswer::Accept {}),
                 },
                 false => Resolution::Expired {},
             };
@@ -57,7 +57,7 @@ impl Thread {
         if let Some(told) = self.budget_warning(now) {
             return vec![told];
         }
-        if let Some(spending) = self.over_time(now) {
+        if let Some(spending) = self.exhausted_time(now) {
             return closing::stop(self, turn, Cause::BudgetSpent(spending), None, now);
         }
         // What the user runs waits for nothing.
@@ -74,8 +74,8 @@ impl Thread {
         if let Some(failure) = &turn.failed {
             return self.fail(turn, failure.clone(), now);
         }
-        if let Some(spending) = self.over_for_tool(turn, now) {
-            return self.fail(turn, Failure::spent(spending), now);
+        if let Some(spending) = self.exhausted_for_tool(turn, now) {
+            return self.fail(turn, Failure::budget_exhausted(spending), now);
         }
         if let Some(open) = self.next_for_client(turn) {
             let opened = RequestOpened {
@@ -86,7 +86,7 @@ impl Thread {
                 expires_at: None,
                 digest: None,
                 files: Vec::new(),
-                yes_in_the_end: false,
+                approve_on_timeout: false,
             };
             return vec![Event::RequestOpened(opened).into()];
         }
@@ -109,36 +109,38 @@ impl Thread {
     }
 
     /// A turn that cannot go on ends once nothing of it runs.
-    fn fail(&self, turn: &OpenTurn, failure: Failure, now: Timestamp) -> Vec<Body> {
+    fn fail(&self, turn: &OpenTurn, failure: Failure, now: Timestamp) -> Vec<RecordBody> {
         if turn.items.iter().any(|open| open.started) {
             return Vec::new();
         }
-        let mut bodies = closing::end_items(self, turn, Which::AllButRunning, None, now);
+        let mut bodies = closing::end_items(self, turn, ItemSelection::AllButRunning, None, now);
         let end = TurnEnd::Failed(failure);
         bodies.extend(closing::turn_ended(turn, end, now));
         bodies
     }
 
     /// A turn that is to stop ends once nothing of it runs, or once that has taken too long.
-    fn stop_further(&self, turn: &OpenTurn, since: Timestamp, now: Timestamp) -> Vec<Body> {
+    fn stop_further(&self, turn: &OpenTurn, since: Timestamp, now: Timestamp) -> Vec<RecordBody> {
         let Some(stopping) = &turn.stopping else {
             return Vec::new();
         };
         if turn.items.is_empty() {
             let end = match &stopping.cause {
-                Cause::BudgetSpent(spending) => TurnEnd::Failed(Failure::spent(*spending)),
+                Cause::BudgetSpent(spending) => {
+                    TurnEnd::Failed(Failure::budget_exhausted(*spending))
+                }
                 cause => TurnEnd::Interrupted(cause.clone()),
             };
             return closing::turn_ended(turn, end, now);
         }
         if now.is_over(since, since.plus_ms(closing::STOP_MS_MAX)) {
-            return closing::end_items(self, turn, Which::Running, None, now);
+            return closing::end_items(self, turn, ItemSelection::Running, None, now);
         }
         Vec::new()
     }
 
     /// Nothing is open but what the user runs: the model is asked, or the turn is over.
-    fn ask_or_end(&self, turn: &OpenTurn, now: Timestamp) -> Vec<Body> {
+    fn ask_or_end(&self, turn: &OpenTurn, now: Timestamp) -> Vec<RecordBody> {
         let retry = turn.retry_at;
         if retry.is_some_and(|at| !now.is_over(turn.broke_at, at)) {
             return Vec::new();
@@ -153,8 +155,8 @@ impl Thread {
             }
             return closing::turn_ended(turn, TurnEnd::Completed {}, now);
         }
-        if let Some(spending) = self.over_for_call(now) {
-            return self.fail(turn, Failure::spent(spending), now);
+        if let Some(spending) = self.exhausted_for_call(now) {
+            return self.fail(turn, Failure::budget_exhausted(spending), now);
         }
         let full = self
             .settings
@@ -181,7 +183,7 @@ impl Thread {
     }
 }
 
-fn started(turn: &OpenTurn, open: &OpenItem) -> Body {
+fn started(turn: &OpenTurn, open: &OpenItem) -> RecordBody {
     let started = ToolStarted {
         turn: turn.id.clone(),
         item: open.item.id.clone(),

@@ -3,8 +3,8 @@
 use super::state::OpenRequest;
 use super::{Decision, OpenItem, OpenTurn, Thread, closing};
 use crate::{
-    Answer, AnswerRequest, Ask, Body, Cause, Event, Gate, Grant, ItemBody, ItemStatus, Output,
-    Refusal, RequestNumber, RequestResolved, Resolution, Timestamp,
+    AnswerRequest, Ask, Cause, Event, Gate, Grant, ItemBody, ItemStatus, Output, RecordBody,
+    Refusal, RequestAnswer, RequestNumber, RequestResolved, Resolution, Timestamp,
 };
 
 /// What the model is told where it asked for rights and got none.
@@ -53,7 +53,7 @@ pub(super) fn settle(
     open: &OpenRequest,
     resolution: Resolution,
     now: Timestamp,
-) -> Vec<Body> {
+) -> Vec<RecordBody> {
     let grant = given(open, &resolution);
     let mut bodies = vec![resolved(request, resolution.clone(), grant.clone())];
     let Some(turn) = &thread.turn else {
@@ -75,7 +75,7 @@ pub(super) fn settle(
         Some(Gate::Open) | None => {}
     }
     let cancelled_by = match resolution {
-        Resolution::Answered { by, answer } if *answer == (Answer::Cancel {}) => Some(by),
+        Resolution::Answered { by, answer } if *answer == (RequestAnswer::Cancel {}) => Some(by),
         Resolution::Answered { .. } | Resolution::Expired {} | Resolution::Withdrawn {} => None,
     };
     if cancelled_by.is_some() && turn.stopping.is_none() {
@@ -94,22 +94,24 @@ fn decline(
     item: &OpenItem,
     resolution: &Resolution,
     now: Timestamp,
-) -> Option<Body> {
+) -> Option<RecordBody> {
     let (status, text) = match resolution {
         Resolution::Answered { answer, .. } => match &**answer {
-            Answer::Accept {} | Answer::AcceptForSession {} | Answer::AcceptWithRule { .. } => {
+            RequestAnswer::Accept {}
+            | RequestAnswer::AcceptForSession {}
+            | RequestAnswer::AcceptWithRule { .. } => {
                 return None;
             }
-            Answer::Failed { message: why } => (
+            RequestAnswer::Failed { message: why } => (
                 ItemStatus::Failed,
                 format!("No answer could be had to the question whether this may run: {why}"),
             ),
-            Answer::Decline {}
-            | Answer::Cancel {}
-            | Answer::Permissions { .. }
-            | Answer::Answers { .. }
-            | Answer::Tool { .. }
-            | Answer::Elicitation { .. } => (
+            RequestAnswer::Decline {}
+            | RequestAnswer::Cancel {}
+            | RequestAnswer::Permissions { .. }
+            | RequestAnswer::Answers { .. }
+            | RequestAnswer::Tool { .. }
+            | RequestAnswer::Elicitation { .. } => (
                 ItemStatus::Declined,
                 "The user declined this call. Nothing was done.".to_owned(),
             ),
@@ -131,25 +133,31 @@ fn answered(
     open: &OpenRequest,
     resolution: &Resolution,
     now: Timestamp,
-) -> Body {
+) -> RecordBody {
     let (status, output) = match resolution {
         Resolution::Answered { answer, .. } => match &**answer {
-            Answer::Tool { output, .. } if output.failed => (ItemStatus::Failed, output.clone()),
-            Answer::Tool { output, .. } => (ItemStatus::Completed, output.clone()),
-            Answer::Answers { answers } => (ItemStatus::Completed, Output::text(as_json(answers))),
-            Answer::Permissions { .. } => match given(open, resolution) {
+            RequestAnswer::Tool { output, .. } if output.failed => {
+                (ItemStatus::Failed, output.clone())
+            }
+            RequestAnswer::Tool { output, .. } => (ItemStatus::Completed, output.clone()),
+            RequestAnswer::Answers { answers } => {
+                (ItemStatus::Completed, Output::text(as_json(answers)))
+            }
+            RequestAnswer::Permissions { .. } => match given(open, resolution) {
                 Some(grant) => (ItemStatus::Completed, Output::text(in_words(&grant))),
                 None => (ItemStatus::Declined, Output::failure(NOTHING_GIVEN)),
             },
-            Answer::Elicitation { body } => (ItemStatus::Completed, Output::text(body.to_string())),
-            Answer::Failed { message: why } => (
+            RequestAnswer::Elicitation { body } => {
+                (ItemStatus::Completed, Output::text(body.to_string()))
+            }
+            RequestAnswer::Failed { message: why } => (
                 ItemStatus::Failed,
                 Output::failure(format!("No answer could be had: {why}")),
             ),
-            Answer::Accept {} | Answer::AcceptForSession {} | Answer::AcceptWithRule { .. } => {
-                (ItemStatus::Completed, Output::text("Yes."))
-            }
-            Answer::Decline {} | Answer::Cancel {} => (
+            RequestAnswer::Accept {}
+            | RequestAnswer::AcceptForSession {}
+            | RequestAnswer::AcceptWithRule { .. } => (ItemStatus::Completed, Output::text("Yes.")),
+            RequestAnswer::Decline {} | RequestAnswer::Cancel {} => (
                 ItemStatus::Declined,
                 Output::failure("The user declined to answer."),
             ),
@@ -164,7 +172,7 @@ fn answered(
     if let ItemBody::ClientTool(tool) = &mut last.body {
         tool.duration_ms = Some(now.since(open.opened_at));
         if let Resolution::Answered { answer, .. } = resolution
-            && let Answer::Tool { content, .. } = &**answer
+            && let RequestAnswer::Tool { content, .. } = &**answer
         {
             tool.content = Some(content.clone());
         }
@@ -178,7 +186,7 @@ fn given(open: &OpenRequest, resolution: &Resolution) -> Option<Grant> {
     else {
         return None;
     };
-    let Answer::Permissions { granted } = &**answer else {
+    let RequestAnswer::Permissions { granted } = &**answer else {
         return None;
     };
     let grant = Grant::given(&asked.permissions, granted);
@@ -201,7 +209,7 @@ fn as_json(answers: &std::collections::BTreeMap<String, Vec<String>>) -> String 
     serde_json::json!({ "answers": answers }).to_string()
 }
 
-fn resolved(request: RequestNumber, resolution: Resolution, grant: Option<Grant>) -> Body {
+fn resolved(request: RequestNumber, resolution: Resolution, grant: Option<Grant>) -> RecordBody {
     Event::RequestResolved(RequestResolved {
         request,
         resolution,
@@ -211,16 +219,16 @@ fn resolved(request: RequestNumber, resolution: Resolution, grant: Option<Grant>
 }
 
 /// Whether an answer is one to this question. A no and a failure fit every question.
-fn fits(ask: &Ask, answer: &Answer) -> bool {
+fn fits(ask: &Ask, answer: &RequestAnswer) -> bool {
     match answer {
-        Answer::Decline {} | Answer::Cancel {} | Answer::Failed { .. } => true,
-        Answer::Accept {} | Answer::AcceptForSession {} => {
+        RequestAnswer::Decline {} | RequestAnswer::Cancel {} | RequestAnswer::Failed { .. } => true,
+        RequestAnswer::Accept {} | RequestAnswer::AcceptForSession {} => {
             matches!(ask, Ask::Command(_) | Ask::Patch(_) | Ask::Tool(_))
         }
-        Answer::AcceptWithRule { .. } => matches!(ask, Ask::Command(_)),
-        Answer::Permissions { .. } => matches!(ask, Ask::Permissions(_)),
-        Answer::Answers { .. } => matches!(ask, Ask::Questions(_)),
-        Answer::Tool { .. } => matches!(ask, Ask::ClientTool {}),
-        Answer::Elicitation { .. } => matches!(ask, Ask::Elicitation(_)),
+        RequestAnswer::AcceptWithRule { .. } => matches!(ask, Ask::Command(_)),
+        RequestAnswer::Permissions { .. } => matches!(ask, Ask::Permissions(_)),
+        RequestAnswer::Answers { .. } => matches!(ask, Ask::Questions(_)),
+        RequestAnswer::Tool { .. } => matches!(ask, Ask::ClientTool {}),
+        RequestAnswer::Elicitation { .. } => matches!(ask, Ask::Elicitation(_)),
     }
 }

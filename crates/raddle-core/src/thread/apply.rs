@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 
 use super::brief::digest;
 use super::state::{
-    Asked, Brief, Gap, Identity, LastTurn, ModelCall, OpenItem, OpenRequest, OpenTurn, Owner,
-    SETTLED_MAX, Settled, Stopping, Thread, cuts_max, gaps_max, granted_max,
+    Brief, CalledModel, Gap, Identity, LastTurn, ModelCall, OpenItem, OpenRequest, OpenTurn, Owner,
+    SETTLED_MAX, SettledRequest, StopRequest, Thread, cuts_max, gaps_max, granted_max,
 };
-use super::{Goal, Queued};
+use super::{Goal, QueuedInput};
 use crate::ports::preview;
 use crate::{
-    Answer, Ask, Body, Delta, Event, Forked, Gate, ItemBody, ItemCompleted, ItemStarted,
-    ItemStatus, ModelCalled, ModelEnd, ModelEnded, Owned, Record, RequestResolved, Resolution, Seq,
-    Span, ThreadStarted, Timestamp, TurnEnded, TurnStarted,
+    Ask, Delta, Event, Forked, Gate, ItemBody, ItemCompleted, ItemStarted, ItemStatus, ModelCalled,
+    ModelEnd, ModelEnded, Owned, Record, RecordBody, RequestAnswer, RequestResolved, Resolution,
+    Seq, Span, ThreadStarted, Timestamp, TurnEnded, TurnStarted,
 };
 
 /// About how many bytes of text make a token.
@@ -25,8 +25,8 @@ impl Thread {
         let Record { seq, at, body } = record;
         self.head = *seq;
         match body {
-            Body::Delta(delta) => self.grow(delta),
-            Body::Event(event) => {
+            RecordBody::Delta(delta) => self.grow(delta),
+            RecordBody::Event(event) => {
                 if event.is_change() {
                     self.updated_at = *at;
                 }
@@ -98,7 +98,7 @@ impl Thread {
                 }
             }
             Event::ItemsInjected(it) => {
-                let bytes: u64 = it.items.iter().map(crate::Injected::bytes).sum();
+                let bytes: u64 = it.items.iter().map(crate::InjectedItem::bytes).sum();
                 self.context_tokens += bytes / BYTES_PER_TOKEN;
             }
             Event::GoalSet(it) => {
@@ -112,7 +112,7 @@ impl Thread {
                 self.goal_at = seq;
             }
             Event::InputQueued(it) => {
-                let queued = Queued::from(it);
+                let queued = QueuedInput::from(it);
                 match self.queue.iter_mut().find(|old| old.item == it.item) {
                     Some(old) => *old = queued,
                     None => self.queue.push(queued),
@@ -123,7 +123,8 @@ impl Thread {
                 self.queue_rests &= !self.queue.is_empty();
             }
             Event::QueueReordered(it) => {
-                let place = |queued: &Queued| it.items.iter().position(|id| *id == queued.item);
+                let place =
+                    |queued: &QueuedInput| it.items.iter().position(|id| *id == queued.item);
                 self.queue.sort_by_key(place);
             }
             Event::Archived { .. } => self.archived = true,
@@ -171,16 +172,16 @@ impl Thread {
                     expires_at: it.expires_at,
                     digest: it.digest.clone(),
                     files: it.files.clone(),
-                    yes_in_the_end: it.yes_in_the_end,
+                    approve_on_timeout: it.approve_on_timeout,
                 };
                 self.requests.insert(it.request, open);
             }
             Event::RequestResolved(it) => self.settle(it),
             // These are for people; nothing is decided by them.
             Event::PlanUpdated(_) | Event::DiffUpdated(_) => {}
-            Event::Warned(it) => self.told(it),
+            Event::Warned(it) => self.note_warning(it),
             Event::InterruptAccepted(it) => self.with_turn(|turn| {
-                turn.stopping = Some(Stopping {
+                turn.stopping = Some(StopRequest {
                     cause: it.cause.clone(),
                     at,
                 });
@@ -331,14 +332,14 @@ impl Thread {
             answer: None,
             reviewing: false,
             rights: crate::Grant::default(),
-            spent: super::budget::Spent::default(),
+            spent: super::budget::BudgetUsage::default(),
             charged_from: OpenTurn::charged_since(it.kind, at),
         });
     }
 
     fn call_model(&mut self, it: &ModelCalled, seq: Seq, at: Timestamp) {
         self.calls = it.call;
-        self.asked = Asked {
+        self.asked = CalledModel {
             model: it.model.clone(),
             provider: it.provider.clone(),
         };
@@ -476,12 +477,14 @@ impl Thread {
         let yes = match &it.resolution {
             Resolution::Answered { answer, .. } => matches!(
                 **answer,
-                Answer::Accept {} | Answer::AcceptForSession {} | Answer::AcceptWithRule { .. }
+                RequestAnswer::Accept {}
+                    | RequestAnswer::AcceptForSession {}
+                    | RequestAnswer::AcceptWithRule { .. }
             ),
             Resolution::Expired {} | Resolution::Withdrawn {} => false,
         };
         let session = match &it.resolution {
-            Resolution::Answered { answer, .. } => **answer == Answer::AcceptForSession {},
+            Resolution::Answered { answer, .. } => **answer == RequestAnswer::AcceptForSession {},
             Resolution::Expired {} | Resolution::Withdrawn {} => false,
         };
         if session {
@@ -490,7 +493,7 @@ impl Thread {
         }
         if let Some(grant) = &it.grant {
             // Whoever may write around a folder could put a link in its place, so its own right goes.
-            self.rights.leave_to(grant);
+            self.rights.remove_covered(grant);
             match grant.session {
                 true => self.rights.add(grant),
                 false => self.with_turn(|turn| turn.rights.add(grant)),
@@ -506,7 +509,7 @@ impl Thread {
                 }
             });
         }
-        self.settled.push_back(Settled {
+        self.settled.push_back(SettledRequest {
             request: it.request,
             how: (&it.resolution).into(),
             told: !matches!(open.ask, Ask::ClientTool {}),

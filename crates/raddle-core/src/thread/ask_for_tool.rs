@@ -17,7 +17,7 @@ pub(super) fn decide(thread: &Thread, it: AskForTool) -> Result<Decision, Refusa
         expires_at: it.expires_at,
         digest: None,
         files: Vec::new(),
-        yes_in_the_end: false,
+        approve_on_timeout: false,
     };
     Ok(vec![Event::RequestOpened(opened).into()].into())
 }

@@ -1,11 +1,11 @@
 //! What the model was told about its surroundings.
 
 use super::Thread;
-use crate::{Body, Briefed, Event};
+use crate::{Briefed, Event, RecordBody};
 
 impl Thread {
     /// What is to be told of this: only what is not what was last told.
-    pub(super) fn news(&self, briefs: Vec<Briefed>) -> impl Iterator<Item = Body> + use<'_> {
+    pub(super) fn news(&self, briefs: Vec<Briefed>) -> impl Iterator<Item = RecordBody> + use<'_> {
         let news = briefs.into_iter().filter(|it| self.is_news(it));
         news.map(|it| Event::Briefed(it).into())
     }

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{OpenItem, OpenTurn, Thread};
 use crate::{
-    Body, Event, Failure, FailureKind, Gate, Limits, Measure, ModelEnd, ModelEnded, Price, Scope,
-    Settings, Spending, Timestamp, TurnKind, Usage, Warned,
+    Event, Failure, FailureKind, Gate, Measure, ModelEnd, ModelEnded, Price, RecordBody, Scope,
+    Settings, SpendLimits, Spending, Timestamp, TurnKind, Usage, Warned,
 };
 
 /// How many models have an account of their own; what others used is counted together.
@@ -19,7 +19,7 @@ fn accounts_max() -> usize {
 /// What was used.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Spent {
+pub(crate) struct BudgetUsage {
     tokens: u64,
     nano_usd: u64,
     /// Of turns that have ended.
@@ -36,7 +36,7 @@ pub(crate) struct Spent {
 /// What one model used in a thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Account {
+pub struct ModelUsage {
     /// The provider, as the settings named it.
     pub provider: Option<String>,
     /// The model, as the settings named it.
@@ -53,7 +53,7 @@ pub struct Account {
     pub estimated: u64,
 }
 
-impl Spent {
+impl BudgetUsage {
     fn of(&self, measure: Measure) -> u64 {
         match measure {
             Measure::Tokens => self.tokens,
@@ -71,7 +71,7 @@ impl Spent {
 
 impl Settings {
     /// The limits of a turn or of a thread.
-    pub fn limits(&self, scope: Scope) -> &Limits {
+    pub fn limits(&self, scope: Scope) -> &SpendLimits {
         match scope {
             Scope::Turn => &self.turn_budget,
             Scope::Thread => &self.thread_budget,
@@ -106,7 +106,7 @@ impl Settings {
 
 impl Failure {
     /// A budget is spent.
-    pub fn spent(spending: Spending) -> Self {
+    pub fn budget_exhausted(spending: Spending) -> Self {
         let more = match spending.scope {
             Scope::Turn => "the next turn begins anew",
             Scope::Thread => {
@@ -121,11 +121,11 @@ impl Failure {
     }
 
     /// A budget is spent that the managed policy sets.
-    pub(crate) fn spent_of_operator(spending: Spending) -> Self {
+    pub(crate) fn managed_budget_exhausted(spending: Spending) -> Self {
         let message = format!("the budget of the managed policy is spent: {spending}");
         Self {
             message,
-            ..Self::spent(spending)
+            ..Self::budget_exhausted(spending)
         }
     }
 }
@@ -156,7 +156,7 @@ impl Thread {
     }
 
     /// What each model used, in the order in which they were first called.
-    pub fn accounts(&self) -> &[Account] {
+    pub fn model_usage(&self) -> &[ModelUsage] {
         &self.accounts
     }
 
@@ -179,35 +179,35 @@ impl Thread {
     }
 
     /// The first of these budgets of which nothing is left.
-    fn over(&self, measures: &[Measure], now: Timestamp) -> Option<Spending> {
+    fn exhausted(&self, measures: &[Measure], now: Timestamp) -> Option<Spending> {
         let spending = self.spending(now).into_iter();
         let mut spending = spending.filter(|it| measures.contains(&it.measure));
         spending.find(Spending::is_over)
     }
 
     /// The budget that keeps the model from being called.
-    pub(super) fn over_for_call(&self, now: Timestamp) -> Option<Spending> {
-        self.over(&[Measure::Tokens, Measure::Usd, Measure::Seconds], now)
+    pub(super) fn exhausted_for_call(&self, now: Timestamp) -> Option<Spending> {
+        self.exhausted(&[Measure::Tokens, Measure::Usd, Measure::Seconds], now)
     }
 
     /// The budget that keeps a tool from being started, if one is to be.
-    pub(super) fn over_for_tool(&self, turn: &OpenTurn, now: Timestamp) -> Option<Spending> {
+    pub(super) fn exhausted_for_tool(&self, turn: &OpenTurn, now: Timestamp) -> Option<Spending> {
         let is_to_start = |open: &OpenItem| {
             let is_run = open.is_tool() && (open.gate != Some(Gate::Answer) || open.is_clients());
             is_run && !open.started && !self.is_with_client(&open.item.id)
         };
         let wanted = turn.items.iter().any(is_to_start);
-        wanted.then(|| self.over(&[Measure::ToolCalls], now))?
+        wanted.then(|| self.exhausted(&[Measure::ToolCalls], now))?
     }
 
     /// The budget of time that is over, whatever the turn waits for.
-    pub(super) fn over_time(&self, now: Timestamp) -> Option<Spending> {
+    pub(super) fn exhausted_time(&self, now: Timestamp) -> Option<Spending> {
         self.turn.as_ref()?.charged_from?;
-        self.over(&[Measure::Seconds], now)
+        self.exhausted(&[Measure::Seconds], now)
     }
 
     /// What someone should hear once: that a budget counts estimates, or is nearly spent.
-    pub(super) fn budget_warning(&self, now: Timestamp) -> Option<Body> {
+    pub(super) fn budget_warning(&self, now: Timestamp) -> Option<RecordBody> {
         if self.spent.is_estimated && !self.spent.is_estimate_told {
             let message = "The provider does not say how many tokens a call used. Budgets count an estimate: \
                            one token for four bytes.";
@@ -278,7 +278,7 @@ impl Thread {
         turn.spent.add(usage.total(), nano_usd);
         self.spent.add(usage.total(), nano_usd);
         let budgets = [&self.settings.turn_budget, &self.settings.thread_budget];
-        let counts = |it: &&Limits| it.tokens.is_some() || it.nano_usd.is_some();
+        let counts = |it: &&SpendLimits| it.tokens.is_some() || it.nano_usd.is_some();
         // Of a call that came to no good end most providers do not say; who says nothing of a whole answer never does.
         let is_silent = it.estimated && matches!(it.end, ModelEnd::Done {});
         self.spent.is_estimated |= is_silent && budgets.iter().any(counts);
@@ -290,10 +290,10 @@ impl Thread {
             if self.accounts.len() <= last {
                 let is_last = self.accounts.len() == last;
                 let named = |name: &Option<String>| name.clone().filter(|_| !is_last);
-                self.accounts.push(Account {
+                self.accounts.push(ModelUsage {
                     provider: named(&asked.provider),
                     model: named(&asked.model),
-                    ..Account::default()
+                    ..ModelUsage::default()
                 });
             }
             self.accounts.len() - 1
@@ -315,7 +315,7 @@ impl Thread {
     }
 
     /// Someone was told something, perhaps of a budget.
-    pub(super) fn told(&mut self, warned: &Warned) {
+    pub(super) fn note_warning(&mut self, warned: &Warned) {
         self.spent.is_estimate_told |= warned.estimated;
         let Some(it) = &warned.budget else {
             return;
@@ -336,7 +336,7 @@ impl Thread {
 
     /// What was used before was another thread's, and so is what is left of its turn.
     pub(super) fn begin_accounts(&mut self) {
-        self.spent = Spent::default();
+        self.spent = BudgetUsage::default();
         self.accounts.clear();
         if let Some(turn) = &mut self.turn {
             turn.charged_from = None;
@@ -344,7 +344,7 @@ impl Thread {
     }
 }
 
-fn warning(warned: Warned) -> Body {
+fn warning(warned: Warned) -> RecordBody {
     Event::Warned(warned).into()
 }
 

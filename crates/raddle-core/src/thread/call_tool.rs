@@ -3,7 +3,7 @@
 
 use super::{Decision, Thread, closing, goal, item_text, manage};
 use crate::{
-    Admission, Ask, Body, CallTool, Event, Gate, ItemStarted, ItemStatus, Output, Refusal,
+    Admission, Ask, CallTool, Event, Gate, ItemStarted, ItemStatus, Output, RecordBody, Refusal,
     RequestOpened, Timestamp,
 };
 
@@ -19,7 +19,7 @@ pub(super) fn decide(thread: &Thread, it: CallTool, now: Timestamp) -> Result<De
         Admission::Ask { ask, .. } => gate_of(ask),
         Admission::Client => Gate::Answer,
     };
-    let mut bodies: Vec<Body> = vec![
+    let mut bodies: Vec<RecordBody> = vec![
         Event::ItemStarted(ItemStarted {
             turn: turn.id.clone(),
             item: item.clone(),
@@ -43,7 +43,7 @@ pub(super) fn decide(thread: &Thread, it: CallTool, now: Timestamp) -> Result<De
                 expires_at,
                 digest,
                 files,
-                yes_in_the_end: it.yes_in_the_end,
+                approve_on_timeout: it.approve_on_timeout,
             };
             bodies.push(Event::RequestOpened(opened).into());
         }
@@ -55,7 +55,7 @@ pub(super) fn decide(thread: &Thread, it: CallTool, now: Timestamp) -> Result<De
             bodies.push(closing::completed(turn, item));
         }
         Admission::Goal(status) => {
-            let set = goal::told(thread, status);
+            let set = goal::report_status(thread, status);
             item.status = match set {
                 Some(_) => ItemStatus::Completed,
                 None => ItemStatus::Failed,

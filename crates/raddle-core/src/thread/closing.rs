@@ -2,9 +2,9 @@
 //! the turn.
 
 use crate::{
-    Body, Cause, Event, Failure, InterruptAccepted, Item, ItemBody, ItemCompleted, ItemId,
-    ItemStatus, ModelEnd, ModelEnded, OpenItem, OpenTurn, Output, Part, Recovery, RequestResolved,
-    Resolution, Thread, Timestamp, TurnEnd, TurnEnded,
+    Cause, Event, Failure, InterruptAccepted, Item, ItemBody, ItemCompleted, ItemId, ItemPart,
+    ItemStatus, ModelEnd, ModelEnded, OpenItem, OpenTurn, Output, RecordBody, Recovery,
+    RequestResolved, Resolution, Thread, Timestamp, TurnEnd, TurnEnded,
 };
 
 /// How long a tool may take to end once it was told to.
@@ -31,18 +31,18 @@ pub(super) fn last_form(open: &OpenItem, status: ItemStatus, now: Timestamp) -> 
     item.completed_at = Some(now);
     let text = |part| open.texts.get(&part).cloned();
     match &mut item.body {
-        ItemBody::AgentMessage(message) => message.text = text(Part::Text).unwrap_or_default(),
-        ItemBody::Plan(plan) => plan.text = text(Part::Text).unwrap_or_default(),
+        ItemBody::AgentMessage(message) => message.text = text(ItemPart::Text).unwrap_or_default(),
+        ItemBody::Plan(plan) => plan.text = text(ItemPart::Text).unwrap_or_default(),
         ItemBody::Reasoning(reasoning) => {
             for (part, text) in &open.texts {
                 match part {
-                    Part::Summary(_) => reasoning.summary.push(text.clone()),
-                    Part::Content(_) => reasoning.content.push(text.clone()),
-                    Part::Text | Part::Printed => {}
+                    ItemPart::Summary(_) => reasoning.summary.push(text.clone()),
+                    ItemPart::Content(_) => reasoning.content.push(text.clone()),
+                    ItemPart::Text | ItemPart::Printed => {}
                 }
             }
         }
-        ItemBody::Command(command) => command.printed = text(Part::Printed),
+        ItemBody::Command(command) => command.printed = text(ItemPart::Printed),
         ItemBody::UserMessage(_)
         | ItemBody::HookPrompt(_)
         | ItemBody::ToolOutput(_)
@@ -64,7 +64,7 @@ pub(super) fn last_form(open: &OpenItem, status: ItemStatus, now: Timestamp) -> 
 }
 
 /// An item ends here.
-pub(super) fn completed(turn: &OpenTurn, item: Item) -> Body {
+pub(super) fn completed(turn: &OpenTurn, item: Item) -> RecordBody {
     Event::ItemCompleted(ItemCompleted {
         turn: turn.id.clone(),
         item,
@@ -79,14 +79,14 @@ pub(super) fn tool_ended(
     status: ItemStatus,
     output: Output,
     now: Timestamp,
-) -> Body {
+) -> RecordBody {
     let mut item = last_form(open, status, now);
     item.output = Some(output);
     completed(turn, item)
 }
 
 /// A tool's item whose turn ends, and which runs nowhere here.
-fn stopped(thread: &Thread, turn: &OpenTurn, open: &OpenItem, now: Timestamp) -> Body {
+fn stopped(thread: &Thread, turn: &OpenTurn, open: &OpenItem, now: Timestamp) -> RecordBody {
     if thread.is_with_client(&open.item.id) {
         let unknown = Output::failure(UNANSWERED);
         return tool_ended(turn, open, ItemStatus::Unknown, unknown, now);
@@ -96,13 +96,13 @@ fn stopped(thread: &Thread, turn: &OpenTurn, open: &OpenItem, now: Timestamp) ->
 }
 
 /// The requests about an item are no longer needed.
-pub(super) fn withdraw(thread: &Thread, item: &ItemId, bodies: &mut Vec<Body>) {
+pub(super) fn withdraw(thread: &Thread, item: &ItemId, bodies: &mut Vec<RecordBody>) {
     let about = thread
         .requests
         .iter()
         .filter(|(_, open)| open.item == *item);
     bodies.extend(about.map(|(request, _)| {
-        Body::from(Event::RequestResolved(RequestResolved {
+        RecordBody::from(Event::RequestResolved(RequestResolved {
             request: *request,
             resolution: Resolution::Withdrawn {},
             grant: None,
@@ -112,7 +112,7 @@ pub(super) fn withdraw(thread: &Thread, item: &ItemId, bodies: &mut Vec<Body>) {
 
 /// Which open items end now, although nothing reported their end.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Which {
+pub(super) enum ItemSelection {
     /// Those whose end the model or a person would have brought; tools that run go on.
     AllButRunning,
     /// Tools that run: nobody will report their end.
@@ -125,31 +125,33 @@ pub(super) enum Which {
 pub(super) fn end_items(
     thread: &Thread,
     turn: &OpenTurn,
-    which: Which,
+    which: ItemSelection,
     except: Option<&ItemId>,
     now: Timestamp,
-) -> Vec<Body> {
+) -> Vec<RecordBody> {
     let mut bodies = Vec::new();
     for open in &turn.items {
         let chosen = match which {
-            Which::AllButRunning => !open.started,
-            Which::Running => open.started,
+            ItemSelection::AllButRunning => !open.started,
+            ItemSelection::Running => open.started,
             // Nothing of it starts while a call runs, and what the user runs does not come with it.
-            Which::OfCall(call) => open.call == call && !open.item.is_users_command(),
+            ItemSelection::OfCall(call) => open.call == call && !open.item.is_users_command(),
         };
         if !chosen || except == Some(&open.item.id) {
             continue;
         }
         withdraw(thread, &open.item.id, &mut bodies);
         bodies.push(match (open.is_tool(), which) {
-            (false, Which::Running) => completed(turn, last_form(open, ItemStatus::Unknown, now)),
+            (false, ItemSelection::Running) => {
+                completed(turn, last_form(open, ItemStatus::Unknown, now))
+            }
             (false, _) => completed(turn, last_form(open, ItemStatus::Partial, now)),
-            (true, Which::Running) => {
+            (true, ItemSelection::Running) => {
                 let unknown = Output::failure(UNKNOWN);
                 tool_ended(turn, open, ItemStatus::Unknown, unknown, now)
             }
-            (true, Which::AllButRunning) => stopped(thread, turn, open, now),
-            (true, Which::OfCall(_)) => {
+            (true, ItemSelection::AllButRunning) => stopped(thread, turn, open, now),
+            (true, ItemSelection::OfCall(_)) => {
                 let broken_off = Output::failure(BROKEN_OFF);
                 tool_ended(turn, open, ItemStatus::NotRun, broken_off, now)
             }
@@ -159,7 +161,7 @@ pub(super) fn end_items(
 }
 
 /// The model is no longer waited for.
-pub(super) fn model_ended(turn: &OpenTurn, end: ModelEnd) -> Option<Body> {
+pub(super) fn model_ended(turn: &OpenTurn, end: ModelEnd) -> Option<RecordBody> {
     let model = turn.model?;
     Some(
         Event::ModelEnded(ModelEnded {
@@ -181,29 +183,48 @@ pub(super) fn stop(
     cause: Cause,
     except: Option<&ItemId>,
     now: Timestamp,
-) -> Vec<Body> {
-    let mut bodies = vec![Body::from(Event::InterruptAccepted(InterruptAccepted {
-        turn: turn.id.clone(),
-        cause,
-    }))];
+) -> Vec<RecordBody> {
+    let mut bodies = vec![RecordBody::from(Event::InterruptAccepted(
+        InterruptAccepted {
+            turn: turn.id.clone(),
+            cause,
+        },
+    ))];
     bodies.extend(model_ended(turn, ModelEnd::Cancelled {}));
-    bodies.extend(end_items(thread, turn, Which::AllButRunning, except, now));
+    bodies.extend(end_items(
+        thread,
+        turn,
+        ItemSelection::AllButRunning,
+        except,
+        now,
+    ));
     bodies
 }
 
 /// Everything ends here and now, and the turn with it.
-pub(super) fn end_all(thread: &Thread, turn: &OpenTurn, end: TurnEnd, now: Timestamp) -> Vec<Body> {
+pub(super) fn end_all(
+    thread: &Thread,
+    turn: &OpenTurn,
+    end: TurnEnd,
+    now: Timestamp,
+) -> Vec<RecordBody> {
     let mut bodies = Vec::new();
     bodies.extend(model_ended(turn, ModelEnd::Cancelled {}));
-    bodies.extend(end_items(thread, turn, Which::AllButRunning, None, now));
-    bodies.extend(end_items(thread, turn, Which::Running, None, now));
+    bodies.extend(end_items(
+        thread,
+        turn,
+        ItemSelection::AllButRunning,
+        None,
+        now,
+    ));
+    bodies.extend(end_items(thread, turn, ItemSelection::Running, None, now));
     bodies.extend(turn_ended(turn, end, now));
     bodies
 }
 
 /// The turn ends here, and before it what it is for.
-pub(super) fn turn_ended(turn: &OpenTurn, end: TurnEnd, now: Timestamp) -> Vec<Body> {
-    let mut bodies = super::review::leave(turn, now);
+pub(super) fn turn_ended(turn: &OpenTurn, end: TurnEnd, now: Timestamp) -> Vec<RecordBody> {
+    let mut bodies = super::review::exit_review(turn, now);
     bodies.push(
         Event::TurnEnded(TurnEnded {
             turn: turn.id.clone(),
@@ -221,19 +242,25 @@ pub(super) fn recover(
     lost: u32,
     otherwise: Recovery,
     now: Timestamp,
-) -> Vec<Body> {
+) -> Vec<RecordBody> {
     let mut bodies = Vec::new();
     bodies.extend(model_ended(turn, ModelEnd::OwnerLost {}));
     let call = turn.model.map(|model| model.call);
     if let Some(call) = call {
-        bodies.extend(end_items(thread, turn, Which::OfCall(call), None, now));
+        bodies.extend(end_items(
+            thread,
+            turn,
+            ItemSelection::OfCall(call),
+            None,
+            now,
+        ));
     }
     if !crate::bugs::planted(crate::bugs::Bug::ToolRunAgain) {
-        bodies.extend(end_items(thread, turn, Which::Running, None, now));
+        bodies.extend(end_items(thread, turn, ItemSelection::Running, None, now));
     }
     // What is still open now waits for someone's answer, or was ready and never started.
     let waiting = |open: &&OpenItem| !open.started && Some(open.call) != call;
-    let rest = |bodies: &mut Vec<Body>| {
+    let rest = |bodies: &mut Vec<RecordBody>| {
         for open in turn.items.iter().filter(waiting) {
             withdraw(thread, &open.item.id, bodies);
             bodies.push(stopped(thread, turn, open, now));

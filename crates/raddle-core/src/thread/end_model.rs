@@ -1,9 +1,10 @@
 //! A call of the model ended, well or not.
 
-use super::closing::Which;
+use super::closing::ItemSelection;
 use super::{Decision, OpenTurn, Thread, closing, item_text};
 use crate::{
-    Body, EndModel, Event, Failure, FailureKind, ModelEnd, ModelEnded, Purpose, Refusal, Timestamp,
+    EndModel, Event, Failure, FailureKind, ModelEnd, ModelEnded, Purpose, RecordBody, Refusal,
+    Timestamp,
 };
 
 /// How often one question is put to the model before the turn fails.
@@ -13,7 +14,7 @@ pub(super) const ATTEMPTS_MAX: u32 = 10;
 const OVERFLOWS_MAX: u32 = 4;
 
 /// How long a vendor is waited for while there is someone else to ask.
-const PATIENCE_MS: i64 = 30_000;
+const FALLBACK_WAIT_MS_MAX: i64 = 30_000;
 
 /// How often calls of one turn are made again, whatever they ask.
 fn retries_max() -> u32 {
@@ -53,7 +54,7 @@ pub(super) fn decide(thread: &Thread, it: EndModel, now: Timestamp) -> Result<De
         }
         end => end,
     };
-    let end = mended(thread, turn, end, now);
+    let end = with_fallback(thread, turn, end, now);
     let mut bodies = Vec::new();
     if matches!(end, ModelEnd::Done {}) {
         // Tools it asked for come next; texts it left open are as long as they will get.
@@ -62,10 +63,10 @@ pub(super) fn decide(thread: &Thread, it: EndModel, now: Timestamp) -> Result<De
             bodies.push(closing::completed(turn, last));
         }
     } else {
-        let which = Which::OfCall(it.call);
+        let which = ItemSelection::OfCall(it.call);
         bodies.extend(closing::end_items(thread, turn, which, None, now));
     }
-    bodies.push(Body::from(Event::ModelEnded(ModelEnded {
+    bodies.push(RecordBody::from(Event::ModelEnded(ModelEnded {
         turn: turn.id.clone(),
         call: it.call,
         end,
@@ -80,7 +81,7 @@ pub(super) fn decide(thread: &Thread, it: EndModel, now: Timestamp) -> Result<De
 }
 
 /// What can still be done in place of a failure: to make the history shorter, or to ask someone else.
-fn mended(thread: &Thread, turn: &OpenTurn, end: ModelEnd, now: Timestamp) -> ModelEnd {
+fn with_fallback(thread: &Thread, turn: &OpenTurn, end: ModelEnd, now: Timestamp) -> ModelEnd {
     let next = thread.settings.fallback.get(turn.fallen);
     match (end, next) {
         (ModelEnd::Failed { error }, _)
@@ -93,7 +94,9 @@ fn mended(thread: &Thread, turn: &OpenTurn, end: ModelEnd, now: Timestamp) -> Mo
             ModelEnd::Rerouted { error, to }
         }
         // Whoever wants to be left alone for long is not waited for while there is someone else.
-        (ModelEnd::Broke { error, retry_at }, Some(to)) if retry_at > now.plus_ms(PATIENCE_MS) => {
+        (ModelEnd::Broke { error, retry_at }, Some(to))
+            if retry_at > now.plus_ms(FALLBACK_WAIT_MS_MAX) =>
+        {
             let to = to.clone();
             ModelEnd::Rerouted { error, to }
         }

@@ -1,7 +1,7 @@
 //! A tool ended.
 
 use super::{Decision, Thread, closing};
-use crate::{CommandSource, EndTool, ItemBody, Part, Refusal, Timestamp};
+use crate::{CommandSource, EndTool, ItemBody, ItemPart, Refusal, Timestamp};
 
 pub(super) fn decide(thread: &Thread, it: EndTool, now: Timestamp) -> Result<Decision, Refusal> {
     let turn = thread.turn.as_ref().ok_or(Refusal::ToolNotRunning)?;
@@ -17,7 +17,7 @@ pub(super) fn decide(thread: &Thread, it: EndTool, now: Timestamp) -> Result<Dec
     item.body = it.body;
     if let ItemBody::Command(command) = &mut item.body {
         // What was told of its output on the way is all of it.
-        if let Some(printed) = open.texts.get(&Part::Printed) {
+        if let Some(printed) = open.texts.get(&ItemPart::Printed) {
             command.printed = Some(printed.clone());
         }
         if open.item.is_users_command() {

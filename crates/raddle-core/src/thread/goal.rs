@@ -4,8 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{Decision, Thread};
 use crate::{
-    BeginTurn, Body, ClearGoal, Event, Failure, FailureKind, GoalSet, GoalStatus, Injected,
-    ItemsInjected, Outcome, Refusal, SetGoal, Timestamp, TurnEnd, TurnKind, TurnStarted,
+    BeginTurn, ClearGoal, CommandOutcome, Event, Failure, FailureKind, GoalSet, GoalStatus,
+    InjectedItem, ItemsInjected, RecordBody, Refusal, SetGoal, Timestamp, TurnEnd, TurnKind,
+    TurnStarted,
 };
 
 /// How many turns a goal gets between two words of a client about it: a model that never says that it is done
@@ -152,7 +153,7 @@ pub(super) fn clear(thread: &Thread, it: ClearGoal) -> Result<Decision, Refusal>
 }
 
 /// The model says where the goal stands.
-pub(super) fn told(thread: &Thread, status: GoalStatus) -> Option<Body> {
+pub(super) fn report_status(thread: &Thread, status: GoalStatus) -> Option<RecordBody> {
     let goal = thread.goal.as_ref().filter(|_| thread.pursues())?;
     let set = GoalSet {
         objective: goal.objective.clone(),
@@ -177,13 +178,13 @@ pub(super) fn begin(thread: &Thread, goal: &Goal, it: BeginTurn) -> Decision {
     bodies.extend(thread.news(it.briefs));
     let text = reminder(goal);
     let told = ItemsInjected {
-        items: vec![Injected::Note { text }],
+        items: vec![InjectedItem::Note { text }],
         principal: None,
     };
     bodies.push(Event::ItemsInjected(told).into());
     Decision {
         bodies,
-        outcome: Outcome::Started { turn: it.turn },
+        outcome: CommandOutcome::Started { turn: it.turn },
     }
 }
 

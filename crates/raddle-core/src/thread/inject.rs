@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::Decision;
-use crate::{Event, InjectItems, Injected, ItemsInjected, Refusal};
+use crate::{Event, InjectItems, InjectedItem, ItemsInjected, Refusal};
 
 pub(super) fn decide(it: InjectItems) -> Result<Decision, Refusal> {
     let InjectItems { items, principal } = it;
@@ -17,17 +17,17 @@ pub(super) fn decide(it: InjectItems) -> Result<Decision, Refusal> {
 }
 
 /// A vendor takes no call without its output and no output without its call, now or ever after.
-fn are_paired(items: &[Injected]) -> Result<(), Refusal> {
+fn are_paired(items: &[InjectedItem]) -> Result<(), Refusal> {
     let mut open: BTreeSet<&String> = BTreeSet::new();
     for item in items {
         match item {
-            Injected::Call(call) if !open.insert(&call.id) => return unpaired(&call.id),
-            Injected::Output { call, .. } if !open.remove(call) => return unpaired(call),
-            Injected::Call(_) | Injected::Output { .. } => {}
-            Injected::User { .. }
-            | Injected::Developer { .. }
-            | Injected::Note { .. }
-            | Injected::Assistant { .. } => {}
+            InjectedItem::Call(call) if !open.insert(&call.id) => return unpaired(&call.id),
+            InjectedItem::Output { call, .. } if !open.remove(call) => return unpaired(call),
+            InjectedItem::Call(_) | InjectedItem::Output { .. } => {}
+            InjectedItem::User { .. }
+            | InjectedItem::Developer { .. }
+            | InjectedItem::Note { .. }
+            | InjectedItem::Assistant { .. } => {}
         }
     }
     open.first().map_or(Ok(()), |call| unpaired(call))

@@ -2,7 +2,7 @@
 
 use super::{Decision, OpenTurn, Thread, closing};
 use crate::{
-    AppendText, Body, CompleteItem, Delta, Event, Item, ItemStarted, ItemStatus, Refusal,
+    AppendText, CompleteItem, Delta, Event, Item, ItemStarted, ItemStatus, RecordBody, Refusal,
     StartItem, Timestamp,
 };
 
@@ -106,7 +106,7 @@ pub(super) fn fresh(id: crate::ItemId, body: crate::ItemBody, now: Timestamp) ->
     }
 }
 
-fn started(turn: &OpenTurn, item: Item) -> Body {
+fn started(turn: &OpenTurn, item: Item) -> RecordBody {
     Event::ItemStarted(ItemStarted {
         turn: turn.id.clone(),
         item,

@@ -1,7 +1,7 @@
 //! Taking a thread, and leaving it.
 
 use super::{Decision, Thread, closing};
-use crate::{Body, Cause, Event, LEVEL, Own, Owned, Refusal, Timestamp, TurnEnd};
+use crate::{Cause, Event, LEVEL, Own, Owned, RecordBody, Refusal, Timestamp, TurnEnd};
 
 /// With this many dead owners a turn is not taken up again.
 pub(super) const OWNERS_LOST_MAX: u32 = 3;
@@ -21,7 +21,7 @@ pub(super) fn decide(thread: &Thread, own: Own, now: Timestamp) -> Result<Decisi
         fork,
         fails,
     } = own;
-    let mut bodies = vec![Body::from(Event::Owned(Owned {
+    let mut bodies = vec![RecordBody::from(Event::Owned(Owned {
         epoch,
         node,
         found,

@@ -4,8 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{Decision, Thread, start_turn};
 use crate::{
-    BeginTurn, ChangeQueued, Enqueue, Event, Input, InputQueued, InputUnqueued, ItemId, Message,
-    QueueReordered, Refusal, ReorderQueue, StartQueued, StartTurn, Timestamp, TurnKind, Unqueue,
+    BeginTurn, ChangeQueued, Enqueue, Event, Input, InputMessage, InputQueued, InputUnqueued,
+    ItemId, QueueReordered, Refusal, ReorderQueue, StartQueued, StartTurn, Timestamp, TurnKind,
+    Unqueue,
 };
 
 /// How much waits at most: entries, and bytes of them as they are stored.
@@ -17,7 +18,7 @@ const BYTES_MAX: usize = 8 << 20;
 /// Input that waits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Queued {
+pub struct QueuedInput {
     /// Its id; the message has it once it is said.
     pub item: ItemId,
     /// Its parts.
@@ -29,7 +30,7 @@ pub struct Queued {
     bytes: usize,
 }
 
-impl From<&InputQueued> for Queued {
+impl From<&InputQueued> for QueuedInput {
     fn from(it: &InputQueued) -> Self {
         Self {
             item: it.item.clone(),
@@ -47,11 +48,11 @@ fn bytes(input: &[Input]) -> usize {
 
 impl Thread {
     /// What waits, the next first.
-    pub fn queue(&self) -> &[Queued] {
+    pub fn queue(&self) -> &[QueuedInput] {
         &self.queue
     }
 
-    fn queued(&self, item: &ItemId) -> Result<&Queued, Refusal> {
+    fn queued(&self, item: &ItemId) -> Result<&QueuedInput, Refusal> {
         let mut queue = self.queue.iter();
         queue
             .find(|queued| queued.item == *item)
@@ -59,7 +60,7 @@ impl Thread {
     }
 
     /// Whether there is room for this, in place of what has that id.
-    fn has_room(&self, item: &ItemId, input: &[Input]) -> Result<(), Refusal> {
+    fn check_capacity(&self, item: &ItemId, input: &[Input]) -> Result<(), Refusal> {
         let others = || self.queue.iter().filter(|queued| queued.item != *item);
         let held: usize = others().map(|queued| queued.bytes).sum();
         if input.is_empty() {
@@ -77,7 +78,7 @@ pub(super) fn enqueue(thread: &Thread, it: Enqueue) -> Result<Decision, Refusal>
     if thread.queued(&message.item).is_ok() {
         return Err(Refusal::ItemExists);
     }
-    thread.has_room(&message.item, &message.input)?;
+    thread.check_capacity(&message.item, &message.input)?;
     let queued = InputQueued {
         item: message.item,
         input: message.input,
@@ -89,7 +90,7 @@ pub(super) fn enqueue(thread: &Thread, it: Enqueue) -> Result<Decision, Refusal>
 
 pub(super) fn change(thread: &Thread, it: ChangeQueued) -> Result<Decision, Refusal> {
     let queued = thread.queued(&it.item)?;
-    thread.has_room(&it.item, &it.input)?;
+    thread.check_capacity(&it.item, &it.input)?;
     let changed = InputQueued {
         item: it.item,
         input: it.input,
@@ -153,7 +154,7 @@ pub(super) fn begin(
     let start = StartTurn {
         turn: it.turn,
         kind: TurnKind::Work,
-        message: Some(Message {
+        message: Some(InputMessage {
             item: queued.item,
             input: queued.input,
             client_id: queued.client_id,

@@ -9,10 +9,10 @@ pub(super) fn decide(thread: &Thread, it: Revert) -> Result<Decision, Refusal> {
         return Err(Refusal::TurnRunning);
     }
     let gone = thread.cuts.iter().any(|cut| cut.holds(it.at));
-    if gone || it.at > thread.head || it.past.turns >= thread.turns {
+    if gone || it.at > thread.head || it.point.turns >= thread.turns {
         return Err(Refusal::NoSuchTurn);
     }
-    let lineage = cut(&it.past.lineage, it.at, thread.head.next());
+    let lineage = cut(&it.point.lineage, it.at, thread.head.next());
     if it.at < thread.cuts_from || lineage.len() > cuts_max() {
         return Err(Refusal::TooManyReverts);
     }
@@ -20,8 +20,8 @@ pub(super) fn decide(thread: &Thread, it: Revert) -> Result<Decision, Refusal> {
         turn: it.turn,
         at: it.at,
         lineage,
-        turns: it.past.turns,
-        context_tokens: it.past.context_tokens,
+        turns: it.point.turns,
+        context_tokens: it.point.context_tokens,
         principal: it.principal,
     };
     Ok(vec![Event::Reverted(reverted).into()].into())

@@ -2,8 +2,8 @@
 
 use super::{Decision, OpenTurn, Thread, item_text};
 use crate::{
-    Body, Event, Item, ItemBody, ItemCompleted, ItemId, ItemStarted, ItemStatus, Outcome, Refusal,
-    Review, StartReview, Timestamp, TurnId, TurnKind, TurnStarted,
+    CommandOutcome, Event, Item, ItemBody, ItemCompleted, ItemId, ItemStarted, ItemStatus,
+    RecordBody, Refusal, Review, StartReview, Timestamp, TurnId, TurnKind, TurnStarted,
 };
 
 pub(super) fn decide(
@@ -30,12 +30,12 @@ pub(super) fn decide(
     bodies.extend(at_once(&it.turn, it.item, entered, now));
     Ok(Decision {
         bodies,
-        outcome: Outcome::Started { turn: it.turn },
+        outcome: CommandOutcome::Started { turn: it.turn },
     })
 }
 
 /// What is said of a review before its turn ends, however that ends.
-pub(super) fn leave(turn: &OpenTurn, now: Timestamp) -> Vec<Body> {
+pub(super) fn exit_review(turn: &OpenTurn, now: Timestamp) -> Vec<RecordBody> {
     if !turn.reviewing {
         return Vec::new();
     }
@@ -51,7 +51,7 @@ pub(super) fn leave(turn: &OpenTurn, now: Timestamp) -> Vec<Body> {
 }
 
 /// An item that begins and ends at once.
-fn at_once(turn: &TurnId, id: ItemId, body: ItemBody, now: Timestamp) -> Vec<Body> {
+fn at_once(turn: &TurnId, id: ItemId, body: ItemBody, now: Timestamp) -> Vec<RecordBody> {
     let item = item_text::fresh(id, body, now);
     let last = Item {
         status: ItemStatus::Completed,

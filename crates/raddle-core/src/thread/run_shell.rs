@@ -3,8 +3,8 @@
 
 use super::{Decision, Thread, item_text};
 use crate::{
-    CommandRun, CommandSource, Event, Gate, ItemBody, ItemStarted, Outcome, Refusal, RunShell,
-    Timestamp, TurnKind, TurnStarted,
+    CommandOutcome, CommandRun, CommandSource, Event, Gate, ItemBody, ItemStarted, Refusal,
+    RunShell, Timestamp, TurnKind, TurnStarted,
 };
 
 pub(super) fn decide(thread: &Thread, it: RunShell, now: Timestamp) -> Result<Decision, Refusal> {
@@ -15,7 +15,7 @@ pub(super) fn decide(thread: &Thread, it: RunShell, now: Timestamp) -> Result<De
         }
         Some(turn) => {
             let turn = turn.id.clone();
-            (turn.clone(), Outcome::Joined { turn })
+            (turn.clone(), CommandOutcome::Joined { turn })
         }
         None => {
             let started = TurnStarted {
@@ -27,7 +27,7 @@ pub(super) fn decide(thread: &Thread, it: RunShell, now: Timestamp) -> Result<De
             };
             bodies.push(Event::TurnStarted(started).into());
             bodies.extend(thread.news(it.briefs));
-            (it.turn.clone(), Outcome::Started { turn: it.turn })
+            (it.turn.clone(), CommandOutcome::Started { turn: it.turn })
         }
     };
     let command = CommandRun {

@@ -2,8 +2,8 @@
 
 use super::{Decision, OpenTurn, Thread, manage};
 use crate::{
-    Body, ChangeSettings, Event, InputAccepted, Message, Outcome, Refusal, StartTurn, Steer,
-    Timestamp, TurnId, TurnKind, TurnStarted,
+    ChangeSettings, CommandOutcome, Event, InputAccepted, InputMessage, RecordBody, Refusal,
+    StartTurn, Steer, Timestamp, TurnId, TurnKind, TurnStarted,
 };
 
 pub(super) fn decide(
@@ -25,7 +25,7 @@ pub(super) fn decide(
         bodies.push(input(&turn.id, message, start.principal, now));
         return Ok(Decision {
             bodies,
-            outcome: Outcome::Joined {
+            outcome: CommandOutcome::Joined {
                 turn: turn.id.clone(),
             },
         });
@@ -48,7 +48,7 @@ pub(super) fn decide(
     );
     Ok(Decision {
         bodies,
-        outcome: Outcome::Started { turn: start.turn },
+        outcome: CommandOutcome::Started { turn: start.turn },
     })
 }
 
@@ -67,7 +67,7 @@ pub(super) fn steer(thread: &Thread, steer: Steer, now: Timestamp) -> Result<Dec
     }
     Ok(Decision {
         bodies: vec![input(&turn.id, steer.message, steer.principal, now)],
-        outcome: Outcome::Joined {
+        outcome: CommandOutcome::Joined {
             turn: turn.id.clone(),
         },
     })
@@ -81,7 +81,12 @@ fn takes_input(turn: &OpenTurn) -> Result<(), Refusal> {
     }
 }
 
-fn input(turn: &TurnId, message: Message, principal: Option<String>, now: Timestamp) -> Body {
+fn input(
+    turn: &TurnId,
+    message: InputMessage,
+    principal: Option<String>,
+    now: Timestamp,
+) -> RecordBody {
     Event::InputAccepted(InputAccepted {
         turn: turn.clone(),
         item: message.into_item(now),

@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::budget::Spent;
-use super::keys::Kept;
-use super::{Account, Goal, Queued};
+use super::budget::BudgetUsage;
+use super::keys::RememberedOutcome;
+use super::{Goal, ModelUsage, QueuedInput};
 use crate::{
-    Ask, Cause, Epoch, Failure, Gate, Git, Grant, Item, ItemBody, ItemId, ItemStatus, Part,
-    Purpose, RequestNumber, Route, Seq, Settings, Settlement, Source, Span, ThreadId, Timestamp,
-    Topic, TurnEnd, TurnId, TurnKind, Usage,
+    Ask, Cause, Epoch, Failure, Gate, Git, Grant, Item, ItemBody, ItemId, ItemPart, ItemStatus,
+    Purpose, RequestNumber, Route, Seq, Settings, Settlement, Span, ThreadId, ThreadSource,
+    Timestamp, Topic, TurnEnd, TurnId, TurnKind, Usage,
 };
 
 /// How many settled requests are remembered.
@@ -54,8 +54,8 @@ pub struct Thread {
     pub(crate) last_turn: Option<LastTurn>,
     pub(crate) requests: BTreeMap<RequestNumber, OpenRequest>,
     pub(crate) next_request: RequestNumber,
-    pub(crate) settled: VecDeque<Settled>,
-    pub(crate) keys: VecDeque<Kept>,
+    pub(crate) settled: VecDeque<SettledRequest>,
+    pub(crate) keys: VecDeque<RememberedOutcome>,
     pub(crate) usage: Usage,
     pub(crate) last_usage: Usage,
     /// About how many tokens the model's context holds.
@@ -75,14 +75,14 @@ pub struct Thread {
     pub(crate) calls: u32,
     /// Who was called last.
     #[serde(default)]
-    pub(crate) asked: Asked,
+    pub(crate) asked: CalledModel,
     /// What the model was last told about its surroundings.
     pub(crate) briefs: BTreeMap<Topic, Brief>,
     pub(crate) goal: Option<Goal>,
     /// The record that last changed the goal, or took it away.
     pub(crate) goal_at: Seq,
     /// Input that waits, the next first.
-    pub(crate) queue: Vec<Queued>,
+    pub(crate) queue: Vec<QueuedInput>,
     /// Whether it waits until a turn ends well or someone starts it: the last turn did not end well.
     pub(crate) queue_rests: bool,
     /// The record that began the newest turn.
@@ -95,10 +95,10 @@ pub struct Thread {
     pub(crate) rights: Grant,
     /// What was used of what may have a budget.
     #[serde(default)]
-    pub(crate) spent: Spent,
+    pub(crate) spent: BudgetUsage,
     /// What each model used.
     #[serde(default)]
-    pub(crate) accounts: Vec<Account>,
+    pub(crate) accounts: Vec<ModelUsage>,
 }
 
 /// What the model was told about something.
@@ -118,7 +118,7 @@ pub(crate) struct Identity {
     pub(crate) thread: ThreadId,
     pub(crate) tenant: Option<String>,
     pub(crate) principal: Option<String>,
-    pub(crate) source: Source,
+    pub(crate) source: ThreadSource,
     pub(crate) originator: Option<String>,
     pub(crate) label: Option<String>,
     pub(crate) version: String,
@@ -152,7 +152,7 @@ pub(crate) struct Gap {
 /// A request that was settled.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Settled {
+pub(crate) struct SettledRequest {
     pub(crate) request: RequestNumber,
     pub(crate) how: Settlement,
     /// Whether clients are told that it was settled.
@@ -180,8 +180,8 @@ pub struct OpenRequest {
     #[serde(default)]
     pub files: Vec<String>,
     /// Whether policy says yes in the end.
-    #[serde(default)]
-    pub yes_in_the_end: bool,
+    #[serde(rename = "yesInTheEnd", default)]
+    pub approve_on_timeout: bool,
 }
 
 /// The turn that runs.
@@ -223,7 +223,7 @@ pub struct OpenTurn {
     pub(crate) broke_at: Timestamp,
     /// Why the turn cannot go on.
     pub(crate) failed: Option<Failure>,
-    pub(crate) stopping: Option<Stopping>,
+    pub(crate) stopping: Option<StopRequest>,
     /// How many owners died in it.
     pub(crate) owners_lost: u32,
     /// Whether its history was condensed, if that is what it is for.
@@ -238,7 +238,7 @@ pub struct OpenTurn {
     pub(crate) rights: Grant,
     /// What was used of what may have a budget.
     #[serde(default)]
-    pub(crate) spent: Spent,
+    pub(crate) spent: BudgetUsage,
     /// From when on that counts; nothing if it does not.
     #[serde(default)]
     pub(crate) charged_from: Option<Timestamp>,
@@ -263,7 +263,7 @@ impl OpenTurn {
 
 /// Who was called, as the settings named them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Asked {
+pub(crate) struct CalledModel {
     pub(crate) model: Option<String>,
     pub(crate) provider: Option<String>,
 }
@@ -279,7 +279,7 @@ pub(crate) struct ModelCall {
 
 /// A turn that is to stop.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Stopping {
+pub(crate) struct StopRequest {
     pub(crate) cause: Cause,
     pub(crate) at: Timestamp,
 }
@@ -292,7 +292,7 @@ pub struct OpenItem {
     pub item: Item,
     /// Its texts so far.
     #[serde(with = "texts")]
-    pub texts: BTreeMap<Part, String>,
+    pub texts: BTreeMap<ItemPart, String>,
     /// The call of the model it came with.
     pub(crate) call: u32,
     pub(crate) gate: Option<Gate>,
@@ -313,11 +313,11 @@ pub struct OpenItem {
 
 /// JSON has no keys but strings.
 mod texts {
-    use super::{BTreeMap, Part};
+    use super::{BTreeMap, ItemPart};
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     pub(super) fn serialize<S: Serializer>(
-        texts: &BTreeMap<Part, String>,
+        texts: &BTreeMap<ItemPart, String>,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
         texts.iter().collect::<Vec<_>>().serialize(serializer)
@@ -325,8 +325,9 @@ mod texts {
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
-    ) -> Result<BTreeMap<Part, String>, D::Error> {
-        Vec::<(Part, String)>::deserialize(deserializer).map(|texts| texts.into_iter().collect())
+    ) -> Result<BTreeMap<ItemPart, String>, D::Error> {
+        Vec::<(ItemPart, String)>::deserialize(deserializer)
+            .map(|texts| texts.into_iter().collect())
     }
 }
 
@@ -353,7 +354,7 @@ impl OpenItem {
     }
 
     /// The digest of the act that it needs someone's yes for; once it was started, that it has.
-    pub fn yes(&self) -> Option<&str> {
+    pub fn approved_digest(&self) -> Option<&str> {
         let digest = self.digest.as_deref();
         digest.filter(|_| self.gate == Some(Gate::Approval))
     }
@@ -408,7 +409,7 @@ pub enum Status {
 
 /// The thread as it was at some point, as far as going back to it needs it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Past {
+pub struct RevertPoint {
     /// What of the history counted.
     pub lineage: Vec<Span>,
     /// How many turns counted.
@@ -429,7 +430,7 @@ pub struct Base {
 
 /// What becomes of a client that comes back with the last number it saw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cursor {
+pub enum CursorStatus {
     /// It gets what came after.
     Good,
     /// What it saw may not be what is stored; it needs a snapshot.
@@ -587,8 +588,8 @@ impl Thread {
     }
 
     /// The thread as going back to this point needs it.
-    pub fn past(&self) -> Past {
-        Past {
+    pub fn revert_point(&self) -> RevertPoint {
+        RevertPoint {
             lineage: self.lineage.clone(),
             turns: self.turns,
             context_tokens: self.context_tokens,
@@ -615,21 +616,21 @@ impl Thread {
     }
 
     /// Whether a client that saw everything up to `seen` can be given the rest.
-    pub fn cursor(&self, seen: Seq) -> Cursor {
+    pub fn cursor(&self, seen: Seq) -> CursorStatus {
         let lost = |gap: &Gap| gap.after < seen && seen < gap.before;
         let identity = self.identity.as_ref();
         let is_fork = identity.is_some_and(|it| it.forked_from.is_some());
         if seen == Seq::ZERO && !is_fork {
-            return Cursor::Good;
+            return CursorStatus::Good;
         }
         let items = self.turn.iter().flat_map(|turn| &turn.items);
         // The deltas that would lead from what was seen to what is saved are gone.
         let merged = |open: &OpenItem| open.began <= seen && open.saved.is_some_and(|at| seen < at);
         let unknown = seen > self.head || seen < self.judged_from;
         if unknown || self.gaps.iter().any(lost) || items.into_iter().any(merged) {
-            Cursor::Expired
+            CursorStatus::Expired
         } else {
-            Cursor::Good
+            CursorStatus::Good
         }
     }
 

@@ -2,17 +2,21 @@
 
 use raddle_core::*;
 
-use crate::life::Life;
-use crate::words;
+use crate::fixtures;
+use crate::simulated::SimulatedThread;
 
 /// A model that never says that it is done does not go on for ever, unless someone wants it to.
 #[test]
 fn a_goal_rests_after_so_many_turns() {
-    let mut life = Life::new();
+    let mut life = SimulatedThread::new();
     life.say("goal to \"a poem\"");
     for word in ["goal is active", "goal to \"a song\" is active"] {
         for turn in 1..=100 {
-            assert_eq!(words::pending(life.owner.thread()), "BeginTurn", "{turn}");
+            assert_eq!(
+                fixtures::pending(life.owner.thread()),
+                "BeginTurn",
+                "{turn}"
+            );
             life.say(&format!("goes t{turn}"));
             life.say("done");
         }
@@ -31,12 +35,12 @@ fn the_model_is_told_what_the_goal_is_and_what_was_used_on_it() {
             "40 tokens were used on it so far of the 100 it may use.",
         ),
     ] {
-        let mut life = Life::new();
+        let mut life = SimulatedThread::new();
         for line in [goal, "goes t1", "done 40", "goes t2"] {
             life.say(line);
         }
         let entries = Context::of(&life.journal).entries();
-        let Some(Entry::Note(note)) = entries.last().map(|it| &**it) else {
+        let Some(ContextEntry::Note(note)) = entries.last().map(|it| &**it) else {
             panic!("a note was expected: {entries:?}");
         };
         assert!(note.contains("<goal>\na poem\n</goal>"), "{note}");

@@ -11,7 +11,7 @@ use raddle_core::*;
 use serde_json::Value;
 
 use crate::context::assert_well_formed;
-use crate::life::fold;
+use crate::simulated::fold;
 
 fn journals() -> Vec<(String, Vec<(Value, Record)>)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
@@ -417,7 +417,7 @@ fn all_are_listed() {
     };
     for (_, records) in journals() {
         for (_, record) in records {
-            let Body::Event(it) = &record.body else {
+            let RecordBody::Event(it) = &record.body else {
                 continue;
             };
             assert!(listed("event=", event(it)));

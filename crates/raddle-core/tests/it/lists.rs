@@ -1,13 +1,13 @@
 //! Lists: which threads a query takes, what is shown of them, and by what they are ordered.
 
-use raddle_core::ports::{ListOrder, ListQuery, Mark, ReadError, Summary};
+use raddle_core::ports::{ListOrder, ListQuery, PageCursor, ReadError, Summary};
 use raddle_core::*;
 
-use crate::life::Life;
-use crate::words;
+use crate::fixtures;
+use crate::simulated::SimulatedThread;
 
 fn shown() -> Summary {
-    let life = Life::new();
+    let life = SimulatedThread::new();
     let mut shown = Summary::of(life.owner.thread()).expect("a thread that was started");
     shown.name = Some("Loom".to_owned());
     shown.preview = "wind the Warp, Ärger \u{212a}".to_owned();
@@ -25,7 +25,7 @@ fn a_list_takes_what_passes_every_filter() {
         title: Some(text.to_owned()),
         ..all()
     };
-    let sources = |sources: &[Source]| ListQuery {
+    let sources = |sources: &[ThreadSource]| ListQuery {
         sources: Some(sources.to_vec()),
         ..all()
     };
@@ -58,11 +58,11 @@ fn a_list_takes_what_passes_every_filter() {
         (providers(&["o"]), false),
         (originators(&["tui", "ide"]), true),
         (originators(&["tui"]), false),
-        (sources(&[Source::Cli, Source::Editor]), true),
-        (sources(&[Source::Cli]), false),
+        (sources(&[ThreadSource::Cli, ThreadSource::Editor]), true),
+        (sources(&[ThreadSource::Cli]), false),
         (sources(&[]), false),
         (except(ThreadId::mint()), true),
-        (except(words::thread_id()), false),
+        (except(fixtures::thread_id()), false),
         (title("loom"), true),
         (title("WARP"), true),
         (title("weft"), false),
@@ -70,14 +70,14 @@ fn a_list_takes_what_passes_every_filter() {
         // What is ASCII is compared as ASCII: the sign for kelvin is no k.
         (title("k"), false),
     ] {
-        assert_eq!(query.takes(&shown()), takes, "{query:?}");
+        assert_eq!(query.matches(&shown()), takes, "{query:?}");
     }
     let unknown = Summary {
         provider: None,
         ..shown()
     };
-    assert!(all().takes(&unknown));
-    assert!(!providers(&["p"]).takes(&unknown));
+    assert!(all().matches(&unknown));
+    assert!(!providers(&["p"]).matches(&unknown));
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn a_list_is_ordered_by_the_time_that_was_asked_for() {
 #[test]
 fn a_mark_is_read_as_it_was_written() {
     for (text, seq, included) in [("7", 7, false), ("=7", 7, true)] {
-        let mark = Mark {
+        let mark = PageCursor {
             seq: Seq(seq),
             included,
         };
@@ -108,15 +108,19 @@ fn a_mark_is_read_as_it_was_written() {
         assert_eq!(text.parse(), Ok(mark));
     }
     for text in ["", "=", "==7", "-7", "seven"] {
-        assert_eq!(text.parse::<Mark>(), Err(ReadError::BadCursor), "{text:?}");
+        assert_eq!(
+            text.parse::<PageCursor>(),
+            Err(ReadError::BadCursor),
+            "{text:?}"
+        );
     }
 }
 
 /// A list moves when a user did something or a turn ended, and not with every word of the model.
 #[test]
 fn a_thread_changes_with_what_a_user_does_and_with_the_end_of_a_turn() {
-    let mut life = Life::new();
-    let updated_at = |life: &Life| {
+    let mut life = SimulatedThread::new();
+    let updated_at = |life: &SimulatedThread| {
         let shown = Summary::of(life.owner.thread());
         shown.expect("a thread that was started").updated_at
     };
@@ -148,14 +152,14 @@ fn a_thread_changes_with_what_a_user_does_and_with_the_end_of_a_turn() {
 /// They are those of the first message that has any, cut to what a list can show.
 #[test]
 fn a_list_shows_the_first_words() {
-    let mut life = Life::new();
+    let mut life = SimulatedThread::new();
     let long = "ä".repeat(401);
     for (turn, text, preview) in [
         ("t1", "", ""),
         ("t2", long.as_str(), &long[..800]),
         ("t3", "bye", &long[..800]),
     ] {
-        life.order(words::start_turn(turn, TurnKind::Work, Some(text)));
+        life.order(fixtures::start_turn(turn, TurnKind::Work, Some(text)));
         life.settle();
         let shown = Summary::of(life.owner.thread()).map(|it| it.preview);
         assert_eq!(shown.as_deref(), Some(preview), "{turn}");
@@ -165,7 +169,7 @@ fn a_list_shows_the_first_words() {
 
 #[test]
 fn a_thread_has_the_name_and_the_place_it_was_given() {
-    let mut life = Life::new();
+    let mut life = SimulatedThread::new();
     for (line, name, archived) in [
         ("rename \"n\"", Some("n"), false),
         ("archive", Some("n"), true),

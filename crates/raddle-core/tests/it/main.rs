@@ -1,20 +1,18 @@
 //! What a user of the rules could notice.
 
 mod context;
+/// The words of rule files.
+mod fixtures;
 /// Goals.
 mod goal;
 /// Journals that released versions wrote.
 mod golden;
-/// Laws of the fold, on random lives of a thread.
-mod laws;
-/// A life of a thread, driven by a list of choices.
-mod life;
 /// Which threads a list takes, and what it shows of them.
 mod lists;
-/// The owner's round.
-mod owner;
 /// What is said of acts.
 mod policy;
+/// Laws of the fold, on random lives of a thread.
+mod properties;
 /// The queue's bounds.
 mod queue;
 /// Small rules of single records.
@@ -25,7 +23,9 @@ mod requests;
 mod revert;
 /// Rule files: what a command means in a situation.
 mod rules;
+/// A life of a thread, driven by a list of choices.
+mod simulated;
 /// The bridge to the wire.
 mod tell;
-/// The words of rule files.
-mod words;
+/// The owner's round.
+mod thread_writer;

@@ -1,14 +1,15 @@
 //! What is said of acts: which rule decides, and who is asked.
 
 /// What holds beside acts: for clients, for walks, for hosts.
-mod held;
+mod managed;
 
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use raddle_core::policy::{
-    Act, ActKind, Amendment, ApprovalKind, AtDeadline, HostPattern, Layer, PathPattern, Pins,
-    Policy, Rule, Ruling, SandboxKind, Script, Subject, Unattended, Verdict, proposed,
+    Act, ActKind, Amendment, ApprovalKind, DeadlineAction, HostPattern, Layer, ManagedLimits,
+    ParsedScript, PathPattern, Policy, Rule, Ruling, SandboxKind, Subject, UnattendedPolicy,
+    Verdict, proposed,
 };
 use raddle_core::{ApprovalPolicy, Grant, Sandbox, Settings};
 use serde_json::json;
@@ -52,10 +53,10 @@ fn rule(line: &str) -> Rule {
     }
 }
 
-fn script(line: &str) -> Script {
+fn script(line: &str) -> ParsedScript {
     let is_plain = !line.starts_with('~');
     let line = line.trim_start_matches('~').trim();
-    Script {
+    ParsedScript {
         line: line.to_owned(),
         commands: line
             .split(';')
@@ -197,9 +198,9 @@ fn a_yes_for_the_session_is_for_this_act_and_stops_at_a_rule_that_forbids() {
 /// The words on the screen are about files, so the yes is too: whatever is written there, in this sandbox.
 #[test]
 fn a_yes_for_the_session_to_files_is_for_these_files_in_this_sandbox() {
-    let held = Pins {
+    let held = ManagedLimits {
         sandboxes: Some(vec![SandboxKind::ReadOnly]),
-        ..Pins::default()
+        ..ManagedLimits::default()
     };
     let narrow = settings("on-request");
     let wide = Settings {
@@ -209,64 +210,76 @@ fn a_yes_for_the_session_to_files_is_for_these_files_in_this_sandbox() {
         },
         ..narrow.clone()
     };
-    let judge = |rules: &[&str], pins: Pins, settings: &Settings, line: &str, granted| {
+    let judge = |rules: &[&str], pins: ManagedLimits, settings: &Settings, line: &str, granted| {
         let policy = Policy {
-            pins,
+            managed: pins,
             ..policy(rules)
         };
         policy.judge(&act(line), settings, granted)
     };
     let none = BTreeSet::new();
-    let asked = judge(&[], Pins::default(), &narrow, "write beyond /a /b", &none);
+    let asked = judge(
+        &[],
+        ManagedLimits::default(),
+        &narrow,
+        "write beyond /a /b",
+        &none,
+    );
     let granted = BTreeSet::from_iter(asked.files);
     assert_eq!(granted.len(), 2);
     for (rules, pins, settings, line, wanted) in [
         (
             &[][..],
-            Pins::default(),
+            ManagedLimits::default(),
             &narrow,
             "write beyond /b",
             Verdict::Allow,
         ),
         (
             &[],
-            Pins::default(),
+            ManagedLimits::default(),
             &narrow,
             "write beyond /b /a",
             Verdict::Allow,
         ),
         (
             &["ask write /a"],
-            Pins::default(),
+            ManagedLimits::default(),
             &narrow,
             "write beyond /a",
             Verdict::Allow,
         ),
         (
             &[],
-            Pins::default(),
+            ManagedLimits::default(),
             &narrow,
             "write beyond /a /c",
             Verdict::Ask,
         ),
         (
             &[],
-            Pins::default(),
+            ManagedLimits::default(),
             &narrow,
             "write beyond /a/b",
             Verdict::Ask,
         ),
         (
             &[],
-            Pins::default(),
+            ManagedLimits::default(),
             &narrow,
             "run beyond touch /a",
             Verdict::Ask,
         ),
-        (&[], Pins::default(), &wide, "write beyond /a", Verdict::Ask),
+        (
+            &[],
+            ManagedLimits::default(),
+            &wide,
+            "write beyond /a",
+            Verdict::Ask,
+        ),
         (
             &["deny write /a"],
-            Pins::default(),
+            ManagedLimits::default(),
             &narrow,
             "write beyond /a",
             Verdict::Deny,
@@ -284,23 +297,23 @@ fn a_yes_for_the_session_to_files_is_for_these_files_in_this_sandbox() {
 
 #[test]
 fn what_the_operator_holds_fast_stays() {
-    let pins = Pins {
+    let pins = ManagedLimits {
         approvals: Some(vec![ApprovalKind::Untrusted, ApprovalKind::OnRequest]),
         sandboxes: Some(vec![SandboxKind::ReadOnly, SandboxKind::WorkspaceWrite]),
         network_off: true,
-        unattended: Some(Unattended::Deny { after_ms: 5 }),
-        ..Pins::default()
+        unattended: Some(UnattendedPolicy::Deny { after_ms: 5 }),
+        ..ManagedLimits::default()
     };
     let policy = Policy {
-        pins,
-        unattended: Some(Unattended::Allow { after_ms: 1 }),
+        managed: pins,
+        unattended: Some(UnattendedPolicy::Allow { after_ms: 1 }),
         ..policy(&["allow beyond command make"])
     };
     let with = |approval: &str, sandbox: Sandbox| Settings {
         sandbox,
         ..settings(approval)
     };
-    let said = |settings: &Settings| policy.pins.objection(settings);
+    let said = |settings: &Settings| policy.managed.objection(settings);
     let closed = Sandbox::default();
     assert_eq!(said(&with("on-request", closed.clone())), None);
     assert_eq!(
@@ -341,30 +354,33 @@ fn what_the_operator_holds_fast_stays() {
         (beyond.verdict, beyond.rule.as_str()),
         (Verdict::Deny, "managed")
     );
-    assert_eq!(policy.unattended(), Unattended::Deny { after_ms: 5 });
+    assert_eq!(policy.unattended(), UnattendedPolicy::Deny { after_ms: 5 });
 }
 
 #[test]
 fn a_further_file_of_the_operator_only_tightens() {
-    let some = |approvals: &[ApprovalKind], after_ms| Pins {
+    let some = |approvals: &[ApprovalKind], after_ms| ManagedLimits {
         approvals: Some(approvals.to_vec()),
-        unattended: Some(Unattended::Deny { after_ms }),
-        ..Pins::default()
+        unattended: Some(UnattendedPolicy::Deny { after_ms }),
+        ..ManagedLimits::default()
     };
     let first = some(&[ApprovalKind::Untrusted, ApprovalKind::OnRequest], 9);
-    let second = Pins {
+    let second = ManagedLimits {
         network_off: true,
         ..some(&[ApprovalKind::OnRequest, ApprovalKind::Never], 3)
     };
-    let expected = Pins {
+    let expected = ManagedLimits {
         network_off: true,
         ..some(&[ApprovalKind::OnRequest], 3)
     };
     assert_eq!(first.clone().and(second.clone()), expected);
     assert_eq!(second.and(first.clone()), expected);
-    assert_eq!(first.clone().and(Pins::default()), first);
-    let allow = Unattended::Allow { after_ms: 1 };
-    assert_eq!(allow.stricter(Unattended::Park), Unattended::Park);
+    assert_eq!(first.clone().and(ManagedLimits::default()), first);
+    let allow = UnattendedPolicy::Allow { after_ms: 1 };
+    assert_eq!(
+        allow.stricter(UnattendedPolicy::Park),
+        UnattendedPolicy::Park
+    );
 }
 
 #[test]
@@ -373,22 +389,25 @@ fn at_the_deadline_only_what_the_sandbox_holds_is_allowed() {
     let fenced = ask(&[], "run touch x");
     let beyond = ask(&[], "run beyond touch x");
     let by_rule = ask(&["ask command touch"], "run touch x");
-    let allow = Unattended::Allow { after_ms: 1 };
-    assert_eq!(allow.at_deadline(&fenced), AtDeadline::Accept);
-    assert_eq!(allow.at_deadline(&beyond), AtDeadline::Decline);
-    assert_eq!(allow.at_deadline(&by_rule), AtDeadline::Decline);
-    let webhook = Unattended::Webhook {
+    let allow = UnattendedPolicy::Allow { after_ms: 1 };
+    assert_eq!(allow.at_deadline(&fenced), DeadlineAction::Accept);
+    assert_eq!(allow.at_deadline(&beyond), DeadlineAction::Decline);
+    assert_eq!(allow.at_deadline(&by_rule), DeadlineAction::Decline);
+    let webhook = UnattendedPolicy::Webhook {
         after_ms: 1,
         url: "https://example.com".to_owned(),
         token_env: None,
     };
     for ruling in [&fenced, &beyond, &by_rule] {
-        let deny = Unattended::Deny { after_ms: 1 };
-        assert_eq!(deny.at_deadline(ruling), AtDeadline::Decline);
-        assert_eq!(Unattended::Park.at_deadline(ruling), AtDeadline::Wait);
-        assert_eq!(webhook.at_deadline(ruling), AtDeadline::Decline);
+        let deny = UnattendedPolicy::Deny { after_ms: 1 };
+        assert_eq!(deny.at_deadline(ruling), DeadlineAction::Decline);
+        assert_eq!(
+            UnattendedPolicy::Park.at_deadline(ruling),
+            DeadlineAction::Wait
+        );
+        assert_eq!(webhook.at_deadline(ruling), DeadlineAction::Decline);
     }
-    assert_eq!(Unattended::Park.after_ms(), None);
+    assert_eq!(UnattendedPolicy::Park.after_ms(), None);
 }
 
 #[test]
@@ -554,21 +573,21 @@ fn rights_are_asked_for_where_somebody_may_give_them() {
         session: false,
     };
     let (srv, network) = (paths(&["/srv"], false), paths(&[], true));
-    let pinned = |pins: Pins| Policy {
-        pins,
+    let pinned = |pins: ManagedLimits| Policy {
+        managed: pins,
         ..Policy::default()
     };
-    let fenced = pinned(Pins {
+    let fenced = pinned(ManagedLimits {
         sandboxes: Some(vec![SandboxKind::ReadOnly, SandboxKind::WorkspaceWrite]),
-        ..Pins::default()
+        ..ManagedLimits::default()
     });
-    let offline = pinned(Pins {
+    let offline = pinned(ManagedLimits {
         network_off: true,
-        ..Pins::default()
+        ..ManagedLimits::default()
     });
-    let asked = pinned(Pins {
+    let asked = pinned(ManagedLimits {
         approvals: Some(vec![ApprovalKind::Never]),
-        ..Pins::default()
+        ..ManagedLimits::default()
     });
     for (policy, approval, wanted, verdict) in [
         (Policy::default(), "on-request", &srv, "Ask by sandbox"),
@@ -619,13 +638,13 @@ fn given_rights_are_as_wide_as_the_operator_lets_them_be_now() {
         network: true,
         session: true,
     };
-    let only = |kinds: &[SandboxKind]| Pins {
+    let only = |kinds: &[SandboxKind]| ManagedLimits {
         sandboxes: Some(kinds.to_vec()),
-        ..Pins::default()
+        ..ManagedLimits::default()
     };
-    let off = Pins {
+    let off = ManagedLimits {
         network_off: true,
-        ..Pins::default()
+        ..ManagedLimits::default()
     };
     let read_only = Sandbox::ReadOnly {
         roots: Vec::new(),
@@ -636,7 +655,7 @@ fn given_rights_are_as_wide_as_the_operator_lets_them_be_now() {
         ..settings("on-request")
     };
     for (pins, roots, network) in [
-        (Pins::default(), &["/srv"][..], true),
+        (ManagedLimits::default(), &["/srv"][..], true),
         (off, &["/srv"], false),
         (only(&[SandboxKind::ReadOnly]), &[], false),
         (

@@ -2,7 +2,7 @@
 
 use raddle_core::*;
 
-use crate::life::Life;
+use crate::simulated::SimulatedThread;
 
 /// How much waits at most, as it is stored.
 const BYTES_MAX: usize = 8 << 20;
@@ -15,7 +15,7 @@ fn input(bytes: usize) -> Vec<Input> {
 
 fn enqueue(item: &str, bytes: usize) -> Command {
     Command::Enqueue(Enqueue {
-        message: Message {
+        message: InputMessage {
             item: item.into(),
             input: input(bytes),
             client_id: None,
@@ -32,13 +32,13 @@ fn change(item: &str, bytes: usize) -> Command {
     })
 }
 
-fn busy() -> Life {
-    let mut life = Life::new();
+fn busy() -> SimulatedThread {
+    let mut life = SimulatedThread::new();
     life.say("start t1 \"hi\"");
     life
 }
 
-fn decide(life: &Life, command: Command) -> Result<(), Refusal> {
+fn decide(life: &SimulatedThread, command: Command) -> Result<(), Refusal> {
     let decided = life.owner.thread().decide(command, life.now);
     decided.map(|_| ())
 }

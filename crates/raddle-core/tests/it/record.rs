@@ -3,13 +3,13 @@
 use raddle_core::*;
 use serde_json::json;
 
-use crate::life::Life;
-use crate::words;
+use crate::fixtures;
+use crate::simulated::SimulatedThread;
 
 /// An id that a client holds, and what was done in the world, outlives the power; text outlives the process.
 #[test]
 fn what_must_last_is_stored_to_last() {
-    let mut life = Life::new();
+    let mut life = SimulatedThread::new();
     for (line, wanted) in [
         ("start t1 \"hi\"", Class::Power),
         ("message i1", Class::Process),
@@ -28,7 +28,7 @@ fn what_must_last_is_stored_to_last() {
         ("interrupt t1", Class::Power),
         ("rename \"n\"", Class::Power),
     ] {
-        life.report(words::command(line, life.owner.thread(), life.now));
+        life.report(fixtures::command(line, life.owner.thread(), life.now));
         match life.owner.step(life.now) {
             Step::Append { class, records, .. } => {
                 assert_eq!(class, wanted, "{line}: {records:?}");
@@ -84,8 +84,8 @@ fn an_owner_that_names_no_level_knows_the_first() {
 #[test]
 fn arguments_are_an_object_or_there_is_something_wrong_with_them() {
     let nested = |depth: usize| (1..depth).fold(json!({}), |it, _| json!({ "a": it }));
-    let deep = nested(Call::DEPTH_MAX);
-    let too_deep = nested(Call::DEPTH_MAX + 1);
+    let deep = nested(ToolCall::DEPTH_MAX);
+    let too_deep = nested(ToolCall::DEPTH_MAX + 1);
     let (deep_text, too_deep_text) = (deep.to_string(), too_deep.to_string());
     for (arguments, wanted) in [
         ("", Ok(json!({}))),
@@ -99,7 +99,7 @@ fn arguments_are_an_object_or_there_is_something_wrong_with_them() {
             Err("they are no JSON: EOF while parsing a value at line 1 column 5"),
         ),
     ] {
-        let call = Call {
+        let call = ToolCall {
             id: String::new(),
             tool: String::new(),
             arguments: arguments.to_owned(),
@@ -132,7 +132,7 @@ fn the_url_of_a_blob_means_that_blob() {
 /// What a model reads of it is about what it adds to the context.
 #[test]
 fn what_is_injected_weighs_as_much_as_its_text() {
-    let call = Call {
+    let call = ToolCall {
         id: "c-1".to_owned(),
         tool: "shell".to_owned(),
         arguments: "{\"a\":1}".to_owned(),
@@ -146,17 +146,17 @@ fn what_is_injected_weighs_as_much_as_its_text() {
         },
         Input::text("67"),
     ];
-    let output = Injected::Output {
+    let output = InjectedItem::Output {
         call: "c-1".to_owned(),
         output: Output::text("12345678"),
     };
     let text = || "1234".to_owned();
     for (injected, bytes) in [
-        (Injected::User { input }, 7),
-        (Injected::Developer { text: text() }, 4),
-        (Injected::Note { text: text() }, 4),
-        (Injected::Assistant { text: text() }, 4),
-        (Injected::Call(call), 3 + 5 + 7),
+        (InjectedItem::User { input }, 7),
+        (InjectedItem::Developer { text: text() }, 4),
+        (InjectedItem::Note { text: text() }, 4),
+        (InjectedItem::Assistant { text: text() }, 4),
+        (InjectedItem::Call(call), 3 + 5 + 7),
         (output, 3 + 8),
     ] {
         assert_eq!(injected.bytes(), bytes, "{injected:?}");

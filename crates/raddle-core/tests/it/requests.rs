@@ -1,22 +1,22 @@
 //! Requests that are settled, where rule files cannot reach.
 
-use raddle_core::policy::Pins;
+use raddle_core::policy::ManagedLimits;
 use raddle_core::*;
 
-use crate::life::Life;
-use crate::words;
+use crate::fixtures;
+use crate::simulated::SimulatedThread;
 
 /// A thread whose tool runs and may ask.
-fn asking() -> Life {
-    let mut life = Life::new();
+fn asking() -> SimulatedThread {
+    let mut life = SimulatedThread::new();
     life.say(r#"start t1 "hi" · call i1 shell "a" run · done"#);
     life
 }
 
-fn answered_again(life: &Life, request: u64) -> Refusal {
+fn answered_again(life: &SimulatedThread, request: u64) -> Refusal {
     let line = format!("answer {request} zoe decline");
     let thread = life.owner.thread();
-    let command = words::command(&line, thread, life.now);
+    let command = fixtures::command(&line, thread, life.now);
     let refused = thread.decide(command, life.now);
     refused.expect_err("a request is answered once")
 }
@@ -74,7 +74,7 @@ fn so_many_settled_requests_are_remembered() {
 
 /// The fence as rights have made it: what may be written, and whether the network may be used.
 fn fence(thread: &Thread) -> String {
-    match Pins::default()
+    match ManagedLimits::default()
         .widened(thread.settings(), &thread.rights())
         .sandbox
     {
@@ -87,7 +87,7 @@ fn fence(thread: &Thread) -> String {
 /// the settings.
 #[test]
 fn rights_last_as_long_as_they_were_given_for() {
-    let mut life = Life::new();
+    let mut life = SimulatedThread::new();
     life.say(r#"start t1 "hi" · call i1 rights "/a network" ask · call i2 rights "/b" ask · done"#);
     assert_eq!(fence(life.owner.thread()), " false");
     life.say(r#"answer 0 ann gives turn "/a network""#);
@@ -95,8 +95,8 @@ fn rights_last_as_long_as_they_were_given_for() {
     life.say(r#"answer 1 ann gives session "/b""#);
     assert_eq!(fence(life.owner.thread()), "/b /a true");
     // Whoever takes the thread next knows as much.
-    assert_eq!(fence(&crate::life::fold(&life.journal)), "/b /a true");
-    assert_eq!(*life.owner.thread().settings(), words::settings());
+    assert_eq!(fence(&crate::simulated::fold(&life.journal)), "/b /a true");
+    assert_eq!(*life.owner.thread().settings(), fixtures::settings());
     life.say("done");
     assert!(life.owner.thread().turn().is_none());
     assert_eq!(fence(life.owner.thread()), "/b false");

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 use raddle_core::{Record, Seq, Thread, Timestamp};
 
-use crate::words;
+use crate::fixtures;
 
 #[test]
 fn every_rule_holds() {
@@ -53,7 +53,7 @@ fn find(folder: &Path, files: &mut Vec<PathBuf>) {
 }
 
 /// A thread in a rule, its records and its clock.
-struct Case {
+struct RuleCase {
     thread: Thread,
     records: Vec<Record>,
     now: Timestamp,
@@ -66,10 +66,10 @@ const STEPS_MAX: usize = 100;
 
 const BEGAN: Timestamp = Timestamp(1_000_000);
 
-impl Case {
-    fn take(&mut self, bodies: Vec<raddle_core::Body>) {
+impl RuleCase {
+    fn take(&mut self, bodies: Vec<raddle_core::RecordBody>) {
         for body in bodies {
-            self.fresh.push(words::show(&body, BEGAN));
+            self.fresh.push(fixtures::show(&body, BEGAN));
             let seq = Seq(self.records.len() as u64 + 1);
             let record = Record {
                 seq,
@@ -93,7 +93,7 @@ impl Case {
     }
 
     fn run(&mut self, line: &str) -> Result<(), String> {
-        let command = words::command(line, &self.thread, self.now);
+        let command = fixtures::command(line, &self.thread, self.now);
         let (bodies, _) = self
             .thread
             .decide(command, self.now)
@@ -105,7 +105,7 @@ impl Case {
 }
 
 fn play(rule: &str) -> Result<(), String> {
-    let mut case = Case {
+    let mut case = RuleCase {
         thread: Thread::new(),
         records: Vec::new(),
         now: BEGAN,
@@ -145,24 +145,24 @@ fn play(rule: &str) -> Result<(), String> {
                 let word = why.split([' ', '{', '(']).next().unwrap_or_default();
                 same("refused", rest, word)?;
             }
-            "pending" => same("pending", rest, &words::pending(&case.thread))?,
-            "goal" => same("goal", rest, &words::shown_goal(&case.thread))?,
-            "accounts" => same("accounts", rest, &words::accounts(&case.thread))?,
-            "queue" => same("queue", rest, &words::shown_queue(&case.thread))?,
+            "pending" => same("pending", rest, &fixtures::pending(&case.thread))?,
+            "goal" => same("goal", rest, &fixtures::shown_goal(&case.thread))?,
+            "accounts" => same("accounts", rest, &fixtures::accounts(&case.thread))?,
+            "queue" => same("queue", rest, &fixtures::shown_queue(&case.thread))?,
             "granted" => {
                 let granted: Vec<String> = case.thread.granted().into_iter().collect();
                 same("granted", rest, &granted.join(" · "))?;
             }
-            "status" => same("status", rest, words::status(&case.thread))?,
+            "status" => same("status", rest, fixtures::status(&case.thread))?,
             "reads" => same(
                 "reads",
                 rest,
-                &words::read_by_model(&case.records, &case.thread),
+                &fixtures::read_by_model(&case.records, &case.thread),
             )?,
             "outputs" => same(
                 "outputs",
                 rest,
-                &words::outputs(&case.records, &case.thread),
+                &fixtures::outputs(&case.records, &case.thread),
             )?,
             other => return Err(format!("no such line: {other}")),
         }

@@ -9,12 +9,12 @@ mod thread;
 use raddle_core::*;
 use serde_json::{Value, json};
 
-use crate::life::Life;
-use crate::words;
+use crate::fixtures;
+use crate::simulated::SimulatedThread;
 
 /// Plays lines, each in a round of its own, and answers with what was told since the beginning.
 fn told(lines: &[&str]) -> Vec<(String, Value)> {
-    let mut life = Life::new();
+    let mut life = SimulatedThread::new();
     life.told.clear();
     for line in lines {
         life.say(line);
@@ -23,7 +23,7 @@ fn told(lines: &[&str]) -> Vec<(String, Value)> {
 }
 
 /// What was told, as the wire has it.
-fn shown(life: &Life) -> Vec<(String, Value)> {
+fn shown(life: &SimulatedThread) -> Vec<(String, Value)> {
     let told = life.told.iter().flat_map(|told| &told.notifications);
     told.map(|it| {
         let params = serde_json::to_value(it).expect("JSON");
@@ -96,8 +96,8 @@ fn an_item_begins_without_its_text() {
             json!({ "summary": [[], ["all"]], "content": [[], ["all"]] }),
         ),
     ] {
-        let mut life = Life::new();
-        life.report(words::start_turn("t1", TurnKind::Work, Some("hi")));
+        let mut life = SimulatedThread::new();
+        life.report(fixtures::start_turn("t1", TurnKind::Work, Some("hi")));
         life.settle();
         life.told.clear();
         life.report(Command::CompleteItem(Box::new(CompleteItem {
@@ -121,21 +121,21 @@ fn each_text_grows_under_its_own_name() {
     let message = ItemBody::AgentMessage(AgentMessage::default());
     let thinking = ItemBody::Reasoning(Reasoning::default());
     for (body, part, method) in [
-        (message, Part::Text, "item/agentMessage/delta"),
+        (message, ItemPart::Text, "item/agentMessage/delta"),
         (
             ItemBody::Plan(PlanText::default()),
-            Part::Text,
+            ItemPart::Text,
             "item/plan/delta",
         ),
         (
             thinking.clone(),
-            Part::Summary(0),
+            ItemPart::Summary(0),
             "item/reasoning/summaryTextDelta",
         ),
-        (thinking, Part::Content(0), "item/reasoning/textDelta"),
+        (thinking, ItemPart::Content(0), "item/reasoning/textDelta"),
     ] {
-        let mut life = Life::new();
-        life.report(words::start_turn("t1", TurnKind::Work, Some("hi")));
+        let mut life = SimulatedThread::new();
+        life.report(fixtures::start_turn("t1", TurnKind::Work, Some("hi")));
         life.settle();
         life.report(Command::StartItem(Box::new(StartItem {
             call: 1,
@@ -158,7 +158,7 @@ fn each_text_grows_under_its_own_name() {
 
 #[test]
 fn what_every_call_used_is_summed_up() {
-    let mut life = Life::new();
+    let mut life = SimulatedThread::new();
     for (call, line) in [(1, "start t1 \"hi\""), (2, "start t2 \"more\"")] {
         life.say(line);
         life.told.clear();
@@ -275,7 +275,7 @@ fn an_approval() {
         told[4].1["status"]["activeFlags"],
         json!(["waitingOnApproval"])
     );
-    let id = format!("{}:0", words::thread_id());
+    let id = format!("{}:0", fixtures::thread_id());
     assert_eq!(told[6].1["requestId"], id);
     assert_eq!(told[6].1["resolvedBy"], "ann");
     assert_eq!(told[6].1["decision"], "decline");
@@ -330,10 +330,10 @@ fn an_interrupt() {
 
 #[test]
 fn a_client_tool_is_asked_and_its_answer_not_announced() {
-    let mut life = Life::new();
+    let mut life = SimulatedThread::new();
     life.say(r#"start t1 "hi" · call i1 client "lookup" ask · done"#);
     let (id, method, params) = ask(life.owner.thread(), RequestNumber(0)).expect("a request");
-    assert_eq!(id.to_string(), format!("{}:0", words::thread_id()));
+    assert_eq!(id.to_string(), format!("{}:0", fixtures::thread_id()));
     assert_eq!(method, "item/tool/call");
     assert_eq!(params["callId"], "call-i1");
     assert_eq!(params["tool"], "lookup");
@@ -350,8 +350,8 @@ fn a_client_tool_is_asked_and_its_answer_not_announced() {
 }
 
 /// A message of five long pieces, and what a journal keeps of it: no delta that a later record has settled.
-fn long_message() -> (Life, String) {
-    let mut life = Life::new();
+fn long_message() -> (SimulatedThread, String) {
+    let mut life = SimulatedThread::new();
     let mut said = String::new();
     life.say(r#"start t1 "hi" · message i1"#);
     for letter in ["a", "b", "c", "d", "e"] {
@@ -359,7 +359,7 @@ fn long_message() -> (Life, String) {
         said.push_str(&text);
         life.report(Command::AppendText(AppendText {
             item: ItemId::from("i1"),
-            part: Part::Text,
+            part: ItemPart::Text,
             text,
         }));
         life.settle();
@@ -370,10 +370,10 @@ fn long_message() -> (Life, String) {
 fn kept(journal: &[Record]) -> Vec<&Record> {
     let mut kept: Vec<&Record> = Vec::new();
     for record in journal {
-        if let Body::Event(event) = &record.body
+        if let RecordBody::Event(event) = &record.body
             && let Some(item) = event.settles()
         {
-            kept.retain(|it| !matches!(&it.body, Body::Delta(delta) if delta.item == *item));
+            kept.retain(|it| !matches!(&it.body, RecordBody::Delta(delta) if delta.item == *item));
         }
         kept.push(record);
     }
@@ -381,7 +381,7 @@ fn kept(journal: &[Record]) -> Vec<&Record> {
 }
 
 fn saves(record: &Record) -> bool {
-    let Body::Event(event) = &record.body else {
+    let RecordBody::Event(event) = &record.body else {
         return false;
     };
     matches!(**event, Event::ItemSaved(_))
@@ -392,7 +392,7 @@ fn who_comes_back_hears_a_text_once_however_often_it_was_saved() {
     let (life, said) = long_message();
     let kept = kept(&life.journal);
     assert!(kept.iter().filter(|it| saves(it)).count() >= 2);
-    let deltas = |record: &&&Record| matches!(record.body, Body::Delta(_));
+    let deltas = |record: &&&Record| matches!(record.body, RecordBody::Delta(_));
     let rest: usize = kept.iter().filter(deltas).count();
     assert!(
         rest * Delta::BYTES_MAX < said.len() / 2,
@@ -418,7 +418,7 @@ fn who_was_told_a_part_of_a_text_that_was_saved_and_is_complete_hears_the_whole(
     let first = life
         .journal
         .iter()
-        .find(|it| matches!(it.body, Body::Delta(_)));
+        .find(|it| matches!(it.body, RecordBody::Delta(_)));
     let seen = first.expect("a delta").seq;
     life.say("done");
     let kept = kept(&life.journal);
@@ -426,7 +426,7 @@ fn who_was_told_a_part_of_a_text_that_was_saved_and_is_complete_hears_the_whole(
     let (known, missed) = kept.split_at(kept.partition_point(|it| it.seq <= seen));
     let mut thread = Thread::new();
     known.iter().for_each(|record| thread.apply(record));
-    let mut reader = Reader::returning(thread, life.owner.thread());
+    let mut reader = CatchUpReader::returning(thread, life.owner.thread());
     let mut whole = None;
     for record in missed {
         for told in reader.read((*record).clone()).notifications {
@@ -444,7 +444,7 @@ fn who_was_told_a_part_of_a_text_that_was_saved_and_is_complete_hears_the_whole(
 /// A question is told as a request, and not as an item, also to one who comes while it is open.
 #[test]
 fn a_question() {
-    let mut life = Life::new();
+    let mut life = SimulatedThread::new();
     life.told.clear();
     for line in [
         "start t1 \"hi\"",

@@ -3,19 +3,19 @@
 use serde_json::{Map, Value};
 
 use super::{DETAILS, THINKING};
-use crate::growing::{Growing, Speech};
-use crate::vendor::{self, Words};
-use crate::{CallError, CallForm, Event, Fault, Tokens, stream, usage};
+use crate::open_items::{OpenItems, TextKind};
+use crate::vendor::{self, VendorMessage};
+use crate::{CallError, CallForm, StreamEvent, Tokens, VendorFault, stream, usage};
 
 /// Reads events, which are pieces of one message.
 #[derive(Debug, Default)]
-pub(crate) struct Reader {
-    items: Growing,
+pub(crate) struct ChatReader {
+    items: OpenItems,
     /// The member that the open thinking came in.
     thinking: &'static str,
     /// Its parts, where they have a form of their own.
     details: Vec<Value>,
-    calls: Vec<Called>,
+    calls: Vec<PartialCall>,
     /// The vendor's name for the answer.
     id: String,
     tokens: Option<Tokens>,
@@ -25,15 +25,15 @@ pub(crate) struct Reader {
 
 /// A call as it grows.
 #[derive(Debug, Default)]
-struct Called {
+struct PartialCall {
     place: u64,
     id: String,
     name: String,
     arguments: String,
 }
 
-impl stream::Reader for Reader {
-    fn read(&mut self, data: &str, said: &mut Vec<Event>) -> Result<bool, CallError> {
+impl stream::WireReader for ChatReader {
+    fn read(&mut self, data: &str, said: &mut Vec<StreamEvent>) -> Result<bool, CallError> {
         if data.trim() == "[DONE]" {
             if self.is_begun {
                 self.complete(said);
@@ -47,7 +47,9 @@ impl stream::Reader for Reader {
             .into_iter()
             .find(|it| !it.is_null())
         {
-            return Err(CallError::Vendor(Box::new(Words::of(error).error(None))));
+            return Err(CallError::Vendor(Box::new(
+                VendorMessage::of(error).error(None),
+            )));
         }
         if !chunk["choices"].is_array() && !chunk["usage"].is_object() {
             let what = "an event has no choices; does base_url lead to a Chat Completions API?";
@@ -64,17 +66,19 @@ impl stream::Reader for Reader {
         if has_tokens {
             self.tokens = tokens(&chunk["usage"]);
         }
-        let says_more = self.hear(&choice["delta"], said);
+        let says_more = self.read_delta(&choice["delta"], said);
         if self.calls.len() > stream::ITEMS_MAX {
             return Err(stream::too_many_items());
         }
         match choice["finish_reason"].as_str() {
             None | Some("") => {}
             Some("length" | "max_tokens") => {
-                return Err(vendor::stopped(Fault::CutShort, "length"));
+                return Err(vendor::stopped(VendorFault::CutShort, "length"));
             }
-            Some(reason @ "content_filter") => return Err(vendor::stopped(Fault::Policy, reason)),
-            Some(reason @ "error") => return Err(vendor::stopped(Fault::Internal, reason)),
+            Some(reason @ "content_filter") => {
+                return Err(vendor::stopped(VendorFault::Policy, reason));
+            }
+            Some(reason @ "error") => return Err(vendor::stopped(VendorFault::Internal, reason)),
             Some(_) => self.finish(said),
         }
         // What it cost is said with the end or behind it, and by some not at all.
@@ -85,32 +89,32 @@ impl stream::Reader for Reader {
     }
 
     /// Not every vendor says that it is done after it has said why it stopped.
-    fn end(&mut self, said: &mut Vec<Event>) {
+    fn end(&mut self, said: &mut Vec<StreamEvent>) {
         if self.is_finished {
             self.complete(said);
         }
     }
 }
 
-impl Reader {
+impl ChatReader {
     /// Takes a piece of the message. Answers whether there was something in it.
-    fn hear(&mut self, delta: &Value, said: &mut Vec<Event>) -> bool {
+    fn read_delta(&mut self, delta: &Value, said: &mut Vec<StreamEvent>) -> bool {
         let text = |name: &str| delta[name].as_str().filter(|it| !it.is_empty());
         let mut is_something = false;
         if let Some((name, text)) = THINKING.iter().find_map(|it| Some((it, text(it)?))) {
             self.thinking = name;
-            self.say(Speech::Thought, text, said);
+            self.say(TextKind::Thought, text, said);
             is_something = true;
         }
         if let Some(details) = delta[DETAILS].as_array().filter(|it| !it.is_empty()) {
             // An item of its own if none is open: what is sealed has no words.
-            self.say(Speech::Thought, "", said);
+            self.say(TextKind::Thought, "", said);
             details.iter().for_each(|it| add(&mut self.details, it));
             is_something = true;
         }
         for name in ["content", "refusal"] {
             if let Some(text) = text(name) {
-                self.say(Speech::Message, text, said);
+                self.say(TextKind::Message, text, said);
                 is_something = true;
             }
         }
@@ -121,14 +125,14 @@ impl Reader {
         is_something
     }
 
-    fn say(&mut self, speech: Speech, text: &str, said: &mut Vec<Event>) {
+    fn say(&mut self, speech: TextKind, text: &str, said: &mut Vec<StreamEvent>) {
         if self.items.open().is_some_and(|open| open != speech) {
             self.close(said);
         }
         self.items.say(speech, text, said);
     }
 
-    fn close(&mut self, said: &mut Vec<Event>) {
+    fn close(&mut self, said: &mut Vec<StreamEvent>) {
         let (name, details) = (self.thinking, std::mem::take(&mut self.details));
         let seal = |text: &str| {
             let mut sealed = Map::new();
@@ -157,9 +161,9 @@ impl Reader {
             Some(call) => call,
             None => {
                 let place = place.unwrap_or(self.calls.len() as u64);
-                self.calls.push(Called {
+                self.calls.push(PartialCall {
                     place,
-                    ..Called::default()
+                    ..PartialCall::default()
                 });
                 let last = self.calls.len() - 1;
                 &mut self.calls[last]
@@ -182,13 +186,13 @@ impl Reader {
         }
     }
 
-    fn complete(&mut self, said: &mut Vec<Event>) {
+    fn complete(&mut self, said: &mut Vec<StreamEvent>) {
         self.finish(said);
-        said.push(Event::Completed(self.tokens));
+        said.push(StreamEvent::Completed(self.tokens));
     }
 
     /// The message is whole.
-    fn finish(&mut self, said: &mut Vec<Event>) {
+    fn finish(&mut self, said: &mut Vec<StreamEvent>) {
         self.is_finished = true;
         self.close(said);
         for (at, call) in self.calls.drain(..).enumerate() {
@@ -196,7 +200,7 @@ impl Reader {
                 true => format!("call-{}-{at}", self.id),
                 false => call.id,
             };
-            said.push(Event::Call {
+            said.push(StreamEvent::Call {
                 call_id,
                 name: call.name,
                 arguments: call.arguments,

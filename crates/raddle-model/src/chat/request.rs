@@ -5,19 +5,19 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::question::{Part, Question, Told, Tool, object};
+use crate::query::{HistoryEntry, InputPart, ModelQuery, ToolDef, object};
 
 /// The body of a request. What changes least comes first.
 #[derive(Serialize)]
-struct Body<'a> {
+struct ChatBody<'a> {
     model: &'a str,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<Described<'a>>,
+    tools: Vec<ChatTool<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_choice: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     parallel_tool_calls: Option<bool>,
-    messages: Vec<Message<'a>>,
+    messages: Vec<ChatMessage<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning_effort: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -31,7 +31,7 @@ struct Body<'a> {
 }
 
 #[derive(Serialize)]
-struct Described<'a> {
+struct ChatTool<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
     function: Function<'a>,
@@ -46,12 +46,12 @@ struct Function<'a> {
 
 #[derive(Serialize)]
 #[serde(tag = "role", rename_all = "lowercase")]
-enum Message<'a> {
+enum ChatMessage<'a> {
     System {
         content: &'a str,
     },
     User {
-        content: Content<'a>,
+        content: ChatContent<'a>,
     },
     Assistant(Assistant<'a>),
     Tool {
@@ -64,22 +64,22 @@ enum Message<'a> {
 struct Assistant<'a> {
     content: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tool_calls: Vec<Called<'a>>,
+    tool_calls: Vec<ChatToolCall<'a>>,
     /// What the vendor wants to see again.
     #[serde(flatten)]
     sealed: Map<String, Value>,
 }
 
 #[derive(Serialize)]
-struct Called<'a> {
+struct ChatToolCall<'a> {
     id: &'a str,
     #[serde(rename = "type")]
     kind: &'static str,
-    function: Named<'a>,
+    function: FunctionCall<'a>,
 }
 
 #[derive(Serialize)]
-struct Named<'a> {
+struct FunctionCall<'a> {
     name: &'a str,
     /// JSON in a text.
     arguments: Cow<'a, str>,
@@ -88,14 +88,14 @@ struct Named<'a> {
 /// Words alone are a text: not every engine knows parts.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Content<'a> {
+enum ChatContent<'a> {
     Text(String),
-    Parts(Vec<Seen<'a>>),
+    Parts(Vec<ContentPart<'a>>),
 }
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Seen<'a> {
+enum ContentPart<'a> {
     Text { text: Cow<'a, str> },
     ImageUrl { image_url: Image<'a> },
 }
@@ -108,15 +108,15 @@ struct Image<'a> {
 }
 
 /// The question as bytes.
-pub(crate) fn body(question: &Question<'_>) -> Result<Vec<u8>, serde_json::Error> {
+pub(crate) fn body(question: &ModelQuery<'_>) -> Result<Vec<u8>, serde_json::Error> {
     let has_tools = !question.tools.is_empty();
     let format = question.output_schema.map(|schema| {
         let schema = json!({ "name": "answer", "schema": schema, "strict": true });
         json!({ "type": "json_schema", "json_schema": schema })
     });
-    serde_json::to_vec(&Body {
+    serde_json::to_vec(&ChatBody {
         model: question.model,
-        tools: question.tools.iter().map(described).collect(),
+        tools: question.tools.iter().map(chat_tool).collect(),
         tool_choice: (has_tools && question.calls_nothing).then_some("none"),
         parallel_tool_calls: has_tools.then_some(true),
         messages: messages(question),
@@ -129,8 +129,8 @@ pub(crate) fn body(question: &Question<'_>) -> Result<Vec<u8>, serde_json::Error
     })
 }
 
-fn described<'a>(tool: &Tool<'a>) -> Described<'a> {
-    Described {
+fn chat_tool<'a>(tool: &ToolDef<'a>) -> ChatTool<'a> {
+    ChatTool {
         kind: "function",
         function: Function {
             name: tool.name,
@@ -142,23 +142,23 @@ fn described<'a>(tool: &Tool<'a>) -> Described<'a> {
 
 /// What was said so far. Templates of many models want user and assistant to take turns, so what one of them
 /// says in a row is one message.
-fn messages<'a>(question: &'a Question<'_>) -> Vec<Message<'a>> {
-    let mut messages = Messages::default();
+fn messages<'a>(question: &'a ModelQuery<'_>) -> Vec<ChatMessage<'a>> {
+    let mut messages = MessagesBuilder::default();
     if !question.instructions.is_empty() {
         let content = &question.instructions;
-        messages.done.push(Message::System { content });
+        messages.done.push(ChatMessage::System { content });
     }
     // Thinking is for the calls that it led to. Once the user speaks again it is of no use, and some vendors
     // refuse it.
-    let is_user = |it: &Told<'_>| matches!(it, Told::User(_));
+    let is_user = |it: &HistoryEntry<'_>| matches!(it, HistoryEntry::User(_));
     let last_user = question.history.iter().rposition(is_user);
     for (at, told) in question.history.iter().enumerate() {
         match told {
-            Told::User(parts) => messages.hear(parts.iter().cloned()),
-            Told::Assistant { text, .. } => messages.assistant().say(text),
-            Told::Sealed(_) if last_user.is_some_and(|last| at < last) => {}
-            Told::Sealed(value) => messages.assistant().seal(value),
-            Told::Call {
+            HistoryEntry::User(parts) => messages.push_user(parts.iter().cloned()),
+            HistoryEntry::Assistant { text, .. } => messages.assistant().say(text),
+            HistoryEntry::Sealed(_) if last_user.is_some_and(|last| at < last) => {}
+            HistoryEntry::Sealed(value) => messages.assistant().seal(value),
+            HistoryEntry::Call {
                 id,
                 name,
                 arguments,
@@ -168,13 +168,13 @@ fn messages<'a>(question: &'a Question<'_>) -> Vec<Message<'a>> {
                     Cow::Borrowed(raw) => Cow::Borrowed(raw.get()),
                     Cow::Owned(raw) => Cow::Owned(String::from(Box::<str>::from(raw))),
                 };
-                messages.assistant().tool_calls.push(Called {
+                messages.assistant().tool_calls.push(ChatToolCall {
                     id,
                     kind: "function",
-                    function: Named { name, arguments },
+                    function: FunctionCall { name, arguments },
                 });
             }
-            Told::Output {
+            HistoryEntry::Output {
                 call, text, images, ..
             } => messages.give(call, text, images),
         }
@@ -184,24 +184,24 @@ fn messages<'a>(question: &'a Question<'_>) -> Vec<Message<'a>> {
 
 /// Messages as they grow.
 #[derive(Default)]
-struct Messages<'a> {
-    done: Vec<Message<'a>>,
+struct MessagesBuilder<'a> {
+    done: Vec<ChatMessage<'a>>,
     /// What the user says next.
-    user: Vec<Part<'a>>,
+    user: Vec<InputPart<'a>>,
 }
 
-impl<'a> Messages<'a> {
-    fn hear(&mut self, parts: impl Iterator<Item = Part<'a>>) {
+impl<'a> MessagesBuilder<'a> {
+    fn push_user(&mut self, parts: impl Iterator<Item = InputPart<'a>>) {
         self.user.extend(parts);
     }
 
     fn assistant(&mut self) -> &mut Assistant<'a> {
         self.settle();
-        if !matches!(self.done.last(), Some(Message::Assistant(_))) {
-            self.done.push(Message::Assistant(Assistant::default()));
+        if !matches!(self.done.last(), Some(ChatMessage::Assistant(_))) {
+            self.done.push(ChatMessage::Assistant(Assistant::default()));
         }
         match self.done.last_mut() {
-            Some(Message::Assistant(it)) => it,
+            Some(ChatMessage::Assistant(it)) => it,
             _ => unreachable!("it was pushed"),
         }
     }
@@ -209,14 +209,16 @@ impl<'a> Messages<'a> {
     /// What came of a call. A tool gives words here; its images come from the user, after what the other tools
     /// gave.
     fn give(&mut self, call: &'a str, text: &'a str, images: &[&'a str]) {
-        let message = Message::Tool {
+        let message = ChatMessage::Tool {
             tool_call_id: call,
             content: text,
         };
         self.done.push(message);
         if !images.is_empty() {
-            let whose = Part::Text(format!("Images that the call {call} gave:").into());
-            let images = images.iter().map(|url| Part::Image { url, detail: None });
+            let whose = InputPart::Text(format!("Images that the call {call} gave:").into());
+            let images = images
+                .iter()
+                .map(|url| InputPart::Image { url, detail: None });
             self.user.extend([whose].into_iter().chain(images));
         }
     }
@@ -226,35 +228,35 @@ impl<'a> Messages<'a> {
         if parts.is_empty() {
             return;
         }
-        let is_text = |part: &Part<'_>| matches!(part, Part::Text(_));
+        let is_text = |part: &InputPart<'_>| matches!(part, InputPart::Text(_));
         let content = match parts.iter().all(is_text) {
             true => {
                 let texts = parts.into_iter().map(|part| match part {
-                    Part::Text(text) => text,
-                    Part::Image { url, .. } => Cow::Borrowed(url),
+                    InputPart::Text(text) => text,
+                    InputPart::Image { url, .. } => Cow::Borrowed(url),
                 });
-                Content::Text(texts.collect::<Vec<_>>().join("\n\n"))
+                ChatContent::Text(texts.collect::<Vec<_>>().join("\n\n"))
             }
-            false => Content::Parts(parts.into_iter().map(seen).collect()),
+            false => ChatContent::Parts(parts.into_iter().map(content_part).collect()),
         };
-        self.done.push(Message::User { content });
+        self.done.push(ChatMessage::User { content });
     }
 
-    fn finish(mut self) -> Vec<Message<'a>> {
+    fn finish(mut self) -> Vec<ChatMessage<'a>> {
         self.settle();
         // Thinking alone is no message.
         self.done.retain(|it| match it {
-            Message::Assistant(it) => it.content.is_some() || !it.tool_calls.is_empty(),
+            ChatMessage::Assistant(it) => it.content.is_some() || !it.tool_calls.is_empty(),
             _ => true,
         });
         self.done
     }
 }
 
-fn seen(part: Part<'_>) -> Seen<'_> {
+fn content_part(part: InputPart<'_>) -> ContentPart<'_> {
     match part {
-        Part::Text(text) => Seen::Text { text },
-        Part::Image { url, detail } => Seen::ImageUrl {
+        InputPart::Text(text) => ContentPart::Text { text },
+        InputPart::Image { url, detail } => ContentPart::ImageUrl {
             image_url: Image { url, detail },
         },
     }

@@ -8,89 +8,89 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::{CALL, SIGNATURE};
-use crate::question::{Call, Calls, Part, Question, Told, data_url, object};
+use crate::query::{CallIds, HistoryEntry, InputPart, ModelQuery, PastCall, data_url, object};
 
 /// The body of a request. What changes least comes first.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Body<'a> {
+struct GeminiBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    system_instruction: Option<Content<'a>>,
+    system_instruction: Option<GeminiContent<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_config: Option<Value>,
-    contents: Vec<Content<'a>>,
+    contents: Vec<GeminiContent<'a>>,
     #[serde(skip_serializing_if = "Value::is_null")]
     generation_config: Value,
 }
 
 #[derive(Serialize)]
-struct Content<'a> {
+struct GeminiContent<'a> {
     #[serde(skip_serializing_if = "str::is_empty")]
     role: &'static str,
-    parts: Vec<Sealed<'a>>,
+    parts: Vec<SignedPart<'a>>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Sealed<'a> {
+struct SignedPart<'a> {
     #[serde(flatten)]
-    part: Said<'a>,
+    part: PartData<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     thought_signature: Option<&'a str>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-enum Said<'a> {
+enum PartData<'a> {
     Text(&'a str),
-    InlineData(Inline<'a>),
-    FileData(File<'a>),
-    FunctionCall(Called<'a>),
-    FunctionResponse(Response<'a>),
+    InlineData(InlineData<'a>),
+    FileData(FileData<'a>),
+    FunctionCall(FunctionCall<'a>),
+    FunctionResponse(FunctionResponse<'a>),
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Inline<'a> {
+struct InlineData<'a> {
     mime_type: &'a str,
     data: &'a str,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct File<'a> {
+struct FileData<'a> {
     file_uri: &'a str,
 }
 
 #[derive(Serialize)]
-struct Called<'a> {
+struct FunctionCall<'a> {
     name: &'a str,
     args: Cow<'a, RawValue>,
 }
 
 #[derive(Serialize)]
-struct Response<'a> {
+struct FunctionResponse<'a> {
     name: &'a str,
-    response: Given<'a>,
+    response: FunctionOutput<'a>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-enum Given<'a> {
+enum FunctionOutput<'a> {
     Output(&'a str),
     Error(&'a str),
 }
 
 /// The question as bytes.
-pub(super) fn body(question: &Question<'_>) -> Result<Vec<u8>, serde_json::Error> {
+pub(super) fn body(question: &ModelQuery<'_>) -> Result<Vec<u8>, serde_json::Error> {
     let has_tools = !question.tools.is_empty();
     let calls_nothing = has_tools && question.calls_nothing;
-    serde_json::to_vec(&Body {
-        system_instruction: (!question.instructions.is_empty()).then(|| Content {
+    serde_json::to_vec(&GeminiBody {
+        system_instruction: (!question.instructions.is_empty()).then(|| GeminiContent {
             role: "",
-            parts: vec![plain(Said::Text(&question.instructions))],
+            parts: vec![plain(PartData::Text(&question.instructions))],
         }),
         tools: has_tools.then(|| tools(question)),
         tool_config: calls_nothing.then(|| json!({ "functionCallingConfig": { "mode": "NONE" } })),
@@ -99,14 +99,14 @@ pub(super) fn body(question: &Question<'_>) -> Result<Vec<u8>, serde_json::Error
     })
 }
 
-fn tools(question: &Question<'_>) -> Value {
+fn tools(question: &ModelQuery<'_>) -> Value {
     let tools = question.tools.iter().map(|it| {
         json!({ "name": it.name, "description": it.description, "parametersJsonSchema": it.schema })
     });
     json!([{ "functionDeclarations": Value::from_iter(tools) }])
 }
 
-fn config(question: &Question<'_>) -> Value {
+fn config(question: &ModelQuery<'_>) -> Value {
     let mut config = json!({});
     if let Some(most) = question.output_tokens_max {
         config["maxOutputTokens"] = most.into();
@@ -125,7 +125,7 @@ fn config(question: &Question<'_>) -> Value {
 }
 
 /// Older models are told how many tokens they may think for, newer ones how hard.
-fn thinking(question: &Question<'_>) -> Value {
+fn thinking(question: &ModelQuery<'_>) -> Value {
     let mut thinking = json!({ "includeThoughts": true });
     let effort = question.effort.unwrap_or_default();
     let (level, tokens) = match effort {
@@ -144,46 +144,49 @@ fn thinking(question: &Question<'_>) -> Value {
 }
 
 /// What was said so far.
-fn contents<'a>(question: &'a Question<'_>) -> Vec<Content<'a>> {
-    let mut contents = Contents::default();
-    let mut calls = Calls::default();
+fn contents<'a>(question: &'a ModelQuery<'_>) -> Vec<GeminiContent<'a>> {
+    let mut contents = ContentsBuilder::default();
+    let mut calls = CallIds::default();
     let signatures = signatures(&question.history);
     for told in &question.history {
         match told {
-            Told::User(parts) => contents.hear(parts.iter().map(part)),
-            Told::Assistant { text, sealed } => {
+            HistoryEntry::User(parts) => contents.push_user(parts.iter().map(part)),
+            HistoryEntry::Assistant { text, sealed } => {
                 let signature = sealed.and_then(|it| it[SIGNATURE].as_str());
-                contents.add("model", Said::Text(text), signature);
+                contents.add("model", PartData::Text(text), signature);
             }
             // It goes with the call that it belongs to.
-            Told::Sealed(_) => {}
-            Told::Call {
+            HistoryEntry::Sealed(_) => {}
+            HistoryEntry::Call {
                 id,
                 name,
                 arguments,
                 form,
             } => {
                 let signature = signatures.get(id).copied();
-                calls.made(id, name);
+                calls.add_call(id, name);
                 let args = object(arguments, *form);
                 contents.add(
                     "model",
-                    Said::FunctionCall(Called { name, args }),
+                    PartData::FunctionCall(FunctionCall { name, args }),
                     signature,
                 );
             }
-            Told::Output {
+            HistoryEntry::Output {
                 call,
                 text,
                 images,
                 failed,
             } => {
-                let Call { name, at, .. } = calls.answered(call);
+                let PastCall { name, at, .. } = calls.take_call(call);
                 let response = match failed {
-                    true => Given::Error(text),
-                    false => Given::Output(text),
+                    true => FunctionOutput::Error(text),
+                    false => FunctionOutput::Output(text),
                 };
-                contents.give(at, Said::FunctionResponse(Response { name, response }));
+                contents.give(
+                    at,
+                    PartData::FunctionResponse(FunctionResponse { name, response }),
+                );
                 contents.after.extend(images.iter().map(|url| image(url)));
             }
         }
@@ -193,9 +196,9 @@ fn contents<'a>(question: &'a Question<'_>) -> Vec<Content<'a>> {
 }
 
 /// What calls are sealed with.
-fn signatures<'a>(history: &[Told<'a>]) -> HashMap<&'a str, &'a str> {
+fn signatures<'a>(history: &[HistoryEntry<'a>]) -> HashMap<&'a str, &'a str> {
     let sealed = history.iter().filter_map(|told| match told {
-        Told::Sealed(it) => Some((it[CALL].as_str()?, it[SIGNATURE].as_str()?)),
+        HistoryEntry::Sealed(it) => Some((it[CALL].as_str()?, it[SIGNATURE].as_str()?)),
         _ => None,
     });
     sealed.collect()
@@ -203,45 +206,45 @@ fn signatures<'a>(history: &[Told<'a>]) -> HashMap<&'a str, &'a str> {
 
 /// Contents as they grow.
 #[derive(Default)]
-struct Contents<'a> {
-    done: Vec<Content<'a>>,
+struct ContentsBuilder<'a> {
+    done: Vec<GeminiContent<'a>>,
     /// What the user says after what the tools gave, which stands alone.
-    after: Vec<Said<'a>>,
+    after: Vec<PartData<'a>>,
     /// What the tools gave, by the places of the calls: the wire knows whose it is by that alone.
-    given: Vec<(usize, Said<'a>)>,
+    outputs: Vec<(usize, PartData<'a>)>,
 }
 
-impl<'a> Contents<'a> {
-    fn add(&mut self, role: &'static str, part: Said<'a>, thought_signature: Option<&'a str>) {
+impl<'a> ContentsBuilder<'a> {
+    fn add(&mut self, role: &'static str, part: PartData<'a>, thought_signature: Option<&'a str>) {
         if role == "model" {
             self.settle();
         }
-        let part = Sealed {
+        let part = SignedPart {
             part,
             thought_signature,
         };
         match self.done.last_mut().filter(|it| it.role == role) {
             Some(last) => last.parts.push(part),
-            None => self.done.push(Content {
+            None => self.done.push(GeminiContent {
                 role,
                 parts: vec![part],
             }),
         }
     }
 
-    fn give(&mut self, at: usize, part: Said<'a>) {
-        self.given.push((at, part));
+    fn give(&mut self, at: usize, part: PartData<'a>) {
+        self.outputs.push((at, part));
     }
 
-    fn hear(&mut self, parts: impl Iterator<Item = Said<'a>>) {
-        match self.given.is_empty() {
+    fn push_user(&mut self, parts: impl Iterator<Item = PartData<'a>>) {
+        match self.outputs.is_empty() {
             true => parts.for_each(|it| self.add("user", it, None)),
             false => self.after.extend(parts),
         }
     }
 
     fn settle(&mut self) {
-        let mut given = std::mem::take(&mut self.given);
+        let mut given = std::mem::take(&mut self.outputs);
         given.sort_by_key(|(at, _)| *at);
         for (_, part) in given {
             self.add("user", part, None);
@@ -249,28 +252,28 @@ impl<'a> Contents<'a> {
         if !self.after.is_empty() {
             let parts = self.after.drain(..).map(plain).collect();
             let role = "user";
-            self.done.push(Content { role, parts });
+            self.done.push(GeminiContent { role, parts });
         }
     }
 }
 
-fn plain(part: Said<'_>) -> Sealed<'_> {
-    Sealed {
+fn plain(part: PartData<'_>) -> SignedPart<'_> {
+    SignedPart {
         part,
         thought_signature: None,
     }
 }
 
-fn part<'a>(part: &'a Part<'_>) -> Said<'a> {
+fn part<'a>(part: &'a InputPart<'_>) -> PartData<'a> {
     match part {
-        Part::Text(text) => Said::Text(text),
-        Part::Image { url, .. } => image(url),
+        InputPart::Text(text) => PartData::Text(text),
+        InputPart::Image { url, .. } => image(url),
     }
 }
 
-fn image(url: &str) -> Said<'_> {
+fn image(url: &str) -> PartData<'_> {
     match data_url(url) {
-        Some((mime_type, data)) => Said::InlineData(Inline { mime_type, data }),
-        None => Said::FileData(File { file_uri: url }),
+        Some((mime_type, data)) => PartData::InlineData(InlineData { mime_type, data }),
+        None => PartData::FileData(FileData { file_uri: url }),
     }
 }

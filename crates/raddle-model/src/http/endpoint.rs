@@ -8,13 +8,13 @@ use hyper::header::{AUTHORIZATION, HOST, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, Uri};
 
 use super::Secrets;
-use super::lines::Place;
+use super::pool::RemoteHost;
 use crate::CallError;
 
 /// Where a vendor's interface is, and what every request to it says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
-    pub(super) place: Place,
+    pub(super) remote: RemoteHost,
     path: String,
     query: String,
     headers: HeaderMap,
@@ -65,7 +65,7 @@ impl FromStr for Endpoint {
         let named = HeaderValue::try_from(format!("{host}:{port}"));
         let named = named.map_err(|_| wrong("its host cannot be one"))?;
         Ok(Self {
-            place: Place {
+            remote: RemoteHost {
                 host: host.trim_matches(['[', ']']).to_owned(),
                 port,
                 is_safe,
@@ -117,14 +117,14 @@ impl Endpoint {
     }
 
     /// Keeps this out of what is told of a call.
-    pub fn hiding(mut self, value: &str) -> Self {
+    pub fn with_secret(mut self, value: &str) -> Self {
         Arc::make_mut(&mut self.secrets).add(value);
         self
     }
 
     /// An error without what is nobody's business.
-    pub(crate) fn hide_in(&self, error: CallError) -> CallError {
-        self.secrets.hide_in(error)
+    pub(crate) fn redact(&self, error: CallError) -> CallError {
+        self.secrets.redact_error(error)
     }
 
     /// Says this header unless it says another value for it.
@@ -137,17 +137,17 @@ impl Endpoint {
     }
 
     /// The path of the base itself below it.
-    pub(super) fn itself(&self) -> &'static str {
+    pub(super) fn base_path(&self) -> &'static str {
         if self.path.is_empty() { "/" } else { "" }
     }
 
     /// The address of a path below the base, without what could be a secret.
     pub(super) fn address(&self, path: &str) -> String {
-        let Place {
+        let RemoteHost {
             host,
             port,
             is_safe,
-        } = &self.place;
+        } = &self.remote;
         let scheme = if *is_safe { "https" } else { "http" };
         format!("{scheme}://{host}:{port}{}{path}", self.path)
     }
@@ -241,7 +241,7 @@ mod tests {
             let found = address.parse::<Endpoint>().ok();
             let found = found
                 .as_ref()
-                .map(|it| (it.place.host.as_str(), it.place.port, it.path.as_str()));
+                .map(|it| (it.remote.host.as_str(), it.remote.port, it.path.as_str()));
             assert_eq!(found, wanted, "{address}");
         }
     }

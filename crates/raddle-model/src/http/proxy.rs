@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use hyper::Uri;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::lines::Place;
+use super::pool::RemoteHost;
 use crate::io::Io;
 
 /// How long the head of a proxy's answer may be.
@@ -60,7 +60,7 @@ impl Proxies {
     }
 
     /// The proxy for a place, if it is reached through one.
-    pub(super) fn to(&self, place: &Place) -> Result<Option<&Proxy>, String> {
+    pub(super) fn proxy_for(&self, place: &RemoteHost) -> Result<Option<&Proxy>, String> {
         if !place.is_safe || self.is_exempt(&place.host) {
             return Ok(None);
         }
@@ -103,7 +103,7 @@ impl Proxy {
     }
 
     /// Asks the proxy at the other end for the way to a place.
-    pub(super) async fn tunnel(&self, io: &mut dyn Io, place: &Place) -> Result<(), String> {
+    pub(super) async fn tunnel(&self, io: &mut dyn Io, place: &RemoteHost) -> Result<(), String> {
         let host = match place.host.contains(':') {
             true => format!("[{}]", place.host),
             false => place.host.clone(),
@@ -207,8 +207,8 @@ mod tests {
         })
     }
 
-    fn place(host: &str, is_safe: bool) -> Place {
-        Place {
+    fn place(host: &str, is_safe: bool) -> RemoteHost {
+        RemoteHost {
             host: host.to_owned(),
             port: 443,
             is_safe,
@@ -266,7 +266,7 @@ mod tests {
             ),
         ] {
             let proxies = proxies(variables);
-            let found = proxies.to(&place(host, is_safe));
+            let found = proxies.proxy_for(&place(host, is_safe));
             let found = found.map(|it| it.map_or_else(String::new, ToString::to_string));
             let found = found.map_err(|_| ());
             assert_eq!(found, wanted.map(str::to_owned), "{variables:?} {host}");

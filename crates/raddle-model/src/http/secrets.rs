@@ -31,7 +31,7 @@ impl Secrets {
     }
 
     /// Takes them out of a text. Answers whether there were any.
-    fn hide(&self, text: &mut String) -> bool {
+    fn redact(&self, text: &mut String) -> bool {
         let mut found = false;
         for secret in &self.0 {
             if text.contains(secret) {
@@ -43,29 +43,29 @@ impl Secrets {
     }
 
     /// Takes them out of what came in place of an answer.
-    pub(super) fn hide_in_body(&self, body: &mut String) {
-        self.hide(body);
+    pub(super) fn redact_body(&self, body: &mut String) {
+        self.redact(body);
         // JSON can write every letter in more than one way.
         if let Ok(mut value) = serde_json::from_str(body)
-            && self.hide_in_value(&mut value)
+            && self.redact_value(&mut value)
         {
             *body = value.to_string();
         }
     }
 
-    fn hide_in_value(&self, value: &mut Value) -> bool {
+    fn redact_value(&self, value: &mut Value) -> bool {
         let mut found = false;
         match value {
-            Value::String(text) => found = self.hide(text),
+            Value::String(text) => found = self.redact(text),
             Value::Array(values) => {
                 for value in values {
-                    found |= self.hide_in_value(value);
+                    found |= self.redact_value(value);
                 }
             }
             Value::Object(members) => {
                 for (mut name, mut value) in std::mem::take(members) {
-                    found |= self.hide(&mut name);
-                    found |= self.hide_in_value(&mut value);
+                    found |= self.redact(&mut name);
+                    found |= self.redact_value(&mut value);
                     members.insert(name, value);
                 }
             }
@@ -75,14 +75,14 @@ impl Secrets {
     }
 
     /// The error without them.
-    pub(crate) fn hide_in(&self, mut error: CallError) -> CallError {
+    pub(crate) fn redact_error(&self, mut error: CallError) -> CallError {
         match &mut error {
             CallError::Connect { what, .. }
             | CallError::Untrusted { what, .. }
             | CallError::BrokeOff(what)
-            | CallError::Malformed(what) => self.hide(what),
+            | CallError::Malformed(what) => self.redact(what),
             CallError::Vendor(error) => {
-                let found = self.hide(&mut error.message);
+                let found = self.redact(&mut error.message);
                 cut(&mut error.message);
                 found
             }
@@ -133,7 +133,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::vendor::Words;
+    use crate::vendor::VendorMessage;
 
     /// A key that lies across the end of what is kept was cut in two, and half of it was not found.
     #[test]
@@ -141,9 +141,9 @@ mod tests {
         let mut secrets = Secrets::default();
         secrets.add("a-key-of-someones");
         let message = format!("{}a-key-of-someones, no", "é".repeat(1990));
-        let words = Words::of(&json!({ "message": message + &" no".repeat(9) }));
+        let words = VendorMessage::of(&json!({ "message": message + &" no".repeat(9) }));
         let error = CallError::Vendor(Box::new(words.error(None)));
-        let CallError::Vendor(hidden) = secrets.hide_in(error) else {
+        let CallError::Vendor(hidden) = secrets.redact_error(error) else {
             panic!("another error");
         };
         let wanted = format!("{}{HIDDEN}, no no n", "é".repeat(1990));

@@ -21,7 +21,7 @@ pub(super) struct Tls {
 
 /// Why a connection is not safe.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Unsafe {
+pub(super) enum TlsError {
     /// Whoever is there did not show that it is who it should be. To try again does not help.
     Untrusted(String),
     /// The handshake broke.
@@ -30,15 +30,19 @@ pub(super) enum Unsafe {
 
 impl Tls {
     /// Sees who is at the other end, and makes the connection safe.
-    pub(super) async fn secure(&self, host: &str, io: Box<dyn Io>) -> Result<Box<dyn Io>, Unsafe> {
+    pub(super) async fn secure(
+        &self,
+        host: &str,
+        io: Box<dyn Io>,
+    ) -> Result<Box<dyn Io>, TlsError> {
         let config = self.config().await?;
         let name = ServerName::try_from(host.to_owned())
-            .map_err(|_| Unsafe::Untrusted(format!("no certificate can be for `{host}`")))?;
+            .map_err(|_| TlsError::Untrusted(format!("no certificate can be for `{host}`")))?;
         let connected = TlsConnector::from(config).connect(name, io).await;
-        Ok(Box::new(connected.map_err(|error| why(&error))?))
+        Ok(Box::new(connected.map_err(|error| tls_error(&error))?))
     }
 
-    async fn config(&self) -> Result<Arc<ClientConfig>, Unsafe> {
+    async fn config(&self) -> Result<Arc<ClientConfig>, TlsError> {
         if self.config.get().is_none() {
             // The roots are files, perhaps hundreds.
             let read = tokio::task::spawn_blocking(read).await;
@@ -48,8 +52,8 @@ impl Tls {
         }
         match self.config.get() {
             Some(Ok(config)) => Ok(config.clone()),
-            Some(Err(what)) => Err(Unsafe::Untrusted(what.clone())),
-            None => Err(Unsafe::Broken("there are no settings for TLS".to_owned())),
+            Some(Err(what)) => Err(TlsError::Untrusted(what.clone())),
+            None => Err(TlsError::Broken("there are no settings for TLS".to_owned())),
         }
     }
 }
@@ -75,17 +79,17 @@ fn read() -> Result<Arc<ClientConfig>, String> {
     Ok(Arc::new(config))
 }
 
-fn why(error: &io::Error) -> Unsafe {
+fn tls_error(error: &io::Error) -> TlsError {
     let inner = error.get_ref().and_then(|it| it.downcast_ref());
     match inner {
-        Some(rustls::Error::InvalidCertificate(what)) => Unsafe::Untrusted(format!(
+        Some(rustls::Error::InvalidCertificate(what)) => TlsError::Untrusted(format!(
             "its certificate is not trusted: {what}; if it is your own or a proxy's, name the file of its CA in SSL_CERT_FILE, \
              and the system's roots in it too if they are still needed"
         )),
-        Some(rustls::Error::InvalidMessage(_)) => Unsafe::Broken(format!(
+        Some(rustls::Error::InvalidMessage(_)) => TlsError::Broken(format!(
             "{error}; does it speak TLS, or should it be http://?"
         )),
-        _ => Unsafe::Broken(error.to_string()),
+        _ => TlsError::Broken(error.to_string()),
     }
 }
 

@@ -2,25 +2,25 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::growing::{Growing, Speech};
+use crate::open_items::{OpenItems, TextKind};
 use crate::usage::count;
-use crate::vendor::{self, Words};
-use crate::{CallError, CallForm, Event, Fault, Tokens, stream};
+use crate::vendor::{self, VendorMessage};
+use crate::{CallError, CallForm, StreamEvent, Tokens, VendorFault, stream};
 
 /// Reads events. An answer is a row of blocks, of which one at a time is open.
 #[derive(Debug, Default)]
-pub(crate) struct Reader {
-    items: Growing,
-    block: Block,
+pub(crate) struct MessagesReader {
+    items: OpenItems,
+    block: OpenBlock,
     /// Calls wait until it is known that the answer was not cut short in one of them.
-    calls: Vec<Event>,
+    calls: Vec<StreamEvent>,
     usage: Map<String, Value>,
     is_finished: bool,
 }
 
 /// The block that is open.
 #[derive(Debug, Default)]
-enum Block {
+enum OpenBlock {
     #[default]
     None,
     Text,
@@ -38,8 +38,8 @@ enum Block {
     },
 }
 
-impl stream::Reader for Reader {
-    fn read(&mut self, data: &str, said: &mut Vec<Event>) -> Result<bool, CallError> {
+impl stream::WireReader for MessagesReader {
+    fn read(&mut self, data: &str, said: &mut Vec<StreamEvent>) -> Result<bool, CallError> {
         if data.trim() == "[DONE]" {
             return Ok(false);
         }
@@ -59,7 +59,7 @@ impl stream::Reader for Reader {
             }
             Some("message_stop") => self.complete(said),
             kind if kind == Some("error") || !event["error"].is_null() => {
-                let words = Words::of(&event["error"]);
+                let words = VendorMessage::of(&event["error"]);
                 return Err(CallError::Vendor(Box::new(words.error(None))));
             }
             Some(_) => {}
@@ -74,71 +74,71 @@ impl stream::Reader for Reader {
         Ok(true)
     }
 
-    fn end(&mut self, said: &mut Vec<Event>) {
+    fn end(&mut self, said: &mut Vec<StreamEvent>) {
         if self.is_finished {
             self.complete(said);
         }
     }
 }
 
-impl Reader {
-    fn open(&mut self, block: &Value, said: &mut Vec<Event>) {
+impl MessagesReader {
+    fn open(&mut self, block: &Value, said: &mut Vec<StreamEvent>) {
         self.close(said);
         let text = |name: &str| block[name].as_str().unwrap_or_default();
         self.block = match block["type"].as_str() {
-            Some("text") => Block::Text,
-            Some("thinking") => Block::Thinking {
+            Some("text") => OpenBlock::Text,
+            Some("thinking") => OpenBlock::Thinking {
                 signature: text("signature").to_owned(),
             },
-            Some("redacted_thinking") => Block::Redacted(block.clone()),
-            Some("tool_use") => Block::Call {
+            Some("redacted_thinking") => OpenBlock::Redacted(block.clone()),
+            Some("tool_use") => OpenBlock::Call {
                 id: text("id").to_owned(),
                 name: text("name").to_owned(),
                 whole: block["input"].clone(),
                 arguments: String::new(),
             },
-            _ => Block::None,
+            _ => OpenBlock::None,
         };
         match &self.block {
-            Block::Text => self.say(text("text"), said),
+            OpenBlock::Text => self.say(text("text"), said),
             // It may have no words at all, and is sealed all the same.
-            Block::Thinking { .. } => self.items.say(Speech::Summary, text("thinking"), said),
-            Block::Redacted(_) => self.items.say(Speech::Summary, "", said),
-            Block::Call { .. } | Block::None => {}
+            OpenBlock::Thinking { .. } => self.items.say(TextKind::Summary, text("thinking"), said),
+            OpenBlock::Redacted(_) => self.items.say(TextKind::Summary, "", said),
+            OpenBlock::Call { .. } | OpenBlock::None => {}
         }
     }
 
-    fn grow(&mut self, delta: &Value, said: &mut Vec<Event>) {
+    fn grow(&mut self, delta: &Value, said: &mut Vec<StreamEvent>) {
         let text = |name: &str| delta[name].as_str().unwrap_or_default();
         match &mut self.block {
-            Block::Text => self.say(text("text"), said),
-            Block::Thinking { signature } => {
+            OpenBlock::Text => self.say(text("text"), said),
+            OpenBlock::Thinking { signature } => {
                 signature.push_str(text("signature"));
-                self.items.say(Speech::Summary, text("thinking"), said);
+                self.items.say(TextKind::Summary, text("thinking"), said);
             }
-            Block::Call { arguments, .. } => arguments.push_str(text("partial_json")),
-            Block::Redacted(_) | Block::None => {}
+            OpenBlock::Call { arguments, .. } => arguments.push_str(text("partial_json")),
+            OpenBlock::Redacted(_) | OpenBlock::None => {}
         }
     }
 
     /// A message without words is none.
-    fn say(&mut self, text: &str, said: &mut Vec<Event>) {
+    fn say(&mut self, text: &str, said: &mut Vec<StreamEvent>) {
         if !text.is_empty() {
-            self.items.say(Speech::Message, text, said);
+            self.items.say(TextKind::Message, text, said);
         }
     }
 
-    fn close(&mut self, said: &mut Vec<Event>) {
+    fn close(&mut self, said: &mut Vec<StreamEvent>) {
         let block = std::mem::take(&mut self.block);
         let seal = |text: &str| match &block {
-            Block::Thinking { signature } => {
+            OpenBlock::Thinking { signature } => {
                 json!({ "type": "thinking", "thinking": text, "signature": signature })
             }
-            Block::Redacted(block) => block.clone(),
+            OpenBlock::Redacted(block) => block.clone(),
             _ => Value::Null,
         };
         self.items.close(seal, said);
-        if let Block::Call {
+        if let OpenBlock::Call {
             id: call_id,
             name,
             whole,
@@ -149,7 +149,7 @@ impl Reader {
                 true => whole.to_string(),
                 false => arguments,
             };
-            self.calls.push(Event::Call {
+            self.calls.push(StreamEvent::Call {
                 call_id,
                 name,
                 arguments,
@@ -158,11 +158,11 @@ impl Reader {
         }
     }
 
-    fn stop(&mut self, reason: &str, said: &mut Vec<Event>) -> Result<(), CallError> {
+    fn stop(&mut self, reason: &str, said: &mut Vec<StreamEvent>) -> Result<(), CallError> {
         let fault = match reason {
-            "max_tokens" => Fault::CutShort,
-            "model_context_window_exceeded" => Fault::ContextFull,
-            "refusal" => Fault::Policy,
+            "max_tokens" => VendorFault::CutShort,
+            "model_context_window_exceeded" => VendorFault::ContextFull,
+            "refusal" => VendorFault::Policy,
             _ => {
                 self.finish(said);
                 return Ok(());
@@ -171,12 +171,12 @@ impl Reader {
         Err(vendor::stopped(fault, reason))
     }
 
-    fn complete(&mut self, said: &mut Vec<Event>) {
+    fn complete(&mut self, said: &mut Vec<StreamEvent>) {
         self.finish(said);
-        said.push(Event::Completed(self.tokens()));
+        said.push(StreamEvent::Completed(self.tokens()));
     }
 
-    fn finish(&mut self, said: &mut Vec<Event>) {
+    fn finish(&mut self, said: &mut Vec<StreamEvent>) {
         self.is_finished = true;
         self.close(said);
         said.append(&mut self.calls);

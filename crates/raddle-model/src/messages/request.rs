@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::question::{Calls, Part, Question, Told, data_url, object};
+use crate::query::{CallIds, HistoryEntry, InputPart, ModelQuery, data_url, object};
 
 /// This wire wants to be told how long an answer may be. All models of its vendor's can say so much.
 const OUTPUT_TOKENS: u32 = 32_000;
@@ -16,32 +16,32 @@ const BEGINNING: &str = "Go on.";
 
 /// The body of a request, in the order in which the vendor caches it.
 #[derive(Serialize)]
-struct Body<'a> {
+struct MessagesBody<'a> {
     model: &'a str,
     max_tokens: u32,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<Tool<'a>>,
+    tools: Vec<MessagesTool<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_choice: Option<Value>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    system: Vec<Cached<'a>>,
-    messages: Vec<Message<'a>>,
+    system: Vec<CachedBlock<'a>>,
+    messages: Vec<RoleMessage<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     thinking: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    output_config: Option<Output<'a>>,
+    output_config: Option<OutputConfig<'a>>,
     stream: bool,
 }
 
 #[derive(Serialize)]
-struct Tool<'a> {
+struct MessagesTool<'a> {
     name: &'a str,
     description: &'a str,
     input_schema: &'a Value,
 }
 
 #[derive(Serialize)]
-struct Output<'a> {
+struct OutputConfig<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     effort: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -49,14 +49,14 @@ struct Output<'a> {
 }
 
 #[derive(Serialize)]
-struct Message<'a> {
+struct RoleMessage<'a> {
     role: &'static str,
-    content: Vec<Cached<'a>>,
+    content: Vec<CachedBlock<'a>>,
 }
 
 /// A block, up to which the vendor may keep what it has read.
 #[derive(Serialize)]
-struct Cached<'a> {
+struct CachedBlock<'a> {
     #[serde(flatten)]
     block: Block<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -70,7 +70,7 @@ enum Block<'a> {
         text: Cow<'a, str>,
     },
     Image {
-        source: Source<'a>,
+        source: ImageSource<'a>,
     },
     ToolUse {
         id: String,
@@ -89,13 +89,13 @@ enum Block<'a> {
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
-enum Source<'a> {
+enum ImageSource<'a> {
     Base64 { media_type: &'a str, data: &'a str },
     Url { url: &'a str },
 }
 
 /// The question as bytes.
-pub(super) fn body(question: &Question<'_>) -> Result<Vec<u8>, serde_json::Error> {
+pub(super) fn body(question: &ModelQuery<'_>) -> Result<Vec<u8>, serde_json::Error> {
     let calls_nothing = question.calls_nothing && !question.tools.is_empty();
     let instructions = text(Cow::Borrowed(&*question.instructions));
     let mut messages = messages(question);
@@ -103,12 +103,12 @@ pub(super) fn body(question: &Question<'_>) -> Result<Vec<u8>, serde_json::Error
     let users = messages.iter_mut().rev().filter(|it| it.role == "user");
     let ends = users.take(2).filter_map(|it| it.content.last_mut());
     ends.for_each(|block| block.cache_control = kept());
-    serde_json::to_vec(&Body {
+    serde_json::to_vec(&MessagesBody {
         model: question.model,
         max_tokens: question.output_tokens_max.unwrap_or(OUTPUT_TOKENS),
         tools: question.tools.iter().map(described).collect(),
         tool_choice: calls_nothing.then(|| json!({ "type": "none" })),
-        system: Vec::from_iter(instructions.map(|block| Cached {
+        system: Vec::from_iter(instructions.map(|block| CachedBlock {
             block,
             cache_control: kept(),
         })),
@@ -123,8 +123,8 @@ fn kept() -> Option<Value> {
     Some(json!({ "type": "ephemeral" }))
 }
 
-fn described<'a>(tool: &crate::Tool<'a>) -> Tool<'a> {
-    Tool {
+fn described<'a>(tool: &crate::ToolDef<'a>) -> MessagesTool<'a> {
+    MessagesTool {
         name: tool.name,
         description: tool.description,
         input_schema: tool.schema,
@@ -132,14 +132,14 @@ fn described<'a>(tool: &crate::Tool<'a>) -> Tool<'a> {
 }
 
 /// How much it thinks is the model's to say, by its effort.
-fn thinking(question: &Question<'_>) -> Value {
+fn thinking(question: &ModelQuery<'_>) -> Value {
     match question.summary {
         None | Some("none") => json!({ "type": "adaptive" }),
         Some(_) => json!({ "type": "adaptive", "display": "summarized" }),
     }
 }
 
-fn output<'a>(question: &Question<'a>) -> Option<Output<'a>> {
+fn output<'a>(question: &ModelQuery<'a>) -> Option<OutputConfig<'a>> {
     let effort = match question.effort {
         Some("none") => None,
         Some("minimal") => Some("low"),
@@ -148,35 +148,37 @@ fn output<'a>(question: &Question<'a>) -> Option<Output<'a>> {
     let format = question
         .output_schema
         .map(|schema| json!({ "type": "json_schema", "schema": schema }));
-    (effort.is_some() || format.is_some()).then_some(Output { effort, format })
+    (effort.is_some() || format.is_some()).then_some(OutputConfig { effort, format })
 }
 
 /// What was said so far; the sides take turns.
-fn messages<'a>(question: &'a Question<'_>) -> Vec<Message<'a>> {
-    let mut messages: Vec<Message<'a>> = Vec::new();
-    let mut calls = Calls::default();
+fn messages<'a>(question: &'a ModelQuery<'_>) -> Vec<RoleMessage<'a>> {
+    let mut messages: Vec<RoleMessage<'a>> = Vec::new();
+    let mut calls = CallIds::default();
     for told in &question.history {
         let (role, blocks) = match told {
-            Told::User(parts) => ("user", parts.iter().filter_map(part).collect()),
-            Told::Assistant { text: said, .. } => {
+            HistoryEntry::User(parts) => ("user", parts.iter().filter_map(part).collect()),
+            HistoryEntry::Assistant { text: said, .. } => {
                 ("assistant", Vec::from_iter(text(Cow::Borrowed(said))))
             }
-            Told::Sealed(value) if value.is_object() => ("assistant", vec![Block::Sealed(value)]),
-            Told::Sealed(_) => continue,
-            Told::Call {
+            HistoryEntry::Sealed(value) if value.is_object() => {
+                ("assistant", vec![Block::Sealed(value)])
+            }
+            HistoryEntry::Sealed(_) => continue,
+            HistoryEntry::Call {
                 id,
                 name,
                 arguments,
                 form,
             } => {
                 let call = Block::ToolUse {
-                    id: calls.made(id, name),
+                    id: calls.add_call(id, name),
                     name,
                     input: object(arguments, *form),
                 };
                 ("assistant", vec![call])
             }
-            Told::Output {
+            HistoryEntry::Output {
                 call,
                 text: said,
                 images,
@@ -184,7 +186,7 @@ fn messages<'a>(question: &'a Question<'_>) -> Vec<Message<'a>> {
             } => {
                 let images = images.iter().map(|url| image(url));
                 let result = Block::ToolResult {
-                    tool_use_id: calls.answered(call).id,
+                    tool_use_id: calls.take_call(call).id,
                     content: text(Cow::Borrowed(said))
                         .into_iter()
                         .chain(images)
@@ -194,13 +196,13 @@ fn messages<'a>(question: &'a Question<'_>) -> Vec<Message<'a>> {
                 ("user", vec![result])
             }
         };
-        let blocks = blocks.into_iter().map(|block| Cached {
+        let blocks = blocks.into_iter().map(|block| CachedBlock {
             block,
             cache_control: None,
         });
         match messages.last_mut().filter(|it| it.role == role) {
             Some(last) => last.content.extend(blocks),
-            None => messages.push(Message {
+            None => messages.push(RoleMessage {
                 role,
                 content: blocks.collect(),
             }),
@@ -211,13 +213,13 @@ fn messages<'a>(question: &'a Question<'_>) -> Vec<Message<'a>> {
         let block = Block::Text {
             text: BEGINNING.into(),
         };
-        let begin = Cached {
+        let begin = CachedBlock {
             block,
             cache_control: None,
         };
         messages.insert(
             0,
-            Message {
+            RoleMessage {
                 role: "user",
                 content: vec![begin],
             },
@@ -231,17 +233,17 @@ fn text(text: Cow<'_, str>) -> Option<Block<'_>> {
     (!text.trim().is_empty()).then_some(Block::Text { text })
 }
 
-fn part<'a>(part: &'a Part<'_>) -> Option<Block<'a>> {
+fn part<'a>(part: &'a InputPart<'_>) -> Option<Block<'a>> {
     match part {
-        Part::Text(it) => text(Cow::Borrowed(it)),
-        Part::Image { url, .. } => Some(image(url)),
+        InputPart::Text(it) => text(Cow::Borrowed(it)),
+        InputPart::Image { url, .. } => Some(image(url)),
     }
 }
 
 fn image(url: &str) -> Block<'_> {
     let source = match data_url(url) {
-        Some((media_type, data)) => Source::Base64 { media_type, data },
-        None => Source::Url { url },
+        Some((media_type, data)) => ImageSource::Base64 { media_type, data },
+        None => ImageSource::Url { url },
     };
     Block::Image { source }
 }

@@ -7,33 +7,33 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::event::{CallForm, Event, ItemKind, Tokens};
+use crate::event::{CallForm, ItemKind, StreamEvent, Tokens};
 use crate::usage::count;
-use crate::vendor::Words;
+use crate::vendor::VendorMessage;
 use crate::{CallError, VendorError};
 
 /// What an event of the wire is to us.
 #[derive(Debug, PartialEq)]
-pub(super) enum Heard {
+pub(super) enum ReadOutcome {
     /// No more than that the line is open.
     Nothing,
     /// That the model is at work.
-    Life,
+    Progress,
     /// This.
-    Said(Event),
+    Event(StreamEvent),
 }
 
 /// Reads events. It remembers the items that were named.
 #[derive(Debug, Default)]
-pub(crate) struct Reader {
+pub(crate) struct ResponsesReader {
     /// The newest last. An answer has few.
-    items: Vec<Item>,
+    items: Vec<TrackedItem>,
 }
 
 /// An item that was named. Some vendors give it another id in each event, others no place; so its place
 /// counts if it has one, and its id if not.
 #[derive(Debug)]
-struct Item {
+struct TrackedItem {
     place: Option<u32>,
     id: Arc<str>,
     is_started: bool,
@@ -42,11 +42,11 @@ struct Item {
 /// The members of an event that are looked at. Which are there depends on its type, and so does what some
 /// of them are.
 #[derive(Debug, Deserialize)]
-struct Wire<'a> {
+struct ResponsesEvent<'a> {
     #[serde(rename = "type", borrow, default)]
     kind: Cow<'a, str>,
     #[serde(borrow)]
-    item_id: Option<Name<'a>>,
+    item_id: Option<BorrowedText<'a>>,
     output_index: Option<u32>,
     #[serde(borrow)]
     delta: Option<&'a RawValue>,
@@ -62,47 +62,47 @@ struct Wire<'a> {
 
 /// A text that is not copied if it need not be.
 #[derive(Debug, Deserialize)]
-struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+struct BorrowedText<'a>(#[serde(borrow)] Cow<'a, str>);
 
-impl Reader {
+impl ResponsesReader {
     /// Reads an event.
-    pub(super) fn read(&mut self, data: &str) -> Result<Heard, CallError> {
+    pub(super) fn read(&mut self, data: &str) -> Result<ReadOutcome, CallError> {
         if data == "[DONE]" {
-            return Ok(Heard::Nothing);
+            return Ok(ReadOutcome::Nothing);
         }
-        let wire: Wire<'_> = serde_json::from_str(data).map_err(malformed)?;
+        let wire: ResponsesEvent<'_> = serde_json::from_str(data).map_err(malformed)?;
         let event = match &*wire.kind {
-            "response.output_text.delta" | "response.refusal.delta" => Event::Text {
+            "response.output_text.delta" | "response.refusal.delta" => StreamEvent::Text {
                 text: text(wire.delta)?,
                 id: self.of_item(&wire),
             },
-            "response.reasoning_summary_text.delta" => Event::Summary {
+            "response.reasoning_summary_text.delta" => StreamEvent::Summary {
                 part: wire.summary_index.unwrap_or_default(),
                 text: text(wire.delta)?,
                 id: self.of_item(&wire),
             },
-            "response.reasoning_text.delta" => Event::Thought {
+            "response.reasoning_text.delta" => StreamEvent::Thought {
                 part: wire.content_index.unwrap_or_default(),
                 text: text(wire.delta)?,
                 id: self.of_item(&wire),
             },
             "response.output_item.added" => {
-                let item: Head<'_> = parsed(wire.item)?;
+                let item: ItemHead<'_> = parsed(wire.item)?;
                 let kind = match &*item.kind {
                     "message" => ItemKind::Message,
                     "reasoning" => ItemKind::Reasoning,
-                    _ => return Ok(Heard::Life),
+                    _ => return Ok(ReadOutcome::Progress),
                 };
                 let id = self.id(wire.output_index, &item.id);
-                Event::Started { id, kind }
+                StreamEvent::Started { id, kind }
             }
             "response.output_item.done" => match self.done(wire.output_index, parsed(wire.item)?) {
                 Some(event) => event,
-                None => return Ok(Heard::Life),
+                None => return Ok(ReadOutcome::Progress),
             },
             "response.completed" => {
-                let response: Completed = parsed(wire.response)?;
-                Event::Completed(response.usage.as_ref().and_then(tokens))
+                let response: CompletedResponse = parsed(wire.response)?;
+                StreamEvent::Completed(response.usage.as_ref().and_then(tokens))
             }
             "response.failed" | "response.incomplete" | "error" => return Err(failed(&wire, data)),
             "" if wire.error.is_some() => return Err(failed(&wire, data)),
@@ -111,30 +111,32 @@ impl Reader {
                 return Err(CallError::Malformed(what.to_owned()));
             }
             // Vendors send these only so that no one closes the line.
-            "ping" | "keepalive" | "response.in_progress" => return Ok(Heard::Nothing),
-            _ => return Ok(Heard::Life),
+            "ping" | "keepalive" | "response.in_progress" => return Ok(ReadOutcome::Nothing),
+            _ => return Ok(ReadOutcome::Progress),
         };
-        Ok(Heard::Said(event))
+        Ok(ReadOutcome::Event(event))
     }
 
     /// The beginning of an item, if the vendor did not announce it.
-    pub(super) fn missing_start(&mut self, event: &Event) -> Option<Event> {
+    pub(super) fn missing_start(&mut self, event: &StreamEvent) -> Option<StreamEvent> {
         let (id, kind) = match event {
-            Event::Started { id, .. } => (id, None),
-            Event::Text { id, .. } | Event::Message { id, .. } => (id, Some(ItemKind::Message)),
-            Event::Summary { id, .. } | Event::Thought { id, .. } | Event::Reasoning { id, .. } => {
-                (id, Some(ItemKind::Reasoning))
+            StreamEvent::Started { id, .. } => (id, None),
+            StreamEvent::Text { id, .. } | StreamEvent::Message { id, .. } => {
+                (id, Some(ItemKind::Message))
             }
-            Event::Call { .. } | Event::Completed(_) => return None,
+            StreamEvent::Summary { id, .. }
+            | StreamEvent::Thought { id, .. }
+            | StreamEvent::Reasoning { id, .. } => (id, Some(ItemKind::Reasoning)),
+            StreamEvent::Call { .. } | StreamEvent::Completed(_) => return None,
         };
         let item = self.items.iter_mut().rfind(|item| item.id == *id)?;
         let was_started = std::mem::replace(&mut item.is_started, true);
         let kind = kind.filter(|_| !was_started)?;
         let id = id.clone();
-        Some(Event::Started { id, kind })
+        Some(StreamEvent::Started { id, kind })
     }
 
-    fn of_item(&mut self, wire: &Wire<'_>) -> Arc<str> {
+    fn of_item(&mut self, wire: &ResponsesEvent<'_>) -> Arc<str> {
         let id = wire.item_id.as_ref().map_or("", |it| &it.0);
         self.id(wire.output_index, id)
     }
@@ -152,7 +154,7 @@ impl Reader {
             true => format!("{id} {}", self.items.len()).into(),
             false => id.into(),
         };
-        self.items.push(Item {
+        self.items.push(TrackedItem {
             place,
             id: id.clone(),
             is_started: false,
@@ -160,7 +162,7 @@ impl Reader {
         id
     }
 
-    fn done(&mut self, place: Option<u32>, item: Value) -> Option<Event> {
+    fn done(&mut self, place: Option<u32>, item: Value) -> Option<StreamEvent> {
         let texts = |member: &str| {
             let parts = item[member].as_array().map_or(&[][..], Vec::as_slice);
             let texts = parts.iter().map(|part| {
@@ -171,26 +173,26 @@ impl Reader {
         };
         let member = |name: &str| item[name].as_str().unwrap_or_default().to_owned();
         match item["type"].as_str()? {
-            "message" => Some(Event::Message {
+            "message" => Some(StreamEvent::Message {
                 id: self.id(place, &member("id")),
                 text: texts("content").concat(),
                 phase: item["phase"].as_str().map(str::to_owned),
                 // The vendor wants to see it again, and others do not know it.
                 sealed: item["phase"].as_str().map(|it| json!({ "phase": it })),
             }),
-            "reasoning" => Some(Event::Reasoning {
+            "reasoning" => Some(StreamEvent::Reasoning {
                 id: self.id(place, &member("id")),
                 summary: texts("summary"),
                 content: texts("content"),
                 sealed: item,
             }),
-            "function_call" => Some(Event::Call {
+            "function_call" => Some(StreamEvent::Call {
                 call_id: member("call_id"),
                 name: member("name"),
                 arguments: member("arguments"),
                 form: CallForm::Function,
             }),
-            "custom_tool_call" => Some(Event::Call {
+            "custom_tool_call" => Some(StreamEvent::Call {
                 call_id: member("call_id"),
                 name: member("name"),
                 arguments: member("input"),
@@ -203,7 +205,7 @@ impl Reader {
 
 /// What tells items apart before they are whole.
 #[derive(Deserialize)]
-struct Head<'a> {
+struct ItemHead<'a> {
     #[serde(rename = "type", borrow, default)]
     kind: Cow<'a, str>,
     #[serde(borrow, default)]
@@ -212,7 +214,7 @@ struct Head<'a> {
 
 /// What is read of a response that is complete. It repeats all items, which can be long.
 #[derive(Deserialize)]
-struct Completed {
+struct CompletedResponse {
     usage: Option<Value>,
 }
 
@@ -243,19 +245,19 @@ fn text(member: Option<&RawValue>) -> Result<String, CallError> {
 
 /// What a failure in the middle of an answer means. Vendors say it in the response, beside it, or in the
 /// event itself.
-fn failed(wire: &Wire<'_>, data: &str) -> CallError {
+fn failed(wire: &ResponsesEvent<'_>, data: &str) -> CallError {
     let read = |json: &str| serde_json::from_str::<Value>(json).unwrap_or_default();
     let response = wire.response.map_or(Value::Null, |it| read(it.get()));
     let words = if wire.kind == "response.incomplete" {
-        Words::of(&response["incomplete_details"])
+        VendorMessage::of(&response["incomplete_details"])
     } else if response["error"].is_object() {
-        Words::of(&response["error"])
+        VendorMessage::of(&response["error"])
     } else if let Some(error) = wire.error {
-        Words::of(&read(error.get()))
+        VendorMessage::of(&read(error.get()))
     } else {
         let mut event = read(data);
         event["type"] = Value::Null;
-        Words::of(&event)
+        VendorMessage::of(&event)
     };
     let mut error: VendorError = words.error(None);
     if wire.kind == "response.incomplete" {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 /// What a model is asked, in this wire's words. What is not said is left to the vendor.
 #[derive(Clone, Debug, Default)]
-pub struct Request {
+pub struct ResponsesRequest {
     /// The model.
     pub model: String,
     /// What it should know before everything else.
@@ -39,7 +39,7 @@ pub struct Request {
 /// The body of a request. Its members stand in an order that lets vendors find what they have read
 /// before: what changes least comes first.
 #[derive(Serialize)]
-struct Body<'a> {
+struct ResponsesBody<'a> {
     model: &'a str,
     #[serde(skip_serializing_if = "str::is_empty")]
     instructions: &'a str,
@@ -50,11 +50,11 @@ struct Body<'a> {
     parallel_tool_calls: Option<bool>,
     input: Vec<&'a RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    reasoning: Option<Reasoning<'a>>,
+    reasoning: Option<ReasoningConfig<'a>>,
     #[serde(skip_serializing_if = "<[&str]>::is_empty")]
     include: &'a [&'a str],
     #[serde(skip_serializing_if = "Option::is_none")]
-    text: Option<Text<'a>>,
+    text: Option<TextConfig<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     service_tier: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -64,7 +64,7 @@ struct Body<'a> {
 }
 
 #[derive(Serialize)]
-struct Reasoning<'a> {
+struct ReasoningConfig<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     effort: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,14 +72,14 @@ struct Reasoning<'a> {
 }
 
 #[derive(Serialize)]
-struct Text<'a> {
+struct TextConfig<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     verbosity: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     format: Option<Value>,
 }
 
-impl Request {
+impl ResponsesRequest {
     /// The request as bytes.
     pub(super) fn body(&self) -> Result<Vec<u8>, String> {
         let effort = self.effort.as_deref();
@@ -90,14 +90,14 @@ impl Request {
             json!({ "type": "json_schema", "name": "answer", "schema": schema, "strict": true })
         });
         let verbosity = self.verbosity.as_deref();
-        let body = Body {
+        let body = ResponsesBody {
             model: &self.model,
             instructions: &self.instructions,
             tools: self.tools.iter().map(|it| &**it).collect(),
             tool_choice: self.tool_choice.as_ref(),
             parallel_tool_calls: self.parallel_tool_calls,
             input: self.input.iter().map(|it| &**it).collect(),
-            reasoning: thinks.then_some(Reasoning { effort, summary }),
+            reasoning: thinks.then_some(ReasoningConfig { effort, summary }),
             // The vendor stores nothing, so its thinking must come back to us, sealed. A model that does
             // not think refuses to be asked for it.
             include: if thinks {
@@ -105,7 +105,8 @@ impl Request {
             } else {
                 &[]
             },
-            text: (verbosity.is_some() || format.is_some()).then_some(Text { verbosity, format }),
+            text: (verbosity.is_some() || format.is_some())
+                .then_some(TextConfig { verbosity, format }),
             service_tier: self.service_tier.as_deref(),
             prompt_cache_key: self.prompt_cache_key.as_deref(),
             store: false,

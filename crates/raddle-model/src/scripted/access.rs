@@ -12,7 +12,7 @@ use crate::oauth::{address, challenge};
 /// What a script says of who is answered.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Access {
+pub(super) struct AccessRules {
     /// The keys with which a call is answered. Others get 401.
     #[serde(default)]
     keys: Vec<String>,
@@ -25,13 +25,13 @@ pub(super) struct Access {
 
 /// Sees to it, and gives tokens to everyone who asks as OAuth 2 wants it.
 #[derive(Debug)]
-pub(super) struct Guard {
-    access: Access,
-    given: Mutex<Given>,
+pub(super) struct AccessGuard {
+    access: AccessRules,
+    issued: Mutex<IssuedTokens>,
 }
 
 #[derive(Debug, Default)]
-struct Given {
+struct IssuedTokens {
     /// Numbers everything that is given.
     number: u64,
     /// How many times tokens were given.
@@ -45,7 +45,7 @@ struct Given {
     devices: HashMap<String, u64>,
 }
 
-impl Given {
+impl IssuedTokens {
     fn name(&mut self, what: &str) -> String {
         self.number += 1;
         format!("mock-{what}-{}", self.number)
@@ -53,17 +53,17 @@ impl Given {
 }
 
 /// What is answered to one who wants tokens.
-pub(super) enum Answer {
+pub(super) enum TokenReply {
     Whole(u16, Value),
     /// Its browser is sent there.
-    Back(String),
+    Redirect(String),
 }
 
-impl Guard {
-    pub(super) fn new(access: Access) -> Self {
+impl AccessGuard {
+    pub(super) fn new(access: AccessRules) -> Self {
         Self {
             access,
-            given: Mutex::default(),
+            issued: Mutex::default(),
         }
     }
 
@@ -72,7 +72,7 @@ impl Guard {
         let Some(key) = key(headers) else {
             return false;
         };
-        let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut given = self.issued.lock().unwrap_or_else(PoisonError::into_inner);
         match given.tokens.get_mut(key) {
             Some(0) => false,
             Some(left) => {
@@ -85,17 +85,17 @@ impl Guard {
 
     /// How many times tokens were given.
     pub(super) fn times(&self) -> u64 {
-        let given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        let given = self.issued.lock().unwrap_or_else(PoisonError::into_inner);
         given.times
     }
 
     /// Answers who wants tokens: at a path, with what its query or its form says.
-    pub(super) fn answer(&self, path: &str, said: &[(String, String)]) -> Answer {
+    pub(super) fn answer(&self, path: &str, said: &[(String, String)]) -> TokenReply {
         let value = |name: &str| {
             let found = said.iter().find(|(it, _)| it == name);
             found.map_or("", |(_, value)| value)
         };
-        let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut given = self.issued.lock().unwrap_or_else(PoisonError::into_inner);
         match path {
             "/oauth/authorize" => {
                 let code = given.name("code");
@@ -103,28 +103,28 @@ impl Guard {
                     .codes
                     .insert(code.clone(), value("code_challenge").to_owned());
                 let query = [("code", &*code), ("state", value("state"))];
-                Answer::Back(address(value("redirect_uri"), &query))
+                TokenReply::Redirect(address(value("redirect_uri"), &query))
             }
             "/oauth/device" => {
                 let code = given.name("device");
                 given.devices.insert(code.clone(), self.access.pending);
-                Answer::Whole(
+                TokenReply::Whole(
                     200,
                     json!({ "device_code": code, "user_code": "MOCK-CODE", "expires_in": 600, "interval": 0,
                         "verification_uri": "http://127.0.0.1/device" }),
                 )
             }
             "/oauth/token" => match self.token(&mut given, value) {
-                Ok(tokens) => Answer::Whole(200, tokens),
-                Err(error) => Answer::Whole(400, json!({ "error": error })),
+                Ok(tokens) => TokenReply::Whole(200, tokens),
+                Err(error) => TokenReply::Whole(400, json!({ "error": error })),
             },
-            _ => Answer::Whole(404, json!({ "error": "not_found" })),
+            _ => TokenReply::Whole(404, json!({ "error": "not_found" })),
         }
     }
 
     fn token<'a>(
         &self,
-        given: &mut Given,
+        given: &mut IssuedTokens,
         value: impl Fn(&str) -> &'a str,
     ) -> Result<Value, &'static str> {
         match value("grant_type") {

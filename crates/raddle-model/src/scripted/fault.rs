@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::Wire;
+use crate::WireFormat;
 
 /// A way in which an answer goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(super) enum ScriptedFault {
     Stall,
     Cut,
     Garbage,
@@ -28,8 +28,8 @@ pub(super) enum Fault {
 }
 
 /// What a fault is, when the vendor says it in so many words.
-pub(super) struct Said {
-    fault: Fault,
+pub(super) struct FaultReply {
+    fault: ScriptedFault,
     pub(super) status: u16,
     code: &'static str,
     pub(super) message: &'static str,
@@ -37,35 +37,35 @@ pub(super) struct Said {
 
 /// Why an answer ends before it is whole.
 #[derive(Clone, Copy)]
-pub(super) enum Stop {
+pub(super) enum StopReason {
     /// It has the most tokens it may have.
     Length,
     /// The vendor's filter stopped it.
     Filter,
 }
 
-const NAMES: &[(Fault, &str)] = &[
-    (Fault::Stall, "stall"),
-    (Fault::Cut, "cut"),
-    (Fault::Garbage, "garbage"),
-    (Fault::KeepAlive, "keep-alive"),
-    (Fault::Reset, "reset"),
-    (Fault::RateLimit, "429"),
-    (Fault::Internal, "500"),
-    (Fault::Overloaded, "529"),
-    (Fault::ContentType, "content-type"),
-    (Fault::Empty, "empty"),
-    (Fault::Context, "context"),
-    (Fault::Refused, "refused"),
-    (Fault::Mute, "mute"),
-    (Fault::HangUp, "hang-up"),
-    (Fault::Unauthorized, "unauthorized"),
-    (Fault::Quota, "quota"),
-    (Fault::Incomplete, "incomplete"),
-    (Fault::Filtered, "filtered"),
+const NAMES: &[(ScriptedFault, &str)] = &[
+    (ScriptedFault::Stall, "stall"),
+    (ScriptedFault::Cut, "cut"),
+    (ScriptedFault::Garbage, "garbage"),
+    (ScriptedFault::KeepAlive, "keep-alive"),
+    (ScriptedFault::Reset, "reset"),
+    (ScriptedFault::RateLimit, "429"),
+    (ScriptedFault::Internal, "500"),
+    (ScriptedFault::Overloaded, "529"),
+    (ScriptedFault::ContentType, "content-type"),
+    (ScriptedFault::Empty, "empty"),
+    (ScriptedFault::Context, "context"),
+    (ScriptedFault::Refused, "refused"),
+    (ScriptedFault::Mute, "mute"),
+    (ScriptedFault::HangUp, "hang-up"),
+    (ScriptedFault::Unauthorized, "unauthorized"),
+    (ScriptedFault::Quota, "quota"),
+    (ScriptedFault::Incomplete, "incomplete"),
+    (ScriptedFault::Filtered, "filtered"),
 ];
 
-impl Fault {
+impl ScriptedFault {
     pub(super) fn all() -> impl Iterator<Item = Self> {
         NAMES.iter().map(|(fault, _)| *fault)
     }
@@ -89,7 +89,7 @@ impl Fault {
     }
 
     /// What the vendor says, if it says something.
-    pub(super) fn said(self) -> Option<Said> {
+    pub(super) fn reply(self) -> Option<FaultReply> {
         let (status, code, message) = match self {
             Self::RateLimit => (429, "rate_limit_exceeded", "Too many requests."),
             Self::Internal => (500, "server_error", "Something failed inside."),
@@ -104,7 +104,7 @@ impl Fault {
             Self::Quota => (429, "insufficient_quota", "The allowance is used up."),
             _ => return None,
         };
-        Some(Said {
+        Some(FaultReply {
             fault: self,
             status,
             code,
@@ -113,27 +113,27 @@ impl Fault {
     }
 
     /// Why an answer is not complete, if it ends so.
-    pub(super) fn stop(self) -> Option<Stop> {
+    pub(super) fn stop(self) -> Option<StopReason> {
         match self {
-            Self::Incomplete => Some(Stop::Length),
-            Self::Filtered => Some(Stop::Filter),
+            Self::Incomplete => Some(StopReason::Length),
+            Self::Filtered => Some(StopReason::Filter),
             _ => None,
         }
     }
 }
 
-impl Said {
+impl FaultReply {
     /// The error, in a wire's words.
-    pub(super) fn error(&self, wire: Wire, message: &str) -> Value {
+    pub(super) fn error(&self, wire: WireFormat, message: &str) -> Value {
         match wire {
-            Wire::Responses | Wire::Chat => {
+            WireFormat::Responses | WireFormat::Chat => {
                 json!({ "message": message, "type": self.code, "code": self.code, "param": null })
             }
-            Wire::Messages => json!({ "type": self.kind(), "message": message }),
-            Wire::Gemini => {
+            WireFormat::Messages => json!({ "type": self.kind(), "message": message }),
+            WireFormat::Gemini => {
                 // That it is used up for the day is said only in the details.
                 let violations = json!([{ "violations": [{ "quotaId": "RequestsPerDay" }] }]);
-                let is_quota = self.fault == Fault::Quota;
+                let is_quota = self.fault == ScriptedFault::Quota;
                 let details = if is_quota { violations } else { json!([]) };
                 json!({ "code": self.status, "message": message, "status": self.state(), "details": details })
             }
@@ -141,10 +141,10 @@ impl Said {
     }
 
     /// What is said in place of an answer.
-    pub(super) fn body(&self, wire: Wire) -> Value {
+    pub(super) fn body(&self, wire: WireFormat) -> Value {
         let error = self.error(wire, self.message);
         match wire {
-            Wire::Messages => json!({ "type": "error", "error": error }),
+            WireFormat::Messages => json!({ "type": "error", "error": error }),
             _ => json!({ "error": error }),
         }
     }
@@ -152,12 +152,12 @@ impl Said {
     /// The name on the wire of Messages.
     fn kind(&self) -> &'static str {
         match self.fault {
-            Fault::RateLimit => "rate_limit_error",
-            Fault::Overloaded => "overloaded_error",
-            Fault::Context => "invalid_request_error",
-            Fault::Refused => "permission_error",
-            Fault::Unauthorized => "authentication_error",
-            Fault::Quota => "billing_error",
+            ScriptedFault::RateLimit => "rate_limit_error",
+            ScriptedFault::Overloaded => "overloaded_error",
+            ScriptedFault::Context => "invalid_request_error",
+            ScriptedFault::Refused => "permission_error",
+            ScriptedFault::Unauthorized => "authentication_error",
+            ScriptedFault::Quota => "billing_error",
             _ => "api_error",
         }
     }
@@ -165,11 +165,11 @@ impl Said {
     /// The name on the wire of Gemini.
     fn state(&self) -> &'static str {
         match self.fault {
-            Fault::RateLimit | Fault::Quota => "RESOURCE_EXHAUSTED",
-            Fault::Overloaded => "UNAVAILABLE",
-            Fault::Context => "INVALID_ARGUMENT",
-            Fault::Refused => "PERMISSION_DENIED",
-            Fault::Unauthorized => "UNAUTHENTICATED",
+            ScriptedFault::RateLimit | ScriptedFault::Quota => "RESOURCE_EXHAUSTED",
+            ScriptedFault::Overloaded => "UNAVAILABLE",
+            ScriptedFault::Context => "INVALID_ARGUMENT",
+            ScriptedFault::Refused => "PERMISSION_DENIED",
+            ScriptedFault::Unauthorized => "UNAUTHENTICATED",
             _ => "INTERNAL",
         }
     }

@@ -8,19 +8,19 @@ const DEPTH_MAX: usize = 16;
 /// A small value that fits a schema, with these words where it wants a text. Whatever is not understood is
 /// left aside.
 pub(super) fn of(schema: &Value, words: &str) -> Value {
-    Made {
+    InstanceBuilder {
         root: schema,
         words,
     }
     .value(schema, 0)
 }
 
-struct Made<'a> {
+struct InstanceBuilder<'a> {
     root: &'a Value,
     words: &'a str,
 }
 
-impl Made<'_> {
+impl InstanceBuilder<'_> {
     fn value(&self, schema: &Value, depth: usize) -> Value {
         if depth > DEPTH_MAX {
             return Value::Null;

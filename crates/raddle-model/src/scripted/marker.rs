@@ -4,13 +4,13 @@
 
 use serde_json::Value;
 
-use super::fault::Fault;
-use super::script::{Members, Step, check};
+use super::fault::ScriptedFault;
+use super::script::{ScriptStep, StepMembers, check};
 
 const WORD: &str = "MOCK ";
 
 /// The steps that the last marker in a text asks for. A word that no step has for a name makes no marker.
-pub(super) fn read(text: &str) -> Option<Result<Vec<Step>, String>> {
+pub(super) fn read(text: &str) -> Option<Result<Vec<ScriptStep>, String>> {
     let (_, rest) = text.rsplit_once(WORD)?;
     let line = rest.lines().next()?;
     let first = line.split_whitespace().next()?;
@@ -29,18 +29,18 @@ fn member_of(name: &str) -> Option<&'static str> {
         "silence" => Some("silence_ms"),
         "held" => Some("held"),
         "usage" => Some("usage"),
-        _ => Fault::named(name).map(|_| "fault"),
+        _ => ScriptedFault::named(name).map(|_| "fault"),
     }
 }
 
-fn steps(line: &str) -> Result<Vec<Step>, String> {
+fn steps(line: &str) -> Result<Vec<ScriptStep>, String> {
     let mut steps = Vec::new();
     let mut rest = line.trim();
     while !rest.is_empty() {
         let (name, after) = rest.split_once(' ').unwrap_or((rest, ""));
         rest = after.trim_start();
         let member = member_of(name).ok_or_else(|| format!("there is no step `{name}`"))?;
-        let mut members = Members::from_iter([]);
+        let mut members = StepMembers::from_iter([]);
         while let Some((name, after)) = named(rest) {
             let (value, after) = value(after)?;
             members.0.insert(name.to_owned(), value);
@@ -59,7 +59,7 @@ fn steps(line: &str) -> Result<Vec<Step>, String> {
             _ => Value::Bool(true),
         };
         members.0.insert(member.to_owned(), value);
-        steps.push(Step::read(members).map_err(|what| format!("`{name}`: {what}"))?);
+        steps.push(ScriptStep::read(members).map_err(|what| format!("`{name}`: {what}"))?);
     }
     Ok(steps)
 }
@@ -98,11 +98,11 @@ mod tests {
                     silence ms=20 held usage input=3 429 retry_after=2\nand more";
         let steps = read(text).expect("a marker").expect("steps");
         assert_eq!(steps.len(), 7, "{steps:?}");
-        let Step::Reasoning(speech) = &steps[0] else {
+        let ScriptStep::Reasoning(speech) = &steps[0] else {
             panic!("{steps:?}");
         };
         assert_eq!(speech.text, "two words");
-        let Step::Call {
+        let ScriptStep::Call {
             name, arguments, ..
         } = &steps[1]
         else {
@@ -112,19 +112,19 @@ mod tests {
             (name.as_str(), arguments.as_str()),
             ("shell", r#"{"command":["a b"]}"#)
         );
-        let Step::Text(speech) = &steps[2] else {
+        let ScriptStep::Text(speech) = &steps[2] else {
             panic!("{steps:?}");
         };
         assert_eq!(
             (speech.text.len(), speech.size, speech.gap.as_micros()),
             (12, 4, 10)
         );
-        let Step::Fault { fault, retry_after } = &steps[6] else {
+        let ScriptStep::Fault { fault, retry_after } = &steps[6] else {
             panic!("{steps:?}");
         };
         assert_eq!(
             (*fault, retry_after.as_deref()),
-            (Fault::RateLimit, Some("2"))
+            (ScriptedFault::RateLimit, Some("2"))
         );
     }
 
@@ -133,10 +133,10 @@ mod tests {
         let steps = read("MOCK cut\nMOCK stall")
             .expect("a marker")
             .expect("steps");
-        let Step::Fault { fault, .. } = steps[0] else {
+        let ScriptStep::Fault { fault, .. } = steps[0] else {
             panic!("{steps:?}");
         };
-        assert_eq!(fault, Fault::Stall);
+        assert_eq!(fault, ScriptedFault::Stall);
         for text in ["", "MOCK", "a MOCK server", "mock text n=1", "MOCK "] {
             assert_eq!(read(text), None, "{text}");
         }

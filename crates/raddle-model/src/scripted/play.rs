@@ -16,11 +16,11 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::fault::{Fault, Said, Stop};
-use super::routes::Room;
-use super::script::{Speech, Step};
-use super::sent::Cut;
-use crate::{CallForm, Tokens, Wire};
+use super::answer_body::Disconnect;
+use super::fault::{FaultReply, ScriptedFault, StopReason};
+use super::routes::ScriptedState;
+use super::script::{ScriptStep, TextStep};
+use crate::{CallForm, Tokens, WireFormat};
 
 /// Events that need not wait leave together, up to so many bytes.
 const FRAME_BYTES: usize = 16 << 10;
@@ -29,12 +29,12 @@ const FRAME_BYTES: usize = 16 << 10;
 const KEEP_ALIVE: Duration = Duration::from_millis(250);
 
 /// An answer that is played.
-pub(super) struct Play {
-    pub(super) room: Arc<Room>,
+pub(super) struct AnswerPlayer {
+    pub(super) state: Arc<ScriptedState>,
     /// Bytes of the call, from which its cost is guessed.
     pub(super) asked_bytes: usize,
     pub(super) frames: mpsc::Sender<Bytes>,
-    pub(super) words: Box<dyn Words>,
+    pub(super) writer: Box<dyn WireWriter>,
     /// Written, and not yet handed over.
     pub(super) buffer: Vec<u8>,
     /// Letters said so far.
@@ -42,7 +42,7 @@ pub(super) struct Play {
 }
 
 /// What an answer says of itself.
-pub(super) struct Heading {
+pub(super) struct AnswerMeta {
     /// Its number among all answers, which its ids carry.
     pub(super) number: u64,
     pub(super) model: String,
@@ -50,7 +50,7 @@ pub(super) struct Heading {
     pub(super) created: u64,
 }
 
-impl Heading {
+impl AnswerMeta {
     pub(super) fn new(number: u64, model: String) -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         Self {
@@ -67,73 +67,73 @@ impl Heading {
 
 /// What can be said piece by piece.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Spoken {
+pub(super) enum OutputKind {
     Text,
     Reasoning,
 }
 
 /// How an answer is written on a wire.
-pub(super) trait Words: Send {
+pub(super) trait WireWriter: Send {
     fn begin(&mut self, out: &mut Vec<u8>);
-    fn start(&mut self, spoken: Spoken, out: &mut Vec<u8>);
+    fn start(&mut self, spoken: OutputKind, out: &mut Vec<u8>);
     fn piece(&mut self, text: &str, out: &mut Vec<u8>);
     /// All of it has been said.
-    fn stop(&mut self, spoken: Spoken, said: &str, out: &mut Vec<u8>);
+    fn stop(&mut self, spoken: OutputKind, said: &str, out: &mut Vec<u8>);
     fn refusal(&mut self, text: &str, out: &mut Vec<u8>);
     fn call(&mut self, name: &str, arguments: &str, form: CallForm, out: &mut Vec<u8>);
     fn complete(&mut self, tokens: Tokens, out: &mut Vec<u8>);
-    fn failed(&mut self, said: &Said, message: &str, out: &mut Vec<u8>);
-    fn incomplete(&mut self, stop: Stop, out: &mut Vec<u8>);
+    fn failed(&mut self, said: &FaultReply, message: &str, out: &mut Vec<u8>);
+    fn incomplete(&mut self, stop: StopReason, out: &mut Vec<u8>);
 }
 
 /// The words of a wire.
-pub(super) fn words(wire: Wire, head: Heading) -> Box<dyn Words> {
+pub(super) fn writer_for(wire: WireFormat, head: AnswerMeta) -> Box<dyn WireWriter> {
     match wire {
-        Wire::Responses => Box::new(responses::Responses::new(head)),
-        Wire::Chat => Box::new(chat::Chat::new(head)),
-        Wire::Messages => Box::new(messages::Messages::new(head)),
-        Wire::Gemini => Box::new(gemini::Gemini::new(head)),
+        WireFormat::Responses => Box::new(responses::ResponsesWriter::new(head)),
+        WireFormat::Chat => Box::new(chat::ChatWriter::new(head)),
+        WireFormat::Messages => Box::new(messages::MessagesWriter::new(head)),
+        WireFormat::Gemini => Box::new(gemini::GeminiWriter::new(head)),
     }
 }
 
-impl Play {
+impl AnswerPlayer {
     /// Plays the steps to the end, or to a fault.
-    pub(super) async fn run(mut self, steps: Vec<Step>) -> Result<(), Cut> {
-        self.words.begin(&mut self.buffer);
+    pub(super) async fn run(mut self, steps: Vec<ScriptStep>) -> Result<(), Disconnect> {
+        self.writer.begin(&mut self.buffer);
         let mut tokens = None;
         for step in steps {
             match step {
-                Step::Text(speech) => self.say(Spoken::Text, &speech).await?,
-                Step::Reasoning(speech) => self.say(Spoken::Reasoning, &speech).await?,
-                Step::Refusal(text) => {
+                ScriptStep::Text(speech) => self.say(OutputKind::Text, &speech).await?,
+                ScriptStep::Reasoning(speech) => self.say(OutputKind::Reasoning, &speech).await?,
+                ScriptStep::Refusal(text) => {
                     self.said += text.len();
-                    self.words.refusal(&text, &mut self.buffer);
+                    self.writer.refusal(&text, &mut self.buffer);
                 }
-                Step::Call {
+                ScriptStep::Call {
                     name,
                     arguments,
                     form,
                 } => {
                     self.said += arguments.len();
-                    self.words.call(&name, &arguments, form, &mut self.buffer);
+                    self.writer.call(&name, &arguments, form, &mut self.buffer);
                 }
-                Step::Silence(time) => {
+                ScriptStep::Silence(time) => {
                     self.flush().await?;
                     sleep(time).await;
                 }
-                Step::Held => {
+                ScriptStep::Hold => {
                     self.flush().await?;
-                    self.room.hold().await;
+                    self.state.hold().await;
                 }
-                Step::Usage(it) => tokens = Some(it),
-                Step::Fault { fault, retry_after } => {
+                ScriptStep::Usage(it) => tokens = Some(it),
+                ScriptStep::Fault { fault, retry_after } => {
                     self.flush().await?;
                     return self.fail(fault, retry_after).await;
                 }
             }
         }
         let tokens = tokens.unwrap_or_else(|| self.guessed());
-        self.words.complete(tokens, &mut self.buffer);
+        self.writer.complete(tokens, &mut self.buffer);
         self.flush().await
     }
 
@@ -148,8 +148,8 @@ impl Play {
     }
 
     /// Says something piece by piece.
-    async fn say(&mut self, spoken: Spoken, speech: &Speech) -> Result<(), Cut> {
-        self.words.start(spoken, &mut self.buffer);
+    async fn say(&mut self, spoken: OutputKind, speech: &TextStep) -> Result<(), Disconnect> {
+        self.writer.start(spoken, &mut self.buffer);
         let mut said = String::with_capacity(speech.text.len());
         let mut due = Instant::now();
         for piece in pieces(&speech.text, speech.size) {
@@ -160,7 +160,7 @@ impl Play {
             due += speech.gap;
             let stamped = speech.stamped.then(|| stamped(piece));
             let piece = stamped.as_deref().unwrap_or(piece);
-            self.words.piece(piece, &mut self.buffer);
+            self.writer.piece(piece, &mut self.buffer);
             said.push_str(piece);
             if self.buffer.len() >= FRAME_BYTES {
                 self.flush().await?;
@@ -168,49 +168,53 @@ impl Play {
         }
         if speech.held {
             self.flush().await?;
-            self.room.hold().await;
+            self.state.hold().await;
         }
         self.said += said.len();
-        self.words.stop(spoken, &said, &mut self.buffer);
+        self.writer.stop(spoken, &said, &mut self.buffer);
         Ok(())
     }
 
     /// Hands over what is written. When nobody takes it any more, so be it.
-    async fn flush(&mut self) -> Result<(), Cut> {
+    async fn flush(&mut self) -> Result<(), Disconnect> {
         if self.buffer.is_empty() {
             return Ok(());
         }
         let frame = Bytes::from(std::mem::take(&mut self.buffer));
-        self.frames.send(frame).await.map_err(|_| Cut)
+        self.frames.send(frame).await.map_err(|_| Disconnect)
     }
 
-    async fn fail(&mut self, fault: Fault, retry_after: Option<String>) -> Result<(), Cut> {
-        if let Some(said) = fault.said() {
+    async fn fail(
+        &mut self,
+        fault: ScriptedFault,
+        retry_after: Option<String>,
+    ) -> Result<(), Disconnect> {
+        if let Some(said) = fault.reply() {
             let message = match retry_after {
                 Some(wait) => format!("{} Please try again in {wait}s.", said.message),
                 None => said.message.to_owned(),
             };
-            self.words.failed(&said, &message, &mut self.buffer);
+            self.writer.failed(&said, &message, &mut self.buffer);
             return self.flush().await;
         }
         if let Some(stop) = fault.stop() {
-            self.words.incomplete(stop, &mut self.buffer);
+            self.writer.incomplete(stop, &mut self.buffer);
             return self.flush().await;
         }
         match fault {
-            Fault::Garbage => {
+            ScriptedFault::Garbage => {
                 self.buffer
                     .extend_from_slice(b"data: {\"type\": \xff\xfe}\n\n");
                 self.flush().await
             }
-            Fault::KeepAlive => self.keep_alive().await,
-            Fault::Cut | Fault::Reset => Err(Cut),
+            ScriptedFault::KeepAlive => self.keep_alive().await,
+            ScriptedFault::Cut | ScriptedFault::Reset => Err(Disconnect),
             _ => std::future::pending().await,
         }
     }
 
-    async fn keep_alive(&mut self) -> Result<(), Cut> {
-        let never: Result<Infallible, Cut> = loop {
+    async fn keep_alive(&mut self) -> Result<(), Disconnect> {
+        let never: Result<Infallible, Disconnect> = loop {
             self.buffer.extend_from_slice(b": keep-alive\n\n");
             if let Err(cut) = self.flush().await {
                 break Err(cut);

@@ -18,22 +18,22 @@ use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, mpsc, watch};
 
-use super::access::{self, Guard};
-use super::asked::{Asked, Playing};
-use super::fault::Fault;
-use super::play::{self, Heading, Play};
-use super::script::{Script, Step};
-use super::sent::{Cut, Ending, Sent};
-use super::{Counting, Counts};
+use super::access::{self, AccessGuard};
+use super::answer_body::{AnswerBody, BodyEnd, Disconnect};
+use super::call_input::{CallInput, ScriptProgress};
+use super::fault::ScriptedFault;
+use super::play::{self, AnswerMeta, AnswerPlayer};
+use super::script::{ModelScript, ScriptStep};
+use super::{CallCounts, CountsSender};
 use crate::io::Io;
-use crate::{Wire, oauth};
+use crate::{WireFormat, oauth};
 
 /// The longest call.
 const CALL_BYTES_MAX: usize = 64 << 20;
 
 /// How many calls are remembered, and how many bytes of them.
-const SEEN_MAX: usize = 256;
-const SEEN_BYTES_MAX: usize = 64 << 20;
+const CALLS_MAX: usize = 256;
+const CALLS_BYTES_MAX: usize = 64 << 20;
 
 /// How many answers can be released ahead.
 const RELEASED_MAX: usize = 1 << 20;
@@ -50,7 +50,7 @@ const HEADERS_SHOWN: [&str; 6] = [
 
 /// A call that came.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct RecordedCall {
     /// Its headers, by their names in small letters.
     pub headers: Vec<(String, String)>,
     /// Its body.
@@ -59,30 +59,30 @@ pub struct Seen {
 
 /// What all connections of a server share.
 #[derive(Debug)]
-pub(super) struct Room {
+pub(super) struct ScriptedState {
     /// Whether it may be reached under any name.
     any_host: bool,
     /// Who is answered; without it, everyone.
-    guard: Option<Guard>,
-    playing: Mutex<Playing>,
-    seen: Mutex<VecDeque<Seen>>,
+    guard: Option<AccessGuard>,
+    progress: Mutex<ScriptProgress>,
+    calls: Mutex<VecDeque<RecordedCall>>,
     released: Semaphore,
-    counts: Counting,
+    counts: CountsSender,
 }
 
-impl Room {
-    pub(super) fn new(script: Script, any_host: bool) -> Self {
+impl ScriptedState {
+    pub(super) fn new(script: ModelScript, any_host: bool) -> Self {
         Self {
             any_host,
-            guard: script.access.clone().map(Guard::new),
-            playing: Mutex::new(Playing::new(script)),
-            seen: Mutex::default(),
+            guard: script.access.clone().map(AccessGuard::new),
+            progress: Mutex::new(ScriptProgress::new(script)),
+            calls: Mutex::default(),
             released: Semaphore::new(0),
-            counts: Counting::default(),
+            counts: CountsSender::default(),
         }
     }
 
-    pub(super) fn counts(&self) -> watch::Receiver<Counts> {
+    pub(super) fn counts(&self) -> watch::Receiver<CallCounts> {
         self.counts.subscribe()
     }
 
@@ -91,23 +91,23 @@ impl Room {
         self.released.add_permits(answers.min(room));
     }
 
-    pub(super) fn seen(&self) -> Vec<Seen> {
-        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(super) fn calls(&self) -> Vec<RecordedCall> {
+        let seen = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         seen.iter().cloned().collect()
     }
 
-    fn remember(&self, call: Seen) {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+    fn remember(&self, call: RecordedCall) {
+        let mut seen = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         seen.push_back(call);
         let mut bytes: usize = seen.iter().map(|it| it.body.len()).sum();
-        while seen.len() > SEEN_MAX || bytes > SEEN_BYTES_MAX && seen.len() > 1 {
+        while seen.len() > CALLS_MAX || bytes > CALLS_BYTES_MAX && seen.len() > 1 {
             bytes -= seen.pop_front().map_or(0, |it| it.body.len());
         }
     }
 
     /// Waits to be released.
     pub(super) async fn hold(&self) {
-        let _held = Counted::new(&self.counts, |counts| &mut counts.held);
+        let _held = CountGuard::new(&self.counts, |counts| &mut counts.held);
         // The semaphore is never closed.
         if let Ok(permit) = self.released.acquire().await {
             permit.forget();
@@ -116,28 +116,28 @@ impl Room {
 }
 
 /// One more of something for as long as this lives.
-struct Counted<'a> {
-    counts: &'a Counting,
-    which: fn(&mut Counts) -> &mut u64,
+struct CountGuard<'a> {
+    counts: &'a CountsSender,
+    counter: fn(&mut CallCounts) -> &mut u64,
 }
 
-impl<'a> Counted<'a> {
-    fn new(counts: &'a Counting, which: fn(&mut Counts) -> &mut u64) -> Self {
-        counts.send_modify(|it| *which(it) += 1);
-        Self { counts, which }
+impl<'a> CountGuard<'a> {
+    fn new(counts: &'a CountsSender, counter: fn(&mut CallCounts) -> &mut u64) -> Self {
+        counts.send_modify(|it| *counter(it) += 1);
+        Self { counts, counter }
     }
 }
 
-impl Drop for Counted<'_> {
+impl Drop for CountGuard<'_> {
     fn drop(&mut self) {
-        self.counts.send_modify(|it| *(self.which)(it) -= 1);
+        self.counts.send_modify(|it| *(self.counter)(it) -= 1);
     }
 }
 
 /// Serves one connection.
-pub(super) async fn serve(io: Box<dyn Io>, room: Arc<Room>) {
+pub(super) async fn serve(io: Box<dyn Io>, room: Arc<ScriptedState>) {
     room.counts.send_modify(|it| it.connections += 1);
-    let _open = Counted::new(&room.counts, |counts| &mut counts.open);
+    let _open = CountGuard::new(&room.counts, |counts| &mut counts.open);
     let resets = Arc::new(AtomicBool::new(false));
     let service = service_fn(|request| {
         let (room, resets) = (room.clone(), resets.clone());
@@ -153,9 +153,9 @@ pub(super) async fn serve(io: Box<dyn Io>, room: Arc<Room>) {
 
 async fn answer(
     request: Request<Incoming>,
-    room: Arc<Room>,
+    room: Arc<ScriptedState>,
     resets: Arc<AtomicBool>,
-) -> Result<Response<Sent>, Cut> {
+) -> Result<Response<AnswerBody>, Disconnect> {
     // A page in a browser has no business here, least of all with what others have said.
     if request.headers().contains_key(ORIGIN) {
         return Ok(refusal(403, "requests from web pages are not answered"));
@@ -200,7 +200,11 @@ async fn answer(
 }
 
 /// Answers who wants tokens, in a query or in a form.
-async fn give_tokens(guard: &Guard, path: &str, request: Request<Incoming>) -> Response<Sent> {
+async fn give_tokens(
+    guard: &AccessGuard,
+    path: &str,
+    request: Request<Incoming>,
+) -> Response<AnswerBody> {
     let mut said = request.uri().query().unwrap_or_default().to_owned();
     if request.method() == Method::POST {
         let body = Limited::new(request.into_body(), CALL_BYTES_MAX).collect();
@@ -209,9 +213,9 @@ async fn give_tokens(guard: &Guard, path: &str, request: Request<Incoming>) -> R
         };
         said = String::from_utf8_lossy(&body.to_bytes()).into_owned();
     }
-    match guard.answer(path, &oauth::said(&said)) {
-        access::Answer::Whole(status, body) => whole(status, &body),
-        access::Answer::Back(address) => {
+    match guard.answer(path, &oauth::parse_query(&said)) {
+        access::TokenReply::Whole(status, body) => whole(status, &body),
+        access::TokenReply::Redirect(address) => {
             let mut response = whole(302, &json!({}));
             if let Ok(address) = address.parse() {
                 response.headers_mut().insert(LOCATION, address);
@@ -222,13 +226,13 @@ async fn give_tokens(guard: &Guard, path: &str, request: Request<Incoming>) -> R
 }
 
 /// The wire that is spoken at an address.
-fn wire_of(path: &str) -> Option<Wire> {
+fn wire_of(path: &str) -> Option<WireFormat> {
     match path {
-        "/v1/responses" => Some(Wire::Responses),
-        "/v1/chat/completions" => Some(Wire::Chat),
-        "/v1/messages" => Some(Wire::Messages),
+        "/v1/responses" => Some(WireFormat::Responses),
+        "/v1/chat/completions" => Some(WireFormat::Chat),
+        "/v1/messages" => Some(WireFormat::Messages),
         path if path.starts_with("/v1/models/") && path.ends_with(":streamGenerateContent") => {
-            Some(Wire::Gemini)
+            Some(WireFormat::Gemini)
         }
         _ => None,
     }
@@ -244,20 +248,20 @@ fn names_loopback(headers: &HeaderMap) -> bool {
 }
 
 /// The calls that came, with what may be shown of their headers.
-fn requests(room: &Room) -> Value {
-    let seen: Vec<Value> = room.seen().iter().map(shown).collect();
+fn requests(room: &ScriptedState) -> Value {
+    let seen: Vec<Value> = room.calls().iter().map(shown).collect();
     let counts = *room.counts().borrow();
     json!({
         "calls": counts.calls,
         "connections": counts.connections,
         "open": counts.open,
         "held": counts.held,
-        "tokens": room.guard.as_ref().map_or(0, Guard::times),
+        "tokens": room.guard.as_ref().map_or(0, AccessGuard::times),
         "requests": seen,
     })
 }
 
-fn shown(call: &Seen) -> Value {
+fn shown(call: &RecordedCall) -> Value {
     let headers = call.headers.iter().map(|(name, value)| {
         // Someone may have given a real key by mistake, under whatever name.
         let is_shown = HEADERS_SHOWN.contains(&name.as_str());
@@ -272,11 +276,11 @@ fn shown(call: &Seen) -> Value {
 }
 
 async fn call(
-    wire: Wire,
+    wire: WireFormat,
     request: Request<Incoming>,
-    room: Arc<Room>,
+    room: Arc<ScriptedState>,
     resets: Arc<AtomicBool>,
-) -> Result<Response<Sent>, Cut> {
+) -> Result<Response<AnswerBody>, Disconnect> {
     let guard = room.guard.as_ref();
     let is_admitted = guard.is_none_or(|it| it.admits(request.headers()));
     let headers = request.headers().iter().map(|(name, value)| {
@@ -294,9 +298,9 @@ async fn call(
         it.calls += 1;
         number = it.calls;
     });
-    let asked = serde_json::from_slice(&body).map(|body: Value| Asked::read(wire, &body));
+    let asked = serde_json::from_slice(&body).map(|body: Value| CallInput::read(wire, &body));
     let asked_bytes = body.len();
-    room.remember(Seen { headers, body });
+    room.remember(RecordedCall { headers, body });
     if !is_admitted {
         return Ok(refusal(401, "the key is not one of those in the script"));
     }
@@ -311,23 +315,23 @@ async fn call(
         Err(error) => return Ok(refusal(400, &format!("the call is not JSON: {error}"))),
     };
     let steps = {
-        let mut playing = room.playing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut playing = room.progress.lock().unwrap_or_else(PoisonError::into_inner);
         playing.steps(&asked)
     };
     let steps = match steps {
         Ok(steps) => steps,
         Err(what) => return Ok(refusal(400, &what)),
     };
-    if let Some(Step::Fault { fault, retry_after }) = steps.first()
+    if let Some(ScriptStep::Fault { fault, retry_after }) = steps.first()
         && let Some(answer) = in_place(wire, *fault, retry_after.as_deref()).await?
     {
         return Ok(answer);
     }
-    let is_reset = |step: &Step| {
+    let is_reset = |step: &ScriptStep| {
         matches!(
             step,
-            Step::Fault {
-                fault: Fault::Reset,
+            ScriptStep::Fault {
+                fault: ScriptedFault::Reset,
                 ..
             }
         )
@@ -335,29 +339,29 @@ async fn call(
     resets.store(steps.iter().any(is_reset), Ordering::Relaxed);
     let (sender, frames) = mpsc::channel(1);
     let model = asked.model;
-    let play = Play {
-        room,
+    let play = AnswerPlayer {
+        state: room,
         asked_bytes,
         frames: sender,
-        words: play::words(wire, Heading::new(number, model)),
+        writer: play::writer_for(wire, AnswerMeta::new(number, model)),
         buffer: Vec::new(),
         said: 0,
     };
-    let body = Sent::Played {
+    let body = AnswerBody::Played {
         play: Some(Box::pin(play.run(steps))),
         frames,
-        ending: Ending::Well,
+        ending: BodyEnd::Well,
     };
     Ok(of_kind(200, "text/event-stream", body))
 }
 
 /// A fault that comes in place of an answer; nothing if it needs one that has begun.
 async fn in_place(
-    wire: Wire,
-    fault: Fault,
+    wire: WireFormat,
+    fault: ScriptedFault,
     retry_after: Option<&str>,
-) -> Result<Option<Response<Sent>>, Cut> {
-    if let Some(said) = fault.said() {
+) -> Result<Option<Response<AnswerBody>>, Disconnect> {
+    if let Some(said) = fault.reply() {
         let mut response = whole(said.status, &said.body(wire));
         let wait = retry_after.and_then(|it| it.parse().ok());
         if let Some(wait) = wait {
@@ -365,31 +369,31 @@ async fn in_place(
         }
         return Ok(Some(response));
     }
-    let text = |text: &'static str| Sent::Whole(Full::from(text));
+    let text = |text: &'static str| AnswerBody::Whole(Full::from(text));
     match fault {
-        Fault::ContentType => Ok(Some(of_kind(
+        ScriptedFault::ContentType => Ok(Some(of_kind(
             200,
             "text/html",
             text("<html>Sign in</html>"),
         ))),
-        Fault::Empty => Ok(Some(of_kind(200, "text/event-stream", text("")))),
-        Fault::Mute => std::future::pending().await,
-        Fault::HangUp => Err(Cut),
+        ScriptedFault::Empty => Ok(Some(of_kind(200, "text/event-stream", text("")))),
+        ScriptedFault::Mute => std::future::pending().await,
+        ScriptedFault::HangUp => Err(Disconnect),
         _ => Ok(None),
     }
 }
 
-fn refusal(status: u16, message: &str) -> Response<Sent> {
+fn refusal(status: u16, message: &str) -> Response<AnswerBody> {
     let error = json!({ "message": message, "type": "mock", "code": null });
     whole(status, &json!({ "error": error }))
 }
 
-fn whole(status: u16, body: &Value) -> Response<Sent> {
-    let body = Sent::Whole(Full::from(body.to_string()));
+fn whole(status: u16, body: &Value) -> Response<AnswerBody> {
+    let body = AnswerBody::Whole(Full::from(body.to_string()));
     of_kind(status, "application/json", body)
 }
 
-fn of_kind(status: u16, kind: &'static str, body: Sent) -> Response<Sent> {
+fn of_kind(status: u16, kind: &'static str, body: AnswerBody) -> Response<AnswerBody> {
     let mut response = Response::new(body);
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or_default();
     let kind = hyper::header::HeaderValue::from_static(kind);

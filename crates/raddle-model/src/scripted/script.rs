@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::access::Access;
-use super::fault::Fault;
+use super::access::AccessRules;
+use super::fault::ScriptedFault;
 use crate::{CallForm, Tokens};
 
 /// The longest text of one step, and the longest list of steps.
@@ -16,29 +16,29 @@ const STEPS_MAX: usize = 1000;
 
 /// What a server says when.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Script {
-    pub(super) answers: Vec<Answer>,
+pub struct ModelScript {
+    pub(super) answers: Vec<ScriptedAnswer>,
     /// Whether the answers without a match begin again when all were given.
     pub(super) repeat: bool,
     /// Who is answered; without it, everyone.
-    pub(super) access: Option<Access>,
+    pub(super) access: Option<AccessRules>,
 }
 
 /// One answer.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Answer {
+pub(super) struct ScriptedAnswer {
     /// It is given when the last thing said to the model holds this; without it, in its turn.
     pub(super) when: Option<String>,
     /// How often it is given.
     pub(super) times: Option<u64>,
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<ScriptStep>,
 }
 
 /// One step of an answer.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Step {
-    Text(Speech),
-    Reasoning(Speech),
+pub(super) enum ScriptStep {
+    Text(TextStep),
+    Reasoning(TextStep),
     /// The model refuses, in these words.
     Refusal(String),
     Call {
@@ -49,19 +49,19 @@ pub(super) enum Step {
     /// Nothing is said for so long.
     Silence(Duration),
     /// Nothing is said until someone releases it.
-    Held,
+    Hold,
     /// What the answer says it cost.
     Usage(Tokens),
     /// The answer goes wrong.
     Fault {
-        fault: Fault,
+        fault: ScriptedFault,
         retry_after: Option<String>,
     },
 }
 
 /// Something said in pieces.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Speech {
+pub(super) struct TextStep {
     pub(super) text: String,
     /// How many letters a piece has.
     pub(super) size: usize,
@@ -73,7 +73,7 @@ pub(super) struct Speech {
     pub(super) held: bool,
 }
 
-impl Speech {
+impl TextStep {
     pub(super) fn of(text: &str) -> Self {
         Self {
             text: text.to_owned(),
@@ -90,10 +90,10 @@ pub struct ScriptError(pub(super) String);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct ScriptFile {
     #[serde(default)]
     repeat: bool,
-    access: Option<Access>,
+    access: Option<AccessRules>,
     #[serde(default)]
     answer: Vec<FileAnswer>,
 }
@@ -107,21 +107,22 @@ struct FileAnswer {
     steps: Vec<BTreeMap<String, toml::Value>>,
 }
 
-impl Script {
+impl ModelScript {
     /// Reads a script in TOML.
     pub fn parse(text: &str) -> Result<Self, ScriptError> {
-        let file: File = toml::from_str(text).map_err(|error| ScriptError(error.to_string()))?;
+        let file: ScriptFile =
+            toml::from_str(text).map_err(|error| ScriptError(error.to_string()))?;
         let answers = file.answer.into_iter().enumerate().map(|(at, answer)| {
             let steps = answer.steps.into_iter().enumerate().map(|(step, members)| {
                 let members = members.into_iter().map(|(name, value)| (name, json(value)));
-                Step::read(members.collect()).map_err(|what| {
+                ScriptStep::read(members.collect()).map_err(|what| {
                     ScriptError(format!("step {} of answer {}: {what}", step + 1, at + 1))
                 })
             });
-            let steps: Vec<Step> = steps.collect::<Result<_, _>>()?;
+            let steps: Vec<ScriptStep> = steps.collect::<Result<_, _>>()?;
             check(&steps).map_err(|what| ScriptError(format!("answer {}: {what}", at + 1)))?;
             let is_once = answer.when.is_none() && !file.repeat;
-            Ok(Answer {
+            Ok(ScriptedAnswer {
                 when: answer.when,
                 times: answer.times.or(is_once.then_some(1)),
                 steps,
@@ -136,12 +137,12 @@ impl Script {
 }
 
 /// Checks what steps must be together.
-pub(super) fn check(steps: &[Step]) -> Result<(), String> {
+pub(super) fn check(steps: &[ScriptStep]) -> Result<(), String> {
     if steps.len() > STEPS_MAX {
         return Err(format!("more than {STEPS_MAX} steps"));
     }
     for (at, step) in steps.iter().enumerate() {
-        if let Step::Fault { fault, .. } = step {
+        if let ScriptStep::Fault { fault, .. } = step {
             if fault.is_first() && at > 0 {
                 return Err(format!("`{}` must be the first step", fault.name()));
             }
@@ -170,15 +171,15 @@ fn json(value: toml::Value) -> Value {
 }
 
 /// The members of a step, which are taken out as they are read: what is left is not known.
-pub(super) struct Members(pub(super) BTreeMap<String, Value>);
+pub(super) struct StepMembers(pub(super) BTreeMap<String, Value>);
 
-impl FromIterator<(String, Value)> for Members {
+impl FromIterator<(String, Value)> for StepMembers {
     fn from_iter<T: IntoIterator<Item = (String, Value)>>(members: T) -> Self {
         Self(members.into_iter().collect())
     }
 }
 
-impl Members {
+impl StepMembers {
     pub(super) fn text(&mut self, name: &str) -> Result<Option<String>, String> {
         match self.0.remove(name) {
             None => Ok(None),
@@ -205,7 +206,7 @@ impl Members {
         Ok(Duration::from_millis(ms).saturating_add(Duration::from_micros(us)))
     }
 
-    fn speech(&mut self, text: Option<String>) -> Result<Speech, String> {
+    fn speech(&mut self, text: Option<String>) -> Result<TextStep, String> {
         let pieces = self.number("n")?;
         let size = self.number("size")?;
         let stamped = self.number("stamp")?.unwrap_or_default() > 0;
@@ -232,7 +233,7 @@ impl Members {
         if text.len() > TEXT_BYTES_MAX {
             return Err(format!("more than {TEXT_BYTES_MAX} letters"));
         }
-        Ok(Speech {
+        Ok(TextStep {
             text,
             size,
             gap,
@@ -246,9 +247,9 @@ fn filler(length: usize) -> String {
     "woven thread, ".chars().cycle().take(length).collect()
 }
 
-impl Step {
+impl ScriptStep {
     /// Reads a step: one member says what it is, the others how.
-    pub(super) fn read(mut members: Members) -> Result<Self, String> {
+    pub(super) fn read(mut members: StepMembers) -> Result<Self, String> {
         let step = Self::of_kind(&mut members)?;
         match members.0.keys().next() {
             None => Ok(step),
@@ -256,7 +257,7 @@ impl Step {
         }
     }
 
-    fn of_kind(members: &mut Members) -> Result<Self, String> {
+    fn of_kind(members: &mut StepMembers) -> Result<Self, String> {
         if let Some(text) = members.text("text")? {
             return members.speech(Some(text)).map(Self::Text);
         }
@@ -287,7 +288,7 @@ impl Step {
             return members.time("silence_ms", "").map(Self::Silence);
         }
         if members.0.remove("held").is_some() {
-            return Ok(Self::Held);
+            return Ok(Self::Hold);
         }
         if let Some(value) = members.0.remove("usage") {
             let count = |name: &str| value[name].as_u64().unwrap_or_default();
@@ -300,8 +301,8 @@ impl Step {
             }));
         }
         if let Some(name) = members.text("fault")? {
-            let fault = Fault::named(&name).ok_or_else(|| {
-                let names: Vec<&str> = Fault::all().map(Fault::name).collect();
+            let fault = ScriptedFault::named(&name).ok_or_else(|| {
+                let names: Vec<&str> = ScriptedFault::all().map(ScriptedFault::name).collect();
                 format!("there is no fault `{name}`; there are {}", names.join(", "))
             })?;
             return Ok(Self::Fault {
@@ -322,7 +323,7 @@ mod tests {
 
     #[test]
     fn scripts_are_read() {
-        let script = Script::parse(
+        let script = ModelScript::parse(
             r#"
             [[answer]]
             match = "rain"
@@ -349,12 +350,12 @@ mod tests {
             (Some("rain"), None)
         );
         assert_eq!(matched.steps.len(), 7);
-        let Step::Text(speech) = &matched.steps[1] else {
+        let ScriptStep::Text(speech) = &matched.steps[1] else {
             panic!("{matched:?}");
         };
         assert_eq!((speech.size, speech.gap.as_millis()), (4, 5));
         assert_eq!((plain.when.as_deref(), plain.times), (None, Some(1)));
-        let Step::Fault { retry_after, .. } = &plain.steps[1] else {
+        let ScriptStep::Fault { retry_after, .. } = &plain.steps[1] else {
             panic!("{plain:?}");
         };
         assert_eq!(retry_after.as_deref(), Some("2"));
@@ -377,9 +378,9 @@ mod tests {
             ("{ text = 'x' }, { fault = 'empty' }", "must be the first"),
         ] {
             let text = format!("[[answer]]\nsteps = [{steps}]");
-            let ScriptError(error) = Script::parse(&text).expect_err(steps);
+            let ScriptError(error) = ModelScript::parse(&text).expect_err(steps);
             assert!(error.contains(wanted), "{steps}: {error}");
         }
-        assert!(Script::parse("[[answers]]").is_err());
+        assert!(ModelScript::parse("[[answers]]").is_err());
     }
 }

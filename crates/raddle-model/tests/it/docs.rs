@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use raddle_model::scripted::Script;
+use raddle_model::scripted::ModelScript;
 
 use crate::support::Vendor;
 
@@ -23,7 +23,7 @@ fn the_scripts_of_its_page_can_be_played() {
     let scripts: Vec<_> = scripts.filter(|it| it.contains("[[answer]]")).collect();
     assert_eq!(scripts.len(), 1);
     for script in scripts {
-        Script::parse(script).expect(script);
+        ModelScript::parse(script).expect(script);
     }
 }
 
@@ -53,7 +53,7 @@ fn its_page_names_every_fault_and_no_other() {
         .lines()
         .filter_map(|line| line.strip_prefix("| `")?.split('`').next())
         .collect();
-    let unknown = Script::parse("[[answer]]\nsteps = [{ fault = 'unknown' }]");
+    let unknown = ModelScript::parse("[[answer]]\nsteps = [{ fault = 'unknown' }]");
     let error = unknown.expect_err("no such fault").to_string();
     let (_, all) = error.split_once("there are ").expect("all faults");
     let mut all: Vec<&str> = all.split(", ").collect();

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use raddle_model::{CallError, Client, Fault, Wire};
+use raddle_model::{CallError, ModelClient, VendorFault, WireFormat};
 use tokio::time::Instant;
 
 use crate::support::{LIMITS, Vendor, asking};
@@ -53,7 +53,7 @@ const FAULTS: &[(&str, &str, bool, Option<u64>)] = &[
 
 #[tokio::test(start_paused = true)]
 async fn every_fault_ends_typed_and_in_time() {
-    for wire in Wire::ALL {
+    for wire in WireFormat::ALL {
         let vendor = Vendor::in_memory("").on(wire);
         for (steps, kind, transient, wait) in FAULTS {
             for _ in 0..25 {
@@ -91,7 +91,7 @@ async fn a_port_where_nobody_listens_is_said() {
     drop(vendor);
     let error = loop {
         // The port is free once the server's task has ended.
-        match Client::new()
+        match ModelClient::new()
             .responses(&endpoint, &asking("hi"), LIMITS)
             .await
         {
@@ -139,7 +139,11 @@ fn what_no_second_try_mends_is_not_transient() {
             retry_after: None,
         }))
     };
-    for fault in [Fault::NotFound, Fault::BadRequest, Fault::Other] {
+    for fault in [
+        VendorFault::NotFound,
+        VendorFault::BadRequest,
+        VendorFault::Other,
+    ] {
         assert!(!vendor(fault).is_transient(), "{fault:?}");
     }
 }

@@ -1,13 +1,11 @@
 //! The wires against the scripted vendor, and against bytes by hand.
 
+/// Connections: kept, stale, dropped.
+mod connections;
 /// What the mock's page says.
 mod docs;
 /// What comes of a call that goes wrong.
 mod faults;
-/// Connections: kept, stale, dropped.
-mod lines;
-/// How long a call is waited for.
-mod patience;
 /// Answers as real servers sent them.
 mod recorded;
 /// What is sent.
@@ -16,6 +14,8 @@ mod requests;
 mod scripts;
 /// Answers of each wire, as bytes.
 mod streams;
+/// How long a call is waited for.
+mod timeouts;
 /// Answers as other vendors may write them.
 mod tolerance;
 /// What is the same on every wire.

@@ -4,12 +4,12 @@
 
 use std::path::Path;
 
-use raddle_model::{CallError, Event, Reading, Wire};
+use raddle_model::{AnswerReader, CallError, StreamEvent, WireFormat};
 use serde::Deserialize;
 use serde_json::Value;
 
 #[derive(Deserialize)]
-struct Recorded {
+struct Recording {
     from: String,
     wire: String,
     name: String,
@@ -19,15 +19,15 @@ struct Recorded {
     calls: Option<Vec<(String, String)>>,
 }
 
-fn recorded() -> Vec<Recorded> {
+fn recorded() -> Vec<Recording> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/recorded.jsonl");
     let lines = std::fs::read_to_string(file).expect("recorded answers");
     let answers = lines.lines().map(serde_json::from_str);
     answers.collect::<Result<_, _>>().expect("JSON")
 }
 
-fn heard(wire: Wire, pieces: [&[u8]; 2]) -> Vec<Result<Event, CallError>> {
-    let mut reading = Reading::new(wire);
+fn heard(wire: WireFormat, pieces: [&[u8]; 2]) -> Vec<Result<StreamEvent, CallError>> {
+    let mut reading = AnswerReader::new(wire);
     for piece in pieces {
         reading.push(piece);
     }
@@ -35,9 +35,9 @@ fn heard(wire: Wire, pieces: [&[u8]; 2]) -> Vec<Result<Event, CallError>> {
     std::iter::from_fn(|| reading.next_event()).collect()
 }
 
-fn check(from: &str, wire: Wire) {
+fn check(from: &str, wire: WireFormat) {
     let answers = recorded();
-    let is_meant = |it: &&Recorded| it.from == from && it.wire == wire.name();
+    let is_meant = |it: &&Recording| it.from == from && it.wire == wire.name();
     for answer in answers.iter().filter(is_meant) {
         let bytes = answer.stream.as_bytes();
         let whole = heard(wire, [bytes, b""]);
@@ -50,30 +50,30 @@ fn check(from: &str, wire: Wire) {
     }
 }
 
-impl Recorded {
+impl Recording {
     fn title(&self) -> String {
         format!("{} {} {}", self.from, self.wire, self.name)
     }
 
     /// An answer that ended well says what the server says of it. One that was cut short is known as that.
-    fn check_account(&self, whole: &[Result<Event, CallError>]) {
+    fn check_account(&self, whole: &[Result<StreamEvent, CallError>]) {
         if let Some(Err(error)) = whole.last() {
             let is_said = matches!(error, CallError::Vendor(_));
             return assert!(is_said, "{}: {error}", self.title());
         }
         let ended = whole.last();
-        let is_whole = matches!(ended, Some(Ok(Event::Completed(_))));
+        let is_whole = matches!(ended, Some(Ok(StreamEvent::Completed(_))));
         assert!(is_whole, "{}: {ended:?}", self.title());
         let (Some(text), Some(calls)) = (&self.text, &self.calls) else {
             return;
         };
         let said = whole.iter().filter_map(|it| match it {
-            Ok(Event::Message { text, .. }) => Some(text.as_str()),
+            Ok(StreamEvent::Message { text, .. }) => Some(text.as_str()),
             _ => None,
         });
         assert_eq!(&said.collect::<String>(), text, "{}", self.title());
         let called = whole.iter().filter_map(|it| match it {
-            Ok(Event::Call {
+            Ok(StreamEvent::Call {
                 name, arguments, ..
             }) => Some((name.clone(), value(arguments))),
             _ => None,
@@ -91,57 +91,57 @@ fn value(json: &str) -> Value {
 
 #[test]
 fn llama_on_responses() {
-    check("llama", Wire::Responses);
+    check("llama", WireFormat::Responses);
 }
 
 #[test]
 fn llama_on_chat() {
-    check("llama", Wire::Chat);
+    check("llama", WireFormat::Chat);
 }
 
 #[test]
 fn llama_on_messages() {
-    check("llama", Wire::Messages);
+    check("llama", WireFormat::Messages);
 }
 
 #[test]
 fn aimock_on_responses() {
-    check("aimock", Wire::Responses);
+    check("aimock", WireFormat::Responses);
 }
 
 #[test]
 fn aimock_on_chat() {
-    check("aimock", Wire::Chat);
+    check("aimock", WireFormat::Chat);
 }
 
 #[test]
 fn aimock_on_messages() {
-    check("aimock", Wire::Messages);
+    check("aimock", WireFormat::Messages);
 }
 
 #[test]
 fn aimock_on_gemini() {
-    check("aimock", Wire::Gemini);
+    check("aimock", WireFormat::Gemini);
 }
 
 #[test]
 fn mock_on_responses() {
-    check("mock", Wire::Responses);
+    check("mock", WireFormat::Responses);
 }
 
 #[test]
 fn mock_on_chat() {
-    check("mock", Wire::Chat);
+    check("mock", WireFormat::Chat);
 }
 
 #[test]
 fn mock_on_messages() {
-    check("mock", Wire::Messages);
+    check("mock", WireFormat::Messages);
 }
 
 #[test]
 fn mock_on_gemini() {
-    check("mock", Wire::Gemini);
+    check("mock", WireFormat::Gemini);
 }
 
 #[test]

@@ -1,12 +1,14 @@
 use std::path::Path;
 
-use raddle_model::{CallForm, Part, Question, Request, Told, Tool, Wire};
+use raddle_model::{
+    CallForm, HistoryEntry, InputPart, ModelQuery, ResponsesRequest, ToolDef, WireFormat,
+};
 use serde_json::{Value, json};
 
 use crate::support::{LIMITS, Vendor, asking, items};
 
 /// Compares what is sent with a file. Written anew with `RADDLE_GOLDEN=write`, to be read as a diff.
-async fn check(name: &str, request: &Request) {
+async fn check(name: &str, request: &ResponsesRequest) {
     let vendor = Vendor::in_memory("");
     let stream = vendor.client.responses(&vendor.endpoint, request, LIMITS);
     stream.await.expect("an answer");
@@ -14,8 +16,11 @@ async fn check(name: &str, request: &Request) {
 }
 
 /// The same on the other wires, each in its folder.
-async fn check_question(name: &str, question: &Question<'_>) {
-    for wire in Wire::ALL.into_iter().filter(|it| *it != Wire::Responses) {
+async fn check_question(name: &str, question: &ModelQuery<'_>) {
+    for wire in WireFormat::ALL
+        .into_iter()
+        .filter(|it| *it != WireFormat::Responses)
+    {
         let vendor = Vendor::in_memory("").on(wire);
         vendor.question(question).await.expect("an answer");
         check_sent(&format!("{}/{name}", wire.name()), &vendor);
@@ -42,7 +47,7 @@ async fn a_plain_question() {
 
 #[tokio::test]
 async fn everything_that_can_be_said() {
-    let request = Request {
+    let request = ResponsesRequest {
         model: "big".to_owned(),
         instructions: "Be brief.".to_owned(),
         input: items(&[
@@ -75,8 +80,8 @@ async fn everything_that_can_be_said() {
     check("full", &request).await;
 }
 
-fn call<'a>(id: &'a str, arguments: &'a str, form: CallForm) -> Told<'a> {
-    Told::Call {
+fn call<'a>(id: &'a str, arguments: &'a str, form: CallForm) -> HistoryEntry<'a> {
+    HistoryEntry::Call {
         id,
         name: "look",
         arguments,
@@ -84,8 +89,8 @@ fn call<'a>(id: &'a str, arguments: &'a str, form: CallForm) -> Told<'a> {
     }
 }
 
-fn output<'a>(call: &'a str, text: &'a str, images: &[&'a str]) -> Told<'a> {
-    Told::Output {
+fn output<'a>(call: &'a str, text: &'a str, images: &[&'a str]) -> HistoryEntry<'a> {
+    HistoryEntry::Output {
         call,
         text,
         images: images.to_vec(),
@@ -95,10 +100,10 @@ fn output<'a>(call: &'a str, text: &'a str, images: &[&'a str]) -> Told<'a> {
 
 #[tokio::test]
 async fn a_plain_question_on_other_wires() {
-    let question = Question {
+    let question = ModelQuery {
         model: "small",
-        history: vec![Told::User(vec![Part::Text("hello".into())])],
-        ..Question::default()
+        history: vec![HistoryEntry::User(vec![InputPart::Text("hello".into())])],
+        ..ModelQuery::default()
     };
     check_question("plain", &question).await;
 }
@@ -107,22 +112,22 @@ async fn a_plain_question_on_other_wires() {
 async fn everything_that_can_be_asked_on_other_wires() {
     let schema = json!({"type": "object", "properties": {"at": {"type": "string"}}, "additionalProperties": false});
     let answer = json!({"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]});
-    let text = |it: &'static str| Part::Text(it.into());
-    let image = |url| Part::Image {
+    let text = |it: &'static str| InputPart::Text(it.into());
+    let image = |url| InputPart::Image {
         url,
         detail: Some("high"),
     };
-    let question = Question {
+    let question = ModelQuery {
         model: "big",
         instructions: "Be brief.".into(),
         history: vec![
-            Told::User(vec![text("rules")]),
-            Told::User(vec![
+            HistoryEntry::User(vec![text("rules")]),
+            HistoryEntry::User(vec![
                 text("what is this"),
                 image("data:image/png;base64,AA=="),
                 image("https://images.example/loom.png"),
             ]),
-            Told::Assistant {
+            HistoryEntry::Assistant {
                 text: "I look.",
                 sealed: None,
             },
@@ -132,11 +137,11 @@ async fn everything_that_can_be_asked_on_other_wires() {
             output("c1", "a loom", &["data:image/gif;base64,AA=="]),
             output("c2", "no such file", &[]),
             output("c3", "the call is no JSON", &[]),
-            Told::User(vec![text("and now?")]),
+            HistoryEntry::User(vec![text("and now?")]),
             call("c4", "", CallForm::Function),
             output("c4", "nothing", &[]),
         ],
-        tools: vec![Tool {
+        tools: vec![ToolDef {
             name: "look",
             description: "Looks.",
             schema: &schema,
@@ -154,7 +159,7 @@ async fn everything_that_can_be_asked_on_other_wires() {
 /// This wire has no ids: whose an output is, is told by its place.
 #[tokio::test]
 async fn outputs_stand_where_their_calls_stand() {
-    let question = Question {
+    let question = ModelQuery {
         model: "big",
         history: vec![
             call("c1", "{}", CallForm::Function),
@@ -162,9 +167,9 @@ async fn outputs_stand_where_their_calls_stand() {
             output("c2", "second", &[]),
             output("c1", "first", &[]),
         ],
-        ..Question::default()
+        ..ModelQuery::default()
     };
-    let vendor = Vendor::in_memory("").on(Wire::Gemini);
+    let vendor = Vendor::in_memory("").on(WireFormat::Gemini);
     vendor.question(&question).await.expect("an answer");
     let asked = &vendor.server.requests()[0].body;
     let asked: Value = serde_json::from_slice(asked).expect("JSON");
@@ -176,13 +181,13 @@ async fn outputs_stand_where_their_calls_stand() {
 
 #[tokio::test]
 async fn thinking_that_is_not_summed_up() {
-    let request = Request {
+    let request = ResponsesRequest {
         summary: Some("none".to_owned()),
         effort: Some("low".to_owned()),
         ..asking("hello")
     };
     check("effort", &request).await;
-    let request = Request {
+    let request = ResponsesRequest {
         summary: Some("none".to_owned()),
         ..asking("hello")
     };

@@ -1,4 +1,4 @@
-use raddle_model::{CallForm, Event, ItemKind, Request, Tokens};
+use raddle_model::{CallForm, ItemKind, ResponsesRequest, StreamEvent, Tokens};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -22,7 +22,7 @@ async fn a_script_is_played_as_written() {
         "#,
     );
     let events = vendor.hear("the weather?").await.expect("an answer");
-    let Event::Reasoning {
+    let StreamEvent::Reasoning {
         id,
         summary,
         sealed,
@@ -33,18 +33,18 @@ async fn a_script_is_played_as_written() {
     };
     assert_eq!(summary, &["Let me look."]);
     assert!(sealed["encrypted_content"].is_string());
-    let call = |call_id: &str, name: &str, arguments: &str, form| Event::Call {
+    let call = |call_id: &str, name: &str, arguments: &str, form| StreamEvent::Call {
         call_id: call_id.to_owned(),
         name: name.to_owned(),
         arguments: arguments.to_owned(),
         form,
     };
     let wanted = [
-        Event::Started {
+        StreamEvent::Started {
             id: id.clone(),
             kind: ItemKind::Reasoning,
         },
-        Event::Summary {
+        StreamEvent::Summary {
             id: id.clone(),
             part: 0,
             text: "Let me look.".to_owned(),
@@ -57,7 +57,7 @@ async fn a_script_is_played_as_written() {
             CallForm::Function,
         ),
         call("call_1_2", "patch", "a\nb", CallForm::Freeform),
-        Event::Completed(Some(Tokens {
+        StreamEvent::Completed(Some(Tokens {
             input: 5,
             cached: 2,
             output: 4,
@@ -69,7 +69,7 @@ async fn a_script_is_played_as_written() {
 
     let output =
         json!({"type": "function_call_output", "call_id": "call_1_1", "output": "it rains"});
-    let request = Request {
+    let request = ResponsesRequest {
         input: items(&[saying("the weather?"), output]),
         ..asking("the weather?")
     };
@@ -83,7 +83,7 @@ async fn a_script_is_played_as_written() {
     let messages: Vec<&str> = events
         .iter()
         .filter_map(|event| match event {
-            Event::Message { text, .. } => Some(text.as_str()),
+            StreamEvent::Message { text, .. } => Some(text.as_str()),
             _ => None,
         })
         .collect();
@@ -93,7 +93,7 @@ async fn a_script_is_played_as_written() {
 #[tokio::test]
 async fn a_call_that_wants_an_object_gets_one() {
     let vendor = Vendor::in_memory("");
-    let request = Request {
+    let request = ResponsesRequest {
         output_schema: Some(
             json!({"type": "object", "properties": {"title": {"type": "string"}},
             "required": ["title"], "additionalProperties": false}),

@@ -4,17 +4,17 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use raddle_model::{CallError, Event, ITEMS_MAX, Reading, Wire};
+use raddle_model::{AnswerReader, CallError, ITEMS_MAX, StreamEvent, WireFormat};
 
-type Heard = Result<Event, CallError>;
+type EventResult = Result<StreamEvent, CallError>;
 
 /// What is heard of an answer that comes in these pieces.
-fn heard<'a>(wire: Wire, pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
+fn heard<'a>(wire: WireFormat, pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
     events(wire, pieces).iter().map(line).collect()
 }
 
-fn events<'a>(wire: Wire, pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<Heard> {
-    let mut reading = Reading::new(wire);
+fn events<'a>(wire: WireFormat, pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<EventResult> {
+    let mut reading = AnswerReader::new(wire);
     for piece in pieces {
         reading.push(piece);
     }
@@ -22,37 +22,37 @@ fn events<'a>(wire: Wire, pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<Hea
     std::iter::from_fn(|| reading.next_event()).collect()
 }
 
-fn line(event: &Heard) -> String {
+fn line(event: &EventResult) -> String {
     match event {
-        Ok(Event::Started { id, kind }) => format!("{id} started {kind:?}\n"),
-        Ok(Event::Text { id, text }) => format!("{id} text {text:?}\n"),
-        Ok(Event::Summary { id, text, .. }) => format!("{id} summary {text:?}\n"),
-        Ok(Event::Thought { id, text, .. }) => format!("{id} thought {text:?}\n"),
-        Ok(Event::Message {
+        Ok(StreamEvent::Started { id, kind }) => format!("{id} started {kind:?}\n"),
+        Ok(StreamEvent::Text { id, text }) => format!("{id} text {text:?}\n"),
+        Ok(StreamEvent::Summary { id, text, .. }) => format!("{id} summary {text:?}\n"),
+        Ok(StreamEvent::Thought { id, text, .. }) => format!("{id} thought {text:?}\n"),
+        Ok(StreamEvent::Message {
             id, text, sealed, ..
         }) => match sealed {
             Some(sealed) => format!("{id} message {text:?} {sealed}\n"),
             None => format!("{id} message {text:?}\n"),
         },
-        Ok(Event::Reasoning {
+        Ok(StreamEvent::Reasoning {
             id,
             summary,
             content,
             sealed,
         }) => format!("{id} reasoning {summary:?} {content:?} {sealed}\n"),
-        Ok(Event::Call {
+        Ok(StreamEvent::Call {
             call_id,
             name,
             arguments,
             ..
         }) => format!("call {call_id} {name} {arguments}\n"),
-        Ok(Event::Completed(tokens)) => format!("completed {tokens:?}\n"),
+        Ok(StreamEvent::Completed(tokens)) => format!("completed {tokens:?}\n"),
         Err(CallError::Vendor(error)) => format!("failed {:?}: {}\n", error.fault, error.message),
         Err(error) => format!("{error}\n"),
     }
 }
 
-fn check(wire: Wire, stream: &Path) {
+fn check(wire: WireFormat, stream: &Path) {
     let bytes = std::fs::read(stream).expect("a stream");
     let whole = heard(wire, [&bytes[..]]);
     let file = stream.with_extension("said");
@@ -75,7 +75,7 @@ fn check(wire: Wire, stream: &Path) {
 }
 
 /// The streams of a wire.
-fn streams(wire: Wire) -> Vec<PathBuf> {
+fn streams(wire: WireFormat) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/streams");
     let files = std::fs::read_dir(folder.join(wire.name())).expect("streams of each wire");
     let files = files.map(|it| it.expect("a file").path());
@@ -88,7 +88,7 @@ fn streams(wire: Wire) -> Vec<PathBuf> {
 
 #[test]
 fn answers_are_read_however_they_are_cut() {
-    for wire in Wire::ALL {
+    for wire in WireFormat::ALL {
         for stream in streams(wire) {
             check(wire, &stream);
         }
@@ -98,7 +98,7 @@ fn answers_are_read_however_they_are_cut() {
 /// Whatever is missing or said twice, an answer ends once, and nothing is said of an item that was not begun.
 #[test]
 fn answers_end_whatever_is_missing() {
-    for wire in Wire::ALL {
+    for wire in WireFormat::ALL {
         for stream in streams(wire) {
             let text = std::fs::read_to_string(&stream).expect("a text");
             let parts: Vec<&str> = text.split_inclusive("\n\n").collect();
@@ -117,42 +117,42 @@ fn answers_end_whatever_is_missing() {
     }
 }
 
-fn require_end(wire: Wire, answer: &str) {
+fn require_end(wire: WireFormat, answer: &str) {
     let events = events(wire, [answer.as_bytes()]);
-    let is_end = |it: &Heard| matches!(it, Ok(Event::Completed(_)) | Err(_));
+    let is_end = |it: &EventResult| matches!(it, Ok(StreamEvent::Completed(_)) | Err(_));
     let (last, before) = events.split_last().expect("an end");
     assert!(is_end(last) && !before.iter().any(is_end), "{answer}");
     let mut begun = BTreeSet::new();
     for event in before.iter().flatten() {
         match event {
-            Event::Started { id, .. } => drop(begun.insert(id.clone())),
-            Event::Text { id, .. }
-            | Event::Summary { id, .. }
-            | Event::Thought { id, .. }
-            | Event::Message { id, .. }
-            | Event::Reasoning { id, .. } => assert!(begun.contains(id), "{answer}"),
-            Event::Call { .. } | Event::Completed(_) => {}
+            StreamEvent::Started { id, .. } => drop(begun.insert(id.clone())),
+            StreamEvent::Text { id, .. }
+            | StreamEvent::Summary { id, .. }
+            | StreamEvent::Thought { id, .. }
+            | StreamEvent::Message { id, .. }
+            | StreamEvent::Reasoning { id, .. } => assert!(begun.contains(id), "{answer}"),
+            StreamEvent::Call { .. } | StreamEvent::Completed(_) => {}
         }
     }
 }
 
 /// Events that each begin an item, a part or a call; `N` is the number of the event.
 #[rustfmt::skip]
-const BEGINNINGS: &[(Wire, &str)] = &[
-    (Wire::Responses, r#"{"type": "response.output_item.added", "output_index": N, "item": {"id": "iN", "type": "reasoning"}}"#),
-    (Wire::Responses, r#"{"type": "response.output_item.added", "item": {"id": "iN", "type": "message"}}"#),
-    (Wire::Responses, r#"{"type": "response.output_item.done", "output_index": N, "item": {"id": "iN", "type": "message", "content": [{"text": "x"}]}}"#),
-    (Wire::Responses, r#"{"type": "response.output_item.done", "item": {"type": "function_call", "call_id": "cN", "name": "f", "arguments": "{}"}}"#),
-    (Wire::Responses, r#"{"type": "response.output_text.delta", "item_id": "iN", "delta": "x"}"#),
-    (Wire::Responses, r#"{"type": "response.reasoning_summary_text.delta", "item_id": "i", "summary_index": N, "delta": "x"}"#),
-    (Wire::Responses, r#"{"type": "response.reasoning_text.delta", "item_id": "i", "content_index": N, "delta": "x"}"#),
-    (Wire::Messages, r#"{"type": "content_block_start", "index": N, "content_block": {"type": "text", "text": "x"}}"#),
-    (Wire::Messages, r#"{"type": "content_block_start", "index": N, "content_block": {"type": "redacted_thinking", "data": "x"}}"#),
-    (Wire::Messages, r#"{"type": "content_block_start", "index": N, "content_block": {"type": "tool_use", "id": "cN", "name": "f", "input": {}}}"#),
-    (Wire::Chat, r#"{"choices": [{"delta": {"content": "x", "reasoning_content": "y"}}]}"#),
-    (Wire::Chat, r#"{"choices": [{"delta": {"tool_calls": [{"index": N, "id": "cN", "function": {"name": "f", "arguments": "{}"}}]}}]}"#),
-    (Wire::Gemini, r#"{"candidates": [{"content": {"parts": [{"text": "x", "thought": true}, {"text": "y"}]}}]}"#),
-    (Wire::Gemini, r#"{"candidates": [{"content": {"parts": [{"functionCall": {"id": "cN", "name": "f", "args": {}}}]}}]}"#),
+const BEGINNINGS: &[(WireFormat, &str)] = &[
+    (WireFormat::Responses, r#"{"type": "response.output_item.added", "output_index": N, "item": {"id": "iN", "type": "reasoning"}}"#),
+    (WireFormat::Responses, r#"{"type": "response.output_item.added", "item": {"id": "iN", "type": "message"}}"#),
+    (WireFormat::Responses, r#"{"type": "response.output_item.done", "output_index": N, "item": {"id": "iN", "type": "message", "content": [{"text": "x"}]}}"#),
+    (WireFormat::Responses, r#"{"type": "response.output_item.done", "item": {"type": "function_call", "call_id": "cN", "name": "f", "arguments": "{}"}}"#),
+    (WireFormat::Responses, r#"{"type": "response.output_text.delta", "item_id": "iN", "delta": "x"}"#),
+    (WireFormat::Responses, r#"{"type": "response.reasoning_summary_text.delta", "item_id": "i", "summary_index": N, "delta": "x"}"#),
+    (WireFormat::Responses, r#"{"type": "response.reasoning_text.delta", "item_id": "i", "content_index": N, "delta": "x"}"#),
+    (WireFormat::Messages, r#"{"type": "content_block_start", "index": N, "content_block": {"type": "text", "text": "x"}}"#),
+    (WireFormat::Messages, r#"{"type": "content_block_start", "index": N, "content_block": {"type": "redacted_thinking", "data": "x"}}"#),
+    (WireFormat::Messages, r#"{"type": "content_block_start", "index": N, "content_block": {"type": "tool_use", "id": "cN", "name": "f", "input": {}}}"#),
+    (WireFormat::Chat, r#"{"choices": [{"delta": {"content": "x", "reasoning_content": "y"}}]}"#),
+    (WireFormat::Chat, r#"{"choices": [{"delta": {"tool_calls": [{"index": N, "id": "cN", "function": {"name": "f", "arguments": "{}"}}]}}]}"#),
+    (WireFormat::Gemini, r#"{"candidates": [{"content": {"parts": [{"text": "x", "thought": true}, {"text": "y"}]}}]}"#),
+    (WireFormat::Gemini, r#"{"candidates": [{"content": {"parts": [{"functionCall": {"id": "cN", "name": "f", "args": {}}}]}}]}"#),
 ];
 
 /// The cost of an answer is bounded by the items that it may begin, however many more events come.

@@ -3,15 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use raddle_model::scripted::{Script, Server};
+use raddle_model::scripted::{ModelScript, ScriptedServer};
 use raddle_model::{
-    CallError, Client, Endpoint, Event, Limits, Part, Question, Request, Stream, Told, Wire,
+    AnswerStream, CallError, CallTimeouts, Endpoint, HistoryEntry, InputPart, ModelClient,
+    ModelQuery, ResponsesRequest, StreamEvent, WireFormat,
 };
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 /// The limits of these tests.
-pub const LIMITS: Limits = Limits {
+pub const LIMITS: CallTimeouts = CallTimeouts {
     connect: Duration::from_secs(1),
     idle: Duration::from_secs(2),
     total: Duration::from_secs(60),
@@ -19,71 +20,72 @@ pub const LIMITS: Limits = Limits {
 
 /// A vendor, and the way to it.
 pub struct Vendor {
-    pub server: Server,
-    pub client: Client,
+    pub server: ScriptedServer,
+    pub client: ModelClient,
     pub endpoint: Endpoint,
     /// How it is asked.
-    pub wire: Wire,
+    pub wire: WireFormat,
 }
 
 impl Vendor {
     /// In memory, where the clock can stand still.
     pub fn in_memory(script: &str) -> Self {
-        let (server, dial) = Server::in_memory(Script::parse(script).expect("a script"));
-        Self::of(server, Client::over(dial))
+        let (server, dial) =
+            ScriptedServer::in_memory(ModelScript::parse(script).expect("a script"));
+        Self::of(server, ModelClient::with_dial(dial))
     }
 
     /// Over TCP.
     pub async fn listen() -> Self {
         let address = "127.0.0.1:0".parse().expect("an address");
-        let server = Server::listen(address, Script::default()).await;
-        Self::of(server.expect("a server"), Client::new())
+        let server = ScriptedServer::listen(address, ModelScript::default()).await;
+        Self::of(server.expect("a server"), ModelClient::new())
     }
 
     /// This one, and this way to it.
-    pub fn of(server: Server, client: Client) -> Self {
+    pub fn of(server: ScriptedServer, client: ModelClient) -> Self {
         let endpoint = server.base_url().parse().expect("an address");
         Self {
             server,
             client,
             endpoint,
-            wire: Wire::Responses,
+            wire: WireFormat::Responses,
         }
     }
 
     /// The same, asked on another wire.
-    pub fn on(self, wire: Wire) -> Self {
+    pub fn on(self, wire: WireFormat) -> Self {
         Self { wire, ..self }
     }
 
     /// Asks, and waits for an answer to begin.
-    pub async fn ask(&self, text: &str) -> Result<Stream, CallError> {
-        if self.wire == Wire::Responses {
+    pub async fn ask(&self, text: &str) -> Result<AnswerStream, CallError> {
+        if self.wire == WireFormat::Responses {
             let request = asking(text);
             let stream = self.client.responses(&self.endpoint, &request, LIMITS);
             return stream.await;
         }
-        let question = Question {
+        let question = ModelQuery {
             model: "mock",
-            history: vec![Told::User(vec![Part::Text(text.into())])],
-            ..Question::default()
+            history: vec![HistoryEntry::User(vec![InputPart::Text(text.into())])],
+            ..ModelQuery::default()
         };
         self.question(&question).await
     }
 
     /// Asks something on a wire that writes it by itself.
-    pub async fn question(&self, question: &Question<'_>) -> Result<Stream, CallError> {
+    pub async fn question(&self, question: &ModelQuery<'_>) -> Result<AnswerStream, CallError> {
         let (client, endpoint) = (&self.client, &self.endpoint);
         match self.wire {
-            Wire::Responses => panic!("it is asked with a request"),
-            Wire::Chat => client.chat(endpoint, question, LIMITS).await,
-            Wire::Messages => client.messages(endpoint, question, LIMITS).await,
-            Wire::Gemini => client.gemini(endpoint, question, LIMITS).await,
+            WireFormat::Responses => panic!("it is asked with a request"),
+            WireFormat::Chat => client.chat(endpoint, question, LIMITS).await,
+            WireFormat::Messages => client.messages(endpoint, question, LIMITS).await,
+            WireFormat::Gemini => client.gemini(endpoint, question, LIMITS).await,
         }
     }
 
     /// Asks and listens to the end.
-    pub async fn hear(&self, text: &str) -> Result<Vec<Event>, CallError> {
+    pub async fn hear(&self, text: &str) -> Result<Vec<StreamEvent>, CallError> {
         heard(self.ask(text).await?).await
     }
 
@@ -94,7 +96,7 @@ impl Vendor {
 }
 
 /// Everything that is said.
-pub async fn heard(mut stream: Stream) -> Result<Vec<Event>, CallError> {
+pub async fn heard(mut stream: AnswerStream) -> Result<Vec<StreamEvent>, CallError> {
     let mut events = Vec::new();
     while let Some(event) = stream.next().await? {
         events.push(event);
@@ -103,20 +105,20 @@ pub async fn heard(mut stream: Stream) -> Result<Vec<Event>, CallError> {
 }
 
 /// The text of messages as it grew.
-pub fn grown(events: &[Event]) -> String {
+pub fn grown(events: &[StreamEvent]) -> String {
     let texts = events.iter().filter_map(|event| match event {
-        Event::Text { text, .. } => Some(text.as_str()),
+        StreamEvent::Text { text, .. } => Some(text.as_str()),
         _ => None,
     });
     texts.collect()
 }
 
 /// A call in which the user says something.
-pub fn asking(text: &str) -> Request {
-    Request {
+pub fn asking(text: &str) -> ResponsesRequest {
+    ResponsesRequest {
         model: "mock".to_owned(),
         input: items(&[saying(text)]),
-        ..Request::default()
+        ..ResponsesRequest::default()
     }
 }
 

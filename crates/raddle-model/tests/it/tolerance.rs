@@ -1,7 +1,8 @@
 use std::sync::Arc;
 
 use raddle_model::{
-    CallError, Client, Dial, Dialling, Endpoint, Event, Io, ItemKind, Tokens, Wire,
+    CallError, Dial, DialFuture, Endpoint, Io, ItemKind, ModelClient, StreamEvent, Tokens,
+    WireFormat,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -9,13 +10,13 @@ use crate::support::{LIMITS, asking};
 
 /// A vendor that answers everything with the same bytes, in pieces, and hangs up.
 #[derive(Debug)]
-struct Bytes {
+struct RawVendor {
     answer: Vec<u8>,
     piece: usize,
 }
 
-impl Dial for Bytes {
-    fn dial<'a>(&'a self, _: &'a str, _: u16) -> Dialling<'a> {
+impl Dial for RawVendor {
+    fn dial<'a>(&'a self, _: &'a str, _: u16) -> DialFuture<'a> {
         let (ours, mut theirs) = tokio::io::duplex(1 << 16);
         let (answer, piece) = (self.answer.clone(), self.piece);
         tokio::spawn(async move {
@@ -48,16 +49,16 @@ fn is_whole(request: &[u8]) -> bool {
     length.is_none_or(|it| it.parse().is_ok_and(|it: usize| body.len() >= it))
 }
 
-async fn heard(answer: &str, piece: usize) -> Result<Vec<Event>, CallError> {
+async fn heard(answer: &str, piece: usize) -> Result<Vec<StreamEvent>, CallError> {
     let answer = answer.as_bytes().to_vec();
-    let client = Client::over(Arc::new(Bytes { answer, piece }));
+    let client = ModelClient::with_dial(Arc::new(RawVendor { answer, piece }));
     let endpoint = "http://vendor/v1".parse().expect("an address");
     let mut stream = client.responses(&endpoint, &asking("hi"), LIMITS).await?;
     let mut events = Vec::new();
     while let Some(event) = stream.next().await? {
         match (events.last_mut(), event) {
             // How text is cut depends on how it comes.
-            (Some(Event::Text { text, .. }), Event::Text { text: more, .. }) => {
+            (Some(StreamEvent::Text { text, .. }), StreamEvent::Text { text: more, .. }) => {
                 text.push_str(&more);
             }
             (_, event) => events.push(event),
@@ -82,21 +83,21 @@ async fn events_are_read_however_they_are_written_and_cut() {
         "data: [DONE]",
     ];
     let wanted = vec![
-        Event::Started {
+        StreamEvent::Started {
             id: "m".into(),
             kind: ItemKind::Message,
         },
-        Event::Text {
+        StreamEvent::Text {
             id: "m".into(),
             text: "grüß dich 😀".into(),
         },
-        Event::Message {
+        StreamEvent::Message {
             id: "m".into(),
             text: "grüß dich 😀".into(),
             phase: None,
             sealed: None,
         },
-        Event::Completed(Some(Tokens {
+        StreamEvent::Completed(Some(Tokens {
             input: 3,
             ..Tokens::default()
         })),
@@ -160,7 +161,7 @@ async fn what_only_the_vendor_should_know_is_not_repeated() {
         format!("{HEAD}{failed}"),
     ] {
         let answer = answer.into_bytes();
-        let client = Client::over(Arc::new(Bytes { answer, piece: 64 }));
+        let client = ModelClient::with_dial(Arc::new(RawVendor { answer, piece: 64 }));
         let endpoint: Endpoint = format!("http://vendor/v1?key={}", keys[3])
             .parse()
             .expect("an address");
@@ -196,7 +197,7 @@ async fn what_was_to_be_exchanged_for_tokens_is_not_repeated() {
         let length = body.len();
         let answer = format!("HTTP/1.1 400 No\r\ncontent-length: {length}\r\n\r\n{body}");
         let answer = answer.into_bytes();
-        let client = Client::over(Arc::new(Bytes { answer, piece: 64 }));
+        let client = ModelClient::with_dial(Arc::new(RawVendor { answer, piece: 64 }));
         let form = [("grant_type", "refresh_token"), (name, value)];
         let error = client.tokens("http://vendor/token", &form).await;
         let error = error.expect_err("a refusal").to_string();
@@ -235,12 +236,12 @@ async fn no_spelling_of_a_key_is_repeated() {
         ] {
             let is_list = answer.ends_with(&list);
             let answer = answer.into_bytes();
-            let client = Client::over(Arc::new(Bytes { answer, piece: 64 }));
+            let client = ModelClient::with_dial(Arc::new(RawVendor { answer, piece: 64 }));
             let endpoint: Endpoint = "http://vendor/v1".parse().expect("an address");
             let endpoint = endpoint.with_query("key", key);
             let error = match is_list {
                 true => {
-                    let listed = client.models(Wire::Responses, &endpoint, LIMITS);
+                    let listed = client.models(WireFormat::Responses, &endpoint, LIMITS);
                     listed.await.expect_err("no list")
                 }
                 false => match client.responses(&endpoint, &asking("hi"), LIMITS).await {

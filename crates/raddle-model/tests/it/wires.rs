@@ -1,22 +1,24 @@
-use raddle_model::{CallForm, Event, Part, Question, Tokens, Told, Wire};
+use raddle_model::{
+    CallForm, HistoryEntry, InputPart, ModelQuery, StreamEvent, Tokens, WireFormat,
+};
 use serde_json::json;
 
 use crate::support::{Vendor, grown, heard};
 
 /// What an answer says, whatever items it has on its wire.
-fn said(events: &[Event]) -> Vec<String> {
+fn said(events: &[StreamEvent]) -> Vec<String> {
     let lines = events.iter().filter_map(|event| match event {
-        Event::Message { text, .. } => Some(format!("says {text}")),
-        Event::Reasoning {
+        StreamEvent::Message { text, .. } => Some(format!("says {text}")),
+        StreamEvent::Reasoning {
             summary, content, ..
         } => {
             let text = [&summary[..], content].concat().concat();
             (!text.is_empty()).then(|| format!("thinks {text}"))
         }
-        Event::Call {
+        StreamEvent::Call {
             name, arguments, ..
         } => Some(format!("calls {name} {arguments}")),
-        Event::Completed(tokens) => Some(format!("costs {tokens:?}")),
+        StreamEvent::Completed(tokens) => Some(format!("costs {tokens:?}")),
         _ => None,
     });
     lines.collect()
@@ -35,7 +37,7 @@ async fn an_answer_is_the_same_on_every_wire() {
             { usage = { input = 5, cached = 2, cache_written = 1, output = 4, reasoning = 1 } },
         ]
     "#;
-    for wire in Wire::ALL {
+    for wire in WireFormat::ALL {
         let vendor = Vendor::in_memory(script).on(wire);
         let events = vendor.hear("the weather?").await.expect("an answer");
         let tokens = Tokens {
@@ -43,9 +45,9 @@ async fn an_answer_is_the_same_on_every_wire() {
             cached: 2,
             output: 4,
             // Messages has no word for it.
-            reasoning: u64::from(wire != Wire::Messages),
+            reasoning: u64::from(wire != WireFormat::Messages),
             // And Gemini's none for this.
-            cache_written: u64::from(wire != Wire::Gemini),
+            cache_written: u64::from(wire != WireFormat::Gemini),
         };
         let wanted = [
             "thinks Let me look. 🧵".to_owned(),
@@ -60,7 +62,7 @@ async fn an_answer_is_the_same_on_every_wire() {
 
 #[tokio::test]
 async fn connections_are_kept_on_every_wire() {
-    for wire in Wire::ALL {
+    for wire in WireFormat::ALL {
         let vendor = Vendor::in_memory("").on(wire);
         for _ in 0..3 {
             let text = vendor.text("MOCK text say=hi").await;
@@ -77,26 +79,29 @@ async fn connections_are_kept_on_every_wire() {
 async fn what_a_tool_gave_and_a_schema_are_understood() {
     let schema = json!({ "type": "object", "properties": { "title": { "type": "string" } }, "required": ["title"] });
     let history = vec![
-        Told::User(vec![Part::Text("MOCK call name=look".into())]),
-        Told::Call {
+        HistoryEntry::User(vec![InputPart::Text("MOCK call name=look".into())]),
+        HistoryEntry::Call {
             id: "c1",
             name: "look",
             arguments: "{}",
             form: CallForm::Function,
         },
-        Told::Output {
+        HistoryEntry::Output {
             call: "c1",
             text: "a loom",
             images: Vec::new(),
             failed: false,
         },
     ];
-    for wire in Wire::ALL.into_iter().filter(|it| *it != Wire::Responses) {
+    for wire in WireFormat::ALL
+        .into_iter()
+        .filter(|it| *it != WireFormat::Responses)
+    {
         let vendor = Vendor::in_memory("").on(wire);
-        let mut question = Question {
+        let mut question = ModelQuery {
             model: "mock",
             history: history.clone(),
-            ..Question::default()
+            ..ModelQuery::default()
         };
         for (schema, wanted) in [
             (None, "The tool said: a loom"),
@@ -119,24 +124,30 @@ async fn what_was_sealed_is_given_back() {
         steps = [{ reasoning = "Hm." }, { call = "look" }, { call = "look" }]
     "#;
     for (wire, pointer, wanted) in [
-        (Wire::Chat, "/messages/1/reasoning_content", json!("Hm.")),
         (
-            Wire::Messages,
+            WireFormat::Chat,
+            "/messages/1/reasoning_content",
+            json!("Hm."),
+        ),
+        (
+            WireFormat::Messages,
             "/messages/1/content/0",
             json!({ "type": "thinking", "thinking": "Hm.", "signature": "sealed rs_1_0" }),
         ),
         (
-            Wire::Gemini,
+            WireFormat::Gemini,
             "/contents/1/parts/0/thoughtSignature",
             json!("sealed/1/AAA"),
         ),
     ] {
         let vendor = Vendor::in_memory(script).on(wire);
         let events = vendor.hear("the weather?").await.expect("an answer");
-        let mut history = vec![Told::User(vec![Part::Text("the weather?".into())])];
+        let mut history = vec![HistoryEntry::User(vec![InputPart::Text(
+            "the weather?".into(),
+        )])];
         history.extend(events.iter().filter_map(told));
         let outputs = events.iter().filter_map(|event| match event {
-            Event::Call { call_id, .. } => Some(Told::Output {
+            StreamEvent::Call { call_id, .. } => Some(HistoryEntry::Output {
                 call: call_id,
                 text: "rain",
                 images: Vec::new(),
@@ -145,10 +156,10 @@ async fn what_was_sealed_is_given_back() {
             _ => None,
         });
         history.extend(outputs);
-        let question = Question {
+        let question = ModelQuery {
             model: "mock",
             history,
-            ..Question::default()
+            ..ModelQuery::default()
         };
         vendor.question(&question).await.expect("an answer");
         let seen = vendor.server.requests();
@@ -157,15 +168,15 @@ async fn what_was_sealed_is_given_back() {
     }
 }
 
-fn told(event: &Event) -> Option<Told<'_>> {
+fn told(event: &StreamEvent) -> Option<HistoryEntry<'_>> {
     match event {
-        Event::Reasoning { sealed, .. } => Some(Told::Sealed(sealed)),
-        Event::Call {
+        StreamEvent::Reasoning { sealed, .. } => Some(HistoryEntry::Sealed(sealed)),
+        StreamEvent::Call {
             call_id,
             name,
             arguments,
             form,
-        } => Some(Told::Call {
+        } => Some(HistoryEntry::Call {
             id: call_id,
             name,
             arguments,

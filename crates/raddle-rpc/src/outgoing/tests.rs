@@ -10,16 +10,16 @@ async fn is_over<T>(wait: &mut tokio::task::JoinHandle<T>) -> bool {
     wait.is_finished()
 }
 
-fn hold(outgoing: &Outgoing, bytes: usize) -> tokio::task::JoinHandle<Hold> {
+fn hold(outgoing: &Outgoing, bytes: usize) -> tokio::task::JoinHandle<OutgoingPermit> {
     let outgoing = outgoing.clone();
-    tokio::spawn(async move { outgoing.hold(bytes).await })
+    tokio::spawn(async move { outgoing.reserve(bytes).await })
 }
 
 #[tokio::test]
 async fn what_is_held_stays_under_the_bound() {
     let outgoing = Outgoing::new(100);
-    let first = outgoing.hold(60).await;
-    let second = outgoing.hold(40).await;
+    let first = outgoing.reserve(60).await;
+    let second = outgoing.reserve(40).await;
     let mut third = hold(&outgoing, 10);
     assert!(!is_over(&mut third).await, "it would be over the bound");
     // The first becomes a frame, which takes its place.
@@ -37,7 +37,7 @@ async fn what_is_held_stays_under_the_bound() {
 #[tokio::test]
 async fn one_that_is_too_large_passes_alone_and_is_not_overtaken() {
     let outgoing = Outgoing::new(100);
-    let small = outgoing.hold(10).await;
+    let small = outgoing.reserve(10).await;
     let mut large = hold(&outgoing, 1000);
     assert!(!is_over(&mut large).await);
     let mut late = hold(&outgoing, 10);
@@ -52,7 +52,7 @@ async fn one_that_is_too_large_passes_alone_and_is_not_overtaken() {
 #[tokio::test]
 async fn frames_of_any_length_leave_whole_and_in_order() {
     let outgoing = Outgoing::new(1 << 20);
-    let lengths = [1, 700, SHORT_BYTES_MAX, SHORT_BYTES_MAX + 1, SHEET_BYTES, 3];
+    let lengths = [1, 700, SHORT_BYTES_MAX, SHORT_BYTES_MAX + 1, CHUNK_BYTES, 3];
     let frame = |number: usize| {
         let length = lengths[number % lengths.len()];
         Bytes::from(vec![(number % 251) as u8; length])
@@ -92,7 +92,7 @@ async fn small_frames_do_not_keep_a_large_one_waiting_for_ever() {
 #[tokio::test]
 async fn a_large_one_comes_behind_what_was_promised_before() {
     let outgoing = Outgoing::new(100);
-    let promised = outgoing.hold(60).await;
+    let promised = outgoing.reserve(60).await;
     let mut large = hold(&outgoing, 1000);
     for _ in 0..3 {
         write_one_and_queue_another(&outgoing);
@@ -110,10 +110,10 @@ async fn a_large_one_comes_behind_what_was_promised_before() {
 #[tokio::test]
 async fn nobody_waits_for_a_peer_that_is_gone() {
     let outgoing = Outgoing::new(100);
-    let kept = outgoing.hold(100).await;
+    let kept = outgoing.reserve(100).await;
     let mut waiting = hold(&outgoing, 100);
     assert!(!is_over(&mut waiting).await);
-    outgoing.gone();
+    outgoing.mark_gone();
     assert!(is_over(&mut waiting).await);
     drop(kept);
 }
@@ -125,13 +125,13 @@ async fn one_who_is_cut_off_gets_what_is_being_written_and_then_the_reason() {
     outgoing.send(Bytes::from_static(b"being written"));
     outgoing.take(&mut batch).await;
     outgoing.send(Bytes::from_static(b"queued"));
-    outgoing.cut(Close::NOT_READ);
-    outgoing.cut(Close::NORMAL);
+    outgoing.abort(Close::NOT_READ);
+    outgoing.abort(Close::NORMAL);
     assert_eq!(outgoing.queued_bytes(), b"being written".len());
     outgoing.send(Bytes::from_static(b"too late"));
     match outgoing.take(&mut batch).await {
-        Written::Closed(close) => assert_eq!(close, Close::NOT_READ),
-        Written::Frames => panic!("{batch:?} were queued"),
+        WriterStep::Closed(close) => assert_eq!(close, Close::NOT_READ),
+        WriterStep::Frames => panic!("{batch:?} were queued"),
     }
     assert_eq!(outgoing.queued_bytes(), 0);
 }

@@ -12,10 +12,10 @@ use rustix::pipe::fcntl_getpipe_size;
 const CHUNK_BYTES: usize = 4096;
 
 /// How many times within the deadline it is looked whether the reader took anything.
-const LOOKS: u32 = 8;
+const PROGRESS_CHECKS: u32 = 8;
 
 /// The writing end of a pipe, or whatever stdout is.
-pub(super) struct Pipe<O> {
+pub(super) struct OutputPipe<O> {
     output: O,
     /// How long the reader may take nothing.
     deadline: Duration,
@@ -25,7 +25,7 @@ pub(super) struct Pipe<O> {
     capacity: Option<usize>,
 }
 
-impl<O: AsFd> Pipe<O> {
+impl<O: AsFd> OutputPipe<O> {
     pub(super) fn new(output: O, deadline: Duration) -> Self {
         let capacity = fcntl_getpipe_size(&output).ok();
         Self {
@@ -36,14 +36,14 @@ impl<O: AsFd> Pipe<O> {
     }
 
     /// How much can be written without waiting, if it is a pipe and its reader has taken everything.
-    pub(super) fn room(&self) -> Option<usize> {
+    pub(super) fn free_bytes(&self) -> Option<usize> {
         self.capacity.filter(|_| self.unread() == Some(0))
     }
 
     /// Writes everything, however long that takes, as long as the reader takes something in time.
     pub(super) fn write_all(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
-            let room = self.wait_for_room()?;
+            let room = self.wait_for_space()?;
             let chunk = &bytes[..bytes.len().min(room)];
             match rustix::io::write(&self.output, chunk) {
                 Ok(count) => bytes = &bytes[count..],
@@ -55,13 +55,17 @@ impl<O: AsFd> Pipe<O> {
     }
 
     /// How much can be written now without waiting.
-    fn wait_for_room(&self) -> io::Result<usize> {
-        if let Some(room) = self.room() {
+    fn wait_for_space(&self) -> io::Result<usize> {
+        if let Some(room) = self.free_bytes() {
             return Ok(room);
         }
         let mut unread = self.unread();
         let mut progress = Instant::now();
-        while !wait(&self.output, PollFlags::OUT, Some(self.deadline / LOOKS))? {
+        while !wait(
+            &self.output,
+            PollFlags::OUT,
+            Some(self.deadline / PROGRESS_CHECKS),
+        )? {
             let now = self.unread();
             if now != unread {
                 unread = now;

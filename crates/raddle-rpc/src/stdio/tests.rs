@@ -14,22 +14,22 @@ use crate::Close;
 const SHORT: Duration = Duration::from_millis(300);
 
 /// Far longer than anything takes.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
-struct Ends {
+struct PipeEnds {
     connection: Connection,
     stdin: std::fs::File,
     stdout: OwnedFd,
 }
 
-fn open(flags: PipeFlags) -> Ends {
+fn open(flags: PipeFlags) -> PipeEnds {
     let (input, stdin) = pipe_with(flags).expect("a pipe");
     let (stdout, output) = pipe_with(flags).expect("a pipe");
-    let limits = Limits {
+    let limits = ConnectionLimits {
         write: SHORT,
-        ..Limits::default()
+        ..ConnectionLimits::default()
     };
-    Ends {
+    PipeEnds {
         connection: pipes(input, output, limits).expect("threads"),
         stdin: stdin.into(),
         stdout,
@@ -58,7 +58,7 @@ fn long_frame() -> Bytes {
 }
 
 async fn is_gone(outgoing: &Outgoing) {
-    let gone = timeout(PATIENCE, outgoing.when_gone()).await;
+    let gone = timeout(TIMEOUT, outgoing.when_gone()).await;
     gone.expect("the writer ends");
 }
 
@@ -131,11 +131,11 @@ async fn an_input_that_does_not_block_is_waited_for() {
         assert!(timeout(SHORT / 3, incoming.next()).await.is_err());
         stdin.write_all(word).expect("it fits");
         stdin.write_all(b"\n").expect("it fits");
-        let frame = timeout(PATIENCE, incoming.next()).await.expect("in time");
+        let frame = timeout(TIMEOUT, incoming.next()).await.expect("in time");
         assert_eq!(frame, Some(Frame::Message(Bytes::from_static(word))));
     }
     drop(stdin);
-    let end = timeout(PATIENCE, incoming.next()).await.expect("in time");
+    let end = timeout(TIMEOUT, incoming.next()).await.expect("in time");
     assert_eq!(end, None);
     assert_eq!(ends.connection.loss.why(), None);
 }
@@ -145,8 +145,8 @@ async fn an_input_that_fails_is_a_loss() {
     // A folder can be opened and not be read.
     let input = std::fs::File::open("/").expect("a folder");
     let (_stdout, output) = pipe_with(PipeFlags::CLOEXEC).expect("a pipe");
-    let mut connection = pipes(input, output, Limits::default()).expect("threads");
-    let end = timeout(PATIENCE, connection.incoming.next()).await;
+    let mut connection = pipes(input, output, ConnectionLimits::default()).expect("threads");
+    let end = timeout(TIMEOUT, connection.incoming.next()).await;
     assert_eq!(end.expect("in time"), None);
     let why = connection.loss.why().expect("a loss");
     assert!(why.starts_with("stdin failed"), "{why}");

@@ -1,6 +1,6 @@
 //! What is asked of the proxy.
 
-use super::host::{BadHost, Target};
+use super::host::{BadHost, EgressTarget};
 
 /// How long the head of a request may be, and how many headers it may have.
 pub(super) const HEAD_BYTES_MAX: usize = 16 << 10;
@@ -8,18 +8,18 @@ const HEADERS_MAX: usize = 64;
 
 /// The head of a request to the proxy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Head {
+pub struct RequestHead {
     /// Where it leads.
-    pub target: Target,
+    pub target: EgressTarget,
     /// How it gets there.
-    pub way: Way,
+    pub forwarding: Forwarding,
     /// How long the head was.
     pub bytes: usize,
 }
 
 /// How a request gets where it leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum Forwarding {
     /// All bytes that follow go there as they are.
     Tunnel,
     /// This goes there first, and then so many bytes of a body.
@@ -51,7 +51,7 @@ pub enum BadHead {
     Length,
 }
 
-impl Head {
+impl RequestHead {
     /// Reads a head; nothing while it is not whole.
     pub fn parse(bytes: &[u8]) -> Result<Option<Self>, BadHead> {
         let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
@@ -70,13 +70,13 @@ impl Head {
             return Err(BadHead::Http);
         };
         let (target, way) = if method == "CONNECT" {
-            (Target::parse(path, None)?, Way::Tunnel)
+            (EgressTarget::parse(path, None)?, Forwarding::Tunnel)
         } else {
             forward(method, path, request.headers)?
         };
         Ok(Some(Self {
             target,
-            way,
+            forwarding: way,
             bytes: length,
         }))
     }
@@ -86,7 +86,7 @@ fn forward(
     method: &str,
     url: &str,
     headers: &[httparse::Header<'_>],
-) -> Result<(Target, Way), BadHead> {
+) -> Result<(EgressTarget, Forwarding), BadHead> {
     let scheme = url.get(..7).ok_or(BadHead::Form)?;
     if !scheme.eq_ignore_ascii_case("http://") {
         return Err(BadHead::Form);
@@ -94,7 +94,7 @@ fn forward(
     let rest = &url[7..];
     let end = rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len());
     let (authority, path) = rest.split_at(end);
-    let target = Target::parse(authority, Some(80))?;
+    let target = EgressTarget::parse(authority, Some(80))?;
     let slash = if path.starts_with('/') { "" } else { "/" };
     if path.contains(['#', '\\']) {
         return Err(BadHead::Form);
@@ -126,7 +126,7 @@ fn forward(
     }
     head.extend_from_slice(b"Connection: close\r\n\r\n");
     let body = body.unwrap_or(0);
-    Ok((target, Way::Forward { head, body }))
+    Ok((target, Forwarding::Forward { head, body }))
 }
 
 /// A length in digits alone.
@@ -142,10 +142,10 @@ mod tests {
     use super::*;
 
     fn parsed(head: &str) -> Result<String, BadHead> {
-        let head = Head::parse(head.as_bytes())?.expect("a whole head");
-        Ok(match head.way {
-            Way::Tunnel => format!("{} tunnel", head.target),
-            Way::Forward { head: sent, body } => {
+        let head = RequestHead::parse(head.as_bytes())?.expect("a whole head");
+        Ok(match head.forwarding {
+            Forwarding::Tunnel => format!("{} tunnel", head.target),
+            Forwarding::Forward { head: sent, body } => {
                 let sent = String::from_utf8(sent).expect("text");
                 format!("{} {body} {}", head.target, sent.replace("\r\n", "|"))
             }
@@ -212,8 +212,8 @@ mod tests {
         ] {
             assert_eq!(parsed(head), expected.map(str::to_owned), "{head:?}");
         }
-        assert_eq!(Head::parse(b"CONNECT a:1 HTTP/1.1\r\n"), Ok(None));
+        assert_eq!(RequestHead::parse(b"CONNECT a:1 HTTP/1.1\r\n"), Ok(None));
         let long = [b"GET http://a/".as_slice(), &[b'a'; HEAD_BYTES_MAX]].concat();
-        assert_eq!(Head::parse(&long), Err(BadHead::TooLong));
+        assert_eq!(RequestHead::parse(&long), Err(BadHead::TooLong));
     }
 }

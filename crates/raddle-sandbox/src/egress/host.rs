@@ -20,7 +20,7 @@ pub enum Host {
 
 /// A host and a port.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Target {
+pub struct EgressTarget {
     /// The host.
     pub host: Host,
     /// The port, never 0.
@@ -89,7 +89,7 @@ fn is_number(label: &str) -> bool {
         || hexadecimal.is_some_and(|it| it.bytes().all(|it| it.is_ascii_hexdigit()))
 }
 
-impl Target {
+impl EgressTarget {
     /// Reads `HOST:PORT`, or `HOST` where a port is understood.
     pub fn parse(text: &str, understood: Option<u16>) -> Result<Self, BadHost> {
         let after_host = match text.find(']') {
@@ -129,7 +129,7 @@ impl fmt::Display for Host {
     }
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for EgressTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.host, self.port)
     }
@@ -203,7 +203,7 @@ mod tests {
             ("example.com:80@evil.test:443", None, Err(BadHost::Port)),
             ("[::1]x:443", None, Err(BadHost::Character)),
         ] {
-            let found = Target::parse(text, understood).map(|target| target.to_string());
+            let found = EgressTarget::parse(text, understood).map(|target| target.to_string());
             assert_eq!(found, parsed.map(str::to_owned), "{text:?}");
         }
     }

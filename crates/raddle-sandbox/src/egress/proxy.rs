@@ -12,28 +12,28 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::address::is_public;
-use super::head::{BadHead, HEAD_BYTES_MAX, Head, Way};
-use super::host::{Host, Target};
-use super::own;
-use super::rules::{Rules, Verdict};
+use super::head::{BadHead, Forwarding, HEAD_BYTES_MAX, RequestHead};
+use super::host::{EgressTarget, Host};
+use super::local_addresses;
+use super::rules::{EgressRules, Verdict};
 
 /// How long a request may take to be said, and a connection to be made.
-const HEAD_PATIENCE: Duration = Duration::from_secs(10);
-const DIAL_PATIENCE: Duration = Duration::from_secs(15);
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+const DIAL_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// A way out for those who have no other.
 #[derive(Clone)]
 pub struct Proxy {
-    rules: Arc<Rules>,
-    outside: Arc<dyn Outside>,
-    note: Arc<dyn Fn(Noted) + Send + Sync>,
+    rules: Arc<EgressRules>,
+    dialer: Arc<dyn Dialer>,
+    on_decision: Arc<dyn Fn(EgressDecision) + Send + Sync>,
 }
 
 /// What was decided of a request: where it led and nothing of what it said.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Noted {
+pub struct EgressDecision {
     /// Where it led.
-    pub target: Target,
+    pub target: EgressTarget,
     /// Whether it got there.
     pub allowed: bool,
     /// Why, in a few words.
@@ -41,25 +41,25 @@ pub struct Noted {
 }
 
 /// What is outside: names and connections.
-pub trait Outside: Send + Sync {
+pub trait Dialer: Send + Sync {
     /// The addresses of a name.
-    fn resolve<'a>(&'a self, name: &'a str) -> Waiting<'a, io::Result<Vec<IpAddr>>>;
+    fn resolve<'a>(&'a self, name: &'a str) -> EgressFuture<'a, io::Result<Vec<IpAddr>>>;
 
     /// The addresses of this machine itself.
     fn own(&self) -> io::Result<Vec<IpAddr>>;
 
     /// A connection to an address.
-    fn dial(&self, address: SocketAddr) -> Waiting<'_, io::Result<TcpStream>>;
+    fn dial(&self, address: SocketAddr) -> EgressFuture<'_, io::Result<TcpStream>>;
 }
 
-type Waiting<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+type EgressFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// The system's own names and connections.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct System;
+pub struct SystemDialer;
 
-impl Outside for System {
-    fn resolve<'a>(&'a self, name: &'a str) -> Waiting<'a, io::Result<Vec<IpAddr>>> {
+impl Dialer for SystemDialer {
+    fn resolve<'a>(&'a self, name: &'a str) -> EgressFuture<'a, io::Result<Vec<IpAddr>>> {
         Box::pin(async move {
             let found = tokio::net::lookup_host((name, 0)).await?;
             Ok(found.map(|address| address.ip()).collect())
@@ -67,16 +67,16 @@ impl Outside for System {
     }
 
     fn own(&self) -> io::Result<Vec<IpAddr>> {
-        own::addresses()
+        local_addresses::addresses()
     }
 
-    fn dial(&self, address: SocketAddr) -> Waiting<'_, io::Result<TcpStream>> {
+    fn dial(&self, address: SocketAddr) -> EgressFuture<'_, io::Result<TcpStream>> {
         Box::pin(TcpStream::connect(address))
     }
 }
 
 /// Why a request goes nowhere, as who asked is told.
-struct Refused {
+struct ProxyRefusal {
     status: &'static str,
     text: String,
 }
@@ -84,42 +84,46 @@ struct Refused {
 impl Proxy {
     /// A proxy that follows these rules, and tells of what it decides.
     pub fn new(
-        rules: Rules,
-        outside: Arc<dyn Outside>,
-        note: impl Fn(Noted) + Send + Sync + 'static,
+        rules: EgressRules,
+        dialer: Arc<dyn Dialer>,
+        note: impl Fn(EgressDecision) + Send + Sync + 'static,
     ) -> Self {
         Self {
             rules: Arc::new(rules),
-            outside,
-            note: Arc::new(note),
+            dialer,
+            on_decision: Arc::new(note),
         }
     }
 
     /// Serves one connection to its end. Dropping this ends it.
     pub async fn serve(&self, mut client: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<()> {
         let mut said = Vec::with_capacity(1024);
-        let head = match timeout(HEAD_PATIENCE, read(&mut client, &mut said)).await {
+        let head = match timeout(HEAD_TIMEOUT, read(&mut client, &mut said)).await {
             Ok(Ok(Some(head))) => head,
             Ok(Ok(None)) => return Ok(()),
-            Ok(Err(Reading::Bad(bad))) => return refuse(&mut client, bad.into()).await,
-            Ok(Err(Reading::Io(error))) => return Err(error),
+            Ok(Err(HeadReadError::Bad(bad))) => return refuse(&mut client, bad.into()).await,
+            Ok(Err(HeadReadError::Io(error))) => return Err(error),
             Err(_) => return Ok(()),
         };
-        let Head { target, way, bytes } = head;
+        let RequestHead {
+            target,
+            forwarding: way,
+            bytes,
+        } = head;
         let rest = said.split_off(bytes);
-        let mut server = match self.reach(&target).await {
+        let mut server = match self.connect(&target).await {
             Ok(server) => server,
             Err(refused) => return refuse(&mut client, refused).await,
         };
         match way {
-            Way::Tunnel => {
+            Forwarding::Tunnel => {
                 client
                     .write_all(b"HTTP/1.1 200 Connection established\r\n\r\n")
                     .await?;
                 server.write_all(&rest).await?;
                 copy_bidirectional(&mut client, &mut server).await?;
             }
-            Way::Forward { head, body } => {
+            Forwarding::Forward { head, body } => {
                 server.write_all(&head).await?;
                 forward(client, server, &rest, body).await?;
             }
@@ -128,19 +132,19 @@ impl Proxy {
     }
 
     /// Connects to what the rules allow, at an address that it may have.
-    async fn reach(&self, target: &Target) -> Result<TcpStream, Refused> {
+    async fn connect(&self, target: &EgressTarget) -> Result<TcpStream, ProxyRefusal> {
         let verdict = self.rules.verdict(target);
         let addresses = match (verdict, &target.host) {
             (Verdict::Allowed | Verdict::AllowedAddress, Host::Address(address)) => vec![*address],
             (Verdict::Allowed | Verdict::AllowedAddress, Host::Name(name)) => {
-                let found = timeout(DIAL_PATIENCE, self.outside.resolve(name)).await;
+                let found = timeout(DIAL_TIMEOUT, self.dialer.resolve(name)).await;
                 let Ok(Ok(found)) = found else {
-                    self.noted(target, false, "no such name");
-                    return Err(Refused::gateway(target, "its name has no address"));
+                    self.report_decision(target, false, "no such name");
+                    return Err(ProxyRefusal::gateway(target, "its name has no address"));
                 };
-                let Ok(own) = self.outside.own() else {
-                    self.noted(target, false, "own addresses unknown");
-                    return Err(Refused::gateway(
+                let Ok(own) = self.dialer.own() else {
+                    self.report_decision(target, false, "own addresses unknown");
+                    return Err(ProxyRefusal::gateway(
                         target,
                         "this machine does not say which addresses are its own",
                     ));
@@ -152,8 +156,8 @@ impl Proxy {
                     .filter(|it| is_public(*it) && is_others(it))
                     .collect();
                 if public.is_empty() {
-                    self.noted(target, false, "no public address");
-                    return Err(Refused::forbidden(
+                    self.report_decision(target, false, "no public address");
+                    return Err(ProxyRefusal::forbidden(
                         target,
                         "its name leads to an address that is not public, or is this machine's own",
                     ));
@@ -161,34 +165,37 @@ impl Proxy {
                 public
             }
             (Verdict::Denied, _) => {
-                self.noted(target, false, "denied");
-                return Err(Refused::forbidden(target, "a rule denies it"));
+                self.report_decision(target, false, "denied");
+                return Err(ProxyRefusal::forbidden(target, "a rule denies it"));
             }
             (Verdict::OtherPort, _) => {
-                self.noted(target, false, "port not listed");
-                return Err(Refused::forbidden(
+                self.report_decision(target, false, "port not listed");
+                return Err(ProxyRefusal::forbidden(
                     target,
                     "the host is listed, but not with this port; list it as HOST:PORT",
                 ));
             }
             (Verdict::NotListed, _) => {
-                self.noted(target, false, "not listed");
-                return Err(Refused::forbidden(target, "the host is not on the list"));
+                self.report_decision(target, false, "not listed");
+                return Err(ProxyRefusal::forbidden(
+                    target,
+                    "the host is not on the list",
+                ));
             }
         };
         for address in addresses {
-            let dialled = self.outside.dial(SocketAddr::new(address, target.port));
-            if let Ok(Ok(server)) = timeout(DIAL_PATIENCE, dialled).await {
-                self.noted(target, true, "listed");
+            let dialled = self.dialer.dial(SocketAddr::new(address, target.port));
+            if let Ok(Ok(server)) = timeout(DIAL_TIMEOUT, dialled).await {
+                self.report_decision(target, true, "listed");
                 return Ok(server);
             }
         }
-        self.noted(target, false, "not reached");
-        Err(Refused::gateway(target, "it could not be reached"))
+        self.report_decision(target, false, "not reached");
+        Err(ProxyRefusal::gateway(target, "it could not be reached"))
     }
 
-    fn noted(&self, target: &Target, allowed: bool, why: &'static str) {
-        (self.note)(Noted {
+    fn report_decision(&self, target: &EgressTarget, allowed: bool, why: &'static str) {
+        (self.on_decision)(EgressDecision {
             target: target.clone(),
             allowed,
             why,
@@ -196,15 +203,15 @@ impl Proxy {
     }
 }
 
-impl Refused {
-    fn forbidden(target: &Target, why: &str) -> Self {
+impl ProxyRefusal {
+    fn forbidden(target: &EgressTarget, why: &str) -> Self {
         Self {
             status: "403 Forbidden",
             text: format!("{target} is not reached from this sandbox: {why}\n"),
         }
     }
 
-    fn gateway(target: &Target, why: &str) -> Self {
+    fn gateway(target: &EgressTarget, why: &str) -> Self {
         Self {
             status: "502 Bad Gateway",
             text: format!("{target} was not reached: {why}\n"),
@@ -212,7 +219,7 @@ impl Refused {
     }
 }
 
-impl From<BadHead> for Refused {
+impl From<BadHead> for ProxyRefusal {
     fn from(bad: BadHead) -> Self {
         Self {
             status: match bad {
@@ -225,7 +232,7 @@ impl From<BadHead> for Refused {
     }
 }
 
-enum Reading {
+enum HeadReadError {
     Bad(BadHead),
     Io(io::Error),
 }
@@ -234,13 +241,13 @@ enum Reading {
 async fn read(
     client: &mut (impl AsyncRead + Unpin),
     said: &mut Vec<u8>,
-) -> Result<Option<Head>, Reading> {
+) -> Result<Option<RequestHead>, HeadReadError> {
     loop {
         let mut more = client.take((HEAD_BYTES_MAX - said.len().min(HEAD_BYTES_MAX)) as u64);
-        if more.read_buf(said).await.map_err(Reading::Io)? == 0 {
+        if more.read_buf(said).await.map_err(HeadReadError::Io)? == 0 {
             return Ok(None);
         }
-        if let Some(head) = Head::parse(said).map_err(Reading::Bad)? {
+        if let Some(head) = RequestHead::parse(said).map_err(HeadReadError::Bad)? {
             return Ok(Some(head));
         }
     }
@@ -273,8 +280,8 @@ async fn forward(
     }
 }
 
-async fn refuse(client: &mut (impl AsyncWrite + Unpin), refused: Refused) -> io::Result<()> {
-    let Refused { status, text } = refused;
+async fn refuse(client: &mut (impl AsyncWrite + Unpin), refused: ProxyRefusal) -> io::Result<()> {
+    let ProxyRefusal { status, text } = refused;
     let length = text.len();
     let answer = format!(
         "HTTP/1.1 {status}\r\nContent-Type: text/plain\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{text}"

@@ -1,25 +1,25 @@
 //! Which hosts may be reached.
 
-use super::host::{BadHost, Host, Target};
+use super::host::{BadHost, EgressTarget, Host};
 
 /// The ports of a rule that names none.
 const USUAL_PORTS: [u16; 2] = [80, 443];
 
 /// What may be reached, and what may not although it may. Empty rules let nothing through.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rules {
+pub struct EgressRules {
     allow: Vec<Rule>,
     deny: Vec<Rule>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Rule {
-    hosts: Hosts,
+    hosts: HostSet,
     port: Option<u16>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Hosts {
+enum HostSet {
     /// Every name.
     All,
     /// This one.
@@ -48,11 +48,11 @@ pub enum Verdict {
 #[error("`{rule}` is no host rule: {why}")]
 pub struct BadRule {
     rule: String,
-    why: Why,
+    why: RuleProblem,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-enum Why {
+enum RuleProblem {
     #[error(transparent)]
     Host(#[from] BadHost),
     #[error("a star stands for whole labels at the beginning, as in `*.example.com`")]
@@ -61,7 +61,7 @@ enum Why {
     Address,
 }
 
-impl Rules {
+impl EgressRules {
     /// Reads lists of `HOST`, `*.HOST`, `HOST:PORT` and `*.HOST:PORT`. What is denied is denied on every port
     /// unless it names one.
     pub fn parse<'a>(
@@ -77,7 +77,7 @@ impl Rules {
     /// Every name on the usual ports: whatever is public may be reached, and nothing else.
     pub fn all_public() -> Self {
         let rule = Rule {
-            hosts: Hosts::All,
+            hosts: HostSet::All,
             port: None,
         };
         Self {
@@ -98,9 +98,9 @@ impl Rules {
     }
 
     /// Whether a target may be reached.
-    pub fn verdict(&self, target: &Target) -> Verdict {
+    pub fn verdict(&self, target: &EgressTarget) -> Verdict {
         let denied = |rule: &Rule| {
-            rule.hosts.hold(&target.host) && rule.port.is_none_or(|port| port == target.port)
+            rule.hosts.contains(&target.host) && rule.port.is_none_or(|port| port == target.port)
         };
         if self.deny.iter().any(denied) {
             return Verdict::Denied;
@@ -108,7 +108,7 @@ impl Rules {
         let mut listed = self
             .allow
             .iter()
-            .filter(|rule| rule.hosts.hold(&target.host))
+            .filter(|rule| rule.hosts.contains(&target.host))
             .peekable();
         if listed.peek().is_none() {
             return Verdict::NotListed;
@@ -125,8 +125,8 @@ impl Rules {
     }
 }
 
-impl Hosts {
-    fn hold(&self, host: &Host) -> bool {
+impl HostSet {
+    fn contains(&self, host: &Host) -> bool {
         match (self, host) {
             (Self::All, host) => matches!(host, Host::Name(_)),
             (Self::One(one), host) => one == host,
@@ -139,7 +139,7 @@ impl Hosts {
 }
 
 fn rule(text: &str) -> Result<Rule, BadRule> {
-    let bad = |why: Why| BadRule {
+    let bad = |why: RuleProblem| BadRule {
         rule: text.to_owned(),
         why,
     };
@@ -148,20 +148,20 @@ fn rule(text: &str) -> Result<Rule, BadRule> {
         None => (false, text),
     };
     if rest.contains('*') {
-        return Err(bad(Why::Star));
+        return Err(bad(RuleProblem::Star));
     }
     // A port that is not named is not 0, which no target has.
     let named = rest.rfind(':').is_some_and(|at| !rest[at..].contains(']'));
     let (host, port) = if named {
-        let target = Target::parse(rest, None).map_err(|why| bad(why.into()))?;
+        let target = EgressTarget::parse(rest, None).map_err(|why| bad(why.into()))?;
         (target.host, Some(target.port))
     } else {
         (Host::parse(rest).map_err(|why| bad(why.into()))?, None)
     };
     let hosts = match (below, host) {
-        (false, host) => Hosts::One(host),
-        (true, Host::Name(name)) => Hosts::Below(name),
-        (true, Host::Address(_)) => return Err(bad(Why::Address)),
+        (false, host) => HostSet::One(host),
+        (true, Host::Name(name)) => HostSet::Below(name),
+        (true, Host::Address(_)) => return Err(bad(RuleProblem::Address)),
     };
     Ok(Rule { hosts, port })
 }
@@ -181,7 +181,7 @@ mod tests {
             "open.example",
         ];
         let deny = ["private.pkg.example", "open.example:80"];
-        let rules = Rules::parse(allow, deny).expect("rules");
+        let rules = EgressRules::parse(allow, deny).expect("rules");
         for (target, verdict) in [
             ("example.com:443", Verdict::Allowed),
             ("Example.COM:80", Verdict::Allowed),
@@ -205,9 +205,9 @@ mod tests {
             ("[::ffff:127.0.0.1]:3000", Verdict::NotListed),
             ("localhost:3000", Verdict::NotListed),
         ] {
-            let parsed = Target::parse(target, None).expect("a target");
+            let parsed = EgressTarget::parse(target, None).expect("a target");
             assert_eq!(rules.verdict(&parsed), verdict, "{target}");
-            assert_eq!(Rules::default().verdict(&parsed), Verdict::NotListed);
+            assert_eq!(EgressRules::default().verdict(&parsed), Verdict::NotListed);
         }
     }
 
@@ -220,8 +220,12 @@ mod tests {
             ("93.184.216.34:443", Verdict::NotListed),
             ("127.0.0.1:80", Verdict::NotListed),
         ] {
-            let parsed = Target::parse(target, None).expect("a target");
-            assert_eq!(Rules::all_public().verdict(&parsed), verdict, "{target}");
+            let parsed = EgressTarget::parse(target, None).expect("a target");
+            assert_eq!(
+                EgressRules::all_public().verdict(&parsed),
+                verdict,
+                "{target}"
+            );
         }
     }
 
@@ -233,8 +237,8 @@ mod tests {
             (&["other.test", "a.example.com"], Verdict::Denied),
             (&["other.test", "*"], Verdict::NotListed),
         ] {
-            let rules = Rules::all_public().without(deny.iter().copied());
-            let parsed = Target::parse("a.example.com:443", None).expect("a target");
+            let rules = EgressRules::all_public().without(deny.iter().copied());
+            let parsed = EgressTarget::parse("a.example.com:443", None).expect("a target");
             assert_eq!(rules.expect("rules").verdict(&parsed), verdict, "{deny:?}");
         }
     }
@@ -257,7 +261,7 @@ mod tests {
             "a/",
             ".a",
         ] {
-            assert!(Rules::parse([text], []).is_err(), "{text:?}");
+            assert!(EgressRules::parse([text], []).is_err(), "{text:?}");
         }
     }
 }

@@ -23,10 +23,10 @@ use rustix::process::{
     set_child_subreaper, set_parent_process_death_signal, setpriority_process, setsid, wait,
 };
 
-use super::family;
-use super::wire::{self, Order, Over, Report};
-use crate::descriptors::keep_to_ourselves;
-use crate::fence::ignore_endings;
+use super::descendants;
+use super::wire::{self, ExitStatus, KeeperOrder, KeeperReport};
+use crate::confinement::ignore_endings;
+use crate::descriptors::set_cloexec;
 
 /// The word on the command line that makes a program a keeper.
 pub const KEEP: &str = "keep";
@@ -35,8 +35,8 @@ pub const KEEP: &str = "keep";
 const GRACE: Duration = Duration::from_millis(200);
 
 /// How soon it is looked again whether something is left: at first, and at most.
-const LOOK_FIRST: Duration = Duration::from_millis(1);
-const LOOK_LAST: Duration = Duration::from_millis(50);
+const POLL_FIRST: Duration = Duration::from_millis(1);
+const POLL_LAST: Duration = Duration::from_millis(50);
 
 /// How long nobody may have gone, and nobody come, before those that are there are left to themselves.
 const GIVE_UP: Duration = Duration::from_secs(3);
@@ -48,11 +48,11 @@ const PRIORITY: i32 = -20;
 const NAMES_MAX: usize = 16;
 
 /// What the keeper hears of.
-enum News {
+enum KeeperEvent {
     /// The command is over. Others may be left.
-    Over(Over),
+    Exited(ExitStatus),
     /// Nothing is left: there is no child any more, and orphans would be children.
-    Alone,
+    AllGone,
     /// The server wants the end, or is gone.
     End,
 }
@@ -66,15 +66,18 @@ pub fn keep() -> ExitCode {
     let Some((order, streams)) = wire::receive(&socket) else {
         return ExitCode::FAILURE;
     };
-    keep_to_ourselves();
+    set_cloexec();
     // What is typed into the server's terminal is not for us.
     let _ = setsid();
     if set_child_subreaper(Some(getpid())).is_err() {
-        report(&socket, &Report::NoProgram(Errno::NOSYS.raw_os_error()));
+        report(
+            &socket,
+            &KeeperReport::NoProgram(Errno::NOSYS.raw_os_error()),
+        );
         return ExitCode::FAILURE;
     }
     // Before the command, which must not run if nobody can watch it.
-    let watched = watch(&socket).map_err(|error| Report::NoProgram(errno(&error)));
+    let watched = watch(&socket).map_err(|error| KeeperReport::NoProgram(errno(&error)));
     let started =
         watched.and_then(|watched| Ok((watched, start(order, streams.map(Stdio::from))?)));
     match started {
@@ -87,12 +90,12 @@ pub fn keep() -> ExitCode {
 }
 
 /// What two threads hear: one listens to the server, one to the children from when it is told of the first.
-struct Watched {
-    news: Receiver<News>,
+struct KeeperChannels {
+    events: Receiver<KeeperEvent>,
     born: Sender<Pid>,
 }
 
-fn watch(socket: &UnixStream) -> io::Result<Watched> {
+fn watch(socket: &UnixStream) -> io::Result<KeeperChannels> {
     let (tell, news) = channel();
     let (born, birth) = channel();
     let from_children = tell.clone();
@@ -103,11 +106,11 @@ fn watch(socket: &UnixStream) -> io::Result<Watched> {
     })?;
     let socket = socket.try_clone()?;
     thread::Builder::new().spawn(move || listen(socket, &tell))?;
-    Ok(Watched { news, born })
+    Ok(KeeperChannels { events: news, born })
 }
 
 /// Nobody may be reading; that is no reason to stop.
-fn report(mut socket: &UnixStream, report: &Report) {
+fn report(mut socket: &UnixStream, report: &KeeperReport) {
     let _ = socket.write_all(report.write().as_bytes());
 }
 
@@ -115,14 +118,15 @@ fn errno(error: &io::Error) -> i32 {
     error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error())
 }
 
-fn start(order: Order, streams: [Stdio; 3]) -> Result<Child, Report> {
-    let Order {
+fn start(order: KeeperOrder, streams: [Stdio; 3]) -> Result<Child, KeeperReport> {
+    let KeeperOrder {
         launch,
         has_terminal,
-        is_fence,
+        is_confined: is_fence,
     } = order;
     // Here and not in the child, so that a folder that is missing is told from a program that is.
-    std::env::set_current_dir(&launch.cwd).map_err(|error| Report::NoFolder(errno(&error)))?;
+    std::env::set_current_dir(&launch.cwd)
+        .map_err(|error| KeeperReport::NoFolder(errno(&error)))?;
     let [stdin, stdout, stderr] = streams;
     let mut command = Command::new(&launch.program);
     command
@@ -159,13 +163,13 @@ fn start(order: Order, streams: [Stdio; 3]) -> Result<Child, Report> {
     }
     command
         .spawn()
-        .map_err(|error| Report::NoProgram(errno(&error)))
+        .map_err(|error| KeeperReport::NoProgram(errno(&error)))
 }
 
 struct Keeper {
     socket: UnixStream,
     command: Pid,
-    news: Receiver<News>,
+    events: Receiver<KeeperEvent>,
     /// Those that had to be ended, by pid.
     ended: BTreeMap<i32, String>,
     /// Who still lived at the last look, by pid.
@@ -173,33 +177,37 @@ struct Keeper {
 }
 
 impl Keeper {
-    fn new(socket: UnixStream, Watched { news, born }: Watched, child: &Child) -> Self {
+    fn new(
+        socket: UnixStream,
+        KeeperChannels { events, born }: KeeperChannels,
+        child: &Child,
+    ) -> Self {
         let command = Pid::from_child(child);
-        report(&socket, &Report::Started(child.id()));
+        report(&socket, &KeeperReport::Started(child.id()));
         let _ = born.send(command);
         Self {
             socket,
             command,
-            news,
+            events,
             ended: BTreeMap::new(),
             alive: BTreeMap::new(),
         }
     }
 
     fn run(mut self) -> ExitCode {
-        match self.news.recv() {
-            Ok(News::Over(over)) => {
-                report(&self.socket, &Report::Over(over));
-                self.clear(Instant::now() + LOOK_FIRST);
+        match self.events.recv() {
+            Ok(KeeperEvent::Exited(over)) => {
+                report(&self.socket, &KeeperReport::Exited(over));
+                self.clear(Instant::now() + POLL_FIRST);
             }
-            Ok(News::End) => {
+            Ok(KeeperEvent::End) => {
                 // A stopped one cannot tidy up.
                 for signal in [Signal::TERM, Signal::CONT] {
                     let _ = kill_process_group(self.command, signal);
                 }
                 self.clear(Instant::now() + GRACE);
             }
-            Ok(News::Alone) | Err(_) => {}
+            Ok(KeeperEvent::AllGone) | Err(_) => {}
         }
         self.leave()
     }
@@ -210,7 +218,7 @@ impl Keeper {
     fn clear(&mut self, mut deadline: Instant) {
         // A bomb has a thousand processes that want to run; this one must come first where it may.
         let _ = setpriority_process(None, PRIORITY);
-        let mut pause = LOOK_FIRST;
+        let mut pause = POLL_FIRST;
         let mut moved = deadline;
         loop {
             let mut patience = deadline.saturating_duration_since(Instant::now());
@@ -225,19 +233,19 @@ impl Keeper {
                 }
                 if !is_new {
                     patience = pause;
-                    pause = (pause * 2).min(LOOK_LAST);
+                    pause = (pause * 2).min(POLL_LAST);
                 }
             }
-            match self.news.recv_timeout(patience) {
-                Ok(News::Over(over)) => {
-                    report(&self.socket, &Report::Over(over));
-                    deadline = deadline.min(Instant::now() + LOOK_FIRST);
+            match self.events.recv_timeout(patience) {
+                Ok(KeeperEvent::Exited(over)) => {
+                    report(&self.socket, &KeeperReport::Exited(over));
+                    deadline = deadline.min(Instant::now() + POLL_FIRST);
                 }
-                Ok(News::Alone) | Err(RecvTimeoutError::Disconnected) => {
+                Ok(KeeperEvent::AllGone) | Err(RecvTimeoutError::Disconnected) => {
                     self.alive.clear();
                     return;
                 }
-                Ok(News::End) | Err(RecvTimeoutError::Timeout) => {}
+                Ok(KeeperEvent::End) | Err(RecvTimeoutError::Timeout) => {}
             }
         }
     }
@@ -246,7 +254,7 @@ impl Keeper {
     fn end_all(&mut self) -> bool {
         let before = self.ended.len();
         self.alive.clear();
-        for member in family::end().into_iter().filter(|it| !it.is_dead) {
+        for member in descendants::end().into_iter().filter(|it| !it.is_dead) {
             self.alive.insert(member.pid, member.name.clone());
             self.ended.insert(member.pid, member.name);
         }
@@ -257,10 +265,10 @@ impl Keeper {
         self.ended.retain(|pid, _| !self.alive.contains_key(pid));
         if !self.alive.is_empty() {
             let names = self.alive.into_values().take(NAMES_MAX).collect();
-            report(&self.socket, &Report::Left { names });
+            report(&self.socket, &KeeperReport::Survivors { names });
         }
         let names = self.ended.values().take(NAMES_MAX).cloned().collect();
-        let alone = Report::Alone {
+        let alone = KeeperReport::AllGone {
             ended: self.ended.len(),
             names,
         };
@@ -270,26 +278,26 @@ impl Keeper {
 }
 
 /// Takes every child that dies, also those that others left to us, until there is none.
-fn reap(command: Pid, tell: &Sender<News>) {
+fn reap(command: Pid, tell: &Sender<KeeperEvent>) {
     loop {
         match wait(WaitOptions::empty()) {
             Ok(Some((pid, status))) if pid == command => {
                 let over = match (status.exit_status(), status.terminating_signal()) {
-                    (Some(code), _) => Over::Exit(code),
-                    (None, Some(signal)) => Over::Signal(signal),
+                    (Some(code), _) => ExitStatus::Exit(code),
+                    (None, Some(signal)) => ExitStatus::Signal(signal),
                     (None, None) => continue,
                 };
-                let _ = tell.send(News::Over(over));
+                let _ = tell.send(KeeperEvent::Exited(over));
             }
             Ok(_) | Err(Errno::INTR) => {}
             Err(_) => break,
         }
     }
-    let _ = tell.send(News::Alone);
+    let _ = tell.send(KeeperEvent::AllGone);
 }
 
 /// Waits for the end of what the server says. It says nothing more, so whatever comes is the end.
-fn listen(mut socket: UnixStream, tell: &Sender<News>) {
+fn listen(mut socket: UnixStream, tell: &Sender<KeeperEvent>) {
     let _ = socket.read(&mut [0]);
-    let _ = tell.send(News::End);
+    let _ = tell.send(KeeperEvent::End);
 }

@@ -20,14 +20,14 @@ use tokio::sync::oneshot;
 use super::keeper::KEEP;
 
 /// How often it is looked whether a keeper has ended that is about to.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// What a keeper is called in lists of processes.
 const NAME: &str = "raddle-keeper";
 
 /// How a keeper is started.
 #[derive(Clone, Debug)]
-pub struct Keeper {
+pub struct KeeperCommand {
     /// A program that calls [`keep`](super::keep) when it is started so.
     pub program: PathBuf,
     /// Its arguments.
@@ -36,7 +36,7 @@ pub struct Keeper {
     pub env: Vec<(OsString, OsString)>,
 }
 
-impl Keeper {
+impl KeeperCommand {
     /// The program that runs now, with the word [`KEEP`]. It is named so that it is found also when
     /// another version has taken its place on the disk.
     pub fn own() -> Self {
@@ -78,12 +78,12 @@ enum Job {
 /// The way to the thread, which is started when it is first needed. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(super) struct Spawner {
-    keeper: Keeper,
+    keeper: KeeperCommand,
     jobs: Arc<Mutex<Option<Sender<Job>>>>,
 }
 
 impl Spawner {
-    pub(super) fn new(keeper: Keeper) -> Self {
+    pub(super) fn new(keeper: KeeperCommand) -> Self {
         Self {
             keeper,
             jobs: Arc::default(),
@@ -122,13 +122,13 @@ impl Spawner {
     }
 }
 
-fn run(keeper: &Keeper, queue: &Receiver<Job>) {
+fn run(keeper: &KeeperCommand, queue: &Receiver<Job>) {
     let mut ending: Vec<Child> = Vec::new();
     loop {
         let job = if ending.is_empty() {
             queue.recv().map_err(|_| RecvTimeoutError::Disconnected)
         } else {
-            queue.recv_timeout(LOOK)
+            queue.recv_timeout(POLL_INTERVAL)
         };
         match job {
             Ok(Job::Start { socket, started }) => {
@@ -140,7 +140,7 @@ fn run(keeper: &Keeper, queue: &Receiver<Job>) {
             Ok(Job::Take(child)) => ending.push(child),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) if ending.is_empty() => return,
-            Err(RecvTimeoutError::Disconnected) => thread::sleep(LOOK),
+            Err(RecvTimeoutError::Disconnected) => thread::sleep(POLL_INTERVAL),
         }
         ending.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
     }

@@ -30,19 +30,19 @@ pub enum Stdio {
     /// One pipe for all it writes, so that nobody has to guess the order; it is given no input.
     Joined,
     /// A terminal of this size, which is all three.
-    Terminal(Size),
+    Terminal(TerminalSize),
 }
 
 /// The size of a terminal, in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Size {
+pub struct TerminalSize {
     /// How many lines.
     pub rows: u16,
     /// How many in a line.
     pub cols: u16,
 }
 
-impl Default for Size {
+impl Default for TerminalSize {
     /// That of the oldest screens, which programs expect when nobody says.
     fn default() -> Self {
         Self { rows: 24, cols: 80 }
@@ -50,7 +50,7 @@ impl Default for Size {
 }
 
 /// Our ends, and those of the command.
-pub(super) struct Ends {
+pub(super) struct StreamEnds {
     pub(super) input: Option<Input>,
     pub(super) stdout: Output,
     pub(super) stderr: Option<Output>,
@@ -60,7 +60,7 @@ pub(super) struct Ends {
 
 impl Stdio {
     /// Makes both ends. Ours never block.
-    pub(super) fn open(self) -> io::Result<Ends> {
+    pub(super) fn open(self) -> io::Result<StreamEnds> {
         match self {
             Self::Pipes { input } => pipes(input),
             Self::Joined => joined(),
@@ -69,7 +69,7 @@ impl Stdio {
     }
 }
 
-fn pipes(has_input: bool) -> io::Result<Ends> {
+fn pipes(has_input: bool) -> io::Result<StreamEnds> {
     let (stdin, input) = if has_input {
         let (theirs, ours) = pipe_with(PipeFlags::CLOEXEC)?;
         (theirs, Some(Input::new(watched(ours)?, false)))
@@ -78,7 +78,7 @@ fn pipes(has_input: bool) -> io::Result<Ends> {
     };
     let (stdout, their_stdout) = pipe_with(PipeFlags::CLOEXEC)?;
     let (stderr, their_stderr) = pipe_with(PipeFlags::CLOEXEC)?;
-    Ok(Ends {
+    Ok(StreamEnds {
         input,
         stdout: Output {
             end: watched(stdout)?,
@@ -91,9 +91,9 @@ fn pipes(has_input: bool) -> io::Result<Ends> {
     })
 }
 
-fn joined() -> io::Result<Ends> {
+fn joined() -> io::Result<StreamEnds> {
     let (ours, theirs) = pipe_with(PipeFlags::CLOEXEC)?;
-    Ok(Ends {
+    Ok(StreamEnds {
         input: None,
         stdout: Output {
             end: watched(ours)?,
@@ -110,7 +110,7 @@ fn nothing() -> io::Result<OwnedFd> {
     Ok(open("/dev/null", flags, Mode::empty())?)
 }
 
-fn terminal(size: Size) -> io::Result<Ends> {
+fn terminal(size: TerminalSize) -> io::Result<StreamEnds> {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
     let ours = openpt(flags)?;
     grantpt(&ours)?;
@@ -118,7 +118,7 @@ fn terminal(size: Size) -> io::Result<Ends> {
     let theirs = ioctl_tiocgptpeer(&ours, flags)?;
     resize(ours.as_fd(), size)?;
     let ours = watched(ours)?;
-    Ok(Ends {
+    Ok(StreamEnds {
         input: Some(Input::new(ours.clone(), true)),
         stdout: Output { end: ours.clone() },
         stderr: None,
@@ -127,7 +127,7 @@ fn terminal(size: Size) -> io::Result<Ends> {
     })
 }
 
-pub(super) fn resize(terminal: BorrowedFd<'_>, size: Size) -> io::Result<()> {
+pub(super) fn resize(terminal: BorrowedFd<'_>, size: TerminalSize) -> io::Result<()> {
     let size = Winsize {
         ws_row: size.rows,
         ws_col: size.cols,
@@ -197,7 +197,7 @@ pub struct Input {
 /// As much waits for a command as may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the command does not read its input; {INPUT_BYTES_MAX} bytes wait for it")]
-pub struct Full;
+pub struct InputFull;
 
 impl Input {
     fn new(end: Arc<AsyncFd<OwnedFd>>, is_terminal: bool) -> Self {
@@ -213,10 +213,10 @@ impl Input {
 
     /// Queues bytes. One piece is always taken when nothing waits. What a command that has ended does
     /// not read is dropped.
-    pub fn write(&self, bytes: Vec<u8>) -> Result<(), Full> {
+    pub fn write(&self, bytes: Vec<u8>) -> Result<(), InputFull> {
         let waiting = self.waiting.load(Ordering::Relaxed);
         if waiting > 0 && waiting + bytes.len() > INPUT_BYTES_MAX {
-            return Err(Full);
+            return Err(InputFull);
         }
         self.push(bytes);
         Ok(())

@@ -21,15 +21,15 @@ const STREAMS: usize = 3;
 
 /// What a keeper is told.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Order {
+pub(super) struct KeeperOrder {
     pub(super) launch: Launch,
     /// Whether the command's stdin is a terminal that is to be its controlling one.
     pub(super) has_terminal: bool,
     /// Whether it is a fence that is started, and the command by it.
-    pub(super) is_fence: bool,
+    pub(super) is_confined: bool,
 }
 
-impl Order {
+impl KeeperOrder {
     /// The order as bytes, without its length.
     pub(super) fn write(&self) -> Vec<u8> {
         let Launch {
@@ -38,7 +38,7 @@ impl Order {
             cwd,
             env,
         } = &self.launch;
-        let mut bytes = vec![u8::from(self.has_terminal), u8::from(self.is_fence)];
+        let mut bytes = vec![u8::from(self.has_terminal), u8::from(self.is_confined)];
         put(&mut bytes, cwd.as_os_str());
         put(&mut bytes, program);
         put_count(&mut bytes, args.len());
@@ -72,7 +72,7 @@ impl Order {
         rest.is_empty().then_some(Self {
             launch,
             has_terminal: *terminal == 1,
-            is_fence: *fence == 1,
+            is_confined: *fence == 1,
         })
     }
 }
@@ -112,18 +112,18 @@ pub(super) fn send_head(
 }
 
 /// Receives an order and the command's descriptors; nothing if the server has ended before it said all.
-pub(super) fn receive(socket: &UnixStream) -> Option<(Order, [OwnedFd; STREAMS])> {
+pub(super) fn receive(socket: &UnixStream) -> Option<(KeeperOrder, [OwnedFd; STREAMS])> {
     let mut head = [0; 4];
     let streams = descriptors::receive(socket, &mut head).ok()?;
     let mut bytes = vec![0; (u32::from_le_bytes(head) as usize).min(ORDER_BYTES_MAX)];
     let mut from = socket;
     from.read_exact(&mut bytes).ok()?;
-    Some((Order::read(&bytes)?, streams))
+    Some((KeeperOrder::read(&bytes)?, streams))
 }
 
 /// What a keeper tells.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Report {
+pub(super) enum KeeperReport {
     /// The command runs under this pid.
     Started(u32),
     /// Its folder cannot be entered, for this reason of the system's.
@@ -131,14 +131,14 @@ pub(super) enum Report {
     /// It cannot be started, for this reason of the system's.
     NoProgram(i32),
     /// It is over.
-    Over(Over),
+    Exited(ExitStatus),
     /// These could not be ended, and are left.
-    Left {
+    Survivors {
         /// The names of the first of them.
         names: Vec<String>,
     },
     /// Nothing else of it is left; these had to be ended, of which some are named.
-    Alone {
+    AllGone {
         /// How many.
         ended: usize,
         /// The names of the first of them.
@@ -148,14 +148,14 @@ pub(super) enum Report {
 
 /// How a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Over {
+pub enum ExitStatus {
     /// By itself, with this code.
     Exit(i32),
     /// By this signal.
     Signal(i32),
 }
 
-impl Over {
+impl ExitStatus {
     /// The one number that shells make of both.
     pub fn code(self) -> i32 {
         match self {
@@ -165,17 +165,17 @@ impl Over {
     }
 }
 
-impl Report {
+impl KeeperReport {
     /// The report as a line, with its end.
     pub(super) fn write(&self) -> String {
         match self {
             Self::Started(pid) => format!("started {pid}\n"),
             Self::NoFolder(errno) => format!("no-folder {errno}\n"),
             Self::NoProgram(errno) => format!("no-program {errno}\n"),
-            Self::Over(Over::Exit(code)) => format!("exit {code}\n"),
-            Self::Over(Over::Signal(signal)) => format!("signal {signal}\n"),
-            Self::Left { names } => format!("left {}\n", names.join(" ")),
-            Self::Alone { ended, names } => format!("alone {ended} {}\n", names.join(" ")),
+            Self::Exited(ExitStatus::Exit(code)) => format!("exit {code}\n"),
+            Self::Exited(ExitStatus::Signal(signal)) => format!("signal {signal}\n"),
+            Self::Survivors { names } => format!("left {}\n", names.join(" ")),
+            Self::AllGone { ended, names } => format!("alone {ended} {}\n", names.join(" ")),
         }
     }
 
@@ -187,12 +187,12 @@ impl Report {
             "started" => Self::Started(rest.parse().ok()?),
             "no-folder" => Self::NoFolder(number()?),
             "no-program" => Self::NoProgram(number()?),
-            "exit" => Self::Over(Over::Exit(number()?)),
-            "signal" => Self::Over(Over::Signal(number()?)),
-            "left" => Self::Left { names: words(rest) },
+            "exit" => Self::Exited(ExitStatus::Exit(number()?)),
+            "signal" => Self::Exited(ExitStatus::Signal(number()?)),
+            "left" => Self::Survivors { names: words(rest) },
             "alone" => {
                 let (ended, names) = rest.split_once(' ')?;
-                Self::Alone {
+                Self::AllGone {
                     ended: ended.parse().ok()?,
                     names: words(names),
                 }
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn an_order_is_read_as_it_was_written_and_no_other_way() {
-        let order = Order {
+        let order = KeeperOrder {
             launch: Launch {
                 program: "sh".into(),
                 args: vec![
@@ -224,41 +224,44 @@ mod tests {
                 env: vec![("A".into(), "1".into()), ("B".into(), "".into())],
             },
             has_terminal: true,
-            is_fence: false,
+            is_confined: false,
         };
         let bytes = order.write();
-        assert_eq!(Order::read(&bytes), Some(order));
+        assert_eq!(KeeperOrder::read(&bytes), Some(order));
         for end in 0..bytes.len() {
-            assert_eq!(Order::read(&bytes[..end]), None, "{end} bytes of it");
+            assert_eq!(KeeperOrder::read(&bytes[..end]), None, "{end} bytes of it");
         }
         let longer = [bytes, vec![0]].concat();
-        assert_eq!(Order::read(&longer), None);
+        assert_eq!(KeeperOrder::read(&longer), None);
     }
 
     #[test]
     fn reports_are_read_as_they_were_written() {
         for report in [
-            Report::Started(7),
-            Report::NoFolder(2),
-            Report::NoProgram(13),
-            Report::Over(Over::Exit(255)),
-            Report::Over(Over::Signal(9)),
-            Report::Left {
+            KeeperReport::Started(7),
+            KeeperReport::NoFolder(2),
+            KeeperReport::NoProgram(13),
+            KeeperReport::Exited(ExitStatus::Exit(255)),
+            KeeperReport::Exited(ExitStatus::Signal(9)),
+            KeeperReport::Survivors {
                 names: vec!["sudo".into(), "sh".into()],
             },
-            Report::Alone {
+            KeeperReport::AllGone {
                 ended: 0,
                 names: vec![],
             },
-            Report::Alone {
+            KeeperReport::AllGone {
                 ended: 40,
                 names: vec!["sleep".into(), "sh".into()],
             },
         ] {
             let line = report.write();
-            assert_eq!(Report::read(line.trim_end_matches('\n')), Some(report));
+            assert_eq!(
+                KeeperReport::read(line.trim_end_matches('\n')),
+                Some(report)
+            );
         }
-        assert_eq!(Report::read("nonsense 1"), None);
-        assert_eq!(Report::read("started x"), None);
+        assert_eq!(KeeperReport::read("nonsense 1"), None);
+        assert_eq!(KeeperReport::read("started x"), None);
     }
 }

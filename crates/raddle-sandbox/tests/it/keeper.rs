@@ -3,14 +3,14 @@
 
 use std::process::ExitCode;
 
-use raddle_sandbox::{Engine, Keeper, Launch, Over, Stdio, keep};
+use raddle_sandbox::{ExitStatus, KeeperCommand, Launch, Launcher, Stdio, keep};
 
 /// Set for the test program that is a keeper.
 const IS_KEEPER: &str = "IS_KEEPER";
 
 /// How this test program becomes a keeper.
-pub fn of_tests() -> Keeper {
-    Keeper {
+pub fn of_tests() -> KeeperCommand {
+    KeeperCommand {
         program: std::env::current_exe().expect("a program"),
         args: [
             "--exact",
@@ -35,10 +35,10 @@ async fn is_a_keeper_when_told_to_be() {
         cwd: "/".into(),
         env: vec![],
     };
-    let engine = Engine::new(of_tests());
+    let engine = Launcher::new(of_tests());
     let mut process = engine
         .start(launch, Stdio::Pipes { input: false })
         .expect("a process");
-    process.life.started().await.expect("it runs");
-    assert_eq!(process.life.ended().await.over, Some(Over::Exit(7)));
+    process.exit.started().await.expect("it runs");
+    assert_eq!(process.exit.ended().await.status, Some(ExitStatus::Exit(7)));
 }

@@ -8,7 +8,7 @@ mod keeper;
 mod unruly;
 
 /// Nothing is left of the unruly ones.
-mod left;
+mod leftovers;
 /// What a keeper without rights does.
 mod rights;
 /// How programs run and end, and what they read and write.

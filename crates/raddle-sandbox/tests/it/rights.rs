@@ -5,7 +5,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-use raddle_sandbox::{Engine, Keeper, Launch, StartError, Stdio};
+use raddle_sandbox::{KeeperCommand, Launch, Launcher, StartError, Stdio};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use tempfile::TempDir;
 use tokio::time::timeout;
@@ -24,7 +24,7 @@ fn user(test: u32) -> String {
 }
 
 /// A keeper that is this user's, who may have so many processes and threads.
-fn without_rights(folder: &TempDir, user: &str, processes: u32) -> Keeper {
+fn without_rights(folder: &TempDir, user: &str, processes: u32) -> KeeperCommand {
     let plain = keeper::of_tests();
     // Readable for everyone, unlike the folder that it was built in.
     fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
@@ -38,7 +38,7 @@ fn without_rights(folder: &TempDir, user: &str, processes: u32) -> Keeper {
     args.extend(plain.args);
     let mut env = plain.env;
     env.push(("PATH".into(), std::env::var_os("PATH").unwrap()));
-    Keeper {
+    KeeperCommand {
         program: "prlimit".into(),
         args,
         env,
@@ -63,7 +63,7 @@ async fn what_may_not_be_ended_is_left_and_named() {
         return eprintln!("not tried: only root can");
     }
     let folder = TempDir::new().unwrap();
-    let engine = Engine::new(without_rights(&folder, &user(0), 100));
+    let engine = Launcher::new(without_rights(&folder, &user(0), 100));
     // Whoever starts this becomes root, as with `sudo`.
     let setpriv = folder.path().join("setpriv");
     fs::copy("/usr/bin/setpriv", &setpriv).unwrap();
@@ -74,17 +74,17 @@ async fn what_may_not_be_ended_is_left_and_named() {
     );
     let mark = format!("{}-rights", std::process::id());
     let mut process = engine.start(sh(&script, &mark), PIPES).unwrap();
-    process.life.started().await.unwrap();
+    process.exit.started().await.unwrap();
     let mut buffer = [0; 64];
     let count = process.stdout.read(&mut buffer).await.unwrap();
     assert_eq!(&buffer[..count], b"ready\n");
-    process.leash.end();
-    let ended = timeout(LIMIT, process.life.ended()).await.expect("an end");
+    process.control.end();
+    let ended = timeout(LIMIT, process.exit.ended()).await.expect("an end");
     for pid in marked(&mark) {
         let _ = kill_process(Pid::from_raw(pid as i32).unwrap(), Signal::KILL);
     }
-    assert!(ended.over.is_some(), "{ended:?}");
-    assert_eq!(ended.left, ["sleep"], "{ended:?}");
+    assert!(ended.status.is_some(), "{ended:?}");
+    assert_eq!(ended.survivors, ["sleep"], "{ended:?}");
 }
 
 #[tokio::test]
@@ -95,9 +95,9 @@ async fn where_no_more_processes_may_be_nothing_is_started() {
     let folder = TempDir::new().unwrap();
     // One for the keeper, two for its threads, and one for the program.
     for (processes, works) in [(1, false), (2, false), (3, false), (50, true)] {
-        let engine = Engine::new(without_rights(&folder, &user(1), processes));
+        let engine = Launcher::new(without_rights(&folder, &user(1), processes));
         let mut process = engine.start(sh("exit 0", ""), PIPES).unwrap();
-        let started = timeout(LIMIT, process.life.started())
+        let started = timeout(LIMIT, process.exit.started())
             .await
             .expect("an answer");
         match started {
@@ -105,8 +105,8 @@ async fn where_no_more_processes_may_be_nothing_is_started() {
                 assert_eq!(error.raw_os_error(), Some(libc::EAGAIN));
             }
             Ok(_) if works => {
-                let ended = timeout(LIMIT, process.life.ended()).await.expect("an end");
-                assert_eq!(ended.over.map(|it| it.code()), Some(0));
+                let ended = timeout(LIMIT, process.exit.ended()).await.expect("an end");
+                assert_eq!(ended.status.map(|it| it.code()), Some(0));
             }
             other => panic!("{processes}: {other:?}"),
         }

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use raddle_sandbox::{Engine, Launch, Output, Over, Process, Size, StartError, Stdio};
+use raddle_sandbox::{
+    ChildProcess, ExitStatus, Launch, Launcher, Output, StartError, Stdio, TerminalSize,
+};
 use tokio::time::timeout;
 
 use crate::keeper;
@@ -11,7 +13,7 @@ use crate::keeper;
 const LIMIT: Duration = Duration::from_secs(30);
 
 const PIPES: Stdio = Stdio::Pipes { input: true };
-const TERMINAL: Stdio = Stdio::Terminal(Size { rows: 24, cols: 80 });
+const TERMINAL: Stdio = Stdio::Terminal(TerminalSize { rows: 24, cols: 80 });
 
 fn sh(script: &str) -> Launch {
     Launch {
@@ -22,8 +24,8 @@ fn sh(script: &str) -> Launch {
     }
 }
 
-fn engine() -> Engine {
-    Engine::new(keeper::of_tests())
+fn engine() -> Launcher {
+    Launcher::new(keeper::of_tests())
 }
 
 async fn all(output: &Output) -> String {
@@ -38,13 +40,13 @@ async fn all(output: &Output) -> String {
 }
 
 /// Runs a script on this input, and gives how it ended and what it wrote.
-async fn ran(launch: Launch, stdio: Stdio, input: &str) -> (Over, String, String) {
+async fn ran(launch: Launch, stdio: Stdio, input: &str) -> (ExitStatus, String, String) {
     let run = async {
-        let Process {
+        let ChildProcess {
             input: feed,
             stdout,
             stderr,
-            mut life,
+            exit: mut life,
             ..
         } = engine().start(launch, stdio).unwrap();
         if let Some(feed) = feed {
@@ -60,7 +62,7 @@ async fn ran(launch: Launch, stdio: Stdio, input: &str) -> (Over, String, String
         };
         let (ended, stdout, stderr) = tokio::join!(life.ended(), all(&stdout), err);
         assert_eq!((ended.ended, ended.names.len()), (0, 0), "{ended:?}");
-        (ended.over.unwrap(), stdout, stderr)
+        (ended.status.unwrap(), stdout, stderr)
     };
     timeout(LIMIT, run).await.expect("an end")
 }
@@ -68,16 +70,16 @@ async fn ran(launch: Launch, stdio: Stdio, input: &str) -> (Over, String, String
 #[tokio::test]
 async fn scripts_end_as_they_say_and_write_what_they_write() {
     for (script, input, over, stdout, stderr) in [
-        ("exit 0", "", Over::Exit(0), "", ""),
-        ("exit 255", "", Over::Exit(255), "", ""),
-        ("kill -KILL $$", "", Over::Signal(9), "", ""),
-        ("kill -TERM $$", "", Over::Signal(15), "", ""),
-        ("echo a; echo b >&2", "", Over::Exit(0), "a\n", "b\n"),
-        ("cat", "fed", Over::Exit(0), "fed", ""),
-        ("pwd", "", Over::Exit(0), "/\n", ""),
+        ("exit 0", "", ExitStatus::Exit(0), "", ""),
+        ("exit 255", "", ExitStatus::Exit(255), "", ""),
+        ("kill -KILL $$", "", ExitStatus::Signal(9), "", ""),
+        ("kill -TERM $$", "", ExitStatus::Signal(15), "", ""),
+        ("echo a; echo b >&2", "", ExitStatus::Exit(0), "a\n", "b\n"),
+        ("cat", "fed", ExitStatus::Exit(0), "fed", ""),
+        ("pwd", "", ExitStatus::Exit(0), "/\n", ""),
         // What ours ignores or blocks, a command does not.
-        ("yes | head -1", "", Over::Exit(0), "y\n", ""),
-        ("ls /proc/$$/fd", "", Over::Exit(0), "0\n1\n2\n", ""),
+        ("yes | head -1", "", ExitStatus::Exit(0), "y\n", ""),
+        ("ls /proc/$$/fd", "", ExitStatus::Exit(0), "0\n1\n2\n", ""),
     ] {
         let found = ran(sh(script), PIPES, input).await;
         assert_eq!(found, (over, stdout.into(), stderr.into()), "{script}");
@@ -87,7 +89,7 @@ async fn scripts_end_as_they_say_and_write_what_they_write() {
 #[tokio::test]
 async fn a_command_without_input_finds_its_end() {
     let found = ran(sh("cat; echo done"), Stdio::Pipes { input: false }, "").await;
-    assert_eq!(found, (Over::Exit(0), "done\n".into(), String::new()));
+    assert_eq!(found, (ExitStatus::Exit(0), "done\n".into(), String::new()));
 }
 
 #[tokio::test]
@@ -95,7 +97,7 @@ async fn what_is_written_to_one_pipe_keeps_its_order() {
     let script = "for i in 1 2 3 4 5 6 7 8 9; do echo $i; echo $i >&2; done; cat";
     let found = ran(sh(script), Stdio::Joined, "").await;
     let wanted: String = (1..=9).map(|it| format!("{it}\n{it}\n")).collect();
-    assert_eq!(found, (Over::Exit(0), wanted, String::new()));
+    assert_eq!(found, (ExitStatus::Exit(0), wanted, String::new()));
 }
 
 #[tokio::test]
@@ -114,7 +116,7 @@ async fn the_environment_is_the_one_given() {
 async fn much_output_and_much_input_arrive_whole() {
     let input = "0123456789abcdef".repeat(1 << 16);
     let (over, stdout, _) = ran(sh("cat"), PIPES, &input).await;
-    assert_eq!(over, Over::Exit(0));
+    assert_eq!(over, ExitStatus::Exit(0));
     assert!(stdout == input, "{} of {} bytes", stdout.len(), input.len());
 }
 
@@ -137,7 +139,7 @@ async fn a_long_order_arrives_whole() {
 async fn a_terminal_is_one() {
     let script = "test -t 0 && test -t 1 && test -t 2 && stty size && read line && echo \"got $line\" </dev/tty";
     let (over, stdout, _) = ran(sh(script), TERMINAL, "typed\n").await;
-    assert_eq!(over, Over::Exit(0), "{stdout}");
+    assert_eq!(over, ExitStatus::Exit(0), "{stdout}");
     assert!(stdout.contains("24 80\r\n"), "{stdout:?}");
     assert!(stdout.ends_with("got typed\r\n"), "{stdout:?}");
 }
@@ -145,7 +147,7 @@ async fn a_terminal_is_one() {
 #[tokio::test]
 async fn the_end_of_a_terminals_input_is_typed() {
     let (over, stdout, _) = ran(sh("cat; echo over"), TERMINAL, "").await;
-    assert_eq!(over, Over::Exit(0));
+    assert_eq!(over, ExitStatus::Exit(0));
     assert!(stdout.ends_with("over\r\n"), "{stdout:?}");
 }
 
@@ -153,15 +155,15 @@ async fn the_end_of_a_terminals_input_is_typed() {
 async fn a_terminal_changes_its_size_and_the_program_is_told() {
     let script = "trap 'stty size; exit 0' WINCH; printf ready; while :; do sleep 0.01; done";
     let mut process = engine().start(sh(script), TERMINAL).unwrap();
-    process.life.started().await.unwrap();
+    process.exit.started().await.unwrap();
     let mut buffer = [0; 64];
     let count = process.stdout.read(&mut buffer).await.unwrap();
     assert_eq!(&buffer[..count], b"ready");
-    let size = Size {
+    let size = TerminalSize {
         rows: 50,
         cols: 132,
     };
-    assert!(process.leash.resize(size).unwrap());
+    assert!(process.control.resize(size).unwrap());
     let rest = timeout(LIMIT, all(&process.stdout)).await.expect("an end");
     assert_eq!(rest, "50 132\r\n");
 }
@@ -169,8 +171,8 @@ async fn a_terminal_changes_its_size_and_the_program_is_told() {
 #[tokio::test]
 async fn pipes_have_no_size() {
     let process = engine().start(sh("cat"), PIPES).unwrap();
-    let size = Size { rows: 1, cols: 1 };
-    assert!(!process.leash.resize(size).unwrap());
+    let size = TerminalSize { rows: 1, cols: 1 };
+    assert!(!process.control.resize(size).unwrap());
 }
 
 #[tokio::test]
@@ -188,7 +190,7 @@ async fn what_cannot_be_started_says_why() {
             ..sh("")
         };
         let mut process = engine().start(launch, PIPES).unwrap();
-        let error = process.life.started().await.expect_err(program);
+        let error = process.exit.started().await.expect_err(program);
         let text = error.to_string();
         assert!(text.contains(message), "{program} in {cwd}: {text}");
         assert_eq!(matches!(error, StartError::Folder(_)), is_folder, "{text}");
@@ -198,10 +200,10 @@ async fn what_cannot_be_started_says_why() {
 #[tokio::test]
 async fn an_end_before_the_start_is_an_end() {
     let mut process = engine().start(sh("sleep 1000"), PIPES).unwrap();
-    process.leash.end();
+    process.control.end();
     let end = async {
-        if process.life.started().await.is_ok() {
-            process.life.ended().await;
+        if process.exit.started().await.is_ok() {
+            process.exit.ended().await;
         }
         assert_eq!(all(&process.stdout).await, "");
     };
@@ -212,13 +214,13 @@ async fn an_end_before_the_start_is_an_end() {
 async fn one_that_is_told_to_end_may_tidy_up() {
     let script = "trap 'echo tidy; exit 3' TERM; echo ready; while :; do sleep 0.01; done";
     let mut process = engine().start(sh(script), PIPES).unwrap();
-    process.life.started().await.unwrap();
+    process.exit.started().await.unwrap();
     let mut buffer = [0; 64];
     let count = process.stdout.read(&mut buffer).await.unwrap();
     assert_eq!(&buffer[..count], b"ready\n");
-    process.leash.end();
+    process.control.end();
     assert_eq!(all(&process.stdout).await, "tidy\n");
-    assert_eq!(process.life.ended().await.over, Some(Over::Exit(3)));
+    assert_eq!(process.exit.ended().await.status, Some(ExitStatus::Exit(3)));
 }
 
 #[tokio::test]

@@ -14,67 +14,67 @@ pub const MARK: &str = "RADDLE_TEST_MARK";
 
 /// A script for `sh -c`, and how many processes it is when all have started.
 #[derive(Clone, Copy)]
-pub struct Unruly {
+pub struct UnrulyProgram {
     pub name: &'static str,
     pub script: &'static str,
     pub processes: usize,
 }
 
-pub const ALL: &[Unruly] = &[
-    Unruly {
+pub const ALL: &[UnrulyProgram] = &[
+    UnrulyProgram {
         name: "jobs in the background",
         script: "sleep 1000 & sleep 1000 & sleep 1000",
         processes: 4,
     },
-    Unruly {
+    UnrulyProgram {
         name: "a double fork",
         script: "( ( sleep 1000 & ) & ); sleep 1000",
         processes: 3,
     },
-    Unruly {
+    UnrulyProgram {
         name: "sessions of their own",
         script: "setsid sh -c 'setsid sleep 1000 & setsid sleep 1000 & sleep 1000' & sleep 1000",
         processes: 6,
     },
-    Unruly {
+    UnrulyProgram {
         name: "deaf to signals",
         script: "trap '' TERM HUP INT QUIT; setsid sleep 1000 & while :; do sleep 1000; done",
         processes: 3,
     },
-    Unruly {
+    UnrulyProgram {
         name: "stopped",
         script: "sh -c 'kill -STOP $$; :' & setsid sh -c 'kill -STOP $$; :' & kill -STOP $$; :",
         processes: 3,
     },
-    Unruly {
+    UnrulyProgram {
         name: "one that is born again",
         script: "trap '' TERM; while :; do setsid sh -c 'sleep 1000; :' & wait; done",
         processes: 3,
     },
-    Unruly {
+    UnrulyProgram {
         // Each is only there until it has made the next one.
         name: "some that hop from session to session",
         script: "H='[ $1 -gt 0 ] && setsid sh -c \"$H\" h $(($1-1)) & :'; export H; \
             sh -c \"$H\" h 9999; sh -c \"$H\" h 9999; sh -c \"$H\" h 9999; sleep 1000; :",
         processes: 4,
     },
-    Unruly {
+    UnrulyProgram {
         name: "a bomb in one group",
         script: "b() { [ $1 -gt 0 ] && { b $(($1-1)) & b $(($1-1)) & }; sleep 1000; }; b 5",
         processes: 126,
     },
-    Unruly {
+    UnrulyProgram {
         name: "a bomb of sessions",
         script: "B='[ $1 -gt 0 ] && { setsid sh -c \"$B\" b $(($1-1)) & setsid sh -c \"$B\" b $(($1-1)) & }; \
             sleep 1000; :'; export B; sh -c \"$B\" b 4; :",
         processes: 63,
     },
-    Unruly {
+    UnrulyProgram {
         name: "writers of much",
         script: "yes & yes >&2 & yes; :",
         processes: 4,
     },
-    Unruly {
+    UnrulyProgram {
         name: "one that closes its outputs",
         script: "exec >/dev/null 2>&1 </dev/null; sleep 1000; :",
         processes: 2,
@@ -101,7 +101,7 @@ pub fn marked(mark: &str) -> Vec<u32> {
 }
 
 /// Waits until all processes of a script are there.
-pub fn wait_until_there(unruly: Unruly, mark: &str) {
+pub fn wait_until_there(unruly: UnrulyProgram, mark: &str) {
     let begun = Instant::now();
     while marked(mark).len() < unruly.processes {
         let found = marked(mark).len();

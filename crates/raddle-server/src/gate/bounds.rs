@@ -5,12 +5,12 @@ use std::collections::HashMap;
 
 use serde_json::value::RawValue;
 
-use crate::rooms::config::said::{letters, may_bound};
+use crate::services::config::effective::{letters, may_bound};
 use crate::wire_error::{WireError, shown};
 
 /// Requests, and members that bound something in others: what to say instead. With nothing to say it is a member that
 /// the contract had.
-const ELSEWHERE: &[(&str, &str, &str)] = &[
+const REPLACED_MEMBERS: &[(&str, &str, &str)] = &[
     ("command/exec", "permissions", "permissionProfile"),
     ("command/exec", "sandbox", "sandboxPolicy"),
     ("process/spawn", "permissionProfile", NO_SANDBOX),
@@ -32,7 +32,7 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
 
 /// Requests, and those of their members that bound something: another member whose name begins like one that bounds
 /// is refused, whatever the style it is written in.
-const BOUNDING: &[(&str, &[&str])] = &[
+const BOUND_MEMBERS: &[(&str, &[&str])] = &[
     (
         "command/exec",
         &[
@@ -44,9 +44,9 @@ const BOUNDING: &[(&str, &[&str])] = &[
     ),
     ("process/spawn", &["outputBytesCap", "timeoutMs"]),
     ("review/start", &[]),
-    ("thread/fork", OF_OPENING),
+    ("thread/fork", OPEN_MEMBERS),
     ("thread/goal/set", &["tokenBudget"]),
-    ("thread/resume", OF_OPENING),
+    ("thread/resume", OPEN_MEMBERS),
     (
         "thread/settings/update",
         &[
@@ -58,7 +58,7 @@ const BOUNDING: &[(&str, &[&str])] = &[
         ],
     ),
     ("thread/shellCommand", &["timeoutMs"]),
-    ("thread/start", OF_OPENING),
+    ("thread/start", OPEN_MEMBERS),
     (
         "turn/start",
         &[
@@ -71,7 +71,7 @@ const BOUNDING: &[(&str, &[&str])] = &[
     ("turn/steer", &[]),
 ];
 
-const OF_OPENING: &[&str] = &[
+const OPEN_MEMBERS: &[&str] = &[
     "approvalPolicy",
     "approvalsReviewer",
     "permissions",
@@ -86,7 +86,7 @@ const SETTINGS: &str = "thread/settings/update";
 const NO_SANDBOX: &str = "command/exec";
 
 /// Members that a policy may have, whatever its type: where a type has no use for one it is as narrow without it.
-const OF_POLICY: &[&str] = &[
+const POLICY_MEMBERS: &[&str] = &[
     "type",
     "networkAccess",
     "writableRoots",
@@ -95,9 +95,9 @@ const OF_POLICY: &[&str] = &[
 ];
 
 /// Members of older policies: how far they let commands read.
-const OF_READING: &[&str] = &["access", "readOnlyAccess"];
+const READ_ACCESS_MEMBERS: &[&str] = &["access", "readOnlyAccess"];
 
-const OF_GRANULAR: &[&str] = &[
+const GRANULAR_MEMBERS: &[&str] = &[
     "sandbox_approval",
     "rules",
     "mcp_elicitations",
@@ -105,22 +105,22 @@ const OF_GRANULAR: &[&str] = &[
     "skill_approval",
 ];
 
-const OF_BUDGET: &[&str] = &["turn", "thread"];
+const BUDGET_SCOPES: &[&str] = &["turn", "thread"];
 
-const OF_LIMITS: &[&str] = &["tokens", "usd", "seconds", "toolCalls"];
+const BUDGET_LIMITS: &[&str] = &["tokens", "usd", "seconds", "toolCalls"];
 
-type Members<'a> = HashMap<String, &'a RawValue>;
+type ObjectMembers<'a> = HashMap<String, &'a RawValue>;
 
 /// Refuses params with such a member.
 pub(super) fn check(method: &'static str, text: &str) -> Result<(), WireError> {
-    let Some((_, bounding)) = BOUNDING.iter().find(|it| it.0 == method) else {
+    let Some((_, bounding)) = BOUND_MEMBERS.iter().find(|it| it.0 == method) else {
         return Ok(());
     };
     // What has another shape is refused where it is read.
     let Some(members) = members(text) else {
         return Ok(());
     };
-    let elsewhere = ELSEWHERE
+    let elsewhere = REPLACED_MEMBERS
         .iter()
         .find(|it| it.0 == method && members.contains_key(it.1));
     match elsewhere {
@@ -157,7 +157,7 @@ pub(super) fn check(method: &'static str, text: &str) -> Result<(), WireError> {
     only(
         "approvalPolicy.granular",
         &granular.unwrap_or_default(),
-        OF_GRANULAR,
+        GRANULAR_MEMBERS,
     )
 }
 
@@ -165,20 +165,20 @@ pub(super) fn check(method: &'static str, text: &str) -> Result<(), WireError> {
 /// that are there.
 fn check_budget(text: &str) -> Result<(), WireError> {
     let scopes = members(text).unwrap_or_default();
-    only("budget", &scopes, OF_BUDGET)?;
-    for scope in OF_BUDGET {
+    only("budget", &scopes, BUDGET_SCOPES)?;
+    for scope in BUDGET_SCOPES {
         let limits = scopes.get(*scope).and_then(|it| members(it.get()));
         only(
             &format!("budget.{scope}"),
             &limits.unwrap_or_default(),
-            OF_LIMITS,
+            BUDGET_LIMITS,
         )?;
     }
     Ok(())
 }
 
 /// Refuses members that an object does not have.
-fn only(place: &str, members: &Members<'_>, known: &[&str]) -> Result<(), WireError> {
+fn only(place: &str, members: &ObjectMembers<'_>, known: &[&str]) -> Result<(), WireError> {
     let mut names = members.keys().map(String::as_str);
     match names.find(|it| !known.contains(it)) {
         Some(name) => Err(WireError::Refused(
@@ -216,15 +216,15 @@ fn check_policy(text: &str) -> Result<(), WireError> {
     };
     let unknown = members.iter().find(|(name, value)| {
         let name = name.as_str();
-        let is_reading = OF_READING.contains(&name) && is_open(value);
-        !OF_POLICY.contains(&name) && !is_reading
+        let is_reading = READ_ACCESS_MEMBERS.contains(&name) && is_open(value);
+        !POLICY_MEMBERS.contains(&name) && !is_reading
     });
     match unknown {
         Some((name, _)) => Err(WireError::Refused(
             format!(
                 "sandboxPolicy has no `{}` that is kept here; leave it out. It has {}",
                 shown(name),
-                OF_POLICY.join(", ")
+                POLICY_MEMBERS.join(", ")
             )
             .into(),
         )),
@@ -233,8 +233,8 @@ fn check_policy(text: &str) -> Result<(), WireError> {
 }
 
 /// The members of an object that say something.
-fn members(text: &str) -> Option<Members<'_>> {
-    let mut members: Members<'_> = serde_json::from_str(text).ok()?;
+fn members(text: &str) -> Option<ObjectMembers<'_>> {
+    let mut members: ObjectMembers<'_> = serde_json::from_str(text).ok()?;
     members.retain(|_, value| value.get() != "null");
     Some(members)
 }

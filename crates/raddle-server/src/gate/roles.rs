@@ -1,7 +1,7 @@
 //! What an observer may do.
 
 /// The methods that only look. A new one is for drivers until it stands here.
-const LOOKS: &[&str] = &[
+const READ_ONLY_METHODS: &[&str] = &[
     "account/read",
     "config/read",
     "configRequirements/read",
@@ -30,8 +30,8 @@ const LOOKS: &[&str] = &[
 ];
 
 /// Whether a method only looks, so that observers may use it.
-pub(super) fn only_looks(method: &str) -> bool {
-    LOOKS.binary_search(&method).is_ok()
+pub(super) fn is_read_only(method: &str) -> bool {
+    READ_ONLY_METHODS.binary_search(&method).is_ok()
 }
 
 #[cfg(test)]
@@ -40,10 +40,10 @@ mod tests {
 
     #[test]
     fn each_is_a_method_and_found() {
-        for name in LOOKS {
+        for name in READ_ONLY_METHODS {
             let is_method = raddle_protocol::METHODS.iter().any(|it| it.name == *name);
-            assert!(is_method && only_looks(name), "{name}");
+            assert!(is_method && is_read_only(name), "{name}");
         }
-        assert!(!only_looks("turn/start"));
+        assert!(!is_read_only("turn/start"));
     }
 }

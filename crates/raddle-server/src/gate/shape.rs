@@ -9,12 +9,12 @@ pub(super) struct Shape {
     pub(super) is_object: bool,
     /// The arrays and objects in it, in order of their places. Of one name that is there twice, the last
     /// counts.
-    inside: Vec<(Place, Shape)>,
+    inside: Vec<(PathSegment, Shape)>,
 }
 
 /// Where something is in an array or an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Place {
+pub(super) enum PathSegment {
     Index(usize),
     Key(Box<str>),
 }
@@ -22,18 +22,18 @@ pub(super) enum Place {
 impl Shape {
     /// The shape of a text that is known to be JSON; none if it is neither an array nor an object.
     pub(super) fn of(text: &str) -> Option<Self> {
-        let mut shaper = Shaper::default();
+        let mut shaper = ShapeBuilder::default();
         shaper.take(text.as_bytes());
         shaper.done()
     }
 
     /// What is in it, and where.
-    pub(super) fn inside(&self) -> impl Iterator<Item = (&Place, &Self)> {
+    pub(super) fn inside(&self) -> impl Iterator<Item = (&PathSegment, &Self)> {
         self.inside.iter().map(|(place, shape)| (place, shape))
     }
 
     /// The array or object at a place.
-    pub(super) fn at(&self, place: &Place) -> Option<&Self> {
+    pub(super) fn at(&self, place: &PathSegment) -> Option<&Self> {
         let end = self.inside.partition_point(|(it, _)| it <= place);
         let (found, shape) = self.inside[..end].last()?;
         (found == place).then_some(shape)
@@ -42,17 +42,17 @@ impl Shape {
 
 /// Makes a shape of a text that comes in pieces.
 #[derive(Default)]
-pub(super) struct Shaper {
+pub(super) struct ShapeBuilder {
     done: Option<Shape>,
-    open: Vec<Open>,
-    string: InString,
+    open: Vec<OpenShape>,
+    string: StringState,
     /// The name that is being read, with its escapes.
     key: Vec<u8>,
 }
 
 /// Where in a string the last piece ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum InString {
+enum StringState {
     #[default]
     Outside,
     Inside,
@@ -61,15 +61,15 @@ enum InString {
 }
 
 /// An array or object whose end has not come.
-struct Open {
+struct OpenShape {
     shape: Shape,
     /// Where the next thing in it will be.
-    next: Place,
+    next: PathSegment,
     /// Whether a name comes next.
     awaits_key: bool,
 }
 
-impl Shaper {
+impl ShapeBuilder {
     /// The shape, when all has come.
     pub(super) fn done(self) -> Option<Shape> {
         self.done
@@ -78,11 +78,11 @@ impl Shaper {
     fn take(&mut self, mut text: &[u8]) {
         while let Some(byte) = text.first() {
             match self.string {
-                InString::Outside => {
+                StringState::Outside => {
                     self.mark(*byte);
                     text = &text[1..];
                 }
-                InString::Inside => {
+                StringState::Inside => {
                     let end = super::marks::position_of_any(*b"\"\\", text);
                     let end = end.unwrap_or(text.len());
                     self.keep(&text[..end]);
@@ -90,15 +90,15 @@ impl Shaper {
                     match text.first() {
                         Some(b'"') => self.end_string(),
                         Some(_) => {
-                            self.string = InString::Escaped;
+                            self.string = StringState::Escaped;
                             self.keep(&text[..1]);
                         }
                         None => return,
                     }
                     text = &text[1..];
                 }
-                InString::Escaped => {
-                    self.string = InString::Inside;
+                StringState::Escaped => {
+                    self.string = StringState::Inside;
                     self.keep(&text[..1]);
                     text = &text[1..];
                 }
@@ -109,18 +109,18 @@ impl Shaper {
     /// A byte outside of strings.
     fn mark(&mut self, byte: u8) {
         match byte {
-            b'"' => self.string = InString::Inside,
-            b'{' => self.begin(true, Place::Key("".into())),
-            b'[' => self.begin(false, Place::Index(0)),
+            b'"' => self.string = StringState::Inside,
+            b'{' => self.begin(true, PathSegment::Key("".into())),
+            b'[' => self.begin(false, PathSegment::Index(0)),
             b'}' | b']' => self.end(),
             b',' => {
-                if let Some(Open {
+                if let Some(OpenShape {
                     next, awaits_key, ..
                 }) = self.open.last_mut()
                 {
                     match next {
-                        Place::Index(index) => *index += 1,
-                        Place::Key(_) => *awaits_key = true,
+                        PathSegment::Index(index) => *index += 1,
+                        PathSegment::Key(_) => *awaits_key = true,
                     }
                 }
             }
@@ -128,9 +128,9 @@ impl Shaper {
         }
     }
 
-    fn begin(&mut self, is_object: bool, next: Place) {
+    fn begin(&mut self, is_object: bool, next: PathSegment) {
         let inside = Vec::new();
-        self.open.push(Open {
+        self.open.push(OpenShape {
             shape: Shape { is_object, inside },
             next,
             awaits_key: is_object,
@@ -138,7 +138,7 @@ impl Shaper {
     }
 
     fn end(&mut self) {
-        let Some(Open { mut shape, .. }) = self.open.pop() else {
+        let Some(OpenShape { mut shape, .. }) = self.open.pop() else {
             return;
         };
         if shape.is_object {
@@ -158,12 +158,12 @@ impl Shaper {
     }
 
     fn end_string(&mut self) {
-        self.string = InString::Outside;
+        self.string = StringState::Outside;
         let Some(open) = self.open.last_mut().filter(|open| open.awaits_key) else {
             return;
         };
         open.awaits_key = false;
-        open.next = Place::Key(unescaped(&self.key));
+        open.next = PathSegment::Key(unescaped(&self.key));
         self.key.clear();
     }
 }
@@ -179,7 +179,7 @@ fn unescaped(key: &[u8]) -> Box<str> {
     meant.unwrap_or_else(|| plain.into())
 }
 
-impl io::Write for Shaper {
+impl io::Write for ShapeBuilder {
     fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
         self.take(piece);
         Ok(piece.len())
@@ -199,8 +199,8 @@ mod tests {
         let inside: Vec<String> = shape
             .inside()
             .map(|(place, shape)| match place {
-                Place::Index(index) => format!("{index}{}", told(shape)),
-                Place::Key(key) => format!("{key}{}", told(shape)),
+                PathSegment::Index(index) => format!("{index}{}", told(shape)),
+                PathSegment::Key(key) => format!("{key}{}", told(shape)),
             })
             .collect();
         let inside = inside.join(" ");
@@ -224,7 +224,7 @@ mod tests {
             let shape = Shape::of(text);
             assert_eq!(shape.as_ref().map(told).as_deref(), Some(expected));
             // In whatever pieces it comes.
-            let mut shaper = Shaper::default();
+            let mut shaper = ShapeBuilder::default();
             for byte in text.bytes() {
                 shaper.take(&[byte]);
             }
@@ -237,7 +237,11 @@ mod tests {
     #[test]
     fn the_last_of_one_name_counts() {
         let shape = Shape::of(r#"{"a": [], "b": [], "a": {}}"#).expect("a shape");
-        let at = |key: &str| shape.at(&Place::Key(key.into())).map(|it| it.is_object);
+        let at = |key: &str| {
+            shape
+                .at(&PathSegment::Key(key.into()))
+                .map(|it| it.is_object)
+        };
         assert_eq!((at("a"), at("b"), at("c")), (Some(true), Some(false), None));
     }
 }

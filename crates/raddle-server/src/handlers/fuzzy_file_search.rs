@@ -7,8 +7,8 @@ use raddle_protocol::methods::FuzzyFileSearch;
 use raddle_protocol::{FuzzyFileSearchParams, FuzzyFileSearchResponse};
 
 use crate::call::Call;
-use crate::rooms::Rooms;
-use crate::rooms::files::{self, PathAdmission};
+use crate::services::ServerState;
+use crate::services::files::{self, PathAdmission};
 use crate::wire_error::WireError;
 
 /// How many folders one search may go through.
@@ -17,7 +17,7 @@ const ROOTS_MAX: usize = 64;
 /// The longest text that is searched for. No path is longer.
 const QUERY_BYTES_MAX: usize = 4096;
 
-pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<FuzzyFileSearch>) {
+pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<FuzzyFileSearch>) {
     // Before it is begun: what is refused calls nothing off.
     if let Err(error) = check(&call.params) {
         return call.reply.error(error);

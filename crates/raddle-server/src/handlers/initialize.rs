@@ -7,7 +7,7 @@ use raddle_protocol::{ClientInfo, InitializeParams, InitializeResponse, RaddleIn
 use serde_json::Value;
 
 use crate::call::Call;
-use crate::rooms::{Rooms, processes, threads};
+use crate::services::{ServerState, processes, threads};
 use crate::session::Role;
 use crate::wire_error::WireError;
 
@@ -20,7 +20,7 @@ const NAME_BYTES_MAX: usize = 256;
 /// Raddle's own version.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<Initialize>) {
+pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<Initialize>) {
     let Call {
         params,
         reply,
@@ -39,7 +39,9 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<Initialize>) {
         return reply.error(WireError::AlreadyInitialized);
     }
     session.relay.introduce(&params);
-    rooms.threads.join(&threads::ear(&session));
+    rooms
+        .threads
+        .subscribe_global(&threads::session_subscriber(&session));
     reply.ok(&InitializeResponse {
         user_agent: user_agent(&params.client_info),
         codex_home: rooms.options.paths.home.display().to_string(),
@@ -49,7 +51,7 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<Initialize>) {
             version: VERSION.to_owned(),
             contract_version: CONTRACT_VERSION.to_owned(),
             extensions: extension::ALL.iter().map(|&it| it.to_owned()).collect(),
-            sandbox: processes::info(&rooms.fences),
+            sandbox: processes::info(&rooms.sandbox),
         }),
     });
     let (home, config) = (rooms.home.clone(), rooms.config.clone());

@@ -17,7 +17,7 @@ const PATH_BYTES_MAX: usize = 4096;
 /// resource of its own. A path belongs to the connection that names it: what hangs on one client's disk
 /// must not stand in another's way.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Key {
+pub(super) struct ClaimKey {
     connection: u64,
     resource: Resource,
 }
@@ -25,7 +25,7 @@ pub(super) struct Key {
 /// A resource and what is done with it.
 #[derive(Clone, Debug)]
 pub(super) struct Claim {
-    pub(super) key: Key,
+    pub(super) key: ClaimKey,
     pub(super) mode: Mode,
 }
 
@@ -104,7 +104,7 @@ fn claim(resource: Resource, changes: bool, connection: u64, claims: &mut Vec<Cl
         Resource::Config | Resource::Account | Resource::Thread(_) => (0, one),
         Resource::Process(_) | Resource::Watch(_) | Resource::Search(_) => (connection, one),
     };
-    let key = Key {
+    let key = ClaimKey {
         connection,
         resource,
     };
@@ -132,7 +132,7 @@ fn claim_path(path: &str, at: Mode, all: Mode, connection: u64, claims: &mut Vec
     let Some((last, above)) = ends.split_last() else {
         return;
     };
-    let key = |end: usize| Key {
+    let key = |end: usize| ClaimKey {
         connection,
         resource: Resource::Path(path[..end].into()),
     };
@@ -143,7 +143,7 @@ fn claim_path(path: &str, at: Mode, all: Mode, connection: u64, claims: &mut Vec
     add(key(*last), mode, claims);
 }
 
-fn add(key: Key, mode: Mode, claims: &mut Vec<Claim>) {
+fn add(key: ClaimKey, mode: Mode, claims: &mut Vec<Claim>) {
     match claims.iter_mut().find(|claim| claim.key == key) {
         Some(claim) => claim.mode = claim.mode.and(mode),
         None => claims.push(Claim { key, mode }),

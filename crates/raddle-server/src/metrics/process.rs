@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::text::{Kind, Text};
+use super::text::{Kind, TextEncoder};
 
 /// Writes what can be found out. These files are the system's own and wait for no disk.
-pub(super) fn write(text: &mut Text, start: Duration) {
+pub(super) fn write(text: &mut TextEncoder, start: Duration) {
     text.family(
         "process_start_time_seconds",
         Kind::Gauge,

@@ -16,13 +16,13 @@ pub(super) enum Kind {
 
 /// A page on its way.
 #[derive(Debug, Default)]
-pub(super) struct Text {
+pub(super) struct TextEncoder {
     page: String,
     /// The family that samples belong to.
     family: &'static str,
 }
 
-impl Text {
+impl TextEncoder {
     /// The samples that follow are of this family.
     pub(super) fn family(&mut self, name: &'static str, kind: Kind, help: &str) {
         let kind = match kind {
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn samples_follow_their_family() {
-        let mut text = Text::default();
+        let mut text = TextEncoder::default();
         text.family("looms", Kind::Gauge, "Looms.");
         text.sample(&[], 3);
         text.family("weaving_seconds", Kind::Summary, "Time.");

@@ -10,18 +10,18 @@ mod table;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use raddle_agent::{Alone, FixedRules, NoTools, NoWebhook, Threads};
+use raddle_agent::{FixedRules, NoTools, NoWebhook, SoleNode, Threads};
 use raddle_core::Timestamp;
-use raddle_core::policy::{Pins, Policy, SandboxKind};
+use raddle_core::policy::{ManagedLimits, Policy, SandboxKind};
 use raddle_protocol::METHODS;
 use raddle_protocol::export::json_schema;
-use raddle_server::{Ground, Server};
+use raddle_server::{AgentDeps, Server};
 use raddle_store::MemoryJournal;
 use serde_json::{Value, json};
 
-use self::table::Want::{Done, Refused, ShownBy, Shows};
-use self::table::{Bound, ELSEWHERE, Probe, READ_ONLY, TABLE, TWICE};
-use crate::client::Client;
+use self::table::Expectation::{Done, Refused, ShownBy, Shows};
+use self::table::{BoundMember, DUPLICATE_BOUNDS, Probe, READ_ONLY, REPLACED_MEMBERS, TABLE};
+use crate::client::TestClient;
 use crate::player::Stage;
 
 /// The names of a request's members.
@@ -102,7 +102,7 @@ const CONFIG_FILE: &str = "sandbox_mode = 'workspace-write'\n\
     [permissions.mine.network]\nenabled = true\n";
 
 /// The answer to a request, whatever is told before it.
-async fn answer(client: &mut Client, method: &str, params: Value) -> Result<Value, Value> {
+async fn answer(client: &mut TestClient, method: &str, params: Value) -> Result<Value, Value> {
     let id = client.request(method, params);
     loop {
         let mut message = client.next().await;
@@ -155,7 +155,7 @@ async fn probe(method: &str, member: &str, value: Value) -> Result<Value, Value>
     let stage = Stage::new();
     std::fs::write(stage.config(), CONFIG_FILE).expect("a configuration");
     let mut server = stage.open();
-    let mut client = Client::connect_boldly(&mut server).await;
+    let mut client = TestClient::connect_boldly(&mut server).await;
     let begun = answer(&mut client, "thread/start", json!({"cwd": stage.path("")})).await?;
     let thread = begun["thread"]["id"].clone();
     if method == "thread/resume" {
@@ -187,7 +187,7 @@ fn stands(file: &str, text: &str) -> bool {
 async fn what_bounds_is_honoured_or_refused() {
     let mut wrong = Vec::new();
     for request in TABLE {
-        for Bound {
+        for BoundMember {
             member,
             probes,
             shared,
@@ -233,7 +233,7 @@ async fn what_bounds_is_honoured_or_refused() {
 
 #[tokio::test]
 async fn a_bound_in_a_request_that_has_none_is_refused() {
-    for (method, member, instead) in ELSEWHERE {
+    for (method, member, instead) in REPLACED_MEMBERS {
         let refused = probe(method, member, json!(":read-only")).await;
         let error = refused.expect_err(&format!("{method} took {member}"));
         let message = error["message"].as_str().unwrap_or_default().to_owned();
@@ -255,7 +255,7 @@ async fn a_bound_in_a_request_that_has_none_is_refused() {
 async fn a_profile_and_a_sandbox_exclude_each_other() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut client = Client::connect_boldly(&mut server).await;
+    let mut client = TestClient::connect_boldly(&mut server).await;
     let begun = answer(&mut client, "thread/start", json!({})).await;
     let thread = begun.expect("a thread")["thread"]["id"].clone();
     let policy = json!({"type": "readOnly"});
@@ -279,11 +279,11 @@ async fn a_profile_and_a_sandbox_exclude_each_other() {
 async fn two_values_for_one_bound_must_agree() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut client = Client::connect_boldly(&mut server).await;
+    let mut client = TestClient::connect_boldly(&mut server).await;
     let begun = answer(&mut client, "thread/start", json!({})).await;
     let thread = begun.expect("a thread")["thread"]["id"].clone();
     for method in ["thread/start", "thread/resume", "thread/fork"] {
-        for [member, value, key, same, other] in TWICE {
+        for [member, value, key, same, other] in DUPLICATE_BOUNDS {
             let mut params = whole(method, member, json!(value), &thread);
             params["config"] = json!({*key: same});
             let found = answer(&mut client, method, params.clone()).await;
@@ -318,14 +318,14 @@ async fn two_values_for_one_bound_must_agree() {
 }
 
 /// Threads of an operator who allows only to read.
-fn only_reading(_: Ground) -> Threads {
-    let pins = Pins {
+fn only_reading(_: AgentDeps) -> Threads {
+    let pins = ManagedLimits {
         sandboxes: Some(vec![SandboxKind::ReadOnly]),
         network_off: true,
-        ..Pins::default()
+        ..ManagedLimits::default()
     };
     let policy = Policy {
-        pins,
+        managed: pins,
         ..Policy::default()
     };
     let memory = Arc::new(MemoryJournal::new());
@@ -342,7 +342,7 @@ fn only_reading(_: Ground) -> Threads {
         webhook: Arc::new(NoWebhook),
         clock: || Timestamp(1_700_000_000_000),
         node: "test".to_owned(),
-        nodes: Arc::new(Alone),
+        liveness: Arc::new(SoleNode),
         recovery: raddle_core::Recovery::Continue,
     })
 }
@@ -353,7 +353,7 @@ async fn a_profile_that_the_operator_does_not_allow_is_refused() {
     let stage = Stage::new();
     std::fs::write(stage.config(), CONFIG_FILE).expect("a configuration");
     let mut server = Server::open(stage.options(), only_reading).expect("a server");
-    let mut client = Client::connect_boldly(&mut server).await;
+    let mut client = TestClient::connect_boldly(&mut server).await;
     let listed = answer(&mut client, "permissionProfile/list", json!({})).await;
     let listed = listed.expect("a list")["data"].take();
     let allowed = listed.as_array().expect("profiles").iter();

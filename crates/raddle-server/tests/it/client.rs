@@ -6,13 +6,15 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use raddle_rpc::{Close, Connection, Frame, Limits, Outgoing, Transport, Written, memory};
+use raddle_rpc::{
+    Close, Connection, ConnectionLimits, Frame, Outgoing, Transport, WriterStep, memory,
+};
 use raddle_server::{Options, Paths, Server};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use crate::player::{Stage, Wire};
+use crate::player::{ClientWire, Stage};
 
 /// How long anything may take. Only a failing test waits this long.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -24,7 +26,7 @@ pub async fn play(name: &str) {
 
 async fn start(stage: &Stage) -> MemoryWire {
     let mut server = stage.open();
-    let (client, far) = memory(Limits::default());
+    let (client, far) = memory(ConnectionLimits::default());
     server.serve(far);
     MemoryWire {
         client,
@@ -37,7 +39,7 @@ struct MemoryWire {
     _server: Server,
 }
 
-impl Wire for MemoryWire {
+impl ClientWire for MemoryWire {
     async fn send(&mut self, frame: &[u8]) {
         self.client.outgoing.send(Bytes::copy_from_slice(frame));
     }
@@ -87,7 +89,7 @@ impl Stage {
 }
 
 /// A client that has introduced itself. What it leaves unread at its end is not looked at.
-pub struct Client {
+pub struct TestClient {
     pub connection: Connection,
     /// The server's queue of frames for this client.
     pub queue: Outgoing,
@@ -96,28 +98,32 @@ pub struct Client {
     next_id: i64,
 }
 
-impl Client {
+impl TestClient {
     pub async fn connect(server: &mut Server) -> Self {
-        Self::connect_within(server, Limits::default()).await
+        Self::connect_within(server, ConnectionLimits::default()).await
     }
 
     /// One that may use what is experimental.
     pub async fn connect_boldly(server: &mut Server) -> Self {
         let wishes = json!({"experimentalApi": true, "extensions": {"raddle/seq": {}}});
-        Self::introduced(server, Limits::default(), wishes).await
+        Self::introduced(server, ConnectionLimits::default(), wishes).await
     }
 
     /// One that opts into nothing.
     pub async fn connect_plainly(server: &mut Server) -> Self {
-        Self::introduced(server, Limits::default(), json!(null)).await
+        Self::introduced(server, ConnectionLimits::default(), json!(null)).await
     }
 
-    pub async fn connect_within(server: &mut Server, limits: Limits) -> Self {
+    pub async fn connect_within(server: &mut Server, limits: ConnectionLimits) -> Self {
         let extensions = json!({"raddle/seq": {}, "raddle/idempotency": {}});
         Self::introduced(server, limits, json!({"extensions": extensions})).await
     }
 
-    pub async fn introduced(server: &mut Server, limits: Limits, capabilities: Value) -> Self {
+    pub async fn introduced(
+        server: &mut Server,
+        limits: ConnectionLimits,
+        capabilities: Value,
+    ) -> Self {
         let (connection, far) = memory(limits);
         let queue = far.outgoing.clone();
         let ended = server.serve(far);
@@ -184,11 +190,11 @@ impl Client {
     }
 
     /// Goes away without a word. When this returns, the server knows.
-    pub async fn leave(self) -> Left {
+    pub async fn leave(self) -> ClosedClient {
         drop(self.connection);
         let gone = self.queue.when_gone();
         timeout(LIMIT, gone).await.expect("noticed in time");
-        Left { ended: self.ended }
+        ClosedClient { ended: self.ended }
     }
 
     /// Waits for the server to be done with this client.
@@ -199,11 +205,11 @@ impl Client {
 }
 
 /// A client that went away.
-pub struct Left {
+pub struct ClosedClient {
     ended: watch::Receiver<()>,
 }
 
-impl Left {
+impl ClosedClient {
     /// Waits for the server to be done with it.
     pub async fn when_ended(&mut self) {
         let ended = async { while self.ended.changed().await.is_ok() {} };
@@ -224,16 +230,16 @@ pub fn base64(bytes: impl AsRef<[u8]>) -> String {
 }
 
 /// A client that takes what is queued for it only when told to.
-pub struct Deaf {
+pub struct StalledClient {
     connection: Connection,
     /// The server's queue of frames for this client, with nobody who empties it.
     pub outgoing: Outgoing,
     next_id: i64,
 }
 
-impl Deaf {
+impl StalledClient {
     pub async fn connect(server: &mut Server, outgoing_bytes_max: usize) -> Self {
-        let (connection, mut far) = memory(Limits::default());
+        let (connection, mut far) = memory(ConnectionLimits::default());
         // Like a parent process: it may say nothing more and still take answers.
         far.peer.transport = Transport::Stdio;
         let outgoing = Outgoing::new(outgoing_bytes_max);
@@ -271,7 +277,7 @@ impl Deaf {
     pub async fn take(&mut self) -> Vec<Value> {
         let mut batch = Vec::new();
         let taken = timeout(LIMIT, self.outgoing.take(&mut batch)).await;
-        assert!(matches!(taken, Ok(Written::Frames)), "{taken:?}");
+        assert!(matches!(taken, Ok(WriterStep::Frames)), "{taken:?}");
         let read = |frame: &Bytes| serde_json::from_slice(frame).expect("JSON");
         batch.iter().map(read).collect()
     }
@@ -288,11 +294,11 @@ impl Deaf {
 }
 
 /// While this is there, a write of the configuration waits for it, as for another server of the home.
-pub struct Slow {
+pub struct ConfigWriteLock {
     _lock: std::fs::File,
 }
 
-impl Slow {
+impl ConfigWriteLock {
     pub fn new(stage: &Stage) -> Self {
         let lock = std::fs::File::create(stage.home.join("config.toml.lock")).expect("a file");
         lock.lock().expect("nobody else writes yet");
@@ -300,7 +306,7 @@ impl Slow {
     }
 
     /// Sends a request that waits. When this returns, the server has it.
-    pub async fn request(&self, client: &mut Client) -> i64 {
+    pub async fn request(&self, client: &mut TestClient) -> i64 {
         let id = client.request(
             "config/value/write",
             json!({"keyPath": "slow", "value": true, "mergeStrategy": "replace"}),
@@ -319,11 +325,11 @@ pub fn is_slow_answer(message: &Value, id: i64) -> bool {
 }
 
 /// A named pipe. Whoever opens it to read waits, because nobody writes.
-pub struct Pipe {
+pub struct NamedPipe {
     path: std::path::PathBuf,
 }
 
-impl Pipe {
+impl NamedPipe {
     pub fn new(path: impl AsRef<Path>) -> Self {
         let path = path.as_ref().to_owned();
         let made = std::process::Command::new("mkfifo").arg(&path).status();
@@ -332,7 +338,7 @@ impl Pipe {
     }
 }
 
-impl Drop for Pipe {
+impl Drop for NamedPipe {
     /// Lets everyone go who waits for the pipe: a blocked reader would keep its runtime from ending.
     fn drop(&mut self) {
         let both = std::fs::OpenOptions::new()

@@ -6,7 +6,7 @@ use raddle_server::Server;
 use raddle_store::MemoryJournal;
 use serde_json::{Value, json};
 
-use crate::client::Client;
+use crate::client::TestClient;
 use crate::player::Stage;
 use crate::script;
 
@@ -17,7 +17,7 @@ fn tools() -> Value {
 }
 
 /// A thread with tools, of which the client has heard that it has begun.
-async fn start(client: &mut Client) -> Value {
+async fn start(client: &mut TestClient) -> Value {
     let params = json!({"dynamicTools": tools()});
     let begun = client.ask("thread/start", params).await;
     let id = begun.expect("a thread")["thread"]["id"].take();
@@ -25,7 +25,7 @@ async fn start(client: &mut Client) -> Value {
     id
 }
 
-async fn say(client: &mut Client, thread: &Value) -> Value {
+async fn say(client: &mut TestClient, thread: &Value) -> Value {
     let input = json!([{"type": "text", "text": "hi"}]);
     let params = json!({"threadId": thread, "input": input});
     let begun = client.ask("turn/start", params).await.expect("a turn");
@@ -33,7 +33,7 @@ async fn say(client: &mut Client, thread: &Value) -> Value {
 }
 
 /// What is heard up to and including a method.
-async fn until(client: &mut Client, method: &str) -> Vec<Value> {
+async fn until(client: &mut TestClient, method: &str) -> Vec<Value> {
     let mut heard = vec![client.next().await];
     while heard.last().unwrap()["method"] != method {
         heard.push(client.next().await);
@@ -70,7 +70,7 @@ async fn a_call_goes_to_the_client_and_its_answer_to_the_model() {
     let mut stage = Stage::new();
     stage.says = vec!["calls ns__look {\"at\": 1}".to_owned(), "heard".to_owned()];
     let mut server = stage.open();
-    let mut client = Client::connect_boldly(&mut server).await;
+    let mut client = TestClient::connect_boldly(&mut server).await;
     let thread = start(&mut client).await;
     let turn = say(&mut client, &thread).await;
     let mut heard = until(&mut client, "item/tool/call").await;
@@ -180,7 +180,7 @@ async fn every_call_has_a_result() {
         let mut stage = Stage::new();
         stage.says = vec![format!("calls {call}"), "heard".to_owned()];
         let mut server = stage.open();
-        let mut client = Client::connect_boldly(&mut server).await;
+        let mut client = TestClient::connect_boldly(&mut server).await;
         let thread = start(&mut client).await;
         say(&mut client, &thread).await;
         if let Some(mut result) = result {
@@ -210,7 +210,7 @@ async fn calls_of_one_answer_are_asked_side_by_side() {
         "heard".to_owned(),
     ];
     let mut server = stage.open();
-    let mut client = Client::connect_boldly(&mut server).await;
+    let mut client = TestClient::connect_boldly(&mut server).await;
     let thread = start(&mut client).await;
     say(&mut client, &thread).await;
     let first = until(&mut client, "item/tool/call").await.pop().unwrap();
@@ -238,7 +238,7 @@ async fn a_call_waits_for_whoever_comes() {
         Server::open(stage.options(), threads).expect("a server")
     };
     let mut first = open(&["calls look {}"]);
-    let mut client = Client::connect_boldly(&mut first).await;
+    let mut client = TestClient::connect_boldly(&mut first).await;
     let thread = start(&mut client).await;
     say(&mut client, &thread).await;
     let asked = until(&mut client, "item/tool/call").await.pop().unwrap();
@@ -246,7 +246,7 @@ async fn a_call_waits_for_whoever_comes() {
     let mut again = Vec::new();
     let mut second = open(&["heard"]);
     for server in [&mut first, &mut second] {
-        let mut other = Client::connect(server).await;
+        let mut other = TestClient::connect(server).await;
         let params = json!({"threadId": thread, "excludeTurns": true});
         other.ask("thread/resume", params).await.expect("a thread");
         assert_eq!(
@@ -269,9 +269,9 @@ async fn who_cannot_run_a_tool_does_not_fail_it_for_others() {
         let mut stage = Stage::new();
         stage.says = vec!["calls look {}".to_owned(), "heard".to_owned()];
         let mut server = stage.open();
-        let mut owner = Client::connect_boldly(&mut server).await;
+        let mut owner = TestClient::connect_boldly(&mut server).await;
         let thread = start(&mut owner).await;
-        let mut other = Client::connect_boldly(&mut server).await;
+        let mut other = TestClient::connect_boldly(&mut server).await;
         let resume = json!({"threadId": thread});
         other.ask("thread/resume", resume).await.expect("resumed");
         say(&mut owner, &thread).await;
@@ -306,7 +306,7 @@ async fn an_interrupt_takes_the_question_back() {
     let mut stage = Stage::new();
     stage.says = vec!["calls look {}".to_owned(), "heard".to_owned()];
     let mut server = stage.open();
-    let mut client = Client::connect_boldly(&mut server).await;
+    let mut client = TestClient::connect_boldly(&mut server).await;
     let thread = start(&mut client).await;
     let turn = say(&mut client, &thread).await;
     let asked = until(&mut client, "item/tool/call").await.pop().unwrap();
@@ -339,7 +339,7 @@ async fn an_interrupt_takes_the_question_back() {
 async fn tools_that_cannot_be_offered_are_refused() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut client = Client::connect_boldly(&mut server).await;
+    let mut client = TestClient::connect_boldly(&mut server).await;
     let twice = json!([tools()[0], tools()[0]]);
     let refused = client
         .ask("thread/start", json!({"dynamicTools": twice}))
@@ -359,7 +359,7 @@ async fn tools_change_while_a_turn_runs() {
         "heard".to_owned(),
     ];
     let mut server = stage.open();
-    let mut client = Client::connect_boldly(&mut server).await;
+    let mut client = TestClient::connect_boldly(&mut server).await;
     let thread = start(&mut client).await;
     say(&mut client, &thread).await;
     let asked = until(&mut client, "item/tool/call").await.pop().unwrap();

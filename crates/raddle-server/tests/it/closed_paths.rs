@@ -4,11 +4,11 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use raddle_protocol::METHODS;
-use raddle_rpc::Limits;
+use raddle_rpc::ConnectionLimits;
 use raddle_server::{Options, Server};
 use serde_json::{Value, json};
 
-use crate::client::Client;
+use crate::client::TestClient;
 use crate::player::Stage;
 
 /// Every request that takes a path of the client's, and whether an observer may send it.
@@ -24,10 +24,10 @@ const REQUESTS: &[(&str, bool)] = &[
     ("fuzzyFileSearch", true),
 ];
 
-fn params(stage: &Stage, method: &str, path: &str) -> Value {
+fn params(harness: &Stage, method: &str, path: &str) -> Value {
     match method {
         "fs/copy" => json!({
-            "sourcePath": path, "destinationPath": stage.path("copy"), "recursive": true,
+            "sourcePath": path, "destinationPath": harness.path("copy"), "recursive": true,
         }),
         "fs/watch" => json!({"path": path, "watchId": path}),
         "fs/writeFile" => json!({"path": path, "dataBase64": "aGk="}),
@@ -37,7 +37,7 @@ fn params(stage: &Stage, method: &str, path: &str) -> Value {
 }
 
 /// The answer to a request, whatever is told before it.
-async fn answer(client: &mut Client, method: &str, params: Value) -> Result<Value, Value> {
+async fn answer(client: &mut TestClient, method: &str, params: Value) -> Result<Value, Value> {
     let id = client.request(method, params);
     loop {
         let mut message = client.next().await;
@@ -52,41 +52,48 @@ async fn answer(client: &mut Client, method: &str, params: Value) -> Result<Valu
 
 /// A home with secrets in it, others that the server is told of, and ways to them.
 struct Secrets {
-    stage: Stage,
+    harness: Stage,
     server: Server,
 }
 
 const SECRET: &str = "sk-planted-secret";
 
 fn secrets() -> Secrets {
-    let stage = Stage::new();
-    let token = stage.path("token");
-    let key = stage.path("key");
+    let harness = Stage::new();
+    let token = harness.path("token");
+    let key = harness.path("key");
     std::fs::write(&token, SECRET).unwrap();
     std::fs::write(&key, SECRET).unwrap();
-    std::fs::write(stage.home.join("credentials.json"), SECRET).unwrap();
-    std::fs::create_dir_all(stage.home.join("skills/spin")).unwrap();
-    std::fs::write(stage.home.join("skills/spin/SKILL.md"), "# Spin").unwrap();
+    std::fs::write(harness.home.join("credentials.json"), SECRET).unwrap();
+    std::fs::create_dir_all(harness.home.join("skills/spin")).unwrap();
+    std::fs::write(harness.home.join("skills/spin/SKILL.md"), "# Spin").unwrap();
     let config = format!(
         "# {SECRET}\n[model_providers.mine]\nbase_url = 'http://127.0.0.1:9'\nkey_file = '{key}'\n"
     );
-    std::fs::write(stage.config(), config).unwrap();
-    symlink("/proc", stage.path("processes")).unwrap();
-    symlink(&stage.home, stage.path("home")).unwrap();
-    symlink(stage.home.join("credentials.json"), stage.path("link")).unwrap();
-    std::fs::hard_link(stage.home.join("credentials.json"), stage.path("second")).unwrap();
-    std::fs::hard_link(&token, stage.path("second-token")).unwrap();
+    std::fs::write(harness.config(), config).unwrap();
+    symlink("/proc", harness.path("processes")).unwrap();
+    symlink(&harness.home, harness.path("home")).unwrap();
+    symlink(harness.home.join("credentials.json"), harness.path("link")).unwrap();
+    std::fs::hard_link(
+        harness.home.join("credentials.json"),
+        harness.path("second"),
+    )
+    .unwrap();
+    std::fs::hard_link(&token, harness.path("second-token")).unwrap();
     let options = Options {
         secrets: vec![token.into()],
-        ..stage.options()
+        ..harness.options()
     };
     let server = Server::open(options, crate::script::threads(&[])).expect("a server");
-    Secrets { stage, server }
+    Secrets {
+        harness,
+        server,
+    }
 }
 
 /// Ways to what nobody is served.
-fn closed(stage: &Stage) -> Vec<String> {
-    let home = stage.home.display().to_string();
+fn closed(harness: &Stage) -> Vec<String> {
+    let home = harness.home.display().to_string();
     let mut paths = vec![
         "/proc/self/environ".to_owned(),
         "/proc/thread-self/environ".to_owned(),
@@ -98,7 +105,7 @@ fn closed(stage: &Stage) -> Vec<String> {
         format!("{home}/credentials.json"),
         format!("{home}/skills/../credentials.json"),
         format!("{home}/new"),
-        stage.config().display().to_string(),
+        harness.config().display().to_string(),
         home,
     ];
     for name in [
@@ -113,7 +120,7 @@ fn closed(stage: &Stage) -> Vec<String> {
         "second",
         "second-token",
     ] {
-        paths.push(stage.path(name));
+        paths.push(harness.path(name));
     }
     paths
 }
@@ -130,17 +137,20 @@ fn each_request_with_a_path_is_in_the_list() {
 /// As a driver: whoever drives may do much, and still is no server.
 #[tokio::test]
 async fn processes_keys_and_tokens_are_served_to_nobody() {
-    let Secrets { stage, mut server } = secrets();
-    let mut client = Client::connect(&mut server).await;
-    for path in closed(&stage) {
+    let Secrets {
+        harness,
+        mut server,
+    } = secrets();
+    let mut client = TestClient::connect(&mut server).await;
+    for path in closed(&harness) {
         for (method, _) in REQUESTS {
             // A name is removed, and a link copied; not what it leads to.
-            let names = ["link", "second", "second-token"].map(|it| stage.path(it));
+            let names = ["link", "second", "second-token"].map(|it| harness.path(it));
             let is_name = path == "/dev/fd" || names.contains(&path);
             if is_name && ["fs/remove", "fs/copy"].contains(method) {
                 continue;
             }
-            let answer = client.ask(method, params(&stage, method, &path)).await;
+            let answer = client.ask(method, params(&harness, method, &path)).await;
             let refused = answer.expect_err(&format!("{method} served {path}"));
             assert_eq!(
                 refused["data"]["errorInfo"], "closed_path",
@@ -149,25 +159,27 @@ async fn processes_keys_and_tokens_are_served_to_nobody() {
         }
     }
     // A whole folder brings along what is in it.
-    let around = stage.home.parent().unwrap().display().to_string();
+    let around = harness.home.parent().unwrap().display().to_string();
     for path in [around.as_str(), "/"] {
-        let refused = client.ask("fs/copy", params(&stage, "fs/copy", path)).await;
+        let refused = client
+            .ask("fs/copy", params(&harness, "fs/copy", path))
+            .await;
         assert!(refused.is_err(), "{path}");
     }
     // It goes with them, too: also by another name, and where the name of a key is a link in it.
     for folder in ["keys", "named"] {
-        std::fs::create_dir(stage.path(folder)).unwrap();
+        std::fs::create_dir(harness.path(folder)).unwrap();
     }
-    let linked = stage.path("named/key");
-    symlink(stage.path("key"), &linked).unwrap();
-    symlink(&around, stage.path("way-around")).unwrap();
-    symlink(stage.path("named"), stage.path("way")).unwrap();
-    let config = std::fs::read_to_string(stage.config()).unwrap();
+    let linked = harness.path("named/key");
+    symlink(harness.path("key"), &linked).unwrap();
+    symlink(&around, harness.path("way-around")).unwrap();
+    symlink(harness.path("named"), harness.path("way")).unwrap();
+    let config = std::fs::read_to_string(harness.config()).unwrap();
     let more = format!(
         "[model_providers.other]\nkey_file = '{}'\n",
-        stage.path("way/key")
+        harness.path("way/key")
     );
-    std::fs::write(stage.config(), format!("{config}{more}")).unwrap();
+    std::fs::write(harness.config(), format!("{config}{more}")).unwrap();
     client
         .ask("config/read", json!({}))
         .await
@@ -175,32 +187,32 @@ async fn processes_keys_and_tokens_are_served_to_nobody() {
     for path in [
         around.clone(),
         format!("{around}/"),
-        stage.path("way-around/"),
-        stage.path("home/.."),
-        stage.path(""),
-        stage.path("named"),
+        harness.path("way-around/"),
+        harness.path("home/.."),
+        harness.path(""),
+        harness.path("named"),
     ] {
         let refused = client.ask("fs/remove", json!({"path": path})).await;
         let refused = refused.expect_err(&path);
         assert_eq!(refused["data"]["errorInfo"], "closed_path", "{path}");
     }
-    assert!(std::fs::exists(stage.config()).unwrap() && std::fs::exists(&linked).unwrap());
+    assert!(std::fs::exists(harness.config()).unwrap() && std::fs::exists(&linked).unwrap());
     let removed = client
-        .ask("fs/remove", json!({"path": stage.path("keys")}))
+        .ask("fs/remove", json!({"path": harness.path("keys")}))
         .await;
     assert_eq!(removed, Ok(json!({})));
-    let second = params(&stage, "fs/copy", &stage.path("second"));
+    let second = params(&harness, "fs/copy", &harness.path("second"));
     assert!(client.ask("fs/copy", second).await.is_err());
-    assert!(!Path::new(&stage.path("copy")).exists());
+    assert!(!Path::new(&harness.path("copy")).exists());
     let found = client.ask(
         "fuzzyFileSearch",
         json!({"roots": [around], "query": "credentials"}),
     );
     assert_eq!(found.await, Ok(json!({"files": []})));
     // Nothing was written there, and skills are still read.
-    let kept = std::fs::read_to_string(stage.home.join("credentials.json"));
+    let kept = std::fs::read_to_string(harness.home.join("credentials.json"));
     assert_eq!(kept.unwrap(), SECRET);
-    let skill = stage
+    let skill = harness
         .home
         .join("skills/spin/SKILL.md")
         .display()
@@ -214,24 +226,27 @@ async fn processes_keys_and_tokens_are_served_to_nobody() {
 /// A workspace may be full of links that a model made.
 #[tokio::test]
 async fn nothing_is_written_through_links_into_what_is_closed() {
-    let Secrets { stage, mut server } = secrets();
-    let mut client = Client::connect(&mut server).await;
+    let Secrets {
+        harness,
+        mut server,
+    } = secrets();
+    let mut client = TestClient::connect(&mut server).await;
     for folder in ["src/sub", "dst", "made"] {
-        std::fs::create_dir_all(stage.path(folder)).unwrap();
+        std::fs::create_dir_all(harness.path(folder)).unwrap();
     }
-    std::fs::write(stage.path("src/a"), "planted").unwrap();
-    std::fs::write(stage.path("src/sub/b"), "planted").unwrap();
-    symlink("anywhere", stage.path("src/sub/c")).unwrap();
-    symlink(stage.home.join("credentials.json"), stage.path("dst/a")).unwrap();
-    symlink("home/planted", stage.path("new")).unwrap();
-    symlink(&stage.home, stage.path("made/sub")).unwrap();
-    let before = names(&stage.home);
+    std::fs::write(harness.path("src/a"), "planted").unwrap();
+    std::fs::write(harness.path("src/sub/b"), "planted").unwrap();
+    symlink("anywhere", harness.path("src/sub/c")).unwrap();
+    symlink(harness.home.join("credentials.json"), harness.path("dst/a")).unwrap();
+    symlink("home/planted", harness.path("new")).unwrap();
+    symlink(&harness.home, harness.path("made/sub")).unwrap();
+    let before = names(&harness.home);
     let copy = |from: &str, to: &str| {
         json!({
-            "sourcePath": stage.path(from), "destinationPath": stage.path(to), "recursive": true,
+            "sourcePath": harness.path(from), "destinationPath": harness.path(to), "recursive": true,
         })
     };
-    let path = |path: &str| json!({"path": stage.path(path)});
+    let path = |path: &str| json!({"path": harness.path(path)});
     for (method, params) in [
         ("fs/copy", copy("src", "dst")),
         ("fs/copy", copy("src", "made")),
@@ -239,7 +254,7 @@ async fn nothing_is_written_through_links_into_what_is_closed() {
         ("fs/copy", copy("src/sub/c", "home/planted")),
         (
             "fs/writeFile",
-            json!({"path": stage.path("new"), "dataBase64": "aGk="}),
+            json!({"path": harness.path("new"), "dataBase64": "aGk="}),
         ),
         ("fs/createDirectory", path("new")),
         ("fs/createDirectory", path("new/below")),
@@ -251,12 +266,12 @@ async fn nothing_is_written_through_links_into_what_is_closed() {
         let is_told = refused["data"]["errorInfo"] == "closed_path";
         // A link that leads nowhere is no folder.
         assert!(
-            is_told || params["path"] == stage.path("new/below"),
+            is_told || params["path"] == harness.path("new/below"),
             "{method} {params}: {refused}"
         );
-        assert_eq!(names(&stage.home), before, "{method} {params}");
+        assert_eq!(names(&harness.home), before, "{method} {params}");
     }
-    let kept = std::fs::read_to_string(stage.home.join("credentials.json"));
+    let kept = std::fs::read_to_string(harness.home.join("credentials.json"));
     assert_eq!(kept.unwrap(), SECRET);
 }
 
@@ -273,15 +288,18 @@ const RACES: usize = 300;
 #[tokio::test]
 async fn a_folder_that_is_exchanged_for_a_link_is_judged_where_it_is_written() {
     use rustix::fs::{CWD, RenameFlags, renameat_with};
-    let Secrets { stage, mut server } = secrets();
-    let mut client = Client::connect(&mut server).await;
-    std::fs::create_dir(stage.path("folder")).unwrap();
-    let target = stage.home.join("victim");
+    let Secrets {
+        harness,
+        mut server,
+    } = secrets();
+    let mut client = TestClient::connect(&mut server).await;
+    std::fs::create_dir(harness.path("folder")).unwrap();
+    let target = harness.home.join("victim");
     std::fs::create_dir(&target).unwrap();
     std::fs::write(target.join("kept"), "").unwrap();
-    symlink(&target, stage.path("way")).unwrap();
+    symlink(&target, harness.path("way")).unwrap();
     let is_over = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
-    let (folder, way) = (stage.path("folder"), stage.path("way"));
+    let (folder, way) = (harness.path("folder"), harness.path("way"));
     let exchanging = std::thread::spawn({
         let is_over = is_over.clone();
         move || {
@@ -291,7 +309,7 @@ async fn a_folder_that_is_exchanged_for_a_link_is_judged_where_it_is_written() {
         }
     });
     for number in 0..RACES {
-        let path = |name: &str| stage.path(&format!("folder/{name}"));
+        let path = |name: &str| harness.path(&format!("folder/{name}"));
         let new = path(&format!("planted{number}"));
         let write = json!({"path": new, "dataBase64": "aGk="});
         let _ = client.ask("fs/writeFile", write).await;
@@ -307,23 +325,26 @@ async fn a_folder_that_is_exchanged_for_a_link_is_judged_where_it_is_written() {
 #[tokio::test]
 async fn a_watch_does_not_follow_a_link_into_what_is_closed() {
     use rustix::fs::{CWD, RenameFlags, renameat_with};
-    let Secrets { stage, mut server } = secrets();
-    let mut client = Client::connect(&mut server).await;
+    let Secrets {
+        harness,
+        mut server,
+    } = secrets();
+    let mut client = TestClient::connect(&mut server).await;
     for name in ["w", "other"] {
-        std::fs::create_dir(stage.path(name)).unwrap();
-        let params = json!({"path": stage.path(name), "watchId": name});
+        std::fs::create_dir(harness.path(name)).unwrap();
+        let params = json!({"path": harness.path(name), "watchId": name});
         client.ask("fs/watch", params).await.expect("a watch");
     }
-    let (w, home) = (stage.path("w"), stage.path("home"));
+    let (w, home) = (harness.path("w"), harness.path("home"));
     renameat_with(CWD, &w, CWD, &home, RenameFlags::EXCHANGE).expect("exchanged");
     let told = client.next().await;
     assert_eq!(told["params"]["changedPaths"], json!([w]), "{told}");
-    std::fs::write(stage.home.join("planted"), "").unwrap();
-    std::fs::write(stage.path("other/file"), "").unwrap();
+    std::fs::write(harness.home.join("planted"), "").unwrap();
+    std::fs::write(harness.path("other/file"), "").unwrap();
     loop {
         let told = client.next().await;
         assert_eq!(told["params"]["watchId"], "other", "{told}");
-        if told["params"]["changedPaths"] == json!([stage.path("other/file")]) {
+        if told["params"]["changedPaths"] == json!([harness.path("other/file")]) {
             break;
         }
     }
@@ -331,19 +352,23 @@ async fn a_watch_does_not_follow_a_link_into_what_is_closed() {
 
 #[tokio::test]
 async fn an_observer_reads_workspaces_of_threads_that_it_follows() {
-    let Secrets { stage, mut server } = secrets();
-    let elsewhere = stage.home.parent().unwrap().join("elsewhere");
+    let Secrets {
+        harness,
+        mut server,
+    } = secrets();
+    let elsewhere = harness.home.parent().unwrap().join("elsewhere");
     std::fs::create_dir(&elsewhere).unwrap();
     std::fs::write(elsewhere.join("diary"), "x").unwrap();
-    std::fs::write(stage.path("notes"), "x").unwrap();
-    symlink(&elsewhere, stage.path("way")).unwrap();
-    let mut driver = Client::connect(&mut server).await;
+    std::fs::write(harness.path("notes"), "x").unwrap();
+    symlink(&elsewhere, harness.path("way")).unwrap();
+    let mut driver = TestClient::connect(&mut server).await;
     let begun = driver
-        .ask("thread/start", json!({"cwd": stage.path("")}))
+        .ask("thread/start", json!({"cwd": harness.path("")}))
         .await;
     let thread = begun.expect("a thread")["thread"]["id"].clone();
     let wishes = json!({"extensions": {"raddle/roles": {"role": "observer"}}});
-    let mut observer = Client::introduced(&mut server, Limits::default(), wishes).await;
+    let mut observer =
+        TestClient::introduced(&mut server, ConnectionLimits::default(), wishes).await;
     let looks = || {
         REQUESTS
             .iter()
@@ -353,15 +378,15 @@ async fn an_observer_reads_workspaces_of_threads_that_it_follows() {
     let outside = [
         elsewhere.join("diary").display().to_string(),
         elsewhere.join("missing").display().to_string(),
-        stage.path("way/diary"),
-        stage.path("../elsewhere/diary"),
+        harness.path("way/diary"),
+        harness.path("../elsewhere/diary"),
         "/etc/passwd".to_owned(),
         "/".to_owned(),
     ];
     // It follows no thread yet.
-    for path in outside.iter().chain([&stage.path("notes")]) {
+    for path in outside.iter().chain([&harness.path("notes")]) {
         for method in looks() {
-            let answer = answer(&mut observer, method, params(&stage, method, path)).await;
+            let answer = answer(&mut observer, method, params(&harness, method, path)).await;
             let refused = answer.expect_err(&format!("{method} served {path}"));
             assert_eq!(
                 refused["data"]["errorInfo"], "observer",
@@ -371,15 +396,15 @@ async fn an_observer_reads_workspaces_of_threads_that_it_follows() {
     }
     let resumed = answer(&mut observer, "thread/resume", json!({"threadId": thread})).await;
     resumed.expect("heard");
-    let notes = stage.path("notes");
+    let notes = harness.path("notes");
     for method in looks().filter(|it| *it != "fs/readDirectory") {
-        let answer = answer(&mut observer, method, params(&stage, method, &notes)).await;
+        let answer = answer(&mut observer, method, params(&harness, method, &notes)).await;
         assert!(answer.is_ok(), "{method}: {answer:?}");
     }
     let listed = answer(
         &mut observer,
         "fs/readDirectory",
-        json!({"path": stage.path("")}),
+        json!({"path": harness.path("")}),
     )
     .await;
     let listed = listed.expect("a list");
@@ -394,7 +419,7 @@ async fn an_observer_reads_workspaces_of_threads_that_it_follows() {
     );
     for path in &outside {
         for method in looks() {
-            let answer = answer(&mut observer, method, params(&stage, method, path)).await;
+            let answer = answer(&mut observer, method, params(&harness, method, path)).await;
             let refused = answer.expect_err(&format!("{method} served {path}"));
             assert_eq!(
                 refused["data"]["errorInfo"], "observer",
@@ -402,9 +427,9 @@ async fn an_observer_reads_workspaces_of_threads_that_it_follows() {
             );
         }
     }
-    for path in closed(&stage) {
+    for path in closed(&harness) {
         for method in looks() {
-            let answer = answer(&mut observer, method, params(&stage, method, &path)).await;
+            let answer = answer(&mut observer, method, params(&harness, method, &path)).await;
             assert!(answer.is_err(), "{method} served {path}");
         }
     }
@@ -427,9 +452,12 @@ const SKILLS: &[(&str, &str, bool)] = &[
 
 #[tokio::test]
 async fn skills_are_read_through_no_link_out_of_the_workspace() {
-    let Secrets { stage, mut server } = secrets();
-    let around = stage.home.parent().unwrap().to_owned();
-    let home = stage.home.display().to_string();
+    let Secrets {
+        harness,
+        mut server,
+    } = secrets();
+    let around = harness.home.parent().unwrap().to_owned();
+    let home = harness.home.display().to_string();
     let skill = format!("---\nname: x\ndescription: {SECRET}\n---\n");
     for folder in [
         "docs",
@@ -437,7 +465,7 @@ async fn skills_are_read_through_no_link_out_of_the_workspace() {
         "../elsewhere/linked",
         "docs/linked",
     ] {
-        std::fs::create_dir_all(stage.path(folder)).unwrap();
+        std::fs::create_dir_all(harness.path(folder)).unwrap();
     }
     for file in [
         "docs/skill.md",
@@ -447,45 +475,48 @@ async fn skills_are_read_through_no_link_out_of_the_workspace() {
         "../elsewhere/linked/SKILL.md",
         "key",
     ] {
-        std::fs::write(stage.path(file), &skill).unwrap();
+        std::fs::write(harness.path(file), &skill).unwrap();
     }
-    std::fs::write(stage.home.join("note.md"), &skill).unwrap();
-    std::fs::hard_link(stage.path("key"), stage.path("second-key.md")).unwrap();
+    std::fs::write(harness.home.join("note.md"), &skill).unwrap();
+    std::fs::hard_link(harness.path("key"), harness.path("second-key.md")).unwrap();
     for (name, target, _) in SKILLS {
-        let folder = stage.path(&format!(".agents/skills/{name}"));
+        let folder = harness.path(&format!(".agents/skills/{name}"));
         std::fs::create_dir(&folder).unwrap();
         let target = target.replace("HOME", &home);
         let target = target.replace("AROUND", &around.display().to_string());
         match target.as_str() {
             "" => std::fs::write(format!("{folder}/SKILL.md"), &skill).unwrap(),
             // Joined with the workspace unless it is absolute.
-            target => symlink(stage.workspace.join(target), format!("{folder}/SKILL.md")).unwrap(),
+            target => {
+                symlink(harness.workspace.join(target), format!("{folder}/SKILL.md")).unwrap()
+            }
         }
     }
     let linked = |name: &str, target: &str| {
         symlink(
-            stage.path(target),
-            stage.path(&format!(".agents/skills/{name}")),
+            harness.path(target),
+            harness.path(&format!(".agents/skills/{name}")),
         )
         .unwrap();
     };
     linked("folder-inside", "docs/linked");
     linked("folder-outside", "../elsewhere/linked");
     linked("folder-missing", "../elsewhere/missing");
-    let mut driver = Client::connect(&mut server).await;
+    let mut driver = TestClient::connect(&mut server).await;
     let begun = driver
-        .ask("thread/start", json!({"cwd": stage.path("")}))
+        .ask("thread/start", json!({"cwd": harness.path("")}))
         .await;
     let thread = begun.expect("a thread")["thread"]["id"].clone();
     let wishes = json!({"extensions": {"raddle/roles": {"role": "observer"}}});
-    let mut observer = Client::introduced(&mut server, Limits::default(), wishes).await;
+    let mut observer =
+        TestClient::introduced(&mut server, ConnectionLimits::default(), wishes).await;
     let resumed = answer(&mut observer, "thread/resume", json!({"threadId": thread})).await;
     resumed.expect("heard");
     let mut wanted: Vec<&str> = SKILLS.iter().filter(|it| it.2).map(|it| it.0).collect();
     wanted.push("folder-inside");
     wanted.sort();
     for (client, is_observer) in [(&mut driver, false), (&mut observer, true)] {
-        let params = json!({"cwds": [stage.workspace]});
+        let params = json!({"cwds": [harness.workspace]});
         let listed = answer(client, "skills/list", params).await.expect("a list");
         let listed = &listed["data"][0];
         let name = |it: &Value| {
@@ -513,10 +544,10 @@ async fn skills_are_read_through_no_link_out_of_the_workspace() {
         assert_eq!(errors.iter().any(|it| name(it) == "spin"), !is_observer);
     }
     // The folder itself may be a link, too.
-    let moved = stage.path("../elsewhere/skills");
-    std::fs::rename(stage.path(".agents/skills"), &moved).unwrap();
-    symlink(&moved, stage.path(".agents/skills")).unwrap();
-    let params = json!({"cwds": [stage.workspace]});
+    let moved = harness.path("../elsewhere/skills");
+    std::fs::rename(harness.path(".agents/skills"), &moved).unwrap();
+    symlink(&moved, harness.path(".agents/skills")).unwrap();
+    let params = json!({"cwds": [harness.workspace]});
     let listed = answer(&mut driver, "skills/list", params)
         .await
         .expect("a list");

@@ -3,19 +3,19 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use raddle_rpc::{Close, Limits};
+use raddle_rpc::{Close, ConnectionLimits};
 use raddle_server::{Options, Server};
 use serde_json::{Value, json};
 
-use crate::client::{Client, Deaf, Slow, base64, id_of, is_slow_answer};
+use crate::client::{ConfigWriteLock, StalledClient, TestClient, base64, id_of, is_slow_answer};
 use crate::player::Stage;
 
 #[tokio::test]
 async fn a_client_that_hangs_up_still_gets_what_it_asked_for() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
-    let slow = Slow::new(&stage);
+    let mut client = TestClient::connect(&mut server).await;
+    let slow = ConfigWriteLock::new(&stage);
     let running = slow.request(&mut client).await;
     client.connection.outgoing.close(Close::NORMAL);
     drop(slow);
@@ -28,9 +28,9 @@ async fn a_client_that_hangs_up_still_gets_what_it_asked_for() {
 async fn a_client_that_is_gone_is_forgotten_and_its_requests_end() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
-    let mut other = Client::connect(&mut server).await;
-    let slow = Slow::new(&stage);
+    let mut client = TestClient::connect(&mut server).await;
+    let mut other = TestClient::connect(&mut server).await;
+    let slow = ConfigWriteLock::new(&stage);
     slow.request(&mut client).await;
     let mut left = client.leave().await;
     other
@@ -49,9 +49,9 @@ async fn a_client_that_is_gone_is_forgotten_and_its_requests_end() {
 async fn what_a_client_that_is_gone_had_in_line_is_not_begun() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
-    let mut other = Client::connect(&mut server).await;
-    let slow = Slow::new(&stage);
+    let mut client = TestClient::connect(&mut server).await;
+    let mut other = TestClient::connect(&mut server).await;
+    let slow = ConfigWriteLock::new(&stage);
     slow.request(&mut client).await;
     // In line behind the write that waits.
     let edit = json!({"keyPath": "late", "value": true, "mergeStrategy": "replace"});
@@ -75,9 +75,9 @@ async fn a_drain_answers_what_was_asked_and_says_goodbye() {
     let start = tokio::time::Instant::now();
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
-    let mut idle = Client::connect(&mut server).await;
-    let slow = Slow::new(&stage);
+    let mut client = TestClient::connect(&mut server).await;
+    let mut idle = TestClient::connect(&mut server).await;
+    let slow = ConfigWriteLock::new(&stage);
     let running = slow.request(&mut client).await;
 
     let drained = tokio::spawn(async move {
@@ -103,8 +103,8 @@ async fn a_drain_does_not_wait_for_ever() {
         crate::script::threads(&[]),
     )
     .expect("a server");
-    let mut client = Client::connect(&mut server).await;
-    let slow = Slow::new(&stage);
+    let mut client = TestClient::connect(&mut server).await;
+    let slow = ConfigWriteLock::new(&stage);
     slow.request(&mut client).await;
     server.drain().await;
     assert_eq!(client.next_or_end().await, None);
@@ -116,7 +116,7 @@ async fn a_drain_does_not_wait_for_ever() {
 async fn a_client_that_hangs_up_and_reads_slowly_gets_all_it_asked_for() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut slow = Deaf::connect(&mut server, 1).await;
+    let mut slow = StalledClient::connect(&mut server, 1).await;
     std::fs::write(stage.path("file"), "hello").unwrap();
     for _ in 0..5 {
         slow.request("fs/readFile", json!({"path": stage.path("file")}));
@@ -136,12 +136,12 @@ async fn a_client_that_does_not_read_is_not_read() {
     const ANSWER_BYTES_MAX: usize = 2 << 10;
     let stage = Stage::new();
     let mut server = stage.open();
-    let limits = Limits {
+    let limits = ConnectionLimits {
         outgoing_bytes_max: 64 << 10,
-        ..Limits::default()
+        ..ConnectionLimits::default()
     };
-    let mut deaf = Client::connect_within(&mut server, limits).await;
-    let mut other = Client::connect(&mut server).await;
+    let mut deaf = TestClient::connect_within(&mut server, limits).await;
+    let mut other = TestClient::connect(&mut server).await;
 
     // The answers are many times what may be queued and on its way.
     let first = deaf.request("permissionProfile/list", json!({}));
@@ -182,7 +182,7 @@ async fn a_client_that_does_not_read_is_not_read() {
 async fn an_answer_to_nothing_is_ignored() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     for id in 0..100 {
         client.send(&json!({"id": id, "result": {"decision": "accept"}}));
     }
@@ -196,8 +196,8 @@ async fn an_answer_to_nothing_is_ignored() {
 async fn an_id_in_use_is_refused_and_the_running_request_goes_on() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
-    let slow = Slow::new(&stage);
+    let mut client = TestClient::connect(&mut server).await;
+    let slow = ConfigWriteLock::new(&stage);
     let running = slow.request(&mut client).await;
     client.send(&json!({"id": running, "method": "account/read", "params": {}}));
     let message = format!("Invalid request: a request with id {running} is still running");
@@ -224,7 +224,7 @@ async fn flood(requests_max: usize) -> BTreeMap<i64, Vec<Value>> {
         crate::script::threads(&[]),
     )
     .expect("a server");
-    let mut client = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     std::fs::write(stage.path("file"), "hello").unwrap();
     for number in 0..REQUESTS {
         let path = stage.path(&format!("file{}", number % 7));
@@ -293,9 +293,9 @@ async fn so_it_does_when_there_are_too_many() {
 }
 
 /// A log that panics at the words of the connection's task about a notification.
-struct Fault;
+struct PanickingLog;
 
-impl tracing::Subscriber for Fault {
+impl tracing::Subscriber for PanickingLog {
     fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
         metadata.target() == "raddle_server::connection"
             && *metadata.level() == tracing::Level::TRACE
@@ -322,20 +322,20 @@ impl tracing::Subscriber for Fault {
 async fn a_fault_in_a_connections_own_task_ends_that_connection_only() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
-    let mut other = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
+    let mut other = TestClient::connect(&mut server).await;
     let watch = json!({"watchId": "w", "path": stage.path("")});
     client.ask("fs/watch", watch).await.expect("a watch");
-    let slow = Slow::new(&stage);
+    let slow = ConfigWriteLock::new(&stage);
     slow.request(&mut client).await;
-    assert_eq!(server.fallen(), 0);
+    assert_eq!(server.panicked_connections(), 0);
 
-    let _fault = tracing::subscriber::set_default(Fault);
+    let _fault = tracing::subscriber::set_default(PanickingLog);
     client.send(&json!({"method": "initialized"}));
     assert_eq!(client.next_or_end().await, None, "the connection ends");
     client.when_ended().await;
     assert!(client.queue.is_gone(), "nothing holds it any more");
-    assert_eq!(server.fallen(), 1);
+    assert_eq!(server.panicked_connections(), 1);
     assert_eq!(server.connections(), 1);
     let answer = other.ask("account/read", json!({})).await;
     answer.expect("the other goes on");

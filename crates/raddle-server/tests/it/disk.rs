@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::client::{Client, id_of};
+use crate::client::{TestClient, id_of};
 use crate::player::Stage;
 
 /// How many jobs of one connection may wait for a disk.
@@ -24,11 +24,11 @@ pub fn with_one_thread(test: impl Future<Output = ()>) {
 }
 
 /// While this is there, the one thread for disks does nothing.
-pub struct Held {
+pub struct BlockedDisk {
     _release: mpsc::Sender<()>,
 }
 
-impl Held {
+impl BlockedDisk {
     pub async fn new() -> Self {
         let (release, released) = mpsc::channel();
         let (begin, begun) = tokio::sync::oneshot::channel();
@@ -42,21 +42,21 @@ impl Held {
 }
 
 /// When this returns, what the client sent before is in line for its disk.
-pub async fn in_line(client: &mut Client) {
+pub async fn in_line(client: &mut TestClient) {
     for _ in 0..10 {
         let answer = client.ask("account/read", json!({})).await;
         answer.expect("an answer without a disk");
     }
 }
 
-fn search(stage: &Stage, client: &mut Client, count: usize) -> Vec<i64> {
+fn search(stage: &Stage, client: &mut TestClient, count: usize) -> Vec<i64> {
     let params = json!({"query": "x", "roots": [stage.path("nowhere")]});
     (0..count)
         .map(|_| client.request("fuzzyFileSearch", params.clone()))
         .collect()
 }
 
-async fn answered(client: &mut Client, count: usize) -> Vec<i64> {
+async fn answered(client: &mut TestClient, count: usize) -> Vec<i64> {
     let mut ids = Vec::new();
     for _ in 0..count {
         ids.push(id_of(&client.next().await));
@@ -69,9 +69,9 @@ fn a_connection_keeps_no_more_than_its_share_of_threads() {
     with_one_thread(async {
         let stage = Stage::new();
         let mut server = stage.open();
-        let mut client = Client::connect(&mut server).await;
+        let mut client = TestClient::connect(&mut server).await;
         for jobs in [JOBS_MAX - 1, JOBS_MAX] {
-            let held = Held::new().await;
+            let held = BlockedDisk::new().await;
             let mut expected = search(&stage, &mut client, jobs);
             let late = client.request("fs/getMetadata", json!({"path": "/"}));
             in_line(&mut client).await;
@@ -95,9 +95,9 @@ fn what_a_client_that_is_gone_had_waiting_for_its_disk_is_not_begun() {
     with_one_thread(async {
         let stage = Stage::new();
         let mut server = stage.open();
-        let mut client = Client::connect(&mut server).await;
-        let mut other = Client::connect(&mut server).await;
-        let held = Held::new().await;
+        let mut client = TestClient::connect(&mut server).await;
+        let mut other = TestClient::connect(&mut server).await;
+        let held = BlockedDisk::new().await;
         search(&stage, &mut client, JOBS_MAX);
         let proof = stage.path("proof");
         client.request("fs/writeFile", json!({"path": proof, "dataBase64": ""}));
@@ -116,16 +116,16 @@ fn what_a_client_that_is_gone_had_waiting_for_its_disk_is_not_begun() {
 }
 
 /// Whoever waits for a disk's turn for this long is told to try again.
-const TURN_PATIENCE: Duration = Duration::from_secs(30);
+const PERMIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[test]
 fn what_hangs_for_one_client_is_in_nobody_elses_way() {
     with_one_thread(async {
         let stage = Stage::new();
         let mut server = stage.open();
-        let mut client = Client::connect(&mut server).await;
-        let mut other = Client::connect(&mut server).await;
-        let held = Held::new().await;
+        let mut client = TestClient::connect(&mut server).await;
+        let mut other = TestClient::connect(&mut server).await;
+        let held = BlockedDisk::new().await;
         // It wants all there is below the root, and hangs.
         client.request("fs/createDirectory", json!({"path": "/"}));
         in_line(&mut client).await;
@@ -149,10 +149,10 @@ fn connections_whose_disks_hang_leave_something_for_others() {
         let mut server = stage.open();
         let mut hanging = Vec::new();
         for _ in 0..24 {
-            hanging.push(Client::connect(&mut server).await);
+            hanging.push(TestClient::connect(&mut server).await);
         }
-        let mut other = Client::connect(&mut server).await;
-        let held = Held::new().await;
+        let mut other = TestClient::connect(&mut server).await;
+        let held = BlockedDisk::new().await;
         for client in &mut hanging {
             search(&stage, client, JOBS_MAX);
             in_line(client).await;
@@ -161,7 +161,7 @@ fn connections_whose_disks_hang_leave_something_for_others() {
         in_line(&mut other).await;
 
         // Who has no turn by now is told so. The other has one.
-        tokio::time::advance(TURN_PATIENCE).await;
+        tokio::time::advance(PERMIT_TIMEOUT).await;
         let mut refused = 0;
         for client in &mut hanging {
             // Each answer to this comes behind those that were there before.
@@ -190,8 +190,8 @@ fn a_configuration_that_may_have_changed_is_not_read_where_clients_are_served() 
         let stage = Stage::new();
         std::fs::write(stage.config(), "model = \"one\"\n").unwrap();
         let mut server = stage.open();
-        let mut client = Client::connect(&mut server).await;
-        let held = Held::new().await;
+        let mut client = TestClient::connect(&mut server).await;
+        let held = BlockedDisk::new().await;
         let waiting = ["config/read", "model/list", "thread/start"]
             .map(|method| client.request(method, json!({})));
         in_line(&mut client).await;

@@ -1,10 +1,10 @@
 //! Frames that are no good messages.
 
 use bytes::Bytes;
-use raddle_rpc::Limits;
+use raddle_rpc::ConnectionLimits;
 use serde_json::json;
 
-use crate::client::Client;
+use crate::client::TestClient;
 use crate::player::Stage;
 
 #[tokio::test]
@@ -16,7 +16,7 @@ async fn conversation() {
 async fn what_is_not_text_is_dropped() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     for frame in [
         b"\xff\xfe".as_slice(),
         b"\0",
@@ -40,7 +40,7 @@ async fn what_is_not_text_is_dropped() {
 async fn an_id_has_at_most_1024_bytes() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     for (id, usable) in [
         ("x".repeat(1024), true),
         ("x".repeat(1025), false),
@@ -58,7 +58,7 @@ async fn an_id_has_at_most_1024_bytes() {
 async fn a_method_has_at_most_1024_bytes() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     for (method, code) in [("x".repeat(1024), -32601), ("x".repeat(1025), -32600)] {
         let error = client
             .ask(&method, json!({}))
@@ -72,11 +72,11 @@ async fn a_method_has_at_most_1024_bytes() {
 async fn a_message_over_the_cap_is_skipped() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let limits = Limits {
+    let limits = ConnectionLimits {
         message_bytes_max: 4096,
-        ..Limits::default()
+        ..ConnectionLimits::default()
     };
-    let mut client = Client::connect_within(&mut server, limits).await;
+    let mut client = TestClient::connect_within(&mut server, limits).await;
     client.send(&json!({"id": 50, "method": "x".repeat(4096), "params": {}}));
     let mut frame = json!({"id": 51, "method": "account/read", "params": {}}).to_string();
     frame.push_str(&" ".repeat(4096 - frame.len()));

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::client::{Client, Pipe, id_of};
-use crate::disk::{Held, in_line, with_one_thread};
+use crate::client::{NamedPipe, TestClient, id_of};
+use crate::disk::{BlockedDisk, in_line, with_one_thread};
 use crate::player::Stage;
 
 const SEARCH: &str = "fuzzyFileSearch";
@@ -31,7 +31,7 @@ fn fill(stage: &Stage, root: &str, files: usize) {
 async fn one_is_found_among_many_and_at_most_fifty_are_told() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     fill(&stage, "w", 5000);
     let found = client
         .ask(SEARCH, params(&stage, "w", "f4321rs", None))
@@ -63,11 +63,11 @@ fn a_newer_search_calls_off_an_older_one_of_the_same_token() {
     with_one_thread(async {
         let stage = Stage::new();
         let mut server = stage.open();
-        let mut client = Client::connect(&mut server).await;
+        let mut client = TestClient::connect(&mut server).await;
         quick(&stage, "a");
         let typed = params(&stage, "a", "needle", Some("typing"));
 
-        let held = Held::new().await;
+        let held = BlockedDisk::new().await;
         let first = client.request(SEARCH, typed.clone());
         in_line(&mut client).await;
         let second = client.request(SEARCH, typed);
@@ -86,12 +86,12 @@ fn another_token_or_another_client_or_a_refusal_calls_nothing_off() {
     with_one_thread(async {
         let stage = Stage::new();
         let mut server = stage.open();
-        let mut client = Client::connect(&mut server).await;
-        let mut other = Client::connect(&mut server).await;
+        let mut client = TestClient::connect(&mut server).await;
+        let mut other = TestClient::connect(&mut server).await;
         quick(&stage, "a");
         let search = |token| params(&stage, "a", "needle", token);
 
-        let held = Held::new().await;
+        let held = BlockedDisk::new().await;
         let older = client.request(SEARCH, search(Some("typing")));
         in_line(&mut client).await;
         client.request(SEARCH, search(Some("else")));
@@ -119,7 +119,7 @@ fn another_token_or_another_client_or_a_refusal_calls_nothing_off() {
 async fn what_is_too_much_for_one_search_is_refused() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     quick(&stage, "a");
     let mut refused = async |query: usize, roots: usize| {
         let params = json!({"query": "n".repeat(query), "roots": vec![stage.path("a"); roots]});
@@ -138,9 +138,9 @@ async fn what_is_too_much_for_one_search_is_refused() {
 async fn a_search_does_not_wait_at_a_pipe() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     quick(&stage, "needles");
-    let _pipe = Pipe::new(stage.path("needles/.ignore"));
+    let _pipe = NamedPipe::new(stage.path("needles/.ignore"));
     let root = params(&stage, ".", "needle", None);
     let found = client.ask(SEARCH, root).await.unwrap();
     let files = found["files"].as_array().unwrap().iter();
@@ -154,7 +154,7 @@ async fn a_search_does_not_wait_at_a_pipe() {
 async fn the_last_of_many_searches_is_never_called_off() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     fill(&stage, "w", 100);
     for _ in 0..20 {
         // Letters as fast as someone can type them.

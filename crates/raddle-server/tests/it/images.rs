@@ -6,18 +6,18 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use raddle_agent::{Picture, Threads};
+use raddle_agent::{NewImage, Threads};
 use raddle_core::ports::{Blobs, Journal, ReadError};
 use raddle_core::{
-    Blob, Body, Command, Event, Image, Input, ItemBody, ItemId, Message, Seq, StartTurn, ThreadId,
-    TurnId, TurnKind,
+    Blob, Command, Event, Image, Input, InputMessage, ItemBody, ItemId, RecordBody, Seq, StartTurn,
+    ThreadId, TurnId, TurnKind,
 };
 use raddle_server::Server;
 use raddle_store::MemoryJournal;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use crate::client::Client;
+use crate::client::TestClient;
 use crate::player::Stage;
 use crate::script;
 
@@ -40,7 +40,7 @@ fn opened(stage: &Stage, journal: &Arc<MemoryJournal>, says: &[&str]) -> (Server
     (server.expect("a server"), kept.unwrap())
 }
 
-async fn ended(client: &mut Client) -> Vec<Value> {
+async fn ended(client: &mut TestClient) -> Vec<Value> {
     let mut heard = vec![client.next().await];
     while heard.last().unwrap()["method"] != "turn/completed" {
         heard.push(client.next().await);
@@ -60,7 +60,7 @@ async fn blobs(journal: &MemoryJournal, thread: &Value) -> Vec<Blob> {
     let records = journal.read(id, Seq::ZERO, usize::MAX).await.unwrap();
     let mut blobs = Vec::new();
     for record in &records {
-        if let Body::Event(event) = &record.body
+        if let RecordBody::Event(event) = &record.body
             && let Event::InputAccepted(it) = &**event
             && let ItemBody::UserMessage(message) = &it.item.body
         {
@@ -89,7 +89,7 @@ async fn an_image_is_kept_and_read_again_and_goes_with_its_last_thread() {
     fs::write(&file, PNG).unwrap();
     let path = file.display().to_string();
     let (mut first, _) = opened(&stage, &journal, &["heard"]);
-    let mut client = Client::connect(&mut first).await;
+    let mut client = TestClient::connect(&mut first).await;
     let thread = client.start_thread().await;
     let input = json!([
         {"type": "text", "text": "see", "text_elements": []},
@@ -114,7 +114,7 @@ async fn an_image_is_kept_and_read_again_and_goes_with_its_last_thread() {
 
     // Another process, a fork, and a fork in memory show and read the same.
     let (mut second, threads) = opened(&stage, &journal, &["heard", "heard"]);
-    let mut client = Client::connect(&mut second).await;
+    let mut client = TestClient::connect(&mut second).await;
     let params = json!({"threadId": thread});
     let resumed = client
         .ask("thread/resume", params.clone())
@@ -153,7 +153,7 @@ async fn an_image_is_kept_and_read_again_and_goes_with_its_last_thread() {
 async fn what_is_no_image_is_refused() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     let thread = client.start_thread().await;
     let write = |name: &str, bytes: &[u8]| {
         let path = stage.workspace.join(name);
@@ -250,7 +250,7 @@ async fn an_image_is_not_read_from_what_is_closed() {
     fs::hard_link(&own, stage.path("second.gif")).unwrap();
     symlink(&elsewhere, stage.path("outside.gif")).unwrap();
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     let thread = client.start_thread().await;
     let own = own.display().to_string();
     let links = [
@@ -298,7 +298,7 @@ async fn a_tool_gives_images() {
         let mut stage = Stage::new();
         stage.says = vec!["calls draw {}".to_owned(), "heard".to_owned()];
         let mut server = stage.open();
-        let mut client = Client::connect_boldly(&mut server).await;
+        let mut client = TestClient::connect_boldly(&mut server).await;
         let draw = json!({"type": "function", "name": "draw", "description": "d", "inputSchema": {}});
         let begun = client.ask("thread/start", json!({"dynamicTools": [draw]})).await;
         let thread = begun.expect("a thread")["thread"]["id"].take();
@@ -328,7 +328,7 @@ async fn start_turn(threads: &Threads, id: ThreadId, image: Image) {
     let start = StartTurn {
         turn: TurnId::mint(),
         kind: TurnKind::Work,
-        message: Some(Message {
+        message: Some(InputMessage {
             item: ItemId::mint(),
             input: vec![Input::Image {
                 image,
@@ -346,7 +346,7 @@ async fn start_turn(threads: &Threads, id: ThreadId, image: Image) {
     let (reply, answer) = oneshot::channel();
     let start = Command::StartTurn(Box::new(start));
     threads
-        .order(id, start, |done: raddle_agent::Ordered<'_>| {
+        .send_command(id, start, |done: raddle_agent::CommandResult<'_>| {
             drop(reply.send(done.map(|done| done.outcome)))
         })
         .await;
@@ -359,7 +359,7 @@ async fn pages_with_images_end_early() {
     let stage = Stage::new();
     let journal = Arc::new(MemoryJournal::new());
     let (mut server, threads) = opened(&stage, &journal, &["ok"; 2]);
-    let mut client = Client::connect_boldly(&mut server).await;
+    let mut client = TestClient::connect_boldly(&mut server).await;
     let thread = client.start_thread().await;
     // Who hears of the thread would be told each image twice.
     let params = json!({"threadId": thread});
@@ -371,7 +371,7 @@ async fn pages_with_images_end_early() {
     for at in 0..2 {
         let mut bytes = GIF.to_vec();
         bytes.resize(13 << 18, at);
-        let picture = Picture::of(bytes).expect("an image");
+        let picture = NewImage::of(bytes).expect("an image");
         let image = threads.keep(id, picture).await.expect("kept");
         start_turn(&threads, id, image).await;
         while client.next().await["params"]["status"]["type"] != "idle" {}

@@ -7,12 +7,12 @@ async fn conversation() {
 
 #[tokio::test]
 async fn clients_introduce_themselves_each_on_its_own() {
-    use raddle_rpc::{Limits, memory};
+    use raddle_rpc::{ConnectionLimits, memory};
 
     let stage = crate::player::Stage::new();
     let mut server = stage.open();
-    let _first = crate::client::Client::connect(&mut server).await;
-    let (mut second, far) = memory(Limits::default());
+    let _first = crate::client::TestClient::connect(&mut server).await;
+    let (mut second, far) = memory(ConnectionLimits::default());
     server.serve(far);
     second
         .outgoing
@@ -35,7 +35,7 @@ async fn what_is_wrong_with_the_configuration_by_now_is_told() {
         ("model = \n", "config.toml is not valid TOML"),
     ] {
         std::fs::write(stage.config(), text).unwrap();
-        let mut client = crate::client::Client::connect(&mut server).await;
+        let mut client = crate::client::TestClient::connect(&mut server).await;
         let told = client.next().await;
         assert_eq!(told["method"], "configWarning", "{told}");
         let told = told["params"]["summary"].as_str().unwrap();
@@ -53,7 +53,7 @@ async fn the_home_that_is_told_is_there() {
     let home = options.paths.home.clone();
     let mut server =
         raddle_server::Server::open(options, crate::script::threads(&[])).expect("a server");
-    let _client = crate::client::Client::connect(&mut server).await;
+    let _client = crate::client::TestClient::connect(&mut server).await;
     let mode = std::fs::metadata(home).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o700);
 }

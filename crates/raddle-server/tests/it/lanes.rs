@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::client::{Client, Slow, base64, id_of, is_slow_answer};
+use crate::client::{ConfigWriteLock, TestClient, base64, id_of, is_slow_answer};
 use crate::player::Stage;
 
 const WRITES: usize = 200;
@@ -11,7 +11,7 @@ const WRITES: usize = 200;
 async fn writes_to_one_path_keep_their_order_and_a_read_sees_the_last() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     let path = stage.path("file");
     std::fs::create_dir(stage.path("beside")).unwrap();
     let spellings = ["file", "/file", "./file", "beside/../file"].map(|name| stage.path("") + name);
@@ -44,7 +44,7 @@ async fn writes_to_one_path_keep_their_order_and_a_read_sees_the_last() {
 async fn a_read_sees_the_writes_before_it_and_none_after() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     let path = stage.path("file");
     let mut expected = Vec::new();
     for number in 0..100 {
@@ -67,7 +67,7 @@ async fn a_read_sees_the_writes_before_it_and_none_after() {
 async fn a_copy_has_what_was_written_before_it_and_a_folder_is_made_before_what_is_in_it() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     let mut expected = Vec::new();
     for number in 0..20 {
         let (folder, file, copy) = (
@@ -102,9 +102,9 @@ async fn a_copy_has_what_was_written_before_it_and_a_folder_is_made_before_what_
 async fn a_slow_lane_holds_up_only_itself() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
-    let mut other = Client::connect(&mut server).await;
-    let slow = Slow::new(&stage);
+    let mut client = TestClient::connect(&mut server).await;
+    let mut other = TestClient::connect(&mut server).await;
+    let slow = ConfigWriteLock::new(&stage);
     let write = slow.request(&mut client).await;
     // Waits behind the write, also when another connection asks.
     let read = other.request("config/read", json!({}));
@@ -125,7 +125,7 @@ async fn a_slow_lane_holds_up_only_itself() {
 async fn a_configuration_is_read_as_it_was_just_written() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     for number in 0..50 {
         let model = json!({"keyPath": "model", "value": format!("m{number:02}"), "mergeStrategy": "replace"});
         client.request("config/value/write", model);

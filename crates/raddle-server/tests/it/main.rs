@@ -6,14 +6,13 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
 
 mod client;
-mod deep;
+mod deep_folder;
 /// This program as the keeper of commands.
 #[path = "../../../raddle-sandbox/tests/it/keeper.rs"]
 mod keeper;
 mod player;
 mod script;
 
-mod board;
 mod bounds;
 mod client_tools;
 mod closed_paths;
@@ -21,14 +20,15 @@ mod connection;
 mod disk;
 mod frames;
 mod gate;
+mod idempotency;
 mod images;
-mod keyed;
 mod lanes;
 mod overload;
 mod rejoin;
 mod relay;
 mod requests;
 mod slow_reader;
+mod status_pages;
 
 mod initialize;
 

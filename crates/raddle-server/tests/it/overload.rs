@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::client::{Client, Slow, is_slow_answer};
+use crate::client::{ConfigWriteLock, TestClient, is_slow_answer};
 use crate::player::Stage;
 
 #[tokio::test]
@@ -18,10 +18,10 @@ async fn the_surplus_is_refused_and_everything_is_answered_once() {
         crate::script::threads(&[]),
     )
     .expect("a server");
-    let mut busy = Client::connect(&mut server).await;
-    let mut other = Client::connect(&mut server).await;
+    let mut busy = TestClient::connect(&mut server).await;
+    let mut other = TestClient::connect(&mut server).await;
 
-    let slow = Slow::new(&stage);
+    let slow = ConfigWriteLock::new(&stage);
     let running = [
         slow.request(&mut busy).await,
         slow.request(&mut busy).await,
@@ -65,8 +65,8 @@ async fn a_refused_request_may_be_sent_again_under_its_id() {
         crate::script::threads(&[]),
     )
     .expect("a server");
-    let mut client = Client::connect(&mut server).await;
-    let slow = Slow::new(&stage);
+    let mut client = TestClient::connect(&mut server).await;
+    let slow = ConfigWriteLock::new(&stage);
     let running = slow.request(&mut client).await;
     let read = client.request("config/read", json!({}));
     let again = json!({"id": 99, "method": "account/read", "params": {}});
@@ -92,14 +92,14 @@ fn open(stage: &Stage, requests_bytes_max: usize) -> raddle_server::Server {
 async fn a_client_whose_requests_are_large_is_read_again_when_they_finish() {
     let stage = Stage::new();
     let mut server = open(&stage, 1000);
-    let mut client = Client::connect(&mut server).await;
-    let mut other = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
+    let mut other = TestClient::connect(&mut server).await;
     let large = json!({"filler": "x".repeat(2000)});
     // One alone may be as large as it likes.
     let answer = client.ask("account/read", large.clone()).await;
     answer.expect("an answer");
 
-    let slow = Slow::new(&stage);
+    let slow = ConfigWriteLock::new(&stage);
     let mut expected = vec![slow.request(&mut client).await];
     // What has room still passes; what has none waits, and so does all that is behind it.
     let answer = client.ask("account/read", json!({"filler": "x".repeat(500)}));
@@ -123,9 +123,9 @@ async fn a_client_whose_requests_are_large_is_read_again_when_they_finish() {
 async fn a_large_request_that_finds_no_room_in_time_is_refused() {
     let stage = Stage::new();
     let mut server = open(&stage, 1000);
-    let mut client = Client::connect(&mut server).await;
-    let mut other = Client::connect(&mut server).await;
-    let slow = Slow::new(&stage);
+    let mut client = TestClient::connect(&mut server).await;
+    let mut other = TestClient::connect(&mut server).await;
+    let slow = ConfigWriteLock::new(&stage);
     let running = slow.request(&mut client).await;
     let large = client.request("account/read", json!({"filler": "x".repeat(2000)}));
     let small = client.request("account/read", json!({}));

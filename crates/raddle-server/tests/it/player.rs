@@ -15,13 +15,13 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::time::timeout;
 
-use self::pattern::Names;
+use self::pattern::Bindings;
 
 /// How long a message may take. Only a failing test waits this long.
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// The client's end of a transport.
-pub trait Wire {
+pub trait ClientWire {
     async fn send(&mut self, frame: &[u8]);
     /// The next frame; nothing when the connection has ended.
     async fn recv(&mut self) -> Option<Vec<u8>>;
@@ -65,7 +65,7 @@ impl Stage {
 }
 
 /// Plays every conversation of `conformance/<name>.md`. `start` starts a server on a stage.
-pub async fn play<W: Wire>(name: &str, start: impl AsyncFn(&Stage) -> W) {
+pub async fn play<W: ClientWire>(name: &str, start: impl AsyncFn(&Stage) -> W) {
     let file = format!("conformance/{name}.md");
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../..")
@@ -77,7 +77,7 @@ pub async fn play<W: Wire>(name: &str, start: impl AsyncFn(&Stage) -> W) {
 }
 
 /// Plays every conversation of a text. An error begins with the number of its line.
-pub async fn play_text<W: Wire>(
+pub async fn play_text<W: ClientWire>(
     text: &str,
     start: impl AsyncFn(&Stage) -> W,
 ) -> Result<(), String> {
@@ -88,10 +88,10 @@ pub async fn play_text<W: Wire>(
 }
 
 /// One block of a file: the numbers of its lines, and what they say.
-type Scene = Vec<(usize, Line)>;
+type ConversationBlock = Vec<(usize, ConversationLine)>;
 
 #[derive(Debug)]
-enum Line {
+enum ConversationLine {
     GivenFile { path: String, text: String },
     GivenFolder { path: String },
     GivenConfig { text: String },
@@ -103,12 +103,12 @@ enum Line {
     ReceiveNothing,
 }
 
-fn read(text: &str) -> Result<Vec<Scene>, String> {
+fn read(text: &str) -> Result<Vec<ConversationBlock>, String> {
     let mut scenes = Vec::new();
-    let mut scene: Option<Scene> = None;
+    let mut scene: Option<ConversationBlock> = None;
     for (number, line) in (1..).zip(text.lines()) {
         match (line.trim(), &mut scene) {
-            ("```conversation", None) => scene = Some(Scene::new()),
+            ("```conversation", None) => scene = Some(ConversationBlock::new()),
             ("```", Some(_)) => scenes.extend(scene.take()),
             (_, None) | ("", _) => {}
             (line, Some(scene)) => {
@@ -123,23 +123,23 @@ fn read(text: &str) -> Result<Vec<Scene>, String> {
     Ok(scenes)
 }
 
-fn read_line(line: &str) -> Result<Line, String> {
+fn read_line(line: &str) -> Result<ConversationLine, String> {
     let quoted = |text: &str| {
         serde_json::from_str::<String>(text).map_err(|error| format!("not a quoted text: {error}"))
     };
     if let Some(given) = line.strip_prefix("given ") {
         return match given.split_once(' ') {
-            Some(("config", text)) => Ok(Line::GivenConfig {
+            Some(("config", text)) => Ok(ConversationLine::GivenConfig {
                 text: quoted(text)?,
             }),
-            Some(("folder", path)) => Ok(Line::GivenFolder {
+            Some(("folder", path)) => Ok(ConversationLine::GivenFolder {
                 path: path.to_owned(),
             }),
             Some(("file", rest)) => {
                 let (path, text) = rest
                     .split_once(' ')
                     .ok_or("a file needs a path and a text")?;
-                Ok(Line::GivenFile {
+                Ok(ConversationLine::GivenFile {
                     path: path.to_owned(),
                     text: quoted(text)?,
                 })
@@ -148,40 +148,42 @@ fn read_line(line: &str) -> Result<Line, String> {
         };
     }
     if let Some(text) = line.strip_prefix("model says ") {
-        return Ok(Line::ModelSays {
+        return Ok(ConversationLine::ModelSays {
             text: quoted(text)?,
         });
     }
     if let Some(frame) = line.strip_prefix("--> ") {
         return match frame.strip_prefix("raw ") {
-            Some(raw) => Ok(Line::SendRaw(raw.to_owned())),
+            Some(raw) => Ok(ConversationLine::SendRaw(raw.to_owned())),
             None => serde_json::from_str(frame)
-                .map(Line::Send)
+                .map(ConversationLine::Send)
                 .map_err(|error| format!("not JSON: {error}")),
         };
     }
     match line.strip_prefix("<-- ") {
-        Some("nothing") => Ok(Line::ReceiveNothing),
-        Some(pattern) => pattern::read(pattern).map(Line::Receive),
-        None if line == "initialized" => Ok(Line::Initialized {
+        Some("nothing") => Ok(ConversationLine::ReceiveNothing),
+        Some(pattern) => pattern::read(pattern).map(ConversationLine::Receive),
+        None if line == "initialized" => Ok(ConversationLine::Initialized {
             experimental: false,
         }),
-        None if line == "initialized experimental" => Ok(Line::Initialized { experimental: true }),
+        None if line == "initialized experimental" => {
+            Ok(ConversationLine::Initialized { experimental: true })
+        }
         None => Err(format!("not a line of a conversation: {line}")),
     }
 }
 
-async fn play_scene<W: Wire>(
-    scene: &Scene,
+async fn play_scene<W: ClientWire>(
+    scene: &ConversationBlock,
     start: &impl AsyncFn(&Stage) -> W,
 ) -> Result<(), String> {
     let mut stage = Stage::new();
     let says = scene.iter().filter_map(|(_, line)| match line {
-        Line::ModelSays { text } => Some(text.clone()),
+        ConversationLine::ModelSays { text } => Some(text.clone()),
         _ => None,
     });
     stage.says.extend(says);
-    let mut names = Names::default();
+    let mut names = Bindings::default();
     names.set("home", stage.home.display().to_string().into());
     names.set("workspace", stage.workspace.display().to_string().into());
     let mut wire = None;
@@ -214,7 +216,12 @@ async fn play_scene<W: Wire>(
 }
 
 /// Does what a `given` line says; other lines are not for it.
-fn prepare(line: &Line, stage: &Stage, names: &Names, running: bool) -> Option<Result<(), String>> {
+fn prepare(
+    line: &ConversationLine,
+    stage: &Stage,
+    names: &Bindings,
+    running: bool,
+) -> Option<Result<(), String>> {
     let place = |path: &str| Ok(stage.workspace.join(names.fill_text(path)?));
     let write = |path: PathBuf, text: &str| {
         let parent = path.parent().unwrap_or(Path::new("/"));
@@ -223,41 +230,47 @@ fn prepare(line: &Line, stage: &Stage, names: &Names, running: bool) -> Option<R
             .map_err(|error| error.to_string())
     };
     Some(match line {
-        Line::GivenFile { path, text } => place(path).and_then(|path| write(path, text)),
-        Line::GivenFolder { path } => {
+        ConversationLine::GivenFile { path, text } => {
+            place(path).and_then(|path| write(path, text))
+        }
+        ConversationLine::GivenFolder { path } => {
             place(path).and_then(|path| fs::create_dir_all(path).map_err(|error| error.to_string()))
         }
-        Line::GivenConfig { .. } if running => {
+        ConversationLine::GivenConfig { .. } if running => {
             Err("the server has read its configuration".to_owned())
         }
-        Line::GivenConfig { text } => write(stage.config(), text),
+        ConversationLine::GivenConfig { text } => write(stage.config(), text),
         // The model got its lines before the scene began.
-        Line::ModelSays { .. } => Ok(()),
+        ConversationLine::ModelSays { .. } => Ok(()),
         _ => return None,
     })
 }
 
-async fn speak<W: Wire>(line: &Line, wire: &mut W, names: &mut Names) -> Result<(), String> {
+async fn speak<W: ClientWire>(
+    line: &ConversationLine,
+    wire: &mut W,
+    names: &mut Bindings,
+) -> Result<(), String> {
     match line {
-        Line::Send(message) => send(wire, &names.fill(message)?).await,
-        Line::SendRaw(raw) => wire.send(raw.as_bytes()).await,
-        Line::Receive(pattern) => {
+        ConversationLine::Send(message) => send(wire, &names.fill(message)?).await,
+        ConversationLine::SendRaw(raw) => wire.send(raw.as_bytes()).await,
+        ConversationLine::Receive(pattern) => {
             let message = receive(wire).await?;
             pattern::check(pattern, &message, names)
                 .map_err(|problem| format!("{problem}\n  in {message}"))?;
         }
-        Line::ReceiveNothing => probe(wire).await?,
-        Line::Initialized { experimental } => initialize(wire, *experimental).await?,
-        Line::GivenFile { .. }
-        | Line::GivenFolder { .. }
-        | Line::GivenConfig { .. }
-        | Line::ModelSays { .. } => {}
+        ConversationLine::ReceiveNothing => probe(wire).await?,
+        ConversationLine::Initialized { experimental } => initialize(wire, *experimental).await?,
+        ConversationLine::GivenFile { .. }
+        | ConversationLine::GivenFolder { .. }
+        | ConversationLine::GivenConfig { .. }
+        | ConversationLine::ModelSays { .. } => {}
     }
     Ok(())
 }
 
 /// Frames are taken in order, so if anything was going to come, it comes before the answer to this.
-async fn probe<W: Wire>(wire: &mut W) -> Result<(), String> {
+async fn probe<W: ClientWire>(wire: &mut W) -> Result<(), String> {
     send(wire, &json!({"id": "nothing", "method": "nothing"})).await;
     let message = receive(wire).await?;
     if message["id"] == "nothing" && message.get("error").is_some() {
@@ -267,7 +280,7 @@ async fn probe<W: Wire>(wire: &mut W) -> Result<(), String> {
     }
 }
 
-async fn initialize<W: Wire>(wire: &mut W, experimental: bool) -> Result<(), String> {
+async fn initialize<W: ClientWire>(wire: &mut W, experimental: bool) -> Result<(), String> {
     let params = json!({
         "clientInfo": {"name": "player", "version": "1"},
         "capabilities": {"experimentalApi": experimental, "extensions": {"raddle/seq": {}}},
@@ -287,11 +300,11 @@ async fn initialize<W: Wire>(wire: &mut W, experimental: bool) -> Result<(), Str
     Ok(())
 }
 
-async fn send<W: Wire>(wire: &mut W, message: &Value) {
+async fn send<W: ClientWire>(wire: &mut W, message: &Value) {
     wire.send(message.to_string().as_bytes()).await;
 }
 
-async fn receive<W: Wire>(wire: &mut W) -> Result<Value, String> {
+async fn receive<W: ClientWire>(wire: &mut W) -> Result<Value, String> {
     let frame = timeout(LIMIT, wire.recv())
         .await
         .map_err(|_| format!("nothing came in {LIMIT:?}"))?
@@ -306,9 +319,9 @@ mod tests {
     use super::*;
 
     /// A server that says what it was told to, whatever it hears.
-    struct Canned(VecDeque<&'static str>);
+    struct CannedServer(VecDeque<&'static str>);
 
-    impl Wire for Canned {
+    impl ClientWire for CannedServer {
         async fn send(&mut self, _: &[u8]) {}
         async fn recv(&mut self) -> Option<Vec<u8>> {
             self.0.pop_front().map(|frame| frame.as_bytes().to_vec())
@@ -320,7 +333,7 @@ mod tests {
     async fn played(conversation: &str, said: &[&'static str]) -> Result<(), String> {
         let text = format!("# Title\n```conversation\n{conversation}\n```\n");
         play_text(&text, async |_: &Stage| {
-            Canned(said.iter().copied().collect())
+            CannedServer(said.iter().copied().collect())
         })
         .await
     }
@@ -362,7 +375,7 @@ mod tests {
             assert!(problem.starts_with(line), "{conversation}\n{problem}");
         }
         for text in ["", "# Prose only", "```conversation\n--> {}"] {
-            let outcome = play_text(text, async |_: &Stage| Canned(VecDeque::new())).await;
+            let outcome = play_text(text, async |_: &Stage| CannedServer(VecDeque::new())).await;
             assert!(outcome.is_err(), "{text}");
         }
     }

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::client::Client;
+use crate::client::TestClient;
 use crate::player::Stage;
 
 /// All that is told of a turn which the model leaves in the middle of a message.
-async fn turn_in_the_middle(client: &mut Client, thread: &Value) -> Vec<Value> {
+async fn turn_in_the_middle(client: &mut TestClient, thread: &Value) -> Vec<Value> {
     let input = json!([{"type": "text", "text": "hi"}]);
     client.request("turn/start", json!({"threadId": thread, "input": input}));
     let mut told = Vec::new();
@@ -39,7 +39,7 @@ async fn whoever_comes_back_in_the_middle_misses_nothing() {
     let mut stage = Stage::new();
     stage.says.push("hel…".to_owned());
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     let begun = client
         .ask("thread/start", json!({}))
         .await
@@ -51,7 +51,7 @@ async fn whoever_comes_back_in_the_middle_misses_nothing() {
     let last = told.len();
     for heard in 0..=last {
         let seen = cursor(&told[..heard]);
-        let mut other = Client::connect(&mut server).await;
+        let mut other = TestClient::connect(&mut server).await;
         let params = json!({"threadId": thread, "afterSeq": seen});
         let resumed = other.ask("thread/resume", params).await.expect("a thread");
         assert_eq!(resumed["thread"]["turns"], json!([]));
@@ -82,7 +82,7 @@ async fn who_did_not_ask_for_numbers_gets_none() {
     let mut stage = Stage::new();
     stage.says.push("hel…".to_owned());
     let mut server = stage.open();
-    let mut client = Client::connect_plainly(&mut server).await;
+    let mut client = TestClient::connect_plainly(&mut server).await;
     let thread = client.start_thread().await;
     for message in turn_in_the_middle(&mut client, &thread).await {
         assert_eq!(message.get("seq"), None, "{message}");
@@ -98,9 +98,9 @@ async fn who_did_not_ask_for_numbers_gets_none() {
 #[tokio::test]
 async fn a_number_that_never_was_is_refused() {
     let mut server = Stage::new().open();
-    let mut client = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     let thread = client.start_thread().await;
-    let mut other = Client::connect(&mut server).await;
+    let mut other = TestClient::connect(&mut server).await;
     let params = json!({"threadId": thread, "afterSeq": 1000});
     let error = other.ask("thread/resume", params).await.expect_err("no");
     assert_eq!(error["data"], json!({"errorInfo": "cursorExpired"}));
@@ -113,7 +113,7 @@ async fn a_number_that_never_was_is_refused() {
 #[tokio::test]
 async fn a_fork_has_no_numbers_of_the_other_thread() {
     let mut server = Stage::new().open();
-    let mut client = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     let thread = client.start_thread().await;
     let named = json!({"threadId": thread, "name": "a"});
     client.ask("thread/name/set", named).await.expect("a name");

@@ -1,50 +1,55 @@
 //! Two processes that share a journal, and a client of one of them that uses what the other one has.
 
 /// What comes over a way, and what becomes of it when it ends, with the other process played by the test.
-mod played;
+mod scripted_peer;
 
 use std::collections::HashMap;
 use std::future::ready;
 use std::sync::{Arc, Mutex};
 
-use raddle_agent::Nodes;
+use raddle_agent::Liveness;
 use raddle_core::ThreadId;
-use raddle_core::ports::{Journal as _, ReadError, Waiting};
-use raddle_rpc::{Connection, DialError, Limits, Transport, memory};
-use raddle_server::{Neighbours, Options, Server};
+use raddle_core::ports::{BoxFuture, Journal as _, ReadError};
+use raddle_rpc::{Connection, ConnectionLimits, DialError, Transport, memory};
+use raddle_server::{Options, Peers, Server};
 use raddle_store::MemoryJournal;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
-use crate::client::Client;
+use crate::client::TestClient;
 use crate::player::Stage;
 use crate::script::threads_at;
 
 /// The processes that are alive, and how each is reached, if it is.
 #[derive(Debug, Default)]
-struct Town {
-    doors: Mutex<HashMap<String, Option<mpsc::UnboundedSender<Connection>>>>,
+struct FakePeers {
+    connections: Mutex<HashMap<String, Option<mpsc::UnboundedSender<Connection>>>>,
     /// How often someone looked whether another is alive.
-    looks: watch::Sender<u32>,
+    liveness_checks: watch::Sender<u32>,
     /// Whether those who look wait for what they find.
     is_dark: watch::Sender<bool>,
 }
 
-impl Nodes for Town {
-    fn is_alive<'a>(&'a self, node: &'a str) -> Waiting<'a, Result<bool, ReadError>> {
+impl Liveness for FakePeers {
+    fn is_alive<'a>(&'a self, node: &'a str) -> BoxFuture<'a, Result<bool, ReadError>> {
         Box::pin(async move {
-            self.looks.send_modify(|it| *it += 1);
+            self.liveness_checks.send_modify(|it| *it += 1);
             let light = self.is_dark.subscribe().wait_for(|it| !it).await.is_ok();
-            Ok(light && self.doors.lock().expect("the town").contains_key(node))
+            Ok(light
+                && self
+                    .connections
+                    .lock()
+                    .expect("the town")
+                    .contains_key(node))
         })
     }
 }
 
-impl Neighbours for Town {
-    fn alive(&self) -> Waiting<'_, Vec<String>> {
+impl Peers for FakePeers {
+    fn alive(&self) -> BoxFuture<'_, Vec<String>> {
         let names = self
-            .doors
+            .connections
             .lock()
             .expect("the town")
             .keys()
@@ -57,13 +62,13 @@ impl Neighbours for Town {
         &'a self,
         node: &'a str,
         _: Option<&'a str>,
-    ) -> Waiting<'a, Result<Connection, DialError>> {
-        let town = self.doors.lock().expect("the town");
+    ) -> BoxFuture<'a, Result<Connection, DialError>> {
+        let town = self.connections.lock().expect("the town");
         let dialled = match town.get(node) {
             None => Err(DialError::NotThere(std::io::ErrorKind::NotFound.into())),
             Some(None) => Err(DialError::Refused("it speaks otherwise".to_owned())),
             Some(Some(door)) => {
-                let (near, mut far) = memory(Limits::default());
+                let (near, mut far) = memory(ConnectionLimits::default());
                 far.peer.transport = Transport::Relay;
                 door.send(far).map(|()| near).map_err(|_| {
                     let gone = std::io::ErrorKind::ConnectionRefused;
@@ -76,12 +81,12 @@ impl Neighbours for Town {
 }
 
 /// One process.
-struct Process {
+struct PeerServer {
     end: oneshot::Sender<()>,
     ended: JoinHandle<()>,
 }
 
-impl Process {
+impl PeerServer {
     /// Ends it in good order.
     async fn end(self) {
         let _ = self.end.send(());
@@ -90,23 +95,23 @@ impl Process {
 }
 
 /// Two processes and a stage for both.
-struct Pair {
-    stage: Stage,
-    town: Arc<Town>,
+struct PeerPair {
+    harness: Stage,
+    peers: Arc<FakePeers>,
     journal: Arc<MemoryJournal>,
 }
 
-impl Pair {
+impl PeerPair {
     fn new() -> Self {
         Self {
-            stage: Stage::new(),
-            town: Arc::default(),
+            harness: Stage::new(),
+            peers: Arc::default(),
             journal: Arc::new(MemoryJournal::new()),
         }
     }
 
     /// A process whose model says this, and its client.
-    async fn start(&self, node: &'static str, says: &[&str]) -> (Client, Process) {
+    async fn start(&self, node: &'static str, says: &[&str]) -> (TestClient, PeerServer) {
         let numbered = json!({"extensions": {"raddle/seq": {}}});
         self.start_for(node, says, numbered).await
     }
@@ -117,18 +122,19 @@ impl Pair {
         node: &'static str,
         says: &[&str],
         capabilities: Value,
-    ) -> (Client, Process) {
+    ) -> (TestClient, PeerServer) {
         let (door, mut came) = mpsc::unbounded_channel();
         self.enter(node, Some(door));
         let options = Options {
-            neighbours: Some(self.town.clone()),
-            ..self.stage.options()
+            peers: Some(self.peers.clone()),
+            ..self.harness.options()
         };
-        let threads = threads_at(node, self.town.clone(), self.journal.clone(), says);
+        let threads = threads_at(node, self.peers.clone(), self.journal.clone(), says);
         let mut server = Server::open(options, threads).expect("a server");
-        let client = Client::introduced(&mut server, Limits::default(), capabilities).await;
+        let client =
+            TestClient::introduced(&mut server, ConnectionLimits::default(), capabilities).await;
         let (end, mut told_to_end) = oneshot::channel();
-        let town = self.town.clone();
+        let town = self.peers.clone();
         let ended = tokio::spawn(async move {
             loop {
                 tokio::select! {
@@ -138,19 +144,19 @@ impl Pair {
             }
             drop(came);
             server.drain().await;
-            town.doors.lock().expect("the town").remove(node);
+            town.connections.lock().expect("the town").remove(node);
         });
-        (client, Process { end, ended })
+        (client, PeerServer { end, ended })
     }
 
     fn enter(&self, node: &str, door: Option<mpsc::UnboundedSender<Connection>>) {
-        let mut town = self.town.doors.lock().expect("the town");
+        let mut town = self.peers.connections.lock().expect("the town");
         town.insert(node.to_owned(), door);
     }
 }
 
 /// Everything that comes until a notification of this name, which is the last.
-async fn until(client: &mut Client, method: &str) -> Vec<Value> {
+async fn until(client: &mut TestClient, method: &str) -> Vec<Value> {
     let mut heard = vec![client.next().await];
     while heard[heard.len() - 1]["method"] != method {
         heard.push(client.next().await);
@@ -159,7 +165,7 @@ async fn until(client: &mut Client, method: &str) -> Vec<Value> {
 }
 
 /// The answer to a request, whatever is told before it.
-async fn answer(client: &mut Client, method: &str, params: Value) -> Result<Value, Value> {
+async fn answer(client: &mut TestClient, method: &str, params: Value) -> Result<Value, Value> {
     let id = client.request(method, params);
     let mut message = client.next().await;
     while message["id"] != id {
@@ -199,7 +205,7 @@ fn numbers(heard: &[Value]) -> Vec<u64> {
 /// one that changes it.
 #[tokio::test]
 async fn a_request_is_done_once_in_two_processes() {
-    let pair = Pair::new();
+    let pair = PeerPair::new();
     let keyed = json!({"extensions": {"raddle/idempotency": {}}});
     let (mut one, _first) = pair.start_for("one", &[], keyed.clone()).await;
     let (mut other, _second) = pair.start_for("other", &[], keyed).await;
@@ -230,7 +236,7 @@ async fn a_request_is_done_once_in_two_processes() {
 
 #[tokio::test]
 async fn a_thread_of_another_process_is_used_like_ones_own() {
-    let pair = Pair::new();
+    let pair = PeerPair::new();
     let (mut owner, first) = pair.start("first", &["hello"]).await;
     let (mut guest, second) = pair.start("second", &[]).await;
     let thread = owner.start_thread().await;
@@ -263,7 +269,7 @@ async fn a_thread_of_another_process_is_used_like_ones_own() {
 
 #[tokio::test]
 async fn a_turn_goes_on_where_its_client_is_when_its_process_ends() {
-    let pair = Pair::new();
+    let pair = PeerPair::new();
     let (mut owner, first) = pair.start("first", &["hel…"]).await;
     let (mut guest, second) = pair.start("second", &["hello again"]).await;
     let thread = owner.start_thread().await;
@@ -291,7 +297,7 @@ async fn a_turn_goes_on_where_its_client_is_when_its_process_ends() {
 /// Only the guest asked for it, and it is no record, so no number is taken away from it.
 #[tokio::test(start_paused = true)]
 async fn who_asked_for_it_hears_what_a_turn_of_another_process_waits_for() {
-    let pair = Pair::new();
+    let pair = PeerPair::new();
     let (mut owner, first) = pair.start("first", &["hel…"]).await;
     let keen = json!({"extensions": {"raddle/progress": {}}});
     let (mut guest, second) = pair.start_for("second", &[], keen).await;
@@ -323,13 +329,13 @@ const OBSERVER: &str = r#"{"extensions": {"raddle/roles": {"role": "observer"}}}
 /// A thread is followed through any process of the home.
 #[tokio::test]
 async fn an_observer_reads_the_workspace_of_a_thread_of_another_process() {
-    let pair = Pair::new();
-    let file = pair.stage.path("notes");
+    let pair = PeerPair::new();
+    let file = pair.harness.path("notes");
     std::fs::write(&file, "x").expect("a file");
     let (mut owner, first) = pair.start("first", &[]).await;
     let observer = serde_json::from_str(OBSERVER).expect("JSON");
     let (mut observer, second) = pair.start_for("second", &[], observer).await;
-    let begin = json!({"cwd": pair.stage.path("")});
+    let begin = json!({"cwd": pair.harness.path("")});
     let begun = owner.ask("thread/start", begin).await;
     let thread = begun.expect("a thread")["thread"]["id"].clone();
     let (followed, read) = (json!({"threadId": thread}), json!({"path": file}));
@@ -354,7 +360,7 @@ async fn an_observer_reads_the_workspace_of_a_thread_of_another_process() {
 /// Commands must not run because an observer looks, also where another process had the thread.
 #[tokio::test]
 async fn an_observer_begins_no_work_that_another_process_left() {
-    let pair = Pair::new();
+    let pair = PeerPair::new();
     let (mut owner, first) = pair.start("first", &["hel…"]).await;
     let observer = serde_json::from_str(OBSERVER).expect("JSON");
     let (mut observer, second) = pair.start_for("second", &["hello again"], observer).await;
@@ -378,7 +384,7 @@ async fn an_observer_begins_no_work_that_another_process_left() {
 
 #[tokio::test]
 async fn a_process_that_speaks_otherwise_is_named() {
-    let pair = Pair::new();
+    let pair = PeerPair::new();
     let (mut owner, first) = pair.start("first", &[]).await;
     let (mut guest, second) = pair.start("second", &[]).await;
     let thread = owner.start_thread().await;
@@ -400,7 +406,7 @@ async fn a_process_that_speaks_otherwise_is_named() {
 
 #[tokio::test]
 async fn what_a_client_does_not_want_to_hear_is_left_out_on_the_way() {
-    let pair = Pair::new();
+    let pair = PeerPair::new();
     let (mut owner, first) = pair.start("first", &["hello"]).await;
     let unwanted = json!({"optOutNotificationMethods": ["item/agentMessage/delta"]});
     let (mut guest, second) = pair.start_for("second", &[], unwanted).await;

@@ -2,14 +2,14 @@
 
 use raddle_agent::Threads;
 use raddle_core::{
-    Admission, Ask, AskCommand, Call, CallTool, Command, CommandRun, ItemBody, ThreadId,
+    Admission, Ask, AskCommand, CallTool, Command, CommandRun, ItemBody, ThreadId, ToolCall,
 };
-use raddle_rpc::Limits;
+use raddle_rpc::ConnectionLimits;
 use raddle_server::Server;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use crate::client::Client;
+use crate::client::TestClient;
 use crate::player::Stage;
 use crate::script;
 
@@ -25,7 +25,7 @@ fn opened(stage: &Stage) -> (Server, Threads) {
 }
 
 /// A thread whose turn runs.
-async fn running(client: &mut Client) -> ThreadId {
+async fn running(client: &mut TestClient) -> ThreadId {
     let thread = client.start_thread().await;
     let input = json!([{"type": "text", "text": "hi"}]);
     let params = json!({"threadId": thread, "input": input});
@@ -42,7 +42,7 @@ async fn wants(threads: &Threads, thread: ThreadId) {
         call: 1,
         item: "i1".into(),
         body: ItemBody::Command(body),
-        asked: Call {
+        asked: ToolCall {
             id: "c1".to_owned(),
             tool: "shell".to_owned(),
             arguments: json!({"command": command}).to_string(),
@@ -58,17 +58,19 @@ async fn wants(threads: &Threads, thread: ThreadId) {
             expires_at: None,
         },
         ruling: None,
-        yes_in_the_end: false,
+        approve_on_timeout: false,
     };
     let (reply, answer) = oneshot::channel();
     let command = Command::CallTool(Box::new(call));
     let handle = threads.get(thread).await.expect("the thread");
-    handle.order(command, |it| drop(reply.send(it))).await;
+    handle
+        .send_command(command, |it| drop(reply.send(it)))
+        .await;
     answer.await.unwrap().expect("a tool");
 }
 
 /// Hears a question, and returns it.
-async fn asked(client: &mut Client) -> Value {
+async fn asked(client: &mut TestClient) -> Value {
     let status = client.next().await;
     let flags = json!(["waitingOnApproval"]);
     assert_eq!(status["params"]["status"]["activeFlags"], flags);
@@ -118,7 +120,7 @@ async fn an_answer_counts_by_what_it_says() {
     ] {
         let stage = Stage::new();
         let (mut server, threads) = opened(&stage);
-        let mut client = Client::connect(&mut server).await;
+        let mut client = TestClient::connect(&mut server).await;
         let thread = running(&mut client).await;
         wants(&threads, thread).await;
         let question = asked(&mut client).await;
@@ -143,8 +145,8 @@ async fn an_answer_counts_by_what_it_says() {
 async fn an_answer_from_elsewhere_does_not_count() {
     let stage = Stage::new();
     let (mut server, threads) = opened(&stage);
-    let stranger = Client::connect(&mut server).await;
-    let mut client = Client::connect(&mut server).await;
+    let stranger = TestClient::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     let thread = running(&mut client).await;
     wants(&threads, thread).await;
     let question = asked(&mut client).await;
@@ -162,7 +164,7 @@ async fn an_answer_from_elsewhere_does_not_count() {
     let looked = threads.get(thread).await.expect("the thread");
     for _ in 0..10 {
         client.ask("account/read", json!({})).await.expect("served");
-        let open = looked.look(|thread| thread.requests().count()).await;
+        let open = looked.inspect(|thread| thread.requests().count()).await;
         assert_eq!(open, Ok(1));
     }
     client.send(&yes);
@@ -177,13 +179,13 @@ async fn an_answer_from_elsewhere_does_not_count() {
 async fn whoever_comes_later_is_asked_too() {
     let stage = Stage::new();
     let (mut server, threads) = opened(&stage);
-    let mut client = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     let thread = running(&mut client).await;
     wants(&threads, thread).await;
     let question = asked(&mut client).await;
     client.leave().await.when_ended().await;
 
-    let mut other = Client::connect(&mut server).await;
+    let mut other = TestClient::connect(&mut server).await;
     let params = json!({"threadId": thread, "excludeTurns": true});
     let resumed = other.ask("thread/resume", params).await.expect("a thread");
     let flags = json!(["waitingOnApproval"]);
@@ -208,10 +210,11 @@ async fn whoever_comes_later_is_asked_too() {
 async fn an_observer_only_looks() {
     let stage = Stage::new();
     let (mut server, threads) = opened(&stage);
-    let mut client = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     let thread = running(&mut client).await;
     let wishes = json!({"extensions": {"raddle/roles": {"role": "observer"}}});
-    let mut observer = Client::introduced(&mut server, Limits::default(), wishes).await;
+    let mut observer =
+        TestClient::introduced(&mut server, ConnectionLimits::default(), wishes).await;
     let params = json!({"threadId": thread, "excludeTurns": true, "model": "other"});
     let resumed = observer.ask("thread/resume", params).await.expect("heard");
     assert_eq!(resumed["model"], "");
@@ -240,7 +243,7 @@ async fn an_observer_only_looks() {
     let listed = observer.ask("thread/read", listed).await;
     listed.expect("a look");
     let looked = threads.get(thread).await.expect("the thread");
-    let open = looked.look(|thread| thread.requests().count()).await;
+    let open = looked.inspect(|thread| thread.requests().count()).await;
     assert_eq!(open, Ok(1));
 
     client.send(&json!({"id": question["id"], "result": {"decision": "decline"}}));

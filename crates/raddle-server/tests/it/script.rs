@@ -4,19 +4,21 @@ use std::collections::VecDeque;
 use std::future::{pending, ready};
 use std::sync::{Arc, Mutex};
 
-use raddle_agent::{Nodes, Threads};
-use raddle_core::ports::{Answer, Blobs, Journal, Model, Pages, Prompt, Said, Waiting};
-use raddle_core::{
-    AgentMessage, Call, Entry, Failure, FailureKind, Image, Input, ItemBody, ItemId, ModelEnd,
-    Part, Piece, Price, Settings, Timestamp, Usage,
+use raddle_agent::{Liveness, Threads};
+use raddle_core::ports::{
+    Blobs, BoxFuture, Journal, Model, ModelAnswer, ModelEvent, Pages, Prompt,
 };
-use raddle_server::Ground;
+use raddle_core::{
+    AgentMessage, ContextEntry, Failure, FailureKind, Image, Input, ItemBody, ItemId, ItemPart,
+    ModelEnd, Price, Settings, SharedEntry, Timestamp, ToolCall, Usage,
+};
+use raddle_server::AgentDeps;
 use raddle_store::MemoryJournal;
 
 /// Live threads in memory, whose model says these messages, one in each call, and then fails. A message
 /// that ends in `…` is only begun: the call says no more and does not end. `calls NAME ARGUMENTS`, on a line
 /// for each, calls tools, and `heard` says what the model was given for its calls, and which images it saw.
-pub fn threads(says: &[&str]) -> impl FnOnce(Ground) -> Threads + use<> {
+pub fn threads(says: &[&str]) -> impl FnOnce(AgentDeps) -> Threads + use<> {
     threads_of(Arc::new(MemoryJournal::new()), says)
 }
 
@@ -24,7 +26,7 @@ pub fn threads(says: &[&str]) -> impl FnOnce(Ground) -> Threads + use<> {
 pub fn threads_of(
     journal: Arc<MemoryJournal>,
     says: &[&str],
-) -> impl FnOnce(Ground) -> Threads + use<> {
+) -> impl FnOnce(AgentDeps) -> Threads + use<> {
     with(journal.clone(), journal.clone(), journal, says)
 }
 
@@ -33,7 +35,7 @@ pub fn threads_of(
 pub fn threads_in(
     journal: Arc<dyn Journal>,
     says: &[&str],
-) -> impl FnOnce(Ground) -> Threads + use<> {
+) -> impl FnOnce(AgentDeps) -> Threads + use<> {
     with_pages(journal, Arc::new(MemoryJournal::new()), says)
 }
 
@@ -42,7 +44,7 @@ pub fn with_pages(
     journal: Arc<dyn Journal>,
     pages: Arc<dyn Pages>,
     says: &[&str],
-) -> impl FnOnce(Ground) -> Threads + use<> {
+) -> impl FnOnce(AgentDeps) -> Threads + use<> {
     with(journal, pages, Arc::new(MemoryJournal::new()), says)
 }
 
@@ -50,10 +52,10 @@ pub fn with_pages(
 #[allow(dead_code, reason = "the tests of the binary take this file too")]
 pub fn threads_at(
     node: &str,
-    nodes: Arc<dyn Nodes>,
+    nodes: Arc<dyn Liveness>,
     journal: Arc<MemoryJournal>,
     says: &[&str],
-) -> impl FnOnce(Ground) -> Threads + use<> {
+) -> impl FnOnce(AgentDeps) -> Threads + use<> {
     let node = node.to_owned();
     let (pages, blobs) = (journal.clone(), journal.clone());
     as_node(node, nodes, journal, pages, blobs, says)
@@ -64,19 +66,19 @@ fn with(
     pages: Arc<dyn Pages>,
     blobs: Arc<dyn Blobs>,
     says: &[&str],
-) -> impl FnOnce(Ground) -> Threads + use<> {
-    let alone = Arc::new(raddle_agent::Alone);
+) -> impl FnOnce(AgentDeps) -> Threads + use<> {
+    let alone = Arc::new(raddle_agent::SoleNode);
     as_node("test".to_owned(), alone, journal, pages, blobs, says)
 }
 
 fn as_node(
     node: String,
-    nodes: Arc<dyn Nodes>,
+    nodes: Arc<dyn Liveness>,
     journal: Arc<dyn Journal>,
     pages: Arc<dyn Pages>,
     blobs: Arc<dyn Blobs>,
     says: &[&str],
-) -> impl FnOnce(Ground) -> Threads + use<> {
+) -> impl FnOnce(AgentDeps) -> Threads + use<> {
     let model = model(says);
     move |_| {
         let memory = Arc::new(MemoryJournal::new());
@@ -93,7 +95,7 @@ fn as_node(
             webhook: Arc::new(raddle_agent::NoWebhook),
             clock: || Timestamp(1_700_000_000_000),
             node,
-            nodes,
+            liveness: nodes,
             recovery: raddle_core::Recovery::Continue,
         })
     }
@@ -102,17 +104,17 @@ fn as_node(
 /// The model alone.
 pub fn model(says: &[&str]) -> Arc<dyn Model> {
     let says = says.iter().map(|it| (*it).to_owned()).collect();
-    Arc::new(Script(Mutex::new(says)))
+    Arc::new(AnswerScript(Mutex::new(says)))
 }
 
-struct Script(Mutex<VecDeque<String>>);
+struct AnswerScript(Mutex<VecDeque<String>>);
 
-impl Model for Script {
-    fn price<'a>(&'a self, _: &'a Settings) -> Waiting<'a, Option<Price>> {
+impl Model for AnswerScript {
+    fn price<'a>(&'a self, _: &'a Settings) -> BoxFuture<'a, Option<Price>> {
         Box::pin(async { None })
     }
 
-    fn call(&self, prompt: Prompt) -> Box<dyn Answer> {
+    fn call(&self, prompt: Prompt) -> Box<dyn ModelAnswer> {
         let text = self.0.lock().expect("the script").pop_front();
         let text = text.map(|text| match text.as_str() {
             "heard" => given(&prompt.entries),
@@ -125,11 +127,11 @@ impl Model for Script {
                 let open = ItemBody::AgentMessage(AgentMessage::default());
                 let text = text.trim_end_matches('…').to_owned();
                 let said = [
-                    Said::Started(id.clone(), open),
-                    Said::Text(id, Part::Text, text),
+                    ModelEvent::Started(id.clone(), open),
+                    ModelEvent::Text(id, ItemPart::Text, text),
                 ];
-                return Box::new(Lines {
-                    said: VecDeque::from(said),
+                return Box::new(QueuedEvents {
+                    events: VecDeque::from(said),
                     ends: false,
                 });
             }
@@ -141,38 +143,41 @@ impl Model for Script {
                     phase: None,
                 };
                 VecDeque::from([
-                    Said::Started(id.clone(), open),
-                    Said::Text(id.clone(), Part::Text, text),
-                    Said::Completed(id, ItemBody::AgentMessage(whole), None),
-                    Said::Ended(ModelEnd::Done {}, Some(Usage::default())),
+                    ModelEvent::Started(id.clone(), open),
+                    ModelEvent::Text(id.clone(), ItemPart::Text, text),
+                    ModelEvent::Completed(id, ItemBody::AgentMessage(whole), None),
+                    ModelEvent::Ended(ModelEnd::Done {}, Some(Usage::default())),
                 ])
             }
             None => {
                 let error = Failure::new(FailureKind::Other, "the script has no more lines");
-                VecDeque::from([Said::Ended(ModelEnd::Failed { error }, None)])
+                VecDeque::from([ModelEvent::Ended(ModelEnd::Failed { error }, None)])
             }
         };
-        Box::new(Lines { said, ends: true })
+        Box::new(QueuedEvents {
+            events: said,
+            ends: true,
+        })
     }
 }
 
-fn calls(text: &str) -> VecDeque<Said> {
+fn calls(text: &str) -> VecDeque<ModelEvent> {
     let calls = text.lines().enumerate().map(|(at, line)| {
         let (_, call) = line.split_once(' ').expect("a call");
         let (tool, arguments) = call.split_once(' ').expect("arguments");
-        let call = Call {
+        let call = ToolCall {
             id: format!("call-{at}"),
             tool: tool.to_owned(),
             arguments: arguments.to_owned(),
             freeform: false,
             alone: false,
         };
-        Said::Tool(ItemId::mint(), call)
+        ModelEvent::Tool(ItemId::mint(), call)
     });
     calls.collect()
 }
 
-fn given(entries: &[Piece]) -> String {
+fn given(entries: &[SharedEntry]) -> String {
     let seen = |image: &Image| match image {
         Image::Url { url } => format!("[{url}]"),
         other => format!("[{other:?}]"),
@@ -180,11 +185,11 @@ fn given(entries: &[Piece]) -> String {
     let mut given = Vec::new();
     for entry in entries {
         match &**entry {
-            Entry::Output { output, .. } => {
+            ContextEntry::Output { output, .. } => {
                 given.extend(Some(output.text.clone()).filter(|text| !text.is_empty()));
                 given.extend(output.images.iter().map(seen));
             }
-            Entry::User(input) => given.extend(input.iter().filter_map(|part| match part {
+            ContextEntry::User(input) => given.extend(input.iter().filter_map(|part| match part {
                 Input::Image { image, .. } => Some(seen(image)),
                 _ => None,
             })),
@@ -194,16 +199,16 @@ fn given(entries: &[Piece]) -> String {
     given.join(" · ")
 }
 
-struct Lines {
-    said: VecDeque<Said>,
+struct QueuedEvents {
+    events: VecDeque<ModelEvent>,
     ends: bool,
 }
 
-impl Answer for Lines {
-    fn next(&mut self) -> Waiting<'_, Said> {
-        match self.said.pop_front() {
+impl ModelAnswer for QueuedEvents {
+    fn next(&mut self) -> BoxFuture<'_, ModelEvent> {
+        match self.events.pop_front() {
             Some(said) => Box::pin(ready(said)),
-            None if self.ends => Box::pin(ready(Said::Ended(ModelEnd::Done {}, None))),
+            None if self.ends => Box::pin(ready(ModelEvent::Ended(ModelEnd::Done {}, None))),
             None => Box::pin(pending()),
         }
     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use crate::client::Client;
+use crate::client::TestClient;
 use crate::player::Stage;
 
 const THREADS: usize = 6;
@@ -22,12 +22,12 @@ async fn whoever_reads_late_is_told_everything() {
         .map(|it| it.to_string().repeat(TEXT_BYTES))
         .collect();
     let mut server = stage.open();
-    let mut quick = Client::connect(&mut server).await;
+    let mut quick = TestClient::connect(&mut server).await;
     let mut threads = Vec::new();
     for _ in 0..THREADS {
         threads.push(quick.start_thread().await);
     }
-    let mut slow = Client::connect(&mut server).await;
+    let mut slow = TestClient::connect(&mut server).await;
     for id in &threads {
         let subscribed = slow.ask("thread/resume", json!({"threadId": id})).await;
         subscribed.expect("subscribed");
@@ -43,7 +43,7 @@ async fn whoever_reads_late_is_told_everything() {
     }
 
     // Each thread's words are in order; which thread's come first is not said.
-    let mut heard: HashMap<String, Heard> = HashMap::new();
+    let mut heard: HashMap<String, ReceivedThread> = HashMap::new();
     let mut turns = 0;
     while turns < THREADS * TURNS {
         let message = slow.next().await;
@@ -78,7 +78,7 @@ async fn whoever_reads_late_is_told_everything() {
 
 /// What was heard of a thread.
 #[derive(Default)]
-struct Heard {
+struct ReceivedThread {
     texts: Vec<String>,
     /// What was said so far of what is not completed.
     open: String,

@@ -4,12 +4,12 @@ use std::io::{BufRead, Read};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use raddle_core::{Body, Event, LEVEL, Seq};
+use raddle_core::{Event, LEVEL, RecordBody, Seq};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::{
-    BundleEnd, BundleEntry, BundleError, BundleHeader, FORMAT, LINE_BYTES_MAX, Line, VERSION,
+    BundleEnd, BundleEntry, BundleError, BundleHeader, BundleLine, FORMAT, LINE_BYTES_MAX, VERSION,
 };
 use crate::blob;
 
@@ -92,14 +92,14 @@ impl<R: BufRead> BundleReader<R> {
         let text = text.ok_or(BundleError::Cut(self.line))?;
         self.line += 1;
         self.line_bytes = text.len();
-        let line: Line = match serde_json::from_slice(&text) {
+        let line: BundleLine = match serde_json::from_slice(&text) {
             Ok(line) => line,
             Err(error) => return Err(self.unread(text, &error)),
         };
         let entry = match line {
-            Line::Thread(_) => return Err(self.altered("a second header")),
-            Line::End(end) => return self.close(end).map(|()| None),
-            Line::Blob { hash, base64 } => {
+            BundleLine::Thread(_) => return Err(self.altered("a second header")),
+            BundleLine::End(end) => return self.close(end).map(|()| None),
+            BundleLine::Blob { hash, base64 } => {
                 let bytes = STANDARD.decode(base64);
                 let bytes = bytes.map_err(|_| self.altered("a blob that is not in base64"))?;
                 if blob::hex(&blob::hash(&bytes)) != hash {
@@ -108,11 +108,11 @@ impl<R: BufRead> BundleReader<R> {
                 self.blobs += 1;
                 BundleEntry::Blob(bytes)
             }
-            Line::Record(record) => {
+            BundleLine::Record(record) => {
                 if record.seq <= self.head {
                     return Err(self.altered("a record that does not follow the one before it"));
                 }
-                if let Body::Event(event) = &record.body
+                if let RecordBody::Event(event) = &record.body
                     && let Event::Owned(owned) = &**event
                     && owned.level > LEVEL
                 {
@@ -122,7 +122,7 @@ impl<R: BufRead> BundleReader<R> {
                 self.records += 1;
                 BundleEntry::Record(record)
             }
-            Line::Lost { hash, why } => BundleEntry::Lost(hash, why),
+            BundleLine::Lost { hash, why } => BundleEntry::Lost(hash, why),
         };
         self.hash.update(&text);
         Ok(Some(entry))
@@ -151,7 +151,7 @@ impl<R: BufRead> BundleReader<R> {
         let line = self.line;
         let altered = self.altered(&error.to_string());
         loop {
-            if let Ok(Line::End(end)) = serde_json::from_slice(&text) {
+            if let Ok(BundleLine::End(end)) = serde_json::from_slice(&text) {
                 let whole = end.sha256 == blob::hex(&self.hash.clone().finalize().into());
                 let newer = BundleError::Newer(format!("line {line}: {error}"));
                 return if whole { newer } else { altered };

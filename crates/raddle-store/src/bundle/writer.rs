@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use raddle_core::{Record, Seq, ThreadId};
 use sha2::{Digest, Sha256};
 
-use super::{BundleEnd, BundleHeader, FORMAT, LINE_BYTES_MAX, Line, VERSION};
+use super::{BundleEnd, BundleHeader, BundleLine, FORMAT, LINE_BYTES_MAX, VERSION};
 use crate::blob::{self, Hash};
 
 /// A file that is being written.
@@ -32,7 +32,7 @@ impl<W: Write> BundleWriter<W> {
             lost: HashSet::new(),
             head: Seq::ZERO,
         };
-        writer.line(&Line::Thread(BundleHeader {
+        writer.line(&BundleLine::Thread(BundleHeader {
             format: FORMAT.to_owned(),
             version: VERSION,
             thread,
@@ -48,7 +48,7 @@ impl<W: Write> BundleWriter<W> {
     }
 
     pub(crate) fn blob(&mut self, hash: Hash, bytes: &[u8]) -> io::Result<()> {
-        self.line(&Line::Blob {
+        self.line(&BundleLine::Blob {
             hash: blob::hex(&hash),
             base64: STANDARD.encode(bytes),
         })?;
@@ -57,7 +57,7 @@ impl<W: Write> BundleWriter<W> {
     }
 
     pub(crate) fn lost(&mut self, hash: Hash, why: String) -> io::Result<()> {
-        let line = Line::Lost {
+        let line = BundleLine::Lost {
             hash: blob::hex(&hash),
             why,
         };
@@ -69,7 +69,7 @@ impl<W: Write> BundleWriter<W> {
     pub(crate) fn record(&mut self, record: Record) -> io::Result<()> {
         self.head = record.seq;
         self.records += 1;
-        self.line(&Line::Record(Box::new(record)))
+        self.line(&BundleLine::Record(Box::new(record)))
     }
 
     /// Seals the file, and waits until it was taken.
@@ -80,12 +80,12 @@ impl<W: Write> BundleWriter<W> {
             head: self.head,
             sha256: blob::hex(&self.hash.clone().finalize().into()),
         };
-        self.line(&Line::End(end.clone()))?;
+        self.line(&BundleLine::End(end.clone()))?;
         self.out.flush()?;
         Ok(end)
     }
 
-    fn line(&mut self, line: &Line) -> io::Result<()> {
+    fn line(&mut self, line: &BundleLine) -> io::Result<()> {
         let mut text = serde_json::to_vec(line)?;
         if text.len() >= LINE_BYTES_MAX {
             let what = format!("a line of {} bytes could not be read again", text.len());

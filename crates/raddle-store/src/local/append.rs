@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use raddle_core::ports::AppendError;
-use raddle_core::{Body, Class, Delta, Event, ItemId, Record, Seq, ThreadId};
+use raddle_core::{Class, Delta, Event, ItemId, Record, RecordBody, Seq, ThreadId};
 use rusqlite::{Connection, Error, params};
 
 use super::chain;
 use super::fence::{self, as_i64};
-use super::files::Files;
-use super::form::{Beside, Stored};
-use super::key::{self, key};
-use super::known::{Closed, Known, State};
+use super::files::BlobFiles;
+use super::head_cache::{ClosedThread, HeadCache, State};
+use super::row_codec::{BodyFile, StoredBody};
+use super::rowid::{self, key};
 use super::{project, save};
 use crate::blob::{self, Hash};
 use crate::records::rise;
@@ -31,12 +31,12 @@ pub(super) struct Append {
     pub(super) class: Class,
     pub(super) records: Vec<Record>,
     /// One for each record; nothing for deltas.
-    bodies: Vec<Option<Stored>>,
+    bodies: Vec<Option<StoredBody>>,
 }
 
 /// What came of an append.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Appended {
+pub(super) struct AppendOutcome {
     /// The new head.
     pub(super) head: Seq,
     /// Whether there were more deltas to delete than one transaction should.
@@ -46,7 +46,7 @@ pub(super) struct Appended {
 }
 
 /// What is written beside the journal before the append is.
-pub(super) type Ahead = Vec<(Hash, Vec<u8>)>;
+pub(super) type BodyFiles = Vec<(Hash, Vec<u8>)>;
 
 impl Append {
     /// Makes an append ready, with the bodies that must be in files before it happens.
@@ -55,15 +55,15 @@ impl Append {
         after: Seq,
         records: &[Record],
         class: Class,
-    ) -> Result<(Self, Ahead), serde_json::Error> {
-        let mut beside = Ahead::new();
+    ) -> Result<(Self, BodyFiles), serde_json::Error> {
+        let mut beside = BodyFiles::new();
         let mut bodies = Vec::with_capacity(records.len());
         for record in records {
-            let Body::Event(event) = &record.body else {
+            let RecordBody::Event(event) = &record.body else {
                 bodies.push(None);
                 continue;
             };
-            let (stored, file) = Stored::new(serde_json::to_vec(event)?);
+            let (stored, file) = StoredBody::new(serde_json::to_vec(event)?);
             beside.extend(file);
             bodies.push(Some(stored));
         }
@@ -81,9 +81,9 @@ impl Append {
     pub(super) fn bytes(&self) -> usize {
         let records = self.records.iter().zip(&self.bodies);
         let bytes = records.map(|(record, stored)| match (&record.body, stored) {
-            (Body::Delta(delta), _) => delta.text.len() + 100,
-            (Body::Event(_), Some(stored)) => stored.body.len() + 100,
-            (Body::Event(_), None) => 0,
+            (RecordBody::Delta(delta), _) => delta.text.len() + 100,
+            (RecordBody::Event(_), Some(stored)) => stored.body.len() + 100,
+            (RecordBody::Event(_), None) => 0,
         });
         bytes.sum()
     }
@@ -91,7 +91,7 @@ impl Append {
     /// Whether it is so little that to hand it over would cost more than to write it: text, which wakes no
     /// chore and need not reach the disk.
     pub(super) fn is_small(&self) -> bool {
-        let is_text = |record: &Record| matches!(record.body, Body::Delta(_));
+        let is_text = |record: &Record| matches!(record.body, RecordBody::Delta(_));
         self.class == Class::Process
             && self.records.iter().all(is_text)
             && self.bytes() <= SMALL_BYTES_MAX
@@ -101,28 +101,28 @@ impl Append {
     pub(super) fn run(
         &self,
         transaction: &Connection,
-        files: &Files,
-        known: &mut Known,
-    ) -> Result<Result<Appended, AppendError>, Error> {
+        files: &BlobFiles,
+        known: &mut HeadCache,
+    ) -> Result<Result<AppendOutcome, AppendError>, Error> {
         let mut state = match known.thread(transaction, self.thread)? {
             Ok(state) => state,
-            Err(Closed::Going) => return Ok(Err(AppendError::Conflict)),
-            Err(Closed::Damaged(head)) => {
+            Err(ClosedThread::Deleting) => return Ok(Err(AppendError::Conflict)),
+            Err(ClosedThread::Damaged(head)) => {
                 return Ok(Err(damaged(&format!("record {head} or after it"))));
             }
-            Err(Closed::Quarantined(at)) => return Ok(Err(damaged(&format!("record {at}")))),
+            Err(ClosedThread::Quarantined(at)) => return Ok(Err(damaged(&format!("record {at}")))),
         };
         if state.head() != self.after || !rise(self.after, &self.records) {
             return Ok(Err(AppendError::Conflict));
         }
         let Some(last) = self.records.last().map(|record| record.seq) else {
-            return Ok(Ok(Appended {
+            return Ok(Ok(AppendOutcome {
                 head: self.after,
                 leftovers: false,
                 words: None,
             }));
         };
-        if last > key::SEQ_MAX {
+        if last > rowid::SEQ_MAX {
             let what = "the thread has no numbers left".to_owned();
             return Ok(Err(AppendError::Full(what)));
         }
@@ -142,7 +142,7 @@ impl Append {
             save::named(transaction, files, &hash)?;
         }
         known.remember(self.thread, state);
-        Ok(Ok(Appended {
+        Ok(Ok(AppendOutcome {
             head: last,
             leftovers,
             words: self.has_words().then_some(state.row.number),
@@ -151,23 +151,23 @@ impl Append {
 
     fn has_words(&self) -> bool {
         self.records.iter().any(|record| match &record.body {
-            Body::Event(event) => searchable(event).is_some(),
-            Body::Delta(_) => false,
+            RecordBody::Event(event) => searchable(event).is_some(),
+            RecordBody::Delta(_) => false,
         })
     }
 
     /// The blobs that the records name; what is no name as it stands there.
     fn named(&self) -> impl Iterator<Item = Result<Hash, &str>> {
         let events = self.records.iter().filter_map(|record| match &record.body {
-            Body::Event(event) => Some(event),
-            Body::Delta(_) => None,
+            RecordBody::Event(event) => Some(event),
+            RecordBody::Delta(_) => None,
         });
         let named = events.flat_map(|event| blob::named(event));
         named.map(|blob| blob::parse(&blob.hash).ok_or(blob.hash.as_str()))
     }
 
     /// Looks for the files that the records need. Nobody takes one away while this transaction lasts.
-    fn find_files(&self, files: &Files) -> Result<(), AppendError> {
+    fn find_files(&self, files: &BlobFiles) -> Result<(), AppendError> {
         for named in self.named() {
             let missing = match named {
                 Ok(hash) if files.holds(&hash) => continue,
@@ -176,7 +176,11 @@ impl Append {
             };
             return Err(blob::missing(&missing));
         }
-        let mut beside = self.bodies.iter().flatten().filter_map(Stored::beside);
+        let mut beside = self
+            .bodies
+            .iter()
+            .flatten()
+            .filter_map(StoredBody::body_file);
         match beside.find(|beside| !files.holds(&beside.hash)) {
             // Its like went with another thread after this one was written. Whoever tries again
             // writes it again.
@@ -192,7 +196,7 @@ impl Append {
     fn write(
         &self,
         transaction: &Connection,
-        files: &Files,
+        files: &BlobFiles,
         state: &mut State,
     ) -> Result<bool, Error> {
         let number = state.row.number;
@@ -205,26 +209,26 @@ impl Append {
         )?;
         for (record, stored) in self.records.iter().zip(&self.bodies) {
             match (&record.body, stored) {
-                (Body::Event(event), Some(stored)) => {
+                (RecordBody::Event(event), Some(stored)) => {
                     let form = stored.form;
                     state.link =
                         chain::link(&state.link, record.seq, record.at, form, &stored.body);
                     let at = key(number, record.seq);
                     insert.execute(params![at, record.at.0, form, state.link, stored.body])?;
                     state.row.head = record.seq;
-                    use_blobs(transaction, at, event, stored.beside())?;
+                    use_blobs(transaction, at, event, stored.body_file())?;
                     if let Some(item) = event.settles().filter(|_| had_deltas) {
                         leftovers |= settle(transaction, number, item, record.seq)?;
                     }
                 }
-                (Body::Delta(delta), _) => {
+                (RecordBody::Delta(delta), _) => {
                     // What is settled further on in the same append is not worth a row.
                     if settled.get(&delta.item).is_none_or(|at| *at < record.seq) {
                         write_delta(transaction, number, self.thread, record, delta)?;
                         state.delta = Some(record.seq);
                     }
                 }
-                (Body::Event(_), None) => {}
+                (RecordBody::Event(_), None) => {}
             }
         }
         if !settled.is_empty() && had_deltas {
@@ -241,8 +245,8 @@ impl Append {
     /// The items that this append settles, and where.
     fn settled(&self) -> BTreeMap<&ItemId, Seq> {
         let settled = self.records.iter().filter_map(|record| match &record.body {
-            Body::Event(event) => event.settles().map(|item| (item, record.seq)),
-            Body::Delta(_) => None,
+            RecordBody::Event(event) => event.settles().map(|item| (item, record.seq)),
+            RecordBody::Delta(_) => None,
         });
         settled.collect()
     }
@@ -298,7 +302,7 @@ fn settle(
 
 /// Deletes some deltas of an item up to a key, and says whether there may be more.
 pub(super) fn forget(transaction: &Connection, upto: i64, item: &str) -> Result<bool, Error> {
-    let first = upto - as_i64(key::seq(upto));
+    let first = upto - as_i64(rowid::seq(upto));
     let gone = transaction
         .prepare_cached(
             "DELETE FROM delta WHERE at IN
@@ -313,7 +317,7 @@ fn use_blobs(
     transaction: &Connection,
     at: i64,
     event: &Event,
-    body: Option<Beside>,
+    body: Option<BodyFile>,
 ) -> Result<(), Error> {
     let named = blob::named(event);
     let named = named.iter().filter_map(|it| blob::parse(&it.hash));

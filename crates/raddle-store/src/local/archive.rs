@@ -6,12 +6,12 @@ use raddle_core::ports::{ItemEntry, ListQuery, Page, PageQuery, ReadError, Summa
 use raddle_core::{Base, Record, Seq, ThreadId, TurnId};
 use rusqlite::{Connection, Transaction};
 
-use super::fence::{self, Found};
-use super::files::Files;
+use super::fence::{self, UncheckedRow};
+use super::files::BlobFiles;
 use super::lists::Lists;
 use super::quarantine::Quarantine;
 use super::search::{self, Lag};
-use super::summary::{self, Shelf};
+use super::summary::{self, ListVisibility};
 use super::{error, lists, pages, read, schema};
 
 /// A journal that is only looked at. It makes no file, resumes nothing and waits for no writer, so it
@@ -19,7 +19,7 @@ use super::{error, lists, pages, read, schema};
 #[derive(Debug)]
 pub struct Archive {
     pub(super) connection: Connection,
-    pub(super) files: Files,
+    pub(super) files: BlobFiles,
     pub(super) folder: PathBuf,
     quarantine: Quarantine,
 }
@@ -36,7 +36,7 @@ impl Archive {
         schema::check_to_read(&connection)?;
         Ok(Some(Self {
             connection,
-            files: Files::new(folder),
+            files: BlobFiles::new(folder),
             folder: folder.to_owned(),
             quarantine: Quarantine::default(),
         }))
@@ -46,7 +46,7 @@ impl Archive {
     pub fn threads(&self) -> Result<Vec<ThreadId>, ReadError> {
         let transaction = self.begin()?;
         let mut found = fence::within(&transaction, &[0; 16], &[0xff; 16]).map_err(error::open)?;
-        found.sort_by_key(Found::number);
+        found.sort_by_key(UncheckedRow::number);
         Ok(ids(&transaction, found).collect())
     }
 
@@ -142,21 +142,21 @@ pub(super) fn summary(
 }
 
 /// The ids of those threads that are there for their users.
-fn ids(connection: &Connection, found: Vec<Found>) -> impl Iterator<Item = ThreadId> {
-    let there = |it: &Found| is_for_users(connection, it);
+fn ids(connection: &Connection, found: Vec<UncheckedRow>) -> impl Iterator<Item = ThreadId> {
+    let there = |it: &UncheckedRow| is_for_users(connection, it);
     let found = found.into_iter().filter(there);
     found.map(|it| it.thread)
 }
 
 /// Whether a thread is there for its users: not one that is being deleted, or that is still being copied.
 /// Only what bears its checksum hides a thread; what is damaged is to say so when it is read.
-fn is_for_users(connection: &Connection, found: &Found) -> bool {
+fn is_for_users(connection: &Connection, found: &UncheckedRow) -> bool {
     let Ok(row) = found.checked() else {
         return found.is_known(connection);
     };
-    let listed = summary::listed(connection, &row);
-    let hidden = matches!(listed, Ok(Some(it)) if it.shelf == Shelf::Hidden);
-    !row.going && !hidden
+    let listed = summary::list_row(connection, &row);
+    let hidden = matches!(listed, Ok(Some(it)) if it.visibility == ListVisibility::Hidden);
+    !row.deleting && !hidden
 }
 
 /// The lowest and the highest id that begin so; nothing for what no id begins with.

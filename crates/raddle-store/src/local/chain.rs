@@ -2,18 +2,18 @@
 //! whose words are believed.
 
 use raddle_core::ports::Summary;
-use raddle_core::{Delta, Part, Seq, ThreadId, Timestamp};
+use raddle_core::{Delta, ItemPart, Seq, ThreadId, Timestamp};
 use sha2::{Digest, Sha256};
 
-use super::fence::Row;
-use super::summary::{self, Shelf};
-use super::trail::{Entry, Trail};
+use super::fence::ThreadRow;
+use super::kind_index::{KindEntry, KindIndex};
+use super::summary::{self, ListVisibility};
 
 /// A link of the chain: the first half of a SHA-256 over everything in the thread up to here.
 pub(super) type Link = [u8; 16];
 
 /// A checksum of a row.
-pub(super) type Sum = [u8; 8];
+pub(super) type RowChecksum = [u8; 8];
 
 /// Before a thread's first event. The thread's id is in it, so a row cannot move between threads.
 pub(super) fn origin(thread: ThreadId) -> Link {
@@ -32,7 +32,7 @@ pub(super) fn link(before: &Link, seq: Seq, at: Timestamp, form: i64, body: &[u8
 }
 
 /// The checksum of a delta.
-pub(super) fn sum(thread: ThreadId, seq: Seq, at: Timestamp, delta: &Delta) -> Sum {
+pub(super) fn sum(thread: ThreadId, seq: Seq, at: Timestamp, delta: &Delta) -> RowChecksum {
     let item = delta.item.as_str();
     let hash = Sha256::new()
         .chain_update(thread.as_uuid().as_bytes())
@@ -47,7 +47,7 @@ pub(super) fn sum(thread: ThreadId, seq: Seq, at: Timestamp, delta: &Delta) -> S
 }
 
 /// The checksum of a base. It is kept under a number, and may be that of several threads.
-pub(super) fn sum_of_base(number: i64, head: Seq, version: u32, body: &[u8]) -> Sum {
+pub(super) fn sum_of_base(number: i64, head: Seq, version: u32, body: &[u8]) -> RowChecksum {
     let hash = Sha256::new()
         .chain_update(number.to_le_bytes())
         .chain_update(head.0.to_le_bytes())
@@ -57,7 +57,7 @@ pub(super) fn sum_of_base(number: i64, head: Seq, version: u32, body: &[u8]) -> 
 }
 
 /// The checksum of a part that a fork took over.
-pub(super) fn sum_of_part(number: i64, upto: Seq, taken: i64) -> Sum {
+pub(super) fn sum_of_part(number: i64, upto: Seq, taken: i64) -> RowChecksum {
     let hash = Sha256::new()
         .chain_update(number.to_le_bytes())
         .chain_update(upto.0.to_le_bytes())
@@ -66,12 +66,12 @@ pub(super) fn sum_of_part(number: i64, upto: Seq, taken: i64) -> Sum {
 }
 
 /// The checksum of a thread's row.
-pub(super) fn sum_of_thread(thread: ThreadId, row: &Row) -> Sum {
+pub(super) fn sum_of_thread(thread: ThreadId, row: &ThreadRow) -> RowChecksum {
     let mut hash = Sha256::new()
         .chain_update(thread.as_uuid().as_bytes())
         .chain_update(row.number.to_le_bytes())
         .chain_update(row.head.0.to_le_bytes())
-        .chain_update([u8::from(row.going), u8::from(row.forked)])
+        .chain_update([u8::from(row.deleting), u8::from(row.forked)])
         .chain_update(row.origin);
     for end in row.ends.all() {
         hash.update(end.0.to_le_bytes());
@@ -81,7 +81,7 @@ pub(super) fn sum_of_thread(thread: ThreadId, row: &Row) -> Sum {
 }
 
 /// The checksum of what lists show of a thread.
-pub(super) fn sum_of_summary(number: i64, shelf: Shelf, summary: &Summary) -> Sum {
+pub(super) fn sum_of_summary(number: i64, shelf: ListVisibility, summary: &Summary) -> RowChecksum {
     let origin = &summary.origin;
     let mut hash = Sha256::new()
         .chain_update(number.to_le_bytes())
@@ -120,7 +120,7 @@ pub(super) fn sum_of_summary(number: i64, shelf: Shelf, summary: &Summary) -> Su
 }
 
 /// The checksum of a row of a trail.
-pub(super) fn sum_of_entry(trail: Trail, entry: &Entry) -> Sum {
+pub(super) fn sum_of_entry(trail: KindIndex, entry: &KindEntry) -> RowChecksum {
     let hash = Sha256::new()
         .chain_update([trail as u8])
         .chain_update(entry.at.to_le_bytes())
@@ -137,23 +137,23 @@ fn short<const BYTES: usize>(hash: Sha256) -> [u8; BYTES] {
 }
 
 /// A part of an item as a number.
-pub(super) fn part(part: Part) -> i64 {
+pub(super) fn part(part: ItemPart) -> i64 {
     match part {
-        Part::Text => 0,
-        Part::Printed => 1,
-        Part::Summary(at) => 2 + 2 * i64::from(at),
-        Part::Content(at) => 3 + 2 * i64::from(at),
+        ItemPart::Text => 0,
+        ItemPart::Printed => 1,
+        ItemPart::Summary(at) => 2 + 2 * i64::from(at),
+        ItemPart::Content(at) => 3 + 2 * i64::from(at),
     }
 }
 
 /// The part that a number stands for.
-pub(super) fn part_of(number: i64) -> Option<Part> {
+pub(super) fn part_of(number: i64) -> Option<ItemPart> {
     let at = || u32::try_from((number - 2) / 2).ok();
     match number {
-        0 => Some(Part::Text),
-        1 => Some(Part::Printed),
+        0 => Some(ItemPart::Text),
+        1 => Some(ItemPart::Printed),
         ..0 => None,
-        _ if number % 2 == 0 => at().map(Part::Summary),
-        _ => at().map(Part::Content),
+        _ if number % 2 == 0 => at().map(ItemPart::Summary),
+        _ => at().map(ItemPart::Content),
     }
 }

@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 use raddle_core::{Seq, ThreadId};
 use rusqlite::{Connection, Error, OptionalExtension, params};
 
-use super::chain::{self, Sum};
-use super::course::{self, Course};
+use super::chain::{self, RowChecksum};
 use super::error;
-use super::fence::{self, Row};
-use super::files::Files;
-use super::key::{self, key};
+use super::fence::{self, ThreadRow};
+use super::files::BlobFiles;
+use super::rowid::{self, key};
+use super::segments::{self, Segments};
 use super::{read, save, summary};
 use crate::blob::Hash;
 use crate::records::says_deleted;
@@ -32,7 +32,7 @@ const ROW_BYTES: i64 = 64;
 /// that is named and says that it was deleted.
 pub(super) fn mark(
     transaction: &Connection,
-    files: &Files,
+    files: &BlobFiles,
     thread: ThreadId,
     head: Option<Seq>,
 ) -> Result<Option<i64>, Error> {
@@ -41,19 +41,19 @@ pub(super) fn mark(
     };
     if let Some(head) = head {
         let row = fence::row(transaction, thread)?;
-        match row.filter(|row| row.head == head && !row.going) {
+        match row.filter(|row| row.head == head && !row.deleting) {
             Some(row) if is_deleted(transaction, files, &row)? => {}
             _ => return Ok(None),
         }
     }
     fence::let_go(transaction, thread, number)?;
-    summary::leave_lists(transaction, number)?;
+    summary::unlist(transaction, number)?;
     Ok(Some(number))
 }
 
 /// Whether a thread's newest event says that it was deleted. One that cannot be read says nothing.
-fn is_deleted(transaction: &Connection, files: &Files, row: &Row) -> Result<bool, Error> {
-    let course = Course::of(transaction, row)?;
+fn is_deleted(transaction: &Connection, files: &BlobFiles, row: &ThreadRow) -> Result<bool, Error> {
+    let course = Segments::of(transaction, row)?;
     let mut seq = row.head;
     while let Ok(found) = read::event(transaction, files, &course, course.key_of(seq)) {
         if let Some(said) = says_deleted(&found.event) {
@@ -66,7 +66,7 @@ fn is_deleted(transaction: &Connection, files: &Files, row: &Row) -> Result<bool
 }
 
 /// A thread whose deletion was cut off.
-pub(super) fn going(connection: &Connection) -> Result<Option<i64>, Error> {
+pub(super) fn find_interrupted(connection: &Connection) -> Result<Option<i64>, Error> {
     let found: Option<i64> = connection
         .query_row(
             "SELECT number FROM thread WHERE going = 444250812007 LIMIT 1",
@@ -79,7 +79,7 @@ pub(super) fn going(connection: &Connection) -> Result<Option<i64>, Error> {
     };
     // Nothing is deleted because of an index that was hit.
     match fence::of_number(connection, number)? {
-        Some((_, row)) if row.going => Ok(Some(number)),
+        Some((_, row)) if row.deleting => Ok(Some(number)),
         _ => Err(error::damaged(
             "the index of threads that are being deleted was changed",
         )),
@@ -88,23 +88,27 @@ pub(super) fn going(connection: &Connection) -> Result<Option<i64>, Error> {
 
 /// What came of a piece.
 #[derive(Debug, Default)]
-pub(super) struct Piece {
+pub(super) struct DeleteStep {
     /// Whether it was the last.
-    pub(super) over: bool,
+    pub(super) done: bool,
     /// Numbers that lost all that they had to lose.
     pub(super) cleared: Vec<i64>,
 }
 
 /// Deletes a piece of a thread.
-pub(super) fn piece(transaction: &Connection, files: &Files, number: i64) -> Result<Piece, Error> {
-    let mut work = Work::new(transaction, files);
-    let mut piece = Piece::default();
+pub(super) fn piece(
+    transaction: &Connection,
+    files: &BlobFiles,
+    number: i64,
+) -> Result<DeleteStep, Error> {
+    let mut work = DeleteBatch::new(transaction, files);
+    let mut piece = DeleteStep::default();
     for table in [("delta", "length(text)"), ("leftover", "0")] {
-        if !work.rows(table, key::first(number), key::last(number))? {
+        if !work.rows(table, rowid::first(number), rowid::last(number))? {
             return Ok(piece);
         }
     }
-    let kept = course::taken_upto(transaction, number, number)?;
+    let kept = segments::taken_upto(transaction, number, number)?;
     if !work.trim(number, kept)? {
         return Ok(piece);
     }
@@ -117,7 +121,7 @@ pub(super) fn piece(transaction: &Connection, files: &Files, number: i64) -> Res
             .prepare_cached("SELECT 1 FROM thread WHERE number = ?1")?
             .exists([taken])?;
         if sound && !there {
-            let kept = course::taken_upto(transaction, taken, number)?;
+            let kept = segments::taken_upto(transaction, taken, number)?;
             if !work.trim(taken, kept)? {
                 return Ok(piece);
             }
@@ -128,12 +132,15 @@ pub(super) fn piece(transaction: &Connection, files: &Files, number: i64) -> Res
             .execute([number, upto])?;
     }
     transaction.execute("DELETE FROM thread WHERE number = ?1", [number])?;
-    piece.over = true;
+    piece.done = true;
     Ok(piece)
 }
 
 /// The newest part that a fork took over and has not given back.
-fn taken_part(connection: &Connection, number: i64) -> Result<Option<(i64, i64, Sum)>, Error> {
+fn taken_part(
+    connection: &Connection,
+    number: i64,
+) -> Result<Option<(i64, i64, RowChecksum)>, Error> {
     connection
         .prepare_cached(
             "SELECT upto, taken, sum FROM part WHERE number = ?1 ORDER BY upto DESC LIMIT 1",
@@ -143,16 +150,16 @@ fn taken_part(connection: &Connection, number: i64) -> Result<Option<(i64, i64, 
 }
 
 /// The work of one transaction, and how much more it may do.
-struct Work<'a> {
+struct DeleteBatch<'a> {
     transaction: &'a Connection,
-    files: &'a Files,
+    files: &'a BlobFiles,
     rows: usize,
     bytes: i64,
     start: Instant,
 }
 
-impl<'a> Work<'a> {
-    fn new(transaction: &'a Connection, files: &'a Files) -> Self {
+impl<'a> DeleteBatch<'a> {
+    fn new(transaction: &'a Connection, files: &'a BlobFiles) -> Self {
         Self {
             transaction,
             files,
@@ -170,8 +177,8 @@ impl<'a> Work<'a> {
 
     /// Deletes what a number has above what is kept, and says whether that was all.
     fn trim(&mut self, number: i64, kept: Option<Seq>) -> Result<bool, Error> {
-        let first = kept.map_or(key::first(number), |kept| key(number, kept) + 1);
-        let last = key::last(number);
+        let first = kept.map_or(rowid::first(number), |kept| key(number, kept) + 1);
+        let last = rowid::last(number);
         for table in [
             ("event", "length(body)"),
             ("base", "length(body)"),

@@ -59,7 +59,7 @@ pub(super) fn write(error: &Error) -> AppendError {
     if let Error::ToSqlConversionFailure(inner) = error
         && let Some(inner) = inner.downcast_ref::<io::Error>()
     {
-        return beside(inner);
+        return file_write(inner);
     }
     let text = error.to_string();
     if extended(error) == Some(ffi::SQLITE_IOERR_SHMSIZE) {
@@ -87,7 +87,7 @@ pub(super) fn commit(error: &Error) -> AppendError {
 }
 
 /// A file beside the journal could not be written.
-pub(super) fn beside(error: &io::Error) -> AppendError {
+pub(super) fn file_write(error: &io::Error) -> AppendError {
     let text = error.to_string();
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => AppendError::Full(text),

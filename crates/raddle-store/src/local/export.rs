@@ -3,10 +3,10 @@
 use std::io::{self, Write};
 
 use raddle_core::ports::ReadError;
-use raddle_core::{Body, Record, Seq, ThreadId};
+use raddle_core::{Record, RecordBody, Seq, ThreadId};
 
 use super::archive::Archive;
-use super::files::Files;
+use super::files::BlobFiles;
 use super::{error, fence, read};
 use crate::blob;
 use crate::bundle::{BundleEnd, BundleWriter};
@@ -26,7 +26,7 @@ pub enum Extent {
 
 /// What came of writing a thread to a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Exported {
+pub struct ExportSummary {
     /// What the file's seal says.
     pub end: BundleEnd,
     /// What is not in the file, or may not be, in words; empty if it holds everything.
@@ -56,7 +56,7 @@ pub enum ExportError {
 
 /// A file that is being written.
 pub(super) struct Export<'a> {
-    files: Files,
+    files: BlobFiles,
     writer: BundleWriter<&'a mut dyn Write>,
     extent: Extent,
     /// The last record that was written.
@@ -65,7 +65,7 @@ pub(super) struct Export<'a> {
 }
 
 /// Where a thread ends, as the journal has it.
-pub(super) struct End {
+pub(super) struct ThreadEnd {
     pub(super) head: Seq,
     /// The end of its hash chain, in hex.
     pub(super) chain: String,
@@ -74,9 +74,9 @@ pub(super) struct End {
 impl<'a> Export<'a> {
     pub(super) fn new(
         out: &'a mut dyn Write,
-        files: Files,
+        files: BlobFiles,
         thread: ThreadId,
-        end: End,
+        end: ThreadEnd,
         extent: Extent,
     ) -> io::Result<Self> {
         Ok(Self {
@@ -90,7 +90,7 @@ impl<'a> Export<'a> {
 
     /// A record, and before it the bytes that it is the first to name.
     pub(super) fn record(&mut self, record: Record) -> Result<(), ExportError> {
-        if let Body::Event(event) = &record.body {
+        if let RecordBody::Event(event) = &record.body {
             for named in blob::named(event) {
                 self.blob(&named.hash, record.seq)?;
             }
@@ -123,8 +123,8 @@ impl<'a> Export<'a> {
         Ok(())
     }
 
-    pub(super) fn finish(self) -> Result<Exported, ExportError> {
-        Ok(Exported {
+    pub(super) fn finish(self) -> Result<ExportSummary, ExportError> {
+        Ok(ExportSummary {
             end: self.writer.finish()?,
             lacks: self.lacks,
         })
@@ -133,18 +133,18 @@ impl<'a> Export<'a> {
 
 impl Archive {
     /// Where a thread ends.
-    pub(super) fn end(&self, thread: ThreadId) -> Result<End, ReadError> {
+    pub(super) fn end(&self, thread: ThreadId) -> Result<ThreadEnd, ReadError> {
         let transaction = self.begin()?;
         let row = read::existing(&transaction, thread)?;
         let chain = fence::end_of_chain(&transaction, &row).map_err(error::open)?;
-        Ok(End {
+        Ok(ThreadEnd {
             head: fence::head(&transaction, thread, &row).map_err(error::open)?,
             chain: chain.map_or_else(String::new, |link| hex(&link)),
         })
     }
 
     /// Writes a thread's records as far as SQLite gives them, and says why not further.
-    pub(super) fn pour(
+    pub(super) fn write_records(
         &self,
         thread: ThreadId,
         export: &mut Export<'_>,

@@ -1,33 +1,33 @@
 //! A thread's row: its number, its fence, and what else is known of it only here.
 
-use raddle_core::{Body, Seq, ThreadId};
+use raddle_core::{RecordBody, Seq, ThreadId};
 use rusqlite::{Connection, Error, OptionalExtension, params};
 
-use super::chain::{self, Link, Sum};
-use super::course::Course;
-use super::trail::Ends;
-use super::{error, key, read};
+use super::chain::{self, Link, RowChecksum};
+use super::kind_index::KindEnds;
+use super::segments::Segments;
+use super::{error, read, rowid};
 
 /// A thread as its row has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Row {
+pub(super) struct ThreadRow {
     pub(super) number: i64,
     /// Its newest event.
     pub(super) head: Seq,
     /// Whether it is being deleted.
-    pub(super) going: bool,
+    pub(super) deleting: bool,
     /// Whether it began with another thread's records.
     pub(super) forked: bool,
     /// What the chain of its events begins with.
     pub(super) origin: Link,
     /// Its last record of each kind that pages are made from.
-    pub(super) ends: Ends,
+    pub(super) ends: KindEnds,
     /// The checksum of what lists show of it; nothing if there is nothing.
-    pub(super) listed: Option<Sum>,
+    pub(super) listed: Option<RowChecksum>,
 }
 
 /// What stands in the row of a thread that is being deleted. The partial index has the same number.
-const GOING: i64 = 444_250_812_007;
+const DELETING: i64 = 444_250_812_007;
 
 const COLUMNS: &str =
     "number, id, head, going, origin, turn, turn_end, item, cut, listed, sum FROM thread";
@@ -35,53 +35,53 @@ const COLUMNS: &str =
 /// The two indexes by which a thread is found. An entry that vanished from one leaves no other mark.
 const INDEXES: [&str; 2] = ["thread_id", "thread_id_again"];
 
-impl Row {
+impl ThreadRow {
     /// Of a thread that has nothing yet.
     pub(super) fn new(thread: ThreadId) -> Self {
         Self {
             number: 0,
             head: Seq::ZERO,
-            going: false,
+            deleting: false,
             forked: false,
             origin: chain::origin(thread),
-            ends: Ends::default(),
+            ends: KindEnds::default(),
             listed: None,
         }
     }
 }
 
 /// Whether a row with this mark says that its thread is being deleted; nothing if it says neither.
-pub(super) fn going(mark: i64) -> Option<bool> {
+pub(super) fn parse_deleting(mark: i64) -> Option<bool> {
     match mark {
         0 => Some(false),
-        GOING => Some(true),
+        DELETING => Some(true),
         _ => None,
     }
 }
 
 /// A row as it is found, not yet held against its checksum.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Found {
+pub(super) struct UncheckedRow {
     pub(super) thread: ThreadId,
-    row: Row,
+    row: ThreadRow,
     /// Nothing if something in it cannot be what was written.
-    sum: Option<Sum>,
+    sum: Option<RowChecksum>,
 }
 
-impl Found {
+impl UncheckedRow {
     fn read(row: &rusqlite::Row<'_>) -> Result<Self, Error> {
         let id: [u8; 16] = row.get(1)?;
         let thread = ThreadId::from(uuid::Uuid::from_bytes(id));
         let seq = |at: usize| row.get::<_, i64>(at).map(|it| Seq(it.unsigned_abs()));
         let origin: Option<Link> = row.get(4)?;
-        let going = going(row.get(3)?);
-        let found = Row {
+        let going = parse_deleting(row.get(3)?);
+        let found = ThreadRow {
             number: row.get(0)?,
             head: seq(2)?,
-            going: going.unwrap_or_default(),
+            deleting: going.unwrap_or_default(),
             forked: origin.is_some(),
             origin: origin.unwrap_or_else(|| chain::origin(thread)),
-            ends: Ends::new([seq(5)?, seq(6)?, seq(7)?, seq(8)?]),
+            ends: KindEnds::new([seq(5)?, seq(6)?, seq(7)?, seq(8)?]),
             listed: row.get(9)?,
         };
         Ok(Self {
@@ -96,7 +96,7 @@ impl Found {
     }
 
     /// The row, if it bears its checksum.
-    pub(super) fn checked(self) -> Result<Row, Error> {
+    pub(super) fn checked(self) -> Result<ThreadRow, Error> {
         if Some(chain::sum_of_thread(self.thread, &self.row)) == self.sum {
             return Ok(self.row);
         }
@@ -114,12 +114,12 @@ pub(super) fn as_i64(seq: Seq) -> i64 {
 }
 
 /// A thread's row.
-pub(super) fn row(connection: &Connection, thread: ThreadId) -> Result<Option<Row>, Error> {
+pub(super) fn row(connection: &Connection, thread: ThreadId) -> Result<Option<ThreadRow>, Error> {
     for index in INDEXES {
         let sql = format!("SELECT {COLUMNS} INDEXED BY {index} WHERE id = ?1");
         let found = connection
             .prepare_cached(&sql)?
-            .query_row([thread.as_uuid().as_bytes()], Found::read)
+            .query_row([thread.as_uuid().as_bytes()], UncheckedRow::read)
             .optional()?;
         match found {
             Some(found) if index == INDEXES[0] && found.thread == thread => {
@@ -136,11 +136,11 @@ pub(super) fn row(connection: &Connection, thread: ThreadId) -> Result<Option<Ro
 pub(super) fn of_number(
     connection: &Connection,
     number: i64,
-) -> Result<Option<(ThreadId, Row)>, Error> {
+) -> Result<Option<(ThreadId, ThreadRow)>, Error> {
     let sql = format!("SELECT {COLUMNS} WHERE number = ?1");
     let found = connection
         .prepare_cached(&sql)?
-        .query_row([number], Found::read)
+        .query_row([number], UncheckedRow::read)
         .optional()?;
     found.map(|it| Ok((it.thread, it.checked()?))).transpose()
 }
@@ -181,15 +181,15 @@ pub(super) fn within(
     connection: &Connection,
     first: &[u8; 16],
     last: &[u8; 16],
-) -> Result<Vec<Found>, Error> {
+) -> Result<Vec<UncheckedRow>, Error> {
     let [found, again] = INDEXES.map(|index| {
         let sql = format!("SELECT {COLUMNS} INDEXED BY {index} WHERE id BETWEEN ?1 AND ?2");
         let mut statement = connection.prepare(&sql)?;
-        let found = statement.query_map([first, last], Found::read)?;
-        found.collect::<Result<Vec<Found>, Error>>()
+        let found = statement.query_map([first, last], UncheckedRow::read)?;
+        found.collect::<Result<Vec<UncheckedRow>, Error>>()
     });
     let (found, again) = (found?, again?);
-    let ids = |found: &[Found]| found.iter().map(|it| it.thread).collect::<Vec<_>>();
+    let ids = |found: &[UncheckedRow]| found.iter().map(|it| it.thread).collect::<Vec<_>>();
     if ids(&found) == ids(&again) {
         return Ok(found);
     }
@@ -197,7 +197,11 @@ pub(super) fn within(
 }
 
 /// The newest number of a thread: that of its newest event, or of a delta after it.
-pub(super) fn head(connection: &Connection, thread: ThreadId, row: &Row) -> Result<Seq, Error> {
+pub(super) fn head(
+    connection: &Connection,
+    thread: ThreadId,
+    row: &ThreadRow,
+) -> Result<Seq, Error> {
     let delta = newest_delta(connection, thread, row.number)?;
     Ok(delta.map_or(row.head, |delta| delta.max(row.head)))
 }
@@ -212,12 +216,12 @@ pub(super) fn newest_delta(
         "SELECT at, time, item, part, offset, sum, text FROM delta
          WHERE at BETWEEN ?1 AND ?2 ORDER BY at DESC LIMIT 1",
     )?;
-    let mut rows = statement.query([key::first(number), key::last(number)])?;
+    let mut rows = statement.query([rowid::first(number), rowid::last(number)])?;
     let Some(row) = rows.next()? else {
         return Ok(None);
     };
     match read::checked_delta(thread, row, Seq::ZERO) {
-        Ok((record, _)) if matches!(record.body, Body::Delta(_)) => Ok(Some(record.seq)),
+        Ok((record, _)) if matches!(record.body, RecordBody::Delta(_)) => Ok(Some(record.seq)),
         _ => Err(error::damaged("its newest text is not what was written")),
     }
 }
@@ -228,7 +232,7 @@ pub(super) fn move_fence(
     transaction: &Connection,
     thread: ThreadId,
     from: Seq,
-    row: &Row,
+    row: &ThreadRow,
 ) -> Result<(), Error> {
     let [turn, turn_end, item, cut] = row.ends.all().map(as_i64);
     let moved = transaction
@@ -239,7 +243,7 @@ pub(super) fn move_fence(
         )?
         .execute(params![
             as_i64(row.head),
-            if row.going { GOING } else { 0 },
+            if row.deleting { DELETING } else { 0 },
             row.forked.then_some(row.origin),
             turn,
             turn_end,
@@ -258,9 +262,12 @@ pub(super) fn move_fence(
 
 /// The last link of a thread's chain; nothing if the newest event is not where the fence says, or is not
 /// what was written.
-pub(super) fn end_of_chain(connection: &Connection, row: &Row) -> Result<Option<Link>, Error> {
-    let course = Course::of(connection, row)?;
-    let last = course.event_upto(connection, key::SEQ_MAX)?;
+pub(super) fn end_of_chain(
+    connection: &Connection,
+    row: &ThreadRow,
+) -> Result<Option<Link>, Error> {
+    let course = Segments::of(connection, row)?;
+    let last = course.event_upto(connection, rowid::SEQ_MAX)?;
     let sound = last.seq == row.head && read::follows(connection, &course, last)?;
     Ok(sound.then_some(last.link))
 }
@@ -269,7 +276,7 @@ pub(super) fn end_of_chain(connection: &Connection, row: &Row) -> Result<Option<
 pub(super) fn begin(
     transaction: &Connection,
     thread: ThreadId,
-    row: &mut Row,
+    row: &mut ThreadRow,
 ) -> Result<(), Error> {
     transaction
         .prepare_cached(
@@ -278,7 +285,7 @@ pub(super) fn begin(
         )?
         .execute([thread.as_uuid().as_bytes()])?;
     let number = transaction.last_insert_rowid();
-    if number > key::NUMBER_MAX {
+    if number > rowid::NUMBER_MAX {
         return Err(Error::IntegralValueOutOfRange(0, number));
     }
     row.number = number;
@@ -288,10 +295,10 @@ pub(super) fn begin(
 /// Makes a thread one that is being deleted. What else its row said no longer matters, so it need not
 /// be sound, and is not looked at.
 pub(super) fn let_go(transaction: &Connection, thread: ThreadId, number: i64) -> Result<(), Error> {
-    let row = Row {
+    let row = ThreadRow {
         number,
-        going: true,
-        ..Row::new(thread)
+        deleting: true,
+        ..ThreadRow::new(thread)
     };
     let gone = transaction
         .prepare_cached(
@@ -299,7 +306,7 @@ pub(super) fn let_go(transaction: &Connection, thread: ThreadId, number: i64) ->
                  cut = 0, listed = NULL, sum = ?2
              WHERE number = ?3",
         )?
-        .execute(params![GOING, chain::sum_of_thread(thread, &row), number])?;
+        .execute(params![DELETING, chain::sum_of_thread(thread, &row), number])?;
     if gone != 1 {
         return Err(Error::StatementChangedRows(gone));
     }

@@ -18,12 +18,12 @@ const LEVEL: i32 = 1;
 
 /// The folder of such files.
 #[derive(Clone, Debug)]
-pub(super) struct Files {
+pub(super) struct BlobFiles {
     folder: PathBuf,
     session: i64,
 }
 
-impl Files {
+impl BlobFiles {
     pub(super) fn new(journal: &Path) -> Self {
         Self {
             folder: journal.join("blobs"),

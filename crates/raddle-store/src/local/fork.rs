@@ -7,14 +7,14 @@
 mod tests;
 
 use raddle_core::ports::{AppendError, ForkError, ReadError, Summary};
-use raddle_core::{Body, Record, Seq, ThreadId};
+use raddle_core::{Record, RecordBody, Seq, ThreadId};
 use rusqlite::{Connection, Error};
 
 use super::append::{DELTAS_MAX, write_delta};
-use super::course::{self, Course};
 use super::error;
-use super::fence::{self, Row};
-use super::key::{self, key};
+use super::fence::{self, ThreadRow};
+use super::rowid::{self, key};
+use super::segments::{self, Segments};
 use super::{read, summary};
 
 /// How much open text goes in one transaction.
@@ -33,14 +33,14 @@ pub(super) struct Fork {
     /// Open text.
     pub(super) open: Vec<Record>,
     /// What came of the pieces before this one; nothing if it is the first.
-    pub(super) before: Option<Forked>,
+    pub(super) before: Option<ForkProgress>,
     /// Whether there are more to come.
     pub(super) more: bool,
 }
 
 /// What came of a fork, so far.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Forked {
+pub(super) struct ForkProgress {
     /// The new thread's head.
     pub(super) head: Seq,
     number: i64,
@@ -55,7 +55,10 @@ impl Fork {
     }
 
     /// Makes it, or says why not, before anything is written.
-    pub(super) fn run(&self, transaction: &Connection) -> Result<Result<Forked, ForkError>, Error> {
+    pub(super) fn run(
+        &self,
+        transaction: &Connection,
+    ) -> Result<Result<ForkProgress, ForkError>, Error> {
         let begun = match self.before {
             None => self.begin(transaction)?,
             Some(before) => self.go_on(transaction, before)?.map(|()| before),
@@ -65,7 +68,7 @@ impl Fork {
             Err(refused) => return Ok(Err(refused)),
         };
         for record in &self.open {
-            if let Body::Delta(delta) = &record.body {
+            if let RecordBody::Delta(delta) = &record.body {
                 write_delta(transaction, forked.number, self.to, record, delta)?;
                 forked.head = forked.head.max(record.seq);
                 forked.deltas += 1;
@@ -77,23 +80,23 @@ impl Fork {
         Ok(Ok(forked))
     }
 
-    fn begin(&self, transaction: &Connection) -> Result<Result<Forked, ForkError>, Error> {
+    fn begin(&self, transaction: &Connection) -> Result<Result<ForkProgress, ForkError>, Error> {
         if fence::row(transaction, self.to)?.is_some() {
             return Ok(Err(ForkError::Taken));
         }
         let row = fence::row(transaction, self.from)?;
-        let Some(row) = row.filter(|row| !row.going && row.number == self.number) else {
+        let Some(row) = row.filter(|row| !row.deleting && row.number == self.number) else {
             return Ok(Err(ReadError::NotFound.into()));
         };
         let head = fence::head(transaction, self.from, &row)?;
         if self.at > head {
             return Ok(Err(ForkError::Beyond { head }));
         }
-        let course = Course::of(transaction, &row)?;
+        let course = Segments::of(transaction, &row)?;
         let last = course.event_upto(transaction, self.at)?;
-        let mut fork = Row {
+        let mut fork = ThreadRow {
             head: last.seq,
-            going: self.more,
+            deleting: self.more,
             forked: true,
             ends: course.ends_upto(transaction, last.seq)?,
             listed: None,
@@ -101,10 +104,10 @@ impl Fork {
         };
         fence::begin(transaction, self.to, &mut fork)?;
         // Numbers may skip, so the fork's own may begin before the one that it was asked to begin after.
-        for part in course.parts(Seq(1), last.seq) {
-            course::take(transaction, fork.number, part)?;
+        for part in course.between(Seq(1), last.seq) {
+            segments::take(transaction, fork.number, part)?;
         }
-        Ok(Ok(Forked {
+        Ok(Ok(ForkProgress {
             head: last.seq,
             number: fork.number,
             deltas: 0,
@@ -115,16 +118,16 @@ impl Fork {
     fn go_on(
         &self,
         transaction: &Connection,
-        before: Forked,
+        before: ForkProgress,
     ) -> Result<Result<(), ForkError>, Error> {
         let row = fence::row(transaction, self.to)?;
         let deltas: i64 = transaction
             .prepare_cached("SELECT count(*) FROM delta WHERE at BETWEEN ?1 AND ?2")?
             .query_row(
-                [key::first(before.number), key::last(before.number)],
+                [rowid::first(before.number), rowid::last(before.number)],
                 |row| row.get(0),
             )?;
-        let there = row.is_some_and(|row| row.going && row.number == before.number);
+        let there = row.is_some_and(|row| row.deleting && row.number == before.number);
         if there && deltas == before.deltas {
             return Ok(Ok(()));
         }
@@ -136,7 +139,7 @@ impl Fork {
     fn finish(&self, transaction: &Connection, number: i64) -> Result<(), Error> {
         let gone = || error::damaged("the row of a fork vanished while it was made");
         let mut row = fence::row(transaction, self.to)?.ok_or_else(gone)?;
-        row.going = false;
+        row.deleting = false;
         if let Some(summary) = &self.summary {
             let listed = summary::begin_list(transaction, number, self.to, summary)?;
             row.listed = Some(listed);
@@ -162,7 +165,7 @@ pub(super) fn open_text(
              ORDER BY at",
         )
         .map_err(fail)?;
-    let (first, last) = (key::first(row.number), key::last(row.number));
+    let (first, last) = (rowid::first(row.number), rowid::last(row.number));
     let range = [first, key(row.number, at), last];
     let mut rows = statement.query(range).map_err(fail)?;
     let mut open = Vec::new();
@@ -192,7 +195,7 @@ pub(super) fn pieces(open: Vec<Record>) -> Vec<Vec<Record>> {
 
 fn bytes(record: &Record) -> usize {
     match &record.body {
-        Body::Delta(delta) => delta.text.len() + 100,
-        Body::Event(_) => 0,
+        RecordBody::Delta(delta) => delta.text.len() + 100,
+        RecordBody::Event(_) => 0,
     }
 }

@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 
 use raddle_core::ports::{AppendError, Blobs, ForkError, Journal, ReadError};
 use raddle_core::{
-    ApprovalPolicy, Body, Class, Epoch, Event, Forked, Grant, Node, Owner, Record, Recovery,
-    Reviewer, Sandbox, Seq, Settings, Step, Thread, ThreadId, Timestamp,
+    ApprovalPolicy, Class, Epoch, Event, Forked, Grant, Record, RecordBody, Recovery, Reviewer,
+    Sandbox, Seq, Settings, Step, Thread, ThreadId, ThreadWriter, Timestamp, WriterNode,
 };
 
 use super::LocalJournal;
@@ -42,7 +42,7 @@ pub struct ImportOptions {
 
 /// What was brought in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Imported {
+pub struct ImportSummary {
     /// The thread's id here.
     pub thread: ThreadId,
     /// How many records of the file it has.
@@ -97,7 +97,7 @@ impl LocalJournal {
         &self,
         file: BundleReader<impl BufRead>,
         options: ImportOptions,
-    ) -> Result<Imported, ImportError> {
+    ) -> Result<ImportSummary, ImportError> {
         let marks = marks(&self.folder);
         self.sweep(&marks).await;
         let thread = file.header().thread;
@@ -106,7 +106,7 @@ impl LocalJournal {
         }
         let staged = ThreadId::mint();
         // Should this process die, the next import finds the mark and removes what was staged.
-        let mark = Mark::take(&marks, staged)?;
+        let mark = ImportMark::take(&marks, staged)?;
         let import = Import {
             journal: self,
             staged,
@@ -117,7 +117,7 @@ impl LocalJournal {
             lost: HashSet::new(),
             partial: options.partial,
             full: false,
-            imported: Imported {
+            imported: ImportSummary {
                 thread,
                 records: 0,
                 blobs: 0,
@@ -157,7 +157,7 @@ impl LocalJournal {
             let Some(thread) = name.to_str().and_then(|name| name.parse::<ThreadId>().ok()) else {
                 continue;
             };
-            let Some(mark) = Mark::left_behind(entry.path()) else {
+            let Some(mark) = ImportMark::left_behind(entry.path()) else {
                 continue;
             };
             // What was staged may have become a thread of its own just before its process died.
@@ -174,12 +174,12 @@ impl LocalJournal {
 }
 
 /// A file that names what an import staged. It is locked while the import lives.
-struct Mark {
+struct ImportMark {
     path: PathBuf,
     _file: fs::File,
 }
 
-impl Mark {
+impl ImportMark {
     fn take(marks: &Path, staged: ThreadId) -> io::Result<Self> {
         fs::create_dir_all(marks)?;
         let path = marks.join(staged.to_string());
@@ -218,7 +218,7 @@ struct Import<'a> {
     partial: bool,
     /// Nothing more is taken in, though the file is read on to its seal.
     full: bool,
-    imported: Imported,
+    imported: ImportSummary,
 }
 
 impl Import<'_> {
@@ -226,7 +226,7 @@ impl Import<'_> {
         mut self,
         mut file: BundleReader<impl BufRead>,
         options: ImportOptions,
-    ) -> Result<Imported, ImportError> {
+    ) -> Result<ImportSummary, ImportError> {
         while let Some(entry) = file.next()? {
             match entry {
                 BundleEntry::Blob(bytes) => {
@@ -288,7 +288,7 @@ impl Import<'_> {
 
     /// Lost bytes that a record names.
     fn lost_name(&self, record: &Record) -> Option<String> {
-        let Body::Event(event) = &record.body else {
+        let RecordBody::Event(event) = &record.body else {
             return None;
         };
         let named = blob::named(event);
@@ -327,12 +327,12 @@ impl Import<'_> {
             settings: reset(self.folded.settings()),
             ephemeral: false,
         };
-        let node = Node {
+        let node = WriterNode {
             name: self.staged.to_string(),
             epoch: Epoch(self.folded.epoch().0 + 1),
             recovery: Recovery::Interrupt,
         };
-        let mut owner = Owner::fork(self.folded.clone(), fork, node, now);
+        let mut owner = ThreadWriter::fork(self.folded.clone(), fork, node, now);
         let Step::Append {
             after,
             mut records,
@@ -373,7 +373,7 @@ fn is_closed(thread: &Thread, now: Timestamp) -> bool {
 
 /// A record without the authority that its settings gave: a fork may go on from anywhere in the history.
 fn reset_record(mut record: Record) -> Record {
-    if let Body::Event(event) = &mut record.body {
+    if let RecordBody::Event(event) = &mut record.body {
         match &mut **event {
             Event::ThreadStarted(it) => it.settings = reset(&it.settings),
             Event::SettingsChanged(it) => it.settings = reset(&it.settings),
@@ -408,7 +408,7 @@ fn reset(settings: &Settings) -> Settings {
         },
         profile: None,
         client_tools: Vec::new(),
-        nowhere: settings.nowhere,
+        no_environment: settings.no_environment,
         window: settings.window,
         compact_above: settings.compact_above,
         turn_budget: settings.turn_budget,

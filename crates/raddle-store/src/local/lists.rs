@@ -1,6 +1,6 @@
 //! Lists of threads. What was damaged of one thread keeps no other from being on them.
 
-mod sieve;
+mod post_filter;
 
 use std::collections::BTreeSet;
 
@@ -9,13 +9,13 @@ use raddle_core::{Seq, ThreadId, Timestamp};
 use rusqlite::{Connection, Error, ToSql};
 
 use super::error;
-use super::fence::{self, Row};
-use super::files::Files;
-use super::key;
+use super::fence::{self, ThreadRow};
+use super::files::BlobFiles;
 use super::quarantine::Quarantine;
-use super::summary::{self, Shelf};
-use crate::page::{self, ListCursor, Place};
-use sieve::Sieve;
+use super::rowid;
+use super::summary::{self, ListVisibility};
+use crate::page::{self, ListCursor, ListKey};
+use post_filter::PostFilter;
 
 /// How many threads are looked at for a page that are not on it, where no index tells them apart. Then the
 /// page ends, and the next goes on from there.
@@ -25,39 +25,39 @@ const LOOKS_MAX: usize = 5_000;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lists<'a> {
     pub(super) connection: &'a Connection,
-    pub(super) files: &'a Files,
+    pub(super) files: &'a BlobFiles,
     /// Who is told of threads that cannot be shown.
     pub(super) quarantine: &'a Quarantine,
 }
 
 /// A thread's place in an index of the list.
 #[derive(Clone, Copy, Debug)]
-struct Spot {
+struct ListPosition {
     number: i64,
-    place: Place,
+    key: ListKey,
 }
 
-impl Spot {
+impl ListPosition {
     fn read(row: &rusqlite::Row<'_>) -> Result<Self, Error> {
         let id: [u8; 16] = row.get(2)?;
         Ok(Self {
             number: row.get(0)?,
-            place: (Timestamp(row.get(1)?), uuid::Uuid::from_bytes(id).into()),
+            key: (Timestamp(row.get(1)?), uuid::Uuid::from_bytes(id).into()),
         })
     }
 }
 
 /// Threads that were found on a walk, and where it was left off, if it was.
-struct Walked<T> {
+struct ListWalk<T> {
     found: Vec<T>,
-    left_off: Option<Place>,
+    left_off: Option<ListKey>,
 }
 
 /// A thread that comes by on a walk down the list.
 #[derive(Debug)]
-pub(super) struct Passing {
+pub(super) struct CandidateThread {
     pub(super) number: i64,
-    pub(super) place: Place,
+    pub(super) key: ListKey,
     /// Under which numbers its records lie, and up to which of each.
     pub(super) rows: Vec<(i64, Seq)>,
 }
@@ -72,10 +72,10 @@ impl Lists<'_> {
     fn page_within(&self, query: &ListQuery, looks: usize) -> Result<Page<Summary>, ReadError> {
         let cursor = ListCursor::parse(query)?;
         let room = page::limit(query.limit) + 1;
-        let sieve = Sieve::of(query);
+        let sieve = PostFilter::of(query);
         let entry = |spot| self.entry(spot, &sieve);
         let walked = self.walk(query, cursor, (room, looks), entry);
-        let Walked {
+        let ListWalk {
             mut found,
             left_off,
         } = walked.map_err(error::open)?;
@@ -83,7 +83,10 @@ impl Lists<'_> {
         let mut page = page::of_threads(found, query);
         if page.next.is_none() {
             let included = false;
-            let on = left_off.map(|place| ListCursor { place, included });
+            let on = left_off.map(|place| ListCursor {
+                key: place,
+                included,
+            });
             page.next = on.map(|it| it.text(query.order));
         }
         Ok(page)
@@ -95,31 +98,31 @@ impl Lists<'_> {
         query: &ListQuery,
         after: Option<ListCursor>,
         count: usize,
-    ) -> Result<Vec<Passing>, Error> {
+    ) -> Result<Vec<CandidateThread>, Error> {
         let sql = "SELECT taken, upto FROM part WHERE number = ?1";
         let mut parts = self.connection.prepare_cached(sql)?;
-        let sieve = Sieve::of(query);
-        let mut passing = |spot: Spot| {
+        let sieve = PostFilter::of(query);
+        let mut passing = |spot: ListPosition| {
             let number = spot.number;
             if !sieve.may_take(self.connection, number)? {
                 return Ok(None);
             }
-            let mut rows = vec![(number, key::SEQ_MAX)];
+            let mut rows = vec![(number, rowid::SEQ_MAX)];
             let mut taken = parts.query([number])?;
             while let Some(part) = taken.next()? {
                 let upto: i64 = part.get(1)?;
                 rows.push((part.get(0)?, Seq(upto.unsigned_abs())));
             }
-            let place = spot.place;
-            Ok(Some(Passing {
+            let place = spot.key;
+            Ok(Some(CandidateThread {
                 number,
-                place,
+                key: place,
                 rows,
             }))
         };
         let walked = self.walk(query, after, (count, usize::MAX), &mut passing)?;
         let mut passing = walked.found;
-        passing.sort_by_key(|it| it.place);
+        passing.sort_by_key(|it| it.key);
         if !query.oldest_first {
             passing.reverse();
         }
@@ -138,16 +141,16 @@ impl Lists<'_> {
     }
 
     /// The thread that stands at a place, if it is wanted.
-    fn entry(&self, spot: Spot, sieve: &Sieve<'_>) -> Result<Option<Summary>, Error> {
+    fn entry(&self, spot: ListPosition, sieve: &PostFilter<'_>) -> Result<Option<Summary>, Error> {
         let (number, query) = (spot.number, sieve.query);
-        self.unless_damaged(number, Some(spot.place.1), || {
+        self.unless_damaged(number, Some(spot.key.1), || {
             if !sieve.may_take(self.connection, number)? {
                 return Ok(None);
             }
-            let thread = self.thread(number, Some(spot.place.1))?;
-            let there = thread.filter(|it| page::place(it, query.order) == spot.place);
+            let thread = self.thread(number, Some(spot.key.1))?;
+            let there = thread.filter(|it| page::list_key(it, query.order) == spot.key);
             let thread = there.ok_or_else(|| misplaced(number))?;
-            Ok(query.takes(&thread).then_some(thread))
+            Ok(query.matches(&thread).then_some(thread))
         })
     }
 
@@ -177,7 +180,7 @@ impl Lists<'_> {
             }
             (found, _) => found?,
         };
-        let there = |(_, row): &(_, Row)| row.number == number && !row.going;
+        let there = |(_, row): &(_, ThreadRow)| row.number == number && !row.deleting;
         let Some((thread, row)) = found.filter(there) else {
             return Ok(None);
         };
@@ -200,8 +203,8 @@ impl Lists<'_> {
         query: &ListQuery,
         cursor: Option<ListCursor>,
         (room, looks): (usize, usize),
-        mut take: impl FnMut(Spot) -> Result<Option<T>, Error>,
-    ) -> Result<Walked<T>, Error> {
+        mut take: impl FnMut(ListPosition) -> Result<Option<T>, Error>,
+    ) -> Result<ListWalk<T>, Error> {
         // Each folder has its own place in the index.
         let mut folders: BTreeSet<Option<&str>> =
             query.cwds.iter().map(|it| Some(it.as_str())).collect();
@@ -209,24 +212,24 @@ impl Lists<'_> {
             folders.insert(None);
         }
         let looks = (looks / folders.len()).max(1);
-        let mut found: Vec<(Place, T)> = Vec::new();
-        let mut left_off: Option<Place> = None;
+        let mut found: Vec<(ListKey, T)> = Vec::new();
+        let mut left_off: Option<ListKey> = None;
         for folder in folders {
             let full = found.len() + room;
             let mut looked = 0;
             self.walk_folder(query, cursor, folder, |spot| {
                 match take(spot)? {
-                    Some(it) => found.push((spot.place, it)),
+                    Some(it) => found.push((spot.key, it)),
                     None => looked += 1,
                 }
                 if looked == looks {
-                    left_off = left_off.map_or(Some(spot.place), |other| {
+                    left_off = left_off.map_or(Some(spot.key), |other| {
                         let nearest = if query.oldest_first {
                             Ord::min
                         } else {
                             Ord::max
                         };
-                        Some(nearest(other, spot.place))
+                        Some(nearest(other, spot.key))
                     });
                 }
                 Ok(found.len() < full && looked < looks)
@@ -238,7 +241,7 @@ impl Lists<'_> {
             Some(end) => *place >= end,
             None => true,
         });
-        Ok(Walked {
+        Ok(ListWalk {
             found: found.into_iter().map(|(_, it)| it).collect(),
             left_off,
         })
@@ -251,7 +254,7 @@ impl Lists<'_> {
         query: &ListQuery,
         cursor: Option<ListCursor>,
         folder: Option<&str>,
-        mut more: impl FnMut(Spot) -> Result<bool, Error>,
+        mut more: impl FnMut(ListPosition) -> Result<bool, Error>,
     ) -> Result<(), Error> {
         let (column, [index, index_of_folder]) = match query.order {
             ListOrder::Recency => ("recency_at", ["summary_recent", "summary_folder"]),
@@ -281,19 +284,21 @@ impl Lists<'_> {
              ORDER BY {column} {direction}, id {direction}"
         );
         let shelf = if query.archived {
-            Shelf::Archived as i64
+            ListVisibility::Archived as i64
         } else {
-            Shelf::Open as i64
+            ListVisibility::Open as i64
         };
         let (time, id) = match cursor {
-            Some(ListCursor { place, .. }) => (place.0.0, place.1.as_uuid().as_bytes().to_vec()),
+            Some(ListCursor { key: place, .. }) => {
+                (place.0.0, place.1.as_uuid().as_bytes().to_vec())
+            }
             // Nothing comes before these or after these: every id has 16 bytes.
             None if query.oldest_first => (i64::MIN, Vec::new()),
             None => (i64::MAX, vec![0xff; 17]),
         };
         let filters = [
             list_of(&query.providers),
-            Sieve::of(query)
+            PostFilter::of(query)
                 .sources
                 .and_then(|them| serde_json::to_string(&them).ok()),
             list_of(&query.originators),
@@ -306,7 +311,7 @@ impl Lists<'_> {
         let mut rows = statement.query(values.as_slice())?;
         while let Some(row) = rows.next()? {
             // An entry that names no thread leads to none.
-            if let Ok(spot) = Spot::read(row)
+            if let Ok(spot) = ListPosition::read(row)
                 && !more(spot)?
             {
                 break;
@@ -332,10 +337,10 @@ fn misplaced(number: i64) -> Error {
 pub(super) fn shown(
     connection: &Connection,
     thread: ThreadId,
-    row: &Row,
+    row: &ThreadRow,
 ) -> Result<Option<Summary>, Error> {
-    let listed = summary::listed(connection, row)?;
-    let Some(listed) = listed.filter(|it| it.shelf != Shelf::Hidden) else {
+    let listed = summary::list_row(connection, row)?;
+    let Some(listed) = listed.filter(|it| it.visibility != ListVisibility::Hidden) else {
         return Ok(None);
     };
     if listed.summary.thread != thread {
@@ -344,15 +349,19 @@ pub(super) fn shown(
     with_head(connection, row, listed.summary).map(Some)
 }
 
-fn with_head(connection: &Connection, row: &Row, mut summary: Summary) -> Result<Summary, Error> {
+fn with_head(
+    connection: &Connection,
+    row: &ThreadRow,
+    mut summary: Summary,
+) -> Result<Summary, Error> {
     summary.head = fence::head(connection, summary.thread, row)?;
     Ok(summary)
 }
 
 /// Whether a thread belongs on a page.
 pub(super) fn wanted(it: &Summary, query: &ListQuery, cursor: Option<ListCursor>) -> bool {
-    let place = page::place(it, query.order);
-    query.takes(it) && cursor.is_none_or(|cursor| cursor.leads_to(place, query.oldest_first))
+    let place = page::list_key(it, query.order);
+    query.matches(it) && cursor.is_none_or(|cursor| cursor.leads_to(place, query.oldest_first))
 }
 
 #[cfg(test)]

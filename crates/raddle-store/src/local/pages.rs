@@ -1,14 +1,14 @@
 //! Pages of turns and items.
 
-use raddle_core::ports::{ItemEntry, Mark, Page, PageQuery, ReadError, TurnEntry};
+use raddle_core::ports::{ItemEntry, Page, PageCursor, PageQuery, ReadError, TurnEntry};
 use raddle_core::{Event, Seq, TurnId};
 use rusqlite::{Connection, Error, OptionalExtension, params};
 
-use super::course::{Course, Order};
-use super::fence::Row;
-use super::files::Files;
-use super::key;
-use super::trail::{Entry, Trail};
+use super::fence::ThreadRow;
+use super::files::BlobFiles;
+use super::kind_index::{KindEntry, KindIndex};
+use super::rowid;
+use super::segments::{ScanOrder, Segments};
 use super::{error, project, read, schema};
 use crate::page;
 use crate::records::item_of;
@@ -16,25 +16,25 @@ use crate::records::item_of;
 /// A page of turns.
 pub(super) fn turns(
     connection: &Connection,
-    files: &Files,
-    row: &Row,
+    files: &BlobFiles,
+    row: &ThreadRow,
     query: &PageQuery,
 ) -> Result<Page<TurnEntry>, ReadError> {
     let scan = Scan::new(connection, row, query)?;
-    let entries = scan.entries(connection, Trail::Turn);
+    let entries = scan.entries(connection, KindIndex::Turn);
     let entries = entries.map_err(error::open)?;
     let mut turns = Vec::with_capacity(entries.len());
     for it in entries.iter().take(scan.limit) {
-        turns.push(turn(connection, files, &scan.course, *it)?);
+        turns.push(turn(connection, files, &scan.segments, *it)?);
     }
     Ok(page::of_numbered(turns, entries.len() > scan.limit))
 }
 
 fn turn(
     connection: &Connection,
-    files: &Files,
-    course: &Course,
-    entry: Entry,
+    files: &BlobFiles,
+    course: &Segments,
+    entry: KindEntry,
 ) -> Result<TurnEntry, ReadError> {
     let from = entry.seq();
     let found = read::event(connection, files, course, entry.at)?;
@@ -49,7 +49,7 @@ fn turn(
         ended: None,
     };
     let last_end = |upto| {
-        let end = course.last_upto(connection, Trail::TurnEnd, upto);
+        let end = course.last_upto(connection, KindIndex::TurnEnd, upto);
         end.map_err(error::open)
     };
     let until = next_turn(connection, course, from).map_err(error::open)?;
@@ -70,8 +70,8 @@ fn turn(
 }
 
 /// Where the turn after a record begins.
-fn next_turn(connection: &Connection, course: &Course, after: Seq) -> Result<Seq, Error> {
-    let next = course.first_from(connection, Trail::Turn, after.next())?;
+fn next_turn(connection: &Connection, course: &Segments, after: Seq) -> Result<Seq, Error> {
+    let next = course.first_from(connection, KindIndex::Turn, after.next())?;
     Ok(next.map_or(Seq(u64::MAX), |next| next.seq()))
 }
 
@@ -82,18 +82,18 @@ fn before(seq: Seq) -> Seq {
 /// A page of items.
 pub(super) fn items(
     connection: &Connection,
-    files: &Files,
-    row: &Row,
+    files: &BlobFiles,
+    row: &ThreadRow,
     turn: Option<&TurnId>,
     query: &PageQuery,
 ) -> Result<Page<ItemEntry>, ReadError> {
     let mut scan = Scan::new(connection, row, query)?;
     if let Some(turn) = turn {
-        let span = span(connection, files, &scan.course, turn)?;
+        let span = span(connection, files, &scan.segments, turn)?;
         // A turn that is not there has no items.
         scan.clip(span.unwrap_or((Seq::ZERO, Seq::ZERO)));
     }
-    let entries = scan.entries(connection, Trail::Item);
+    let entries = scan.entries(connection, KindIndex::Item);
     let entries = entries.map_err(error::open)?;
     let mut items = Vec::with_capacity(entries.len());
     let mut bytes = 0;
@@ -104,7 +104,7 @@ pub(super) fn items(
             return Ok(page::of_numbered(items, true));
         }
         let seq = it.seq();
-        let found = read::event(connection, files, &scan.course, it.at)?;
+        let found = read::event(connection, files, &scan.segments, it.at)?;
         bytes += found.bytes;
         let Some((turn, item)) = item_of(&found.event) else {
             return Err(read::corrupt(seq, "it is no item".to_owned()));
@@ -121,14 +121,14 @@ pub(super) fn items(
 /// Where a turn's records lie: turns follow one another, so it reaches to the next.
 fn span(
     connection: &Connection,
-    files: &Files,
-    course: &Course,
+    files: &BlobFiles,
+    course: &Segments,
     turn: &TurnId,
 ) -> Result<Option<(Seq, Seq)>, ReadError> {
     let Some(at) = find_turn(connection, course, turn).map_err(error::open)? else {
         return Ok(None);
     };
-    let from = key::seq(at);
+    let from = rowid::seq(at);
     let found = read::event(connection, files, course, at)?;
     match &*found.event {
         Event::TurnStarted(it) if it.turn == *turn => {}
@@ -142,7 +142,7 @@ fn span(
 /// that has but one of them without it.
 fn find_turn(
     connection: &Connection,
-    course: &Course,
+    course: &Segments,
     turn: &TurnId,
 ) -> Result<Option<i64>, Error> {
     let found = turn_within(connection, "turn_id", course, turn)?;
@@ -165,13 +165,13 @@ fn find_turn(
 fn turn_within(
     connection: &Connection,
     index: &str,
-    course: &Course,
+    course: &Segments,
     turn: &TurnId,
 ) -> Result<Option<i64>, Error> {
     let sql =
         format!("SELECT at FROM turn INDEXED BY {index} WHERE id = ?1 AND at BETWEEN ?2 AND ?3");
     let mut statement = connection.prepare_cached(&sql)?;
-    for part in course.parts(Seq::ZERO, key::SEQ_MAX) {
+    for part in course.between(Seq::ZERO, rowid::SEQ_MAX) {
         let [first, last] = part.keys();
         let found = statement.query_row(params![turn.as_str(), first, last], |row| row.get(0));
         if let Some(at) = found.optional()? {
@@ -183,12 +183,18 @@ fn turn_within(
 
 fn turn_along(
     connection: &Connection,
-    course: &Course,
+    course: &Segments,
     turn: &TurnId,
 ) -> Result<Option<i64>, Error> {
     let mut statement = connection.prepare_cached("SELECT id = ?1 FROM turn WHERE at = ?2")?;
-    let all = (Seq::ZERO, key::SEQ_MAX);
-    for it in course.along(connection, Trail::Turn, all, Order::OldestFirst, usize::MAX)? {
+    let all = (Seq::ZERO, rowid::SEQ_MAX);
+    for it in course.along(
+        connection,
+        KindIndex::Turn,
+        all,
+        ScanOrder::OldestFirst,
+        usize::MAX,
+    )? {
         if statement.query_row(params![turn.as_str(), it.at], |row| row.get(0))? {
             return Ok(Some(it.at));
         }
@@ -198,28 +204,28 @@ fn turn_along(
 
 /// A walk over what counts of a thread, from where the page before ended.
 struct Scan {
-    course: Course,
+    segments: Segments,
     /// From the first number to before the second, in the order of the walk.
     spans: Vec<(Seq, Seq)>,
-    order: Order,
+    order: ScanOrder,
     limit: usize,
 }
 
 impl Scan {
-    fn new(connection: &Connection, row: &Row, query: &PageQuery) -> Result<Self, ReadError> {
-        let course = Course::of(connection, row).map_err(error::open)?;
-        let cuts = project::cuts(connection, &course).map_err(error::open)?;
+    fn new(connection: &Connection, row: &ThreadRow, query: &PageQuery) -> Result<Self, ReadError> {
+        let course = Segments::of(connection, row).map_err(error::open)?;
+        let cuts = project::reverted_ranges(connection, &course).map_err(error::open)?;
         let mut scan = Self {
-            course,
-            spans: cuts.kept(),
-            order: Order::OldestFirst,
+            segments: course,
+            spans: cuts.live_ranges(),
+            order: ScanOrder::OldestFirst,
             limit: page::limit(query.limit),
         };
         if query.newest_first {
             scan.spans.reverse();
-            scan.order = Order::NewestFirst;
+            scan.order = ScanOrder::NewestFirst;
         }
-        if let Some(Mark { seq, included }) = page::mark(query.cursor.as_deref())? {
+        if let Some(PageCursor { seq, included }) = page::mark(query.cursor.as_deref())? {
             let after = Seq(seq.0.saturating_add(1));
             scan.clip(match (query.newest_first, included) {
                 (true, true) => (Seq::ZERO, after),
@@ -241,7 +247,7 @@ impl Scan {
     }
 
     /// The rows of a page, and one more if there is more.
-    fn entries(&self, connection: &Connection, trail: Trail) -> Result<Vec<Entry>, Error> {
+    fn entries(&self, connection: &Connection, trail: KindIndex) -> Result<Vec<KindEntry>, Error> {
         let mut entries = Vec::new();
         for (first, end) in &self.spans {
             let wanted = self.limit + 1 - entries.len();
@@ -250,7 +256,7 @@ impl Scan {
             }
             let range = (*first, before(*end));
             let more = self
-                .course
+                .segments
                 .along(connection, trail, range, self.order, wanted);
             entries.extend(more?);
         }

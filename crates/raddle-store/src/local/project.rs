@@ -1,27 +1,27 @@
 //! Lists and pages follow the records, in the transaction that stores them.
 
-use raddle_core::{Body, Event, Record, Seq, ThreadId};
+use raddle_core::{Event, Record, RecordBody, Seq, ThreadId};
 use rusqlite::{Connection, Error, params};
 
-use super::course::{Course, Order};
-use super::fence::{Row, as_i64};
-use super::files::Files;
-use super::trail::Trail;
-use super::{key, summary};
-use crate::cuts::Cuts;
+use super::fence::{ThreadRow, as_i64};
+use super::files::BlobFiles;
+use super::kind_index::KindIndex;
+use super::segments::{ScanOrder, Segments};
+use super::{rowid, summary};
 use crate::records::item_of;
+use crate::reverted_ranges::RevertedRanges;
 
 /// Takes in what was appended, and changes the thread's row as that asks for.
 pub(super) fn follow(
     transaction: &Connection,
-    files: &Files,
-    row: &mut Row,
+    files: &BlobFiles,
+    row: &mut ThreadRow,
     thread: ThreadId,
     records: &[Record],
 ) -> Result<(), Error> {
     let mut listed = false;
     for record in records {
-        let Body::Event(event) = &record.body else {
+        let RecordBody::Event(event) = &record.body else {
             continue;
         };
         listed |= event.is_change();
@@ -35,20 +35,20 @@ pub(super) fn follow(
 
 fn follow_event(
     transaction: &Connection,
-    row: &mut Row,
+    row: &mut ThreadRow,
     event: &Event,
     record: &Record,
 ) -> Result<(), Error> {
     let seq = record.seq;
     if item_of(event).is_some() {
-        let (it, sum) = Trail::Item.go_on(row, seq, Seq::ZERO);
+        let (it, sum) = KindIndex::Item.advance(row, seq, Seq::ZERO);
         transaction
             .prepare_cached("INSERT INTO item (at, before, sum) VALUES (?1, ?2, ?3)")?
             .execute(params![it.at, as_i64(it.before), sum])?;
     }
     match event {
         Event::TurnStarted(started) => {
-            let (it, sum) = Trail::Turn.go_on(row, seq, Seq::ZERO);
+            let (it, sum) = KindIndex::Turn.advance(row, seq, Seq::ZERO);
             transaction
                 .prepare_cached("INSERT INTO turn (at, before, sum, id) VALUES (?1, ?2, ?3, ?4)")?
                 .execute(params![
@@ -59,13 +59,13 @@ fn follow_event(
                 ])?;
         }
         Event::TurnEnded(_) => {
-            let (it, sum) = Trail::TurnEnd.go_on(row, seq, Seq::ZERO);
+            let (it, sum) = KindIndex::TurnEnd.advance(row, seq, Seq::ZERO);
             transaction
                 .prepare_cached("INSERT INTO turn_end (at, before, sum) VALUES (?1, ?2, ?3)")?
                 .execute(params![it.at, as_i64(it.before), sum])?;
         }
         Event::Reverted(reverted) => {
-            let (it, sum) = Trail::Cut.go_on(row, seq, reverted.at);
+            let (it, sum) = KindIndex::Revert.advance(row, seq, reverted.at);
             transaction
                 .prepare_cached("INSERT INTO cut (at, before, sum, since) VALUES (?1, ?2, ?3, ?4)")?
                 .execute(params![it.at, as_i64(it.before), sum, as_i64(it.since)])?;
@@ -76,11 +76,20 @@ fn follow_event(
 }
 
 /// What of a thread no longer counts.
-pub(super) fn cuts(connection: &Connection, course: &Course) -> Result<Cuts, Error> {
-    let all = (Seq::ZERO, key::SEQ_MAX);
-    let mut cuts = Cuts::default();
-    for entry in course.along(connection, Trail::Cut, all, Order::OldestFirst, usize::MAX)? {
-        cuts.cut(entry.since, entry.seq());
+pub(super) fn reverted_ranges(
+    connection: &Connection,
+    course: &Segments,
+) -> Result<RevertedRanges, Error> {
+    let all = (Seq::ZERO, rowid::SEQ_MAX);
+    let mut cuts = RevertedRanges::default();
+    for entry in course.along(
+        connection,
+        KindIndex::Revert,
+        all,
+        ScanOrder::OldestFirst,
+        usize::MAX,
+    )? {
+        cuts.revert(entry.since, entry.seq());
     }
     Ok(cuts)
 }

@@ -11,10 +11,10 @@ use raddle_core::{Seq, ThreadId};
 /// The damaged threads that this process knows of, by their numbers: a thread that comes back under the same
 /// id has another. Another process finds the same when it reads.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Quarantine(Arc<Mutex<Found>>);
+pub(super) struct Quarantine(Arc<Mutex<QuarantineState>>);
 
 #[derive(Debug, Default)]
-struct Found {
+struct QuarantineState {
     /// The first record that is not what was written.
     records: BTreeMap<i64, Seq>,
     /// Those that a list went on without.
@@ -54,7 +54,7 @@ impl Quarantine {
         }
     }
 
-    fn found(&self) -> MutexGuard<'_, Found> {
+    fn found(&self) -> MutexGuard<'_, QuarantineState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

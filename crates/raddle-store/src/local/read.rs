@@ -1,16 +1,16 @@
 //! Records and bases are read, and nothing is served that does not bear its marks.
 
 use raddle_core::ports::ReadError;
-use raddle_core::{Base, Body, Delta, Event, Record, Seq, ThreadId, Timestamp};
+use raddle_core::{Base, Delta, Event, Record, RecordBody, Seq, ThreadId, Timestamp};
 use rusqlite::{Connection, Error, OptionalExtension, Rows};
 
 use super::chain::{self, Link};
-use super::course::{Course, Linked};
 use super::error;
 use super::fence;
-use super::files::Files;
-use super::form::{self, Unreadable};
-use super::key::{self, key};
+use super::files::BlobFiles;
+use super::row_codec::{self, BodyError};
+use super::rowid::{self, key};
+use super::segments::{ChainedEvent, Segments};
 use crate::records;
 
 /// About how much a delta weighs beside its text.
@@ -23,13 +23,16 @@ const UNCHAINED: &str = "its hash does not follow from the record before it";
 pub(super) fn thread(
     connection: &Connection,
     thread: ThreadId,
-) -> Result<Option<fence::Row>, ReadError> {
+) -> Result<Option<fence::ThreadRow>, ReadError> {
     let row = fence::row(connection, thread).map_err(error::open)?;
-    Ok(row.filter(|row| !row.going))
+    Ok(row.filter(|row| !row.deleting))
 }
 
 /// The same of a thread that must be there.
-pub(super) fn existing(connection: &Connection, id: ThreadId) -> Result<fence::Row, ReadError> {
+pub(super) fn existing(
+    connection: &Connection,
+    id: ThreadId,
+) -> Result<fence::ThreadRow, ReadError> {
     thread(connection, id)?.ok_or(ReadError::NotFound)
 }
 
@@ -46,15 +49,15 @@ pub(super) fn head(connection: &Connection, id: ThreadId) -> Result<Seq, ReadErr
 /// Records after a number.
 pub(super) fn records(
     connection: &Connection,
-    files: &Files,
+    files: &BlobFiles,
     id: ThreadId,
-    row: &fence::Row,
+    row: &fence::ThreadRow,
     after: Seq,
     bytes_max: usize,
 ) -> Result<Vec<Record>, ReadError> {
     let fail = |error| error::read(error, after.next());
-    let after = after.min(key::SEQ_MAX);
-    let course = Course::of(connection, row).map_err(fail)?;
+    let after = after.min(rowid::SEQ_MAX);
+    let course = Segments::of(connection, row).map_err(fail)?;
     let mut last = course.event_upto(connection, after).map_err(fail)?;
     // What follows is held against it, so it must be where it belongs.
     if !follows(connection, &course, last).map_err(fail)? {
@@ -66,7 +69,7 @@ pub(super) fn records(
              WHERE at BETWEEN ?1 AND ?2 ORDER BY at",
         )
         .map_err(fail)?;
-    let range = [key(row.number, after) + 1, key::last(row.number)];
+    let range = [key(row.number, after) + 1, rowid::last(row.number)];
     let mut deltas = Deltas {
         rows: deltas.query(range).map_err(fail)?,
         thread: id,
@@ -79,15 +82,15 @@ pub(super) fn records(
             "SELECT at, time, form, chain, body FROM event WHERE at BETWEEN ?1 AND ?2 ORDER BY at",
         )
         .map_err(fail)?;
-    let mut page = Room::new(bytes_max);
-    for part in course.parts(after.next(), key::SEQ_MAX) {
+    let mut page = RecordPage::new(bytes_max);
+    for part in course.between(after.next(), rowid::SEQ_MAX) {
         let mut rows = events.query(part.keys()).map_err(fail)?;
         loop {
             let fail = |error| error::read(error, last.seq.next());
             let Some(row) = rows.next().map_err(fail)? else {
                 break;
             };
-            let event = Row::read(row).map_err(fail)?;
+            let event = EventRow::read(row).map_err(fail)?;
             while let Some(delta) = deltas.before(event.seq)? {
                 if !page.take(delta.1) {
                     return Ok(page.records);
@@ -116,13 +119,13 @@ pub(super) fn records(
 }
 
 /// A page of records, and how much more may go on it.
-struct Room {
+struct RecordPage {
     records: Vec<Record>,
     bytes: usize,
     bytes_max: usize,
 }
 
-impl Room {
+impl RecordPage {
     fn new(bytes_max: usize) -> Self {
         Self {
             records: Vec::new(),
@@ -139,7 +142,7 @@ impl Room {
 }
 
 /// An event's row.
-struct Row {
+struct EventRow {
     seq: Seq,
     at: Timestamp,
     form: i64,
@@ -147,10 +150,10 @@ struct Row {
     body: Vec<u8>,
 }
 
-impl Row {
+impl EventRow {
     fn read(row: &rusqlite::Row<'_>) -> Result<Self, Error> {
         Ok(Self {
-            seq: key::seq(row.get(0)?),
+            seq: rowid::seq(row.get(0)?),
             at: Timestamp(row.get(1)?),
             form: row.get(2)?,
             link: row.get(3)?,
@@ -158,8 +161,8 @@ impl Row {
         })
     }
 
-    fn linked(&self) -> Linked {
-        Linked {
+    fn linked(&self) -> ChainedEvent {
+        ChainedEvent {
             seq: self.seq,
             link: self.link,
         }
@@ -167,7 +170,7 @@ impl Row {
 
     /// About how much it weighs.
     fn bytes(&self) -> usize {
-        form::weight(self.form, &self.body)
+        row_codec::weight(self.form, &self.body)
     }
 
     fn follows(&self, before: &Link) -> bool {
@@ -175,16 +178,16 @@ impl Row {
     }
 
     /// The record, if it bears the mark that must follow the one before it.
-    fn open(&self, before: &Link, files: &Files) -> Result<Record, ReadError> {
+    fn open(&self, before: &Link, files: &BlobFiles) -> Result<Record, ReadError> {
         let seq = self.seq;
         if !self.follows(before) {
             return Err(corrupt(seq, UNCHAINED.to_owned()));
         }
         let newer = |what: String| ReadError::Newer(format!("record {seq}: {what}"));
-        let json = form::open(self.form, &self.body, files).map_err(|error| match error {
-            Unreadable::Newer => newer(format!("form {}", self.form)),
-            Unreadable::Damaged(what) => corrupt(seq, what),
-            Unreadable::Away(what) => ReadError::Unavailable(what),
+        let json = row_codec::open(self.form, &self.body, files).map_err(|error| match error {
+            BodyError::Newer => newer(format!("form {}", self.form)),
+            BodyError::Damaged(what) => corrupt(seq, what),
+            BodyError::Unavailable(what) => ReadError::Unavailable(what),
         })?;
         // It is what was written, so whoever wrote it knows a word that we do not.
         let event = records::decode(&json).map_err(newer)?;
@@ -197,7 +200,7 @@ impl Row {
 }
 
 /// An event by itself.
-pub(super) struct Found {
+pub(super) struct LoadedEvent {
     pub(super) at: Timestamp,
     /// About how much it weighs.
     pub(super) bytes: usize,
@@ -207,34 +210,34 @@ pub(super) struct Found {
 /// One event, held against the chain.
 pub(super) fn event(
     connection: &Connection,
-    files: &Files,
-    course: &Course,
+    files: &BlobFiles,
+    course: &Segments,
     at: i64,
-) -> Result<Found, ReadError> {
-    let seq = key::seq(at);
+) -> Result<LoadedEvent, ReadError> {
+    let seq = rowid::seq(at);
     let fail = |error| error::read(error, seq);
     let row = connection
         .prepare_cached("SELECT at, time, form, chain, body FROM event WHERE at = ?1")
-        .and_then(|mut statement| statement.query_row([at], Row::read).optional())
+        .and_then(|mut statement| statement.query_row([at], EventRow::read).optional())
         .map_err(fail)?;
     let row = row.ok_or_else(|| corrupt(seq, "it is gone".to_owned()))?;
     let upto = Seq(seq.0.saturating_sub(1));
     let before = course.event_upto(connection, upto).map_err(fail)?;
     match row.open(&before.link, files)?.body {
-        Body::Event(event) => Ok(Found {
+        RecordBody::Event(event) => Ok(LoadedEvent {
             at: row.at,
             bytes: row.bytes(),
             event,
         }),
-        Body::Delta(_) => Err(corrupt(seq, "it is no event".to_owned())),
+        RecordBody::Delta(_) => Err(corrupt(seq, "it is no event".to_owned())),
     }
 }
 
 /// Whether an event follows from the one before it; what stands before the first does.
 pub(super) fn follows(
     connection: &Connection,
-    course: &Course,
-    event: Linked,
+    course: &Segments,
+    event: ChainedEvent,
 ) -> Result<bool, Error> {
     let Some(upto) = event.seq.0.checked_sub(1).map(Seq) else {
         return Ok(true);
@@ -242,7 +245,7 @@ pub(super) fn follows(
     let before = course.event_upto(connection, upto)?;
     let row = connection
         .prepare_cached("SELECT at, time, form, chain, body FROM event WHERE at = ?1")?
-        .query_row([course.key_of(event.seq)], Row::read)?;
+        .query_row([course.key_of(event.seq)], EventRow::read)?;
     Ok(row.follows(&before.link))
 }
 
@@ -284,7 +287,7 @@ pub(super) fn checked_delta(
     at: Seq,
 ) -> Result<(Record, usize), ReadError> {
     let (record, sum) = delta(row).map_err(|error| error::read(error, at))?;
-    let Body::Delta(delta) = &record.body else {
+    let RecordBody::Delta(delta) = &record.body else {
         return Err(corrupt(record.seq, "it is no delta".to_owned()));
     };
     if chain::sum(thread, record.seq, record.at, delta) != sum {
@@ -305,9 +308,9 @@ fn delta(row: &rusqlite::Row<'_>) -> Result<(Record, [u8; 8]), Error> {
         text: row.get(6)?,
     };
     let record = Record {
-        seq: key::seq(row.get(0)?),
+        seq: rowid::seq(row.get(0)?),
         at: Timestamp(row.get(1)?),
-        body: Body::Delta(delta),
+        body: RecordBody::Delta(delta),
     };
     Ok((record, row.get(5)?))
 }
@@ -328,15 +331,15 @@ pub(super) fn base(
 /// only a shortcut.
 pub(super) fn base_of(
     connection: &Connection,
-    row: &fence::Row,
+    row: &fence::ThreadRow,
     at: Option<Seq>,
 ) -> Result<Option<Base>, ReadError> {
-    let upto = at.unwrap_or(key::SEQ_MAX);
+    let upto = at.unwrap_or(rowid::SEQ_MAX);
     // A fork may have a base of its own of what it took over.
-    let own = [key::first(row.number), key(row.number, upto)];
+    let own = [rowid::first(row.number), key(row.number, upto)];
     let mut newest = base_within(connection, row.number, own).map_err(error::open)?;
-    let course = Course::of(connection, row).map_err(error::open)?;
-    let taken = course.parts(Seq::ZERO, upto).rev();
+    let course = Segments::of(connection, row).map_err(error::open)?;
+    let taken = course.between(Seq::ZERO, upto).rev();
     for part in taken.filter(|part| part.number != row.number) {
         if newest
             .as_ref()
@@ -384,7 +387,7 @@ fn base_within(
 }
 
 fn open_base(row: &rusqlite::Row<'_>, number: i64) -> Option<Base> {
-    let head = key::seq(row.get(0).ok()?);
+    let head = rowid::seq(row.get(0).ok()?);
     let sum = row.get_ref(1).ok()?.as_blob().ok()?;
     let body = row.get_ref(2).ok()?.as_blob().ok()?;
     if sum != chain::sum_of_base(number, head, Base::VERSION, body) {

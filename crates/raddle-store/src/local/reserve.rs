@@ -21,10 +21,10 @@ pub(super) const BYTES: u64 = 1 << 20;
 
 /// Room that is held back. Cheap to clone.
 #[derive(Clone, Debug)]
-pub(super) struct Reserve(Arc<Inner>);
+pub(super) struct Reserve(Arc<ReserveInner>);
 
 #[derive(Debug)]
-struct Inner {
+struct ReserveInner {
     path: PathBuf,
     state: Mutex<State>,
 }
@@ -49,7 +49,7 @@ impl Reserve {
     }
 
     fn of(folder: &Path, state: State) -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new(ReserveInner {
             path: folder.join(FILE),
             state: Mutex::new(state),
         }))

@@ -3,10 +3,10 @@
 //! Where SQLite can read a thread, it does. Where it cannot, the pages of the file are searched without
 //! it. Either way a record is written out only if its hash follows from the one before it.
 
-mod disk;
 mod page;
+mod raw_pages;
+mod raw_scan;
 mod rows;
-mod wreck;
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -16,10 +16,10 @@ use raddle_core::ports::ReadError;
 use raddle_core::{Seq, ThreadId};
 
 use super::archive::{Archive, id_range};
-use super::export::{End, Export, ExportError, Exported, Extent};
-use super::files::Files;
+use super::export::{Export, ExportError, ExportSummary, Extent, ThreadEnd};
+use super::files::BlobFiles;
 use super::read;
-use wreck::Wreck;
+use raw_scan::RawScan;
 
 /// A journal from which threads are written to files.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub struct Salvage {
     folder: PathBuf,
     archive: Result<Option<Archive>, ReadError>,
     /// Searching the file takes as long as reading it, so it is done when it is needed.
-    wreck: Option<Wreck>,
+    raw_scan: Option<RawScan>,
 }
 
 /// What there is to be written.
@@ -45,7 +45,7 @@ impl Salvage {
         Self {
             folder: folder.to_owned(),
             archive: Archive::open(folder),
-            wreck: None,
+            raw_scan: None,
         }
     }
 
@@ -67,7 +67,7 @@ impl Salvage {
         }
         if !inventory.problems.is_empty() {
             let known: BTreeSet<ThreadId> = inventory.threads.iter().copied().collect();
-            let found = self.wreck()?.threads().into_iter();
+            let found = self.raw_scan()?.threads().into_iter();
             inventory
                 .threads
                 .extend(found.filter(|it| !known.contains(it)));
@@ -87,7 +87,7 @@ impl Salvage {
                 let Some((low, high)) = id_range(prefix) else {
                     return Ok(Vec::new());
                 };
-                let mut threads = self.wreck()?.threads();
+                let mut threads = self.raw_scan()?.threads();
                 threads.retain(|it| (low..=high).contains(it.as_uuid().as_bytes()));
                 Ok(threads)
             }
@@ -101,7 +101,7 @@ impl Salvage {
         thread: ThreadId,
         out: &mut dyn Write,
         extent: Extent,
-    ) -> Result<Exported, ExportError> {
+    ) -> Result<ExportSummary, ExportError> {
         let end = match &self.archive {
             Ok(Some(archive)) => archive.end(thread),
             Ok(None) => Err(ReadError::NotFound),
@@ -110,12 +110,12 @@ impl Salvage {
         let (mut end, mut damage) = match end {
             Ok(end) => (end, None),
             // Where the file is damaged, a thread that SQLite does not find may be there all the same.
-            Err(ReadError::NotFound) if self.wreck.is_none() => {
+            Err(ReadError::NotFound) if self.raw_scan.is_none() => {
                 return Err(ReadError::NotFound.into());
             }
             Err(error @ (ReadError::NotFound | ReadError::Corrupt { .. })) => {
-                let end = End {
-                    head: self.wreck()?.head(thread),
+                let end = ThreadEnd {
+                    head: self.raw_scan()?.head(thread),
                     chain: String::new(),
                 };
                 (end, Some(error))
@@ -123,13 +123,16 @@ impl Salvage {
             Err(error) => return Err(error.into()),
         };
         // Where the log breaks off, SQLite takes a thread to end earlier than it did.
-        let further = self.wreck.as_ref().map_or(Seq::ZERO, |it| it.head(thread));
+        let further = self
+            .raw_scan
+            .as_ref()
+            .map_or(Seq::ZERO, |it| it.head(thread));
         let cut = further > end.head;
         end.head = end.head.max(further);
-        let files = Files::new(&self.folder);
+        let files = BlobFiles::new(&self.folder);
         let mut export = Export::new(out, files, thread, end, extent)?;
         if let (None, Ok(Some(archive))) = (&damage, &self.archive) {
-            damage = archive.pour(thread, &mut export)?;
+            damage = archive.write_records(thread, &mut export)?;
             if damage.is_none() && cut {
                 let what = format!("the journal should go on to record {further}");
                 damage = Some(read::corrupt(export.last.next(), what));
@@ -151,7 +154,7 @@ impl Salvage {
     ) -> Result<(), ExportError> {
         let after = export.last;
         let walked = self
-            .wreck()?
+            .raw_scan()?
             .walk(thread, after, &mut |record| export.record(record))?;
         let damage = match walked.damage {
             None if walked.end_known => return Ok(()),
@@ -175,11 +178,11 @@ impl Salvage {
         Ok(())
     }
 
-    fn wreck(&mut self) -> Result<&Wreck, ReadError> {
-        if self.wreck.is_none() {
-            let wreck = Wreck::search(&self.folder);
-            self.wreck = Some(wreck.map_err(|error| ReadError::Unavailable(error.to_string()))?);
+    fn raw_scan(&mut self) -> Result<&RawScan, ReadError> {
+        if self.raw_scan.is_none() {
+            let wreck = RawScan::search(&self.folder);
+            self.raw_scan = Some(wreck.map_err(|error| ReadError::Unavailable(error.to_string()))?);
         }
-        self.wreck.as_ref().ok_or(ReadError::NotFound)
+        self.raw_scan.as_ref().ok_or(ReadError::NotFound)
     }
 }

@@ -8,8 +8,8 @@ use rusqlite::{Connection, Error, OptionalExtension, params};
 
 use super::chain;
 use super::fence;
-use super::files::Files;
-use super::key::key;
+use super::files::BlobFiles;
+use super::rowid::key;
 use crate::blob::Hash;
 
 /// How hard to compress a base.
@@ -41,7 +41,7 @@ impl SaveBase {
 
     pub(super) fn run(&self, transaction: &Connection) -> Result<(), Error> {
         let row = fence::row(transaction, self.thread)?;
-        let Some(row) = row.filter(|row| !row.going) else {
+        let Some(row) = row.filter(|row| !row.deleting) else {
             return Ok(());
         };
         let sum = chain::sum_of_base(row.number, self.head, self.version, &self.body);
@@ -70,7 +70,7 @@ impl NoteBlob {
     pub(super) fn run(
         &self,
         transaction: &Connection,
-        files: &Files,
+        files: &BlobFiles,
     ) -> Result<Result<(), AppendError>, Error> {
         if !files.holds(&self.0) {
             let what = "the file was taken away with another thread";
@@ -88,7 +88,7 @@ impl NoteBlob {
 
 /// A record names a blob, so whoever put it here waits for it no longer. Another process that has put
 /// the same, or another thread of this one, still does.
-pub(super) fn named(transaction: &Connection, files: &Files, hash: &Hash) -> Result<(), Error> {
+pub(super) fn named(transaction: &Connection, files: &BlobFiles, hash: &Hash) -> Result<(), Error> {
     let key = params![hash, files.session()];
     let fewer = transaction
         .prepare_cached(
@@ -114,7 +114,7 @@ pub(super) fn is_wanted(connection: &Connection, hash: &Hash) -> Result<bool, Er
 }
 
 /// Forgets a blob that was put too long ago, and says whether there was one.
-pub(super) fn forget_unnamed(transaction: &Connection, files: &Files) -> Result<bool, Error> {
+pub(super) fn forget_unnamed(transaction: &Connection, files: &BlobFiles) -> Result<bool, Error> {
     let late = millis(SystemTime::now() - UNNAMED_MAX);
     let found: Option<(Hash, i64)> = transaction
         .prepare_cached("SELECT hash, session FROM blob_put WHERE time < ?1 LIMIT 1")?
@@ -134,7 +134,7 @@ pub(super) fn forget_unnamed(transaction: &Connection, files: &Files) -> Result<
 /// looks for it inside another, so that none goes that someone has come to rely on.
 pub(super) fn remove_unwanted(
     transaction: &Connection,
-    files: &Files,
+    files: &BlobFiles,
     hash: &Hash,
 ) -> Result<(), Error> {
     if is_wanted(transaction, hash)? {
@@ -158,7 +158,7 @@ pub(super) fn is_sweep_due(transaction: &Connection) -> Result<bool, Error> {
 
 /// Looks at some of the files, of 256 heaps, and removes those that are old and that nothing names: what
 /// an append or a process that broke off has left behind.
-pub(super) fn sweep(transaction: &Connection, files: &Files, heap: u8) -> Result<(), Error> {
+pub(super) fn sweep(transaction: &Connection, files: &BlobFiles, heap: u8) -> Result<(), Error> {
     let failed = |error| Error::ToSqlConversionFailure(Box::new(error));
     let old = files.old(heap, UNNAMED_MAX).map_err(failed)?;
     for hash in old {

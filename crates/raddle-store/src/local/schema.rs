@@ -7,7 +7,7 @@ use raddle_core::ports::ReadError;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
-use super::{error, home};
+use super::{error, readonly};
 
 /// The file's name in its folder.
 pub(super) const FILE: &str = "journal.sqlite";
@@ -209,7 +209,7 @@ pub(super) fn open_to_write(folder: &Path) -> Result<Connection, rusqlite::Error
 
 /// Opens the file for reading only, also where nothing can be written.
 pub(super) fn open_to_read(folder: &Path) -> Result<Connection, rusqlite::Error> {
-    let connection = home::open_to_read(folder, FILE)?;
+    let connection = readonly::open_to_read(folder, FILE)?;
     connection.set_prepared_statement_cache_capacity(64);
     guard(&connection)?;
     Ok(connection)

@@ -3,15 +3,15 @@
 //! Everything here can be thrown away; a thread of its own makes it again. How far it has come with a
 //! thread is its watermark.
 
-mod bell;
 mod index;
 mod indexer;
 mod lag;
+mod signal;
 mod walk;
 
-pub(super) use bell::Bell;
 pub(super) use indexer::Indexer;
 pub use lag::Lag;
+pub(super) use signal::IndexSignal;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -24,8 +24,8 @@ use rusqlite::{Connection, Error};
 use super::error;
 use super::lists::{self, Lists};
 use crate::page::{self, ListCursor};
-use index::{Found, Index};
-use walk::Walk;
+use index::{IndexSnapshot, Matches};
+use walk::SearchWalk;
 
 /// With more threads than this it is quicker to walk the list than to look each of them up.
 const THREADS_MAX: usize = 1000;
@@ -53,19 +53,19 @@ fn search_until(
     is_late: &dyn Fn() -> bool,
 ) -> Result<Page<Summary>, ReadError> {
     let cursor = ListCursor::parse(query)?;
-    let index = match page::sought(text) {
-        Some(text) => Index::open(folder, text)?,
+    let index = match page::search_text(text) {
+        Some(text) => IndexSnapshot::open(folder, text)?,
         None => None,
     };
     let Some(index) = index else {
         return Ok(page::of_threads(Vec::new(), query));
     };
     if !index.is_rare()? {
-        return Walk::new(&index).page(lists, query, cursor, is_late);
+        return SearchWalk::new(&index).page(lists, query, cursor, is_late);
     }
     let found = index.all()?;
     let Some(threads) = with_forks(lists.connection, &found).map_err(error::open)? else {
-        return Walk::knowing(&index, found).page(lists, query, cursor, is_late);
+        return SearchWalk::knowing(&index, found).page(lists, query, cursor, is_late);
     };
     let mut threads = lists.of_numbers(&threads).map_err(error::open)?;
     threads.retain(|it| lists::wanted(it, query, cursor));
@@ -74,7 +74,7 @@ fn search_until(
 }
 
 /// The threads that have what was found: its own, and those that took it over. Nothing if they are many.
-fn with_forks(connection: &Connection, found: &Found) -> Result<Option<BTreeSet<i64>>, Error> {
+fn with_forks(connection: &Connection, found: &Matches) -> Result<Option<BTreeSet<i64>>, Error> {
     let mut threads: BTreeSet<i64> = found.keys().copied().collect();
     let mut forks =
         connection.prepare_cached("SELECT number FROM part WHERE taken = ?1 AND upto >= ?2")?;

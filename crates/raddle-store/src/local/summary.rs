@@ -1,20 +1,20 @@
 //! What lists show of a thread: a row that follows the records, and is made again from them where it was hit.
 
 use raddle_core::ports::{Origin, ReadError, Summary};
-use raddle_core::{Git, Record, Seq, Source, ThreadId, Timestamp};
+use raddle_core::{Git, Record, Seq, ThreadId, ThreadSource, Timestamp};
 use rusqlite::types::Value;
 use rusqlite::{Connection, Error, params_from_iter};
 use serde::{Deserialize, Serialize};
 
-use super::chain::{self, Sum};
-use super::fence::Row;
-use super::files::Files;
+use super::chain::{self, RowChecksum};
+use super::fence::ThreadRow;
+use super::files::BlobFiles;
 use super::{error, read};
 
 /// Where a list keeps a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i64)]
-pub(super) enum Shelf {
+pub(super) enum ListVisibility {
     /// Ordinary lists.
     Open = 0,
     /// Lists of archived threads.
@@ -23,7 +23,7 @@ pub(super) enum Shelf {
     Hidden = 2,
 }
 
-impl Shelf {
+impl ListVisibility {
     fn of(number: i64) -> Option<Self> {
         [Self::Open, Self::Archived, Self::Hidden]
             .into_iter()
@@ -34,14 +34,14 @@ impl Shelf {
 /// Lists follow what was appended, which is in the row already.
 pub(super) fn follow(
     transaction: &Connection,
-    files: &Files,
-    row: &mut Row,
+    files: &BlobFiles,
+    row: &mut ThreadRow,
     thread: ThreadId,
     records: &[Record],
 ) -> Result<(), Error> {
-    let before = match listed(transaction, row) {
+    let before = match list_row(transaction, row) {
         Err(error) if error::is_damage(&error) => {
-            return mend_list(transaction, files, row, thread);
+            return repair_list(transaction, files, row, thread);
         }
         before => before?,
     };
@@ -53,10 +53,10 @@ pub(super) fn follow(
 }
 
 /// Lists had of a thread what was not written.
-fn mend_list(
+fn repair_list(
     transaction: &Connection,
-    files: &Files,
-    row: &mut Row,
+    files: &BlobFiles,
+    row: &mut ThreadRow,
     thread: ThreadId,
 ) -> Result<(), Error> {
     let anew = anew(transaction, files, thread, row);
@@ -65,7 +65,7 @@ fn mend_list(
         // It takes too long to find out, so they go on without it.
         return Ok(());
     };
-    leave_lists(transaction, row.number)?;
+    unlist(transaction, row.number)?;
     write_list(transaction, row, thread, None, summary)
 }
 
@@ -73,14 +73,14 @@ fn mend_list(
 /// they should have, so what they have is known not to be that.
 fn write_list(
     transaction: &Connection,
-    row: &mut Row,
+    row: &mut ThreadRow,
     thread: ThreadId,
-    before: Option<&Listed>,
+    before: Option<&ListRow>,
     after: Option<Summary>,
 ) -> Result<(), Error> {
     // The head is read from where the fence keeps it.
     let after = after.map(|after| {
-        Listed::new(
+        ListRow::new(
             thread,
             Summary {
                 head: Seq::ZERO,
@@ -94,7 +94,7 @@ fn write_list(
     let number = row.number;
     row.listed = after.as_ref().map(|it| it.sum(number));
     let Some(after) = &after else {
-        return leave_lists(transaction, number);
+        return unlist(transaction, number);
     };
     let written = unless_hit(transaction, || match before {
         Some(before) => update_summary(transaction, number, before, after),
@@ -105,7 +105,7 @@ fn write_list(
 
 /// No list shows a thread any longer. If an index is in the way, because it or the row was hit, nothing is left
 /// of its words.
-pub(super) fn leave_lists(transaction: &Connection, number: i64) -> Result<(), Error> {
+pub(super) fn unlist(transaction: &Connection, number: i64) -> Result<(), Error> {
     let leave = |sql: &str| {
         let mut statement = transaction.prepare_cached(sql)?;
         statement.execute([number]).map(|_| ())
@@ -154,9 +154,9 @@ const ANEW_PAGE_BYTES: usize = 256 << 10;
 /// What the records say that lists should show of a thread, if that is found out soon.
 pub(super) fn anew(
     connection: &Connection,
-    files: &Files,
+    files: &BlobFiles,
     thread: ThreadId,
-    row: &Row,
+    row: &ThreadRow,
 ) -> Result<Option<Option<Summary>>, ReadError> {
     let base = read::base_of(connection, row, None)?;
     let mut after = base.as_ref().map_or(Seq::ZERO, |it| it.thread.head());
@@ -183,7 +183,7 @@ const COLUMNS: usize = 13;
 
 /// What a list shows of a thread, and is neither filtered nor ordered by.
 #[derive(Debug, Serialize, Deserialize)]
-struct Rest {
+struct SummaryDetails {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     model: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -201,35 +201,38 @@ struct Rest {
 
 /// What lists show of a thread, without its head.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Listed {
-    pub(super) shelf: Shelf,
+pub(super) struct ListRow {
+    pub(super) visibility: ListVisibility,
     pub(super) summary: Summary,
 }
 
-impl Listed {
+impl ListRow {
     fn new(thread: ThreadId, summary: Summary) -> Self {
-        let shelf = if summary.thread != thread {
-            Shelf::Hidden
+        let visibility = if summary.thread != thread {
+            ListVisibility::Hidden
         } else if summary.archived {
-            Shelf::Archived
+            ListVisibility::Archived
         } else {
-            Shelf::Open
+            ListVisibility::Open
         };
-        Self { shelf, summary }
+        Self {
+            visibility,
+            summary,
+        }
     }
 
-    fn sum(&self, number: i64) -> Sum {
-        chain::sum_of_summary(number, self.shelf, &self.summary)
+    fn sum(&self, number: i64) -> RowChecksum {
+        chain::sum_of_summary(number, self.visibility, &self.summary)
     }
 
     /// Reads a summary, and holds it against what the thread's row says of it.
-    pub(super) fn read(found: &rusqlite::Row<'_>, row: &Row) -> Result<Self, Error> {
+    pub(super) fn read(found: &rusqlite::Row<'_>, row: &ThreadRow) -> Result<Self, Error> {
         let id: [u8; 16] = found.get(1)?;
-        let shelf = Shelf::of(found.get(2)?).ok_or_else(changed)?;
-        let rest: Rest = from_json(found.get_ref(13)?.as_str()?)?;
+        let shelf = ListVisibility::of(found.get(2)?).ok_or_else(changed)?;
+        let rest: SummaryDetails = from_json(found.get_ref(13)?.as_str()?)?;
         let summary = Summary {
             thread: uuid::Uuid::from_bytes(id).into(),
-            archived: shelf == Shelf::Archived,
+            archived: shelf == ListVisibility::Archived,
             recency_at: Timestamp(found.get(3)?),
             created_at: Timestamp(found.get(4)?),
             updated_at: Timestamp(found.get(5)?),
@@ -251,7 +254,10 @@ impl Listed {
             preview: found.get(12)?,
             head: Seq::ZERO,
         };
-        let listed = Self { shelf, summary };
+        let listed = Self {
+            visibility: shelf,
+            summary,
+        };
         if row.listed != Some(listed.sum(row.number)) {
             return Err(changed());
         }
@@ -262,7 +268,7 @@ impl Listed {
     fn columns(&self) -> [Value; COLUMNS] {
         let summary = &self.summary;
         let origin = &summary.origin;
-        let rest = Rest {
+        let rest = SummaryDetails {
             model: summary.model.clone(),
             effort: summary.effort.clone(),
             label: origin.label.clone(),
@@ -273,7 +279,7 @@ impl Listed {
         };
         [
             summary.thread.as_uuid().as_bytes().to_vec().into(),
-            (self.shelf as i64).into(),
+            (self.visibility as i64).into(),
             summary.recency_at.0.into(),
             summary.created_at.0.into(),
             summary.updated_at.0.into(),
@@ -298,18 +304,18 @@ fn from_json<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Error> {
 }
 
 /// What kind of client started a thread, as a column has it.
-pub(super) fn source(source: &Source) -> String {
+pub(super) fn source(source: &ThreadSource) -> String {
     // Names and text always make JSON.
     serde_json::to_string(source).unwrap_or_default()
 }
 
 /// What lists show of a thread, if there is something.
-pub(super) fn listed(connection: &Connection, row: &Row) -> Result<Option<Listed>, Error> {
+pub(super) fn list_row(connection: &Connection, row: &ThreadRow) -> Result<Option<ListRow>, Error> {
     let sql = format!("SELECT {SUMMARY} FROM summary WHERE number = ?1");
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query([row.number])?;
     match rows.next()? {
-        Some(found) => Listed::read(found, row).map(Some),
+        Some(found) => ListRow::read(found, row).map(Some),
         None if row.listed.is_none() => Ok(None),
         None => Err(changed()),
     }
@@ -321,13 +327,13 @@ pub(super) fn begin_list(
     number: i64,
     thread: ThreadId,
     summary: &Summary,
-) -> Result<Sum, Error> {
-    let listed = Listed::new(thread, summary.clone());
+) -> Result<RowChecksum, Error> {
+    let listed = ListRow::new(thread, summary.clone());
     insert_summary(transaction, number, &listed)?;
     Ok(listed.sum(number))
 }
 
-fn insert_summary(transaction: &Connection, number: i64, listed: &Listed) -> Result<(), Error> {
+fn insert_summary(transaction: &Connection, number: i64, listed: &ListRow) -> Result<(), Error> {
     let sql = format!(
         "INSERT INTO summary ({SUMMARY})
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)"
@@ -341,8 +347,8 @@ fn insert_summary(transaction: &Connection, number: i64, listed: &Listed) -> Res
 fn update_summary(
     transaction: &Connection,
     number: i64,
-    before: &Listed,
-    after: &Listed,
+    before: &ListRow,
+    after: &ListRow,
 ) -> Result<(), Error> {
     let names = SUMMARY.split(", ").skip(1);
     let pairs = before.columns().into_iter().zip(after.columns());

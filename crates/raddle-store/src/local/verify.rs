@@ -5,18 +5,18 @@ use std::fs;
 use std::path::Path;
 
 use raddle_core::ports::{PageQuery, ReadError, Summary, TurnEntry};
-use raddle_core::{Base, Body, Event, ItemId, Record, Seq, Thread, ThreadId};
+use raddle_core::{Base, Event, ItemId, Record, RecordBody, Seq, Thread, ThreadId};
 use rusqlite::Connection;
 use sha2::{Digest, Sha256};
 
 use super::archive::{self, Archive};
 use super::export::PAGE_BYTES;
-use super::fence::Row;
-use super::log::{self, Frames};
+use super::fence::ThreadRow;
+use super::wal::{self, Frames};
 use super::{error, pages, read};
 use crate::blob::{self, Hash};
-use crate::cuts::Cuts;
 use crate::records::item_of;
+use crate::reverted_ranges::RevertedRanges;
 
 /// How much damage is told of one thread, or of the file.
 const DAMAGE_MAX: usize = 20;
@@ -27,7 +27,7 @@ const ITEMS: usize = 50;
 
 /// What was found in a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Report {
+pub struct VerifyReport {
     /// The thread.
     pub thread: ThreadId,
     /// The newest record that could be trusted.
@@ -87,10 +87,10 @@ impl Archive {
 
     /// Reads a whole thread: the hash chain, the checksums, that every record can be read and folded,
     /// the blobs against their names, and the lists, pages and bases against what the records say.
-    pub fn verify(&self, thread: ThreadId) -> Result<Report, ReadError> {
+    pub fn verify(&self, thread: ThreadId) -> Result<VerifyReport, ReadError> {
         // One transaction, so that the records and what was made from them are of one moment.
         let transaction = self.begin()?;
-        let report = Report {
+        let report = VerifyReport {
             thread,
             head: Seq::ZERO,
             records: 0,
@@ -102,17 +102,17 @@ impl Archive {
             Err(ReadError::Corrupt { at, what }) => {
                 let kind = DamageKind::Record;
                 let damage = vec![Damage { kind, at, what }];
-                return Ok(Report { damage, ..report });
+                return Ok(VerifyReport { damage, ..report });
             }
             row => row?,
         };
-        let mut walk = Walk {
+        let mut walk = VerifyWalk {
             archive: self,
             thread,
             row,
             folded: Thread::new(),
             summary: None,
-            cuts: Cuts::default(),
+            reverted: RevertedRanges::default(),
             turns: Vec::new(),
             items: Vec::new(),
             bases: bases(&transaction, &row)?,
@@ -137,9 +137,9 @@ impl Archive {
 
 /// What is wrong with the log beside the file.
 fn broken_log(folder: &Path) -> Option<String> {
-    let log = fs::read(log::path(folder)).ok()?;
+    let log = fs::read(wal::path(folder)).ok()?;
     let frames = Frames::of(&log);
-    if !log::is_headed(&log) {
+    if !wal::is_headed(&log) {
         let what = "the log does not begin as it was written, and nothing in it is served; whoever opens \
                     the journal to write writes over it";
         return Some(what.to_owned());
@@ -156,22 +156,22 @@ fn broken_log(folder: &Path) -> Option<String> {
 }
 
 /// A way through a thread's records, and what should have been made from them.
-struct Walk<'a> {
+struct VerifyWalk<'a> {
     archive: &'a Archive,
     thread: ThreadId,
-    row: Row,
+    row: ThreadRow,
     folded: Thread,
     summary: Option<Summary>,
-    cuts: Cuts,
+    reverted: RevertedRanges,
     turns: Vec<TurnEntry>,
     items: Vec<(Seq, ItemId)>,
     /// Newest first: the head of each, and a hash of what it says.
     bases: Vec<(Seq, Hash)>,
     blobs: HashSet<Hash>,
-    report: Report,
+    report: VerifyReport,
 }
 
-impl Walk<'_> {
+impl VerifyWalk<'_> {
     fn records(&mut self, connection: &Connection) -> Result<(), ReadError> {
         let mut bytes_max = PAGE_BYTES;
         loop {
@@ -193,7 +193,7 @@ impl Walk<'_> {
         self.report.records += 1;
         self.folded.apply(record);
         Summary::fold(&mut self.summary, record);
-        if let Body::Event(event) = &record.body {
+        if let RecordBody::Event(event) = &record.body {
             self.event(record, event);
         }
         while let Some((head, said)) = self.bases.pop_if(|(head, _)| *head <= record.seq) {
@@ -229,7 +229,7 @@ impl Walk<'_> {
                     turn.ended = Some((it.end.clone(), record.at));
                 }
             }
-            Event::Reverted(it) => self.cuts.cut(it.at, record.seq),
+            Event::Reverted(it) => self.reverted.revert(it.at, record.seq),
             _ => {}
         }
         for named in blob::named(event) {
@@ -273,7 +273,7 @@ impl Walk<'_> {
 
     fn turns_agree(&mut self, connection: &Connection) -> Result<bool, ReadError> {
         let turns = std::mem::take(&mut self.turns);
-        let mut expected = turns.into_iter().filter(|it| !self.cuts.holds(it.from));
+        let mut expected = turns.into_iter().filter(|it| !self.reverted.holds(it.from));
         let mut query = PageQuery {
             limit: TURNS,
             ..PageQuery::default()
@@ -297,7 +297,9 @@ impl Walk<'_> {
 
     fn items_agree(&mut self, connection: &Connection) -> Result<bool, ReadError> {
         let items = std::mem::take(&mut self.items);
-        let kept = items.into_iter().filter(|(at, _)| !self.cuts.holds(*at));
+        let kept = items
+            .into_iter()
+            .filter(|(at, _)| !self.reverted.holds(*at));
         let mut expected = kept.map(|(_, id)| id);
         let mut query = PageQuery {
             limit: ITEMS,
@@ -329,7 +331,7 @@ impl Walk<'_> {
 
 /// The bases of a thread that can be used, newest first. Whoever reads its records is told what is wrong if
 /// they cannot be looked for.
-fn bases(connection: &Connection, row: &Row) -> Result<Vec<(Seq, Hash)>, ReadError> {
+fn bases(connection: &Connection, row: &ThreadRow) -> Result<Vec<(Seq, Hash)>, ReadError> {
     let mut bases = Vec::new();
     let mut at = None;
     loop {

@@ -3,7 +3,7 @@
 //! Text that streams in comes in pieces, each too small to be worth waking that thread. As long as it is idle,
 //! whoever brings such a piece writes it on the spot.
 
-mod desk;
+mod state;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,69 +15,69 @@ use raddle_core::{Seq, ThreadId};
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
-use self::desk::Desk;
+use self::state::WriterState;
 use super::append::Append;
-use super::book::Book;
-use super::chores::Chores;
-use super::files::Files;
-use super::fork::{Fork, Forked};
+use super::background_jobs::BackgroundJobs;
+use super::files::BlobFiles;
+use super::fork::{Fork, ForkProgress};
 use super::quarantine::Quarantine;
 use super::save::{NoteBlob, SaveBase};
-use super::search::Bell;
+use super::search::IndexSignal;
+use super::write_conn::WriteConn;
 
 /// How many writes may wait. Who comes then waits with what it brings.
 const WAITING_MAX: usize = 4096;
 
 /// Something to write, and whom to tell.
 #[derive(Debug)]
-pub(super) enum Write {
+pub(super) enum WriteRequest {
     /// Records.
-    Append(Append, Answer<Seq>),
+    Append(Append, WriteReply<Seq>),
     /// A snapshot.
-    Base(SaveBase, Answer<()>),
+    Base(SaveBase, WriteReply<()>),
     /// A file beside the journal.
-    Blob(NoteBlob, Answer<()>),
+    Blob(NoteBlob, WriteReply<()>),
     /// A thread that begins with another's records.
-    Fork(Fork, Answer<Result<Forked, ForkError>>),
+    Fork(Fork, WriteReply<Result<ForkProgress, ForkError>>),
     /// A thread is to go, if it has this head or none is named.
-    Delete(ThreadId, Option<Seq>, Answer<()>),
+    Delete(ThreadId, Option<Seq>, WriteReply<()>),
 }
 
 /// Where the outcome of a write goes.
-pub(super) type Answer<T> = oneshot::Sender<Result<T, AppendError>>;
+pub(super) type WriteReply<T> = oneshot::Sender<Result<T, AppendError>>;
 
 /// The way to the writer.
 #[derive(Debug)]
-pub(super) struct Writer {
-    sender: Option<mpsc::Sender<Write>>,
+pub(super) struct JournalWriter {
+    sender: Option<mpsc::Sender<WriteRequest>>,
     thread: Option<JoinHandle<()>>,
-    place: Arc<Place>,
+    slot: Arc<WriterSlot>,
     /// Whether nobody knows what came of a commit.
     doubt: Arc<AtomicBool>,
     /// Why nothing can be written at all.
-    shut: Option<String>,
+    closed_reason: Option<String>,
 }
 
-impl Writer {
+impl JournalWriter {
     pub(super) fn start(
         folder: PathBuf,
         connection: Connection,
-        files: Files,
-        bell: Bell,
+        files: BlobFiles,
+        bell: IndexSignal,
         quarantine: Quarantine,
     ) -> std::io::Result<Self> {
         let (sender, receiver) = mpsc::channel(WAITING_MAX);
-        let book = Book::new(folder, connection, quarantine);
+        let book = WriteConn::new(folder, connection, quarantine);
         let doubt = book.doubt();
-        let desk = Desk {
-            book,
+        let desk = WriterState {
+            conn: book,
             files,
-            chores: Chores::default(),
-            bell,
+            jobs: BackgroundJobs::default(),
+            signal: bell,
             pause: None,
         };
-        let place = Arc::new(Place {
-            desk: Mutex::new(Some(desk)),
+        let place = Arc::new(WriterSlot {
+            state: Mutex::new(Some(desk)),
             // Until it has looked for what was left undone.
             is_busy: AtomicBool::new(true),
         });
@@ -87,9 +87,9 @@ impl Writer {
         Ok(Self {
             sender: Some(sender),
             thread: Some(thread),
-            place,
+            slot: place,
             doubt,
-            shut: None,
+            closed_reason: None,
         })
     }
 
@@ -98,15 +98,15 @@ impl Writer {
         Self {
             sender: None,
             thread: None,
-            place: Arc::default(),
+            slot: Arc::default(),
             doubt: Arc::default(),
-            shut: Some(why.to_owned()),
+            closed_reason: Some(why.to_owned()),
         }
     }
 
     /// Whether anything can be written.
     pub(super) fn is_open(&self) -> Result<(), AppendError> {
-        match &self.shut {
+        match &self.closed_reason {
             Some(why) => Err(AppendError::ReadOnly(why.clone())),
             None => Ok(()),
         }
@@ -127,18 +127,18 @@ impl Writer {
     pub(super) fn append_now(&self, append: &Append) -> Option<Result<Seq, AppendError>> {
         let sender = self.sender.as_ref()?;
         let is_awaited = sender.capacity() < sender.max_capacity();
-        if !append.is_small() || is_awaited || self.place.is_busy.load(Ordering::Acquire) {
+        if !append.is_small() || is_awaited || self.slot.is_busy.load(Ordering::Acquire) {
             return None;
         }
-        let mut desk = self.place.desk.try_lock().ok()?;
+        let mut desk = self.slot.state.try_lock().ok()?;
         desk.as_mut()?.append_now(append)
     }
 
     /// Waits until the thread has nothing to do.
     #[cfg(test)]
-    pub(super) fn rest(&self) {
-        while self.place.is_busy.load(Ordering::Acquire) {
-            drop(self.place.desk());
+    pub(super) fn wait_idle(&self) {
+        while self.slot.is_busy.load(Ordering::Acquire) {
+            drop(self.slot.state());
             std::thread::yield_now();
         }
     }
@@ -146,7 +146,7 @@ impl Writer {
     /// Hands over a write and waits for what came of it.
     pub(super) async fn write<T>(
         &self,
-        make: impl FnOnce(Answer<T>) -> Write,
+        make: impl FnOnce(WriteReply<T>) -> WriteRequest,
     ) -> Result<T, AppendError> {
         self.is_open()?;
         let gone = || AppendError::Unavailable("the writer has stopped".to_owned());
@@ -158,7 +158,7 @@ impl Writer {
     }
 }
 
-impl Drop for Writer {
+impl Drop for JournalWriter {
     fn drop(&mut self) {
         // What waits is still written; then the file is closed in good order.
         self.sender = None;
@@ -171,33 +171,33 @@ impl Drop for Writer {
 
 /// Where writing is done: by the thread, or on the spot.
 #[derive(Debug, Default)]
-struct Place {
+struct WriterSlot {
     /// Nothing once the thread has ended.
-    desk: Mutex<Option<Desk>>,
+    state: Mutex<Option<WriterState>>,
     /// Whether the thread has something to do. It must not wait for who writes on the spot again and again.
     is_busy: AtomicBool,
 }
 
-impl Place {
-    fn desk(&self) -> MutexGuard<'_, Option<Desk>> {
-        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+impl WriterSlot {
+    fn state(&self) -> MutexGuard<'_, Option<WriterState>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The thread's own hold on the place. When it ends, however that comes about, the file is closed.
-struct Worker(Arc<Place>);
+struct Worker(Arc<WriterSlot>);
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        self.0.desk().take();
+        self.0.state().take();
     }
 }
 
 impl Worker {
-    fn run(self, mut receiver: mpsc::Receiver<Write>) {
+    fn run(self, mut receiver: mpsc::Receiver<WriteRequest>) {
         let place = &*self.0;
         let mut group = Vec::new();
-        let mut has_chores = match &mut *place.desk() {
+        let mut has_chores = match &mut *place.state() {
             Some(desk) => desk.wake(),
             None => return,
         };
@@ -214,7 +214,7 @@ impl Worker {
                 place.is_busy.store(true, Ordering::Release);
             }
             // Whoever panicked over a write on the spot has left a transaction behind; it ends with the file.
-            let Ok(mut desk) = place.desk.lock() else {
+            let Ok(mut desk) = place.state.lock() else {
                 return;
             };
             match &mut *desk {

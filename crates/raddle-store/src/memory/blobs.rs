@@ -3,16 +3,16 @@
 use std::future::ready;
 use std::time::{Duration, Instant};
 
-use raddle_core::ports::{AppendError, Blobs, ReadError, Waiting};
-use raddle_core::{Blob, Body, Record};
+use raddle_core::ports::{AppendError, Blobs, BoxFuture, ReadError};
+use raddle_core::{Blob, Record, RecordBody};
 
-use super::log::Log;
-use super::{Kept, MemoryJournal};
+use super::log::ThreadLog;
+use super::{MemoryJournal, MemoryState};
 use crate::blob::{self, Hash};
 
 /// A blob.
 #[derive(Debug)]
-pub(super) struct Bytes {
+pub(super) struct StoredBlob {
     bytes: Vec<u8>,
     /// How many records name it.
     pub(super) names: usize,
@@ -25,16 +25,16 @@ pub(super) struct Bytes {
 const UNNAMED_MAX: Duration = Duration::from_secs(60 * 60);
 
 impl Blobs for MemoryJournal {
-    fn put(&self, bytes: Vec<u8>, media: String) -> Waiting<'_, Result<Blob, AppendError>> {
+    fn put(&self, bytes: Vec<u8>, media: String) -> BoxFuture<'_, Result<Blob, AppendError>> {
         let hash = blob::hash(&bytes);
         let name = Blob {
             hash: blob::hex(&hash),
             bytes: bytes.len() as u64,
             media,
         };
-        let mut kept = self.kept();
+        let mut kept = self.state();
         kept.tidy();
-        let blob = kept.blobs.entry(hash).or_insert(Bytes {
+        let blob = kept.blobs.entry(hash).or_insert(StoredBlob {
             bytes,
             names: 0,
             waiting: 0,
@@ -45,15 +45,15 @@ impl Blobs for MemoryJournal {
         Box::pin(ready(Ok(name)))
     }
 
-    fn get(&self, blob: Blob) -> Waiting<'_, Result<Vec<u8>, ReadError>> {
+    fn get(&self, blob: Blob) -> BoxFuture<'_, Result<Vec<u8>, ReadError>> {
         let hash = blob::parse(&blob.hash);
-        let kept = self.kept();
+        let kept = self.state();
         let bytes = hash.and_then(|hash| kept.blobs.get(&hash).map(|it| it.bytes.clone()));
         Box::pin(ready(bytes.ok_or(ReadError::NotFound)))
     }
 }
 
-impl Kept {
+impl MemoryState {
     /// So many more records name these.
     pub(super) fn name(&mut self, named: &[Hash]) {
         for hash in named {
@@ -71,7 +71,7 @@ impl Kept {
     }
 }
 
-impl Log {
+impl ThreadLog {
     pub(super) fn blobs(&self) -> Vec<Hash> {
         // What is stored has only good names.
         named(self.records.values()).unwrap_or_default()
@@ -83,8 +83,8 @@ pub(super) fn named<'a>(
     records: impl IntoIterator<Item = &'a Record>,
 ) -> Result<Vec<Hash>, AppendError> {
     let events = records.into_iter().filter_map(|it| match &it.body {
-        Body::Event(event) => Some(event),
-        Body::Delta(_) => None,
+        RecordBody::Event(event) => Some(event),
+        RecordBody::Delta(_) => None,
     });
     let named = events.flat_map(|event| blob::named(event));
     let hash = |name: &Blob| {

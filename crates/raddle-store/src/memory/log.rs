@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 
 use raddle_core::ports::{ItemEntry, Summary, TurnEntry};
-use raddle_core::{Base, Body, Event, ItemId, Record, Seq, TurnId};
+use raddle_core::{Base, Event, ItemId, Record, RecordBody, Seq, TurnId};
 
-use crate::cuts::Cuts;
 use crate::records::{item_of, says_deleted};
+use crate::reverted_ranges::RevertedRanges;
 use crate::text::searchable;
 
 /// One thread.
 #[derive(Debug, Default)]
-pub(super) struct Log {
+pub(super) struct ThreadLog {
     pub(super) head: Seq,
     /// The newest record that is no delta.
     pub(super) event_head: Seq,
@@ -19,14 +19,14 @@ pub(super) struct Log {
     pub(super) bases: BTreeMap<Seq, Base>,
     pub(super) summary: Option<Summary>,
     pub(super) turns: BTreeMap<Seq, TurnEntry>,
-    pub(super) cuts: Cuts,
+    pub(super) reverted: RevertedRanges,
 }
 
-impl Log {
+impl ThreadLog {
     pub(super) fn append(&mut self, record: &Record) {
         self.head = record.seq;
         Summary::fold(&mut self.summary, record);
-        if let Body::Event(event) = &record.body {
+        if let RecordBody::Event(event) = &record.body {
             self.event_head = record.seq;
             if let Some(item) = event.settles() {
                 self.forget_deltas(item);
@@ -37,8 +37,9 @@ impl Log {
     }
 
     fn forget_deltas(&mut self, item: &ItemId) {
-        self.records
-            .retain(|_, record| !matches!(&record.body, Body::Delta(delta) if delta.item == *item));
+        self.records.retain(
+            |_, record| !matches!(&record.body, RecordBody::Delta(delta) if delta.item == *item),
+        );
     }
 
     fn turn(&mut self, event: &Event, record: &Record) {
@@ -59,7 +60,7 @@ impl Log {
                     turn.ended = Some((it.end.clone(), record.at));
                 }
             }
-            Event::Reverted(it) => self.cuts.cut(it.at, record.seq),
+            Event::Reverted(it) => self.reverted.revert(it.at, record.seq),
             _ => {}
         }
     }
@@ -68,8 +69,8 @@ impl Log {
     pub(super) fn is_deleted(&self) -> bool {
         let mut newest = self.records.values().rev();
         let said = newest.find_map(|record| match &record.body {
-            Body::Event(event) => says_deleted(event),
-            Body::Delta(_) => Some(false),
+            RecordBody::Event(event) => says_deleted(event),
+            RecordBody::Delta(_) => Some(false),
         });
         said.unwrap_or_default()
     }
@@ -77,11 +78,11 @@ impl Log {
     pub(super) fn items(&self, turn: Option<&TurnId>) -> Vec<ItemEntry> {
         let records = self.records.values();
         let items = records.filter_map(|record| {
-            let Body::Event(event) = &record.body else {
+            let RecordBody::Event(event) = &record.body else {
                 return None;
             };
             let (of, item) = item_of(event)?;
-            let counts = turn.is_none_or(|turn| turn == of) && !self.cuts.holds(record.seq);
+            let counts = turn.is_none_or(|turn| turn == of) && !self.reverted.holds(record.seq);
             counts.then(|| ItemEntry {
                 turn: of.clone(),
                 seq: record.seq,
@@ -94,10 +95,10 @@ impl Log {
     /// Whether something in it holds a text, which is in lower case.
     pub(super) fn holds(&self, text: &str) -> bool {
         self.records.values().any(|record| match &record.body {
-            Body::Event(event) => {
+            RecordBody::Event(event) => {
                 searchable(event).is_some_and(|it| it.to_lowercase().contains(text))
             }
-            Body::Delta(_) => false,
+            RecordBody::Delta(_) => false,
         })
     }
 }

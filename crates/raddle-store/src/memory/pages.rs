@@ -3,27 +3,31 @@
 use std::future::ready;
 
 use raddle_core::ports::{
-    ItemEntry, ListQuery, Mark, Page, PageQuery, Pages, ReadError, Summary, TurnEntry, Waiting,
+    BoxFuture, ItemEntry, ListQuery, Page, PageCursor, PageQuery, Pages, ReadError, Summary,
+    TurnEntry,
 };
 use raddle_core::{ThreadId, TurnId};
 
-use super::log::{Log, weight};
-use super::{Kept, MemoryJournal};
-use crate::page::{self, ListCursor, Numbered};
+use super::log::{ThreadLog, weight};
+use super::{MemoryJournal, MemoryState};
+use crate::page::{self, HasSeq, ListCursor};
 
 impl Pages for MemoryJournal {
-    fn list(&self, query: ListQuery) -> Waiting<'_, Result<Page<Summary>, ReadError>> {
-        Box::pin(ready(self.kept().list(&query, |_| true)))
+    fn list(&self, query: ListQuery) -> BoxFuture<'_, Result<Page<Summary>, ReadError>> {
+        Box::pin(ready(self.state().list(&query, |_| true)))
     }
 
     fn turns(
         &self,
         thread: ThreadId,
         query: PageQuery,
-    ) -> Waiting<'_, Result<Page<TurnEntry>, ReadError>> {
-        let kept = self.kept();
+    ) -> BoxFuture<'_, Result<Page<TurnEntry>, ReadError>> {
+        let kept = self.state();
         let page = kept.log(thread).and_then(|log| {
-            let turns = log.turns.iter().filter(|(from, _)| !log.cuts.holds(**from));
+            let turns = log
+                .turns
+                .iter()
+                .filter(|(from, _)| !log.reverted.holds(**from));
             numbered(turns.map(|(_, it)| it.clone()).collect(), &query, |_| 0)
         });
         Box::pin(ready(page))
@@ -34,8 +38,8 @@ impl Pages for MemoryJournal {
         thread: ThreadId,
         turn: Option<TurnId>,
         query: PageQuery,
-    ) -> Waiting<'_, Result<Page<ItemEntry>, ReadError>> {
-        let kept = self.kept();
+    ) -> BoxFuture<'_, Result<Page<ItemEntry>, ReadError>> {
+        let kept = self.state();
         let log = kept.log(thread);
         let page = log.and_then(|log| {
             let weigh = |it: &ItemEntry| log.records.get(&it.seq).map_or(0, weight);
@@ -48,22 +52,22 @@ impl Pages for MemoryJournal {
         &self,
         text: String,
         query: ListQuery,
-    ) -> Waiting<'_, Result<Page<Summary>, ReadError>> {
-        let sought = page::sought(&text).map(|it| it.to_lowercase());
-        let holds = |log: &Log| sought.as_ref().is_some_and(|it| log.holds(it));
-        Box::pin(ready(self.kept().list(&query, holds)))
+    ) -> BoxFuture<'_, Result<Page<Summary>, ReadError>> {
+        let sought = page::search_text(&text).map(|it| it.to_lowercase());
+        let holds = |log: &ThreadLog| sought.as_ref().is_some_and(|it| log.holds(it));
+        Box::pin(ready(self.state().list(&query, holds)))
     }
 }
 
-impl Kept {
+impl MemoryState {
     fn list(
         &self,
         query: &ListQuery,
-        wanted: impl Fn(&Log) -> bool,
+        wanted: impl Fn(&ThreadLog) -> bool,
     ) -> Result<Page<Summary>, ReadError> {
         let cursor = ListCursor::parse(query)?;
         let leads_to = |it: &Summary| {
-            let place = page::place(it, query.order);
+            let place = page::list_key(it, query.order);
             cursor.is_none_or(|cursor| cursor.leads_to(place, query.oldest_first))
         };
         let threads = self.threads.iter().filter(|(_, log)| wanted(log));
@@ -73,7 +77,7 @@ impl Kept {
             (summary.thread == *id).then_some(summary)
         });
         let mut found: Vec<Summary> = summaries
-            .filter(|it| query.takes(it) && leads_to(it))
+            .filter(|it| query.matches(it) && leads_to(it))
             .cloned()
             .collect();
         page::arrange(&mut found, query);
@@ -82,7 +86,7 @@ impl Kept {
 }
 
 /// A page of what there is. It ends early where what is on it weighs too much.
-fn numbered<T: Numbered>(
+fn numbered<T: HasSeq>(
     mut all: Vec<T>,
     query: &PageQuery,
     weight: impl Fn(&T) -> usize,
@@ -92,8 +96,8 @@ fn numbered<T: Numbered>(
         all.reverse();
     }
     all.retain(|it| match mark {
-        Some(Mark { seq, included }) if it.seq() == seq => included,
-        Some(Mark { seq, .. }) => (it.seq() < seq) == query.newest_first,
+        Some(PageCursor { seq, included }) if it.seq() == seq => included,
+        Some(PageCursor { seq, .. }) => (it.seq() < seq) == query.newest_first,
         None => true,
     });
     let mut bytes = 0;

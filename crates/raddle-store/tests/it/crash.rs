@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use raddle_core::ports::{AppendError, Journal, ListQuery, Pages};
-use raddle_core::{Body, Record, Seq, ThreadId, Timestamp};
+use raddle_core::{Record, RecordBody, Seq, ThreadId, Timestamp};
 use raddle_store::{NodeError, NodeLock};
 
 use crate::records::{
@@ -19,7 +19,7 @@ const FOLDER: &str = "RADDLE_STORE_TEST_FOLDER";
 const THREAD: &str = "RADDLE_STORE_TEST_THREAD";
 
 /// What stands at a number: the same for whoever asks, so that nothing need be remembered.
-fn body(thread: ThreadId, seq: Seq) -> Body {
+fn body(thread: ThreadId, seq: Seq) -> RecordBody {
     let turn = format!("t{}", seq.0 / 20);
     let item = format!("i{}", seq.0 / 20);
     match seq.0 % 20 {
@@ -126,7 +126,7 @@ async fn check(journal: &(impl Journal + Pages), thread: ThreadId, told: Seq) {
         while next < found.seq {
             // Only deltas of what is settled may be gone.
             assert!(
-                matches!(body(thread, next), Body::Delta(_)),
+                matches!(body(thread, next), RecordBody::Delta(_)),
                 "{next} is gone"
             );
             assert!(next.0 / 20 * 20 + 18 <= head.0, "{next} is gone too early");

@@ -3,7 +3,7 @@
 mod lists;
 mod rows;
 mod salvage;
-mod unseen;
+mod undetected;
 
 use std::path::Path;
 
@@ -12,20 +12,20 @@ use raddle_core::ports::{AppendError, Journal, PageQuery, Pages, ReadError};
 use raddle_store::{Archive, DamageKind, Extent, Salvage};
 use rusqlite::{Connection, params};
 
-use crate::records::{Script, completed, delta, item_started, renamed};
+use crate::records::{ThreadScript, completed, delta, item_started, renamed};
 use crate::suite::local;
 
 /// Two threads, one of which is then damaged behind the journal's back.
-struct Pair {
+struct DamagedPair {
     folder: tempfile::TempDir,
-    whole: Script,
-    hurt: Script,
+    whole: ThreadScript,
+    hurt: ThreadScript,
 }
 
-async fn pair() -> Pair {
+async fn pair() -> DamagedPair {
     let folder = tempfile::tempdir().unwrap();
     let journal = local(folder.path());
-    let (mut whole, mut hurt) = (Script::new(), Script::new());
+    let (mut whole, mut hurt) = (ThreadScript::new(), ThreadScript::new());
     for script in [&mut whole, &mut hurt] {
         script.start(&journal, "/w").await;
         script.turn(&journal, "t1", "one").await;
@@ -38,14 +38,14 @@ async fn pair() -> Pair {
         script.append(&journal, vec![delta("i", 0, "ab")]).await;
         script.append(&journal, vec![delta("i", 2, "cd")]).await;
     }
-    Pair {
+    DamagedPair {
         folder,
         whole,
         hurt,
     }
 }
 
-impl Pair {
+impl DamagedPair {
     /// Changes the file, and says where the damaged thread breaks off.
     async fn hurt(&self, change: impl FnOnce(&Connection, i64)) -> Result<usize, Seq> {
         {
@@ -274,9 +274,9 @@ async fn a_thread_that_is_damaged_anywhere_takes_no_more_once_that_was_read() {
     pair.whole.append(&journal, vec![renamed("more")]).await;
     // Deleting it ends that: whoever brings it back brings it back whole.
     journal.delete(pair.hurt.thread).await.unwrap();
-    let mut again = Script {
+    let mut again = ThreadScript {
         thread: pair.hurt.thread,
-        ..Script::new()
+        ..ThreadScript::new()
     };
     again.start(&journal, "/w").await;
 }
@@ -309,9 +309,9 @@ async fn a_thread_whose_row_was_hit_says_so_and_is_saved_and_deleted() {
         assert_eq!(exported.unwrap().end.records, 16, "{change}");
         let journal = local(folder);
         journal.delete(thread).await.unwrap();
-        let mut again = Script {
+        let mut again = ThreadScript {
             thread,
-            ..Script::new()
+            ..ThreadScript::new()
         };
         again.start(&journal, "/w").await;
     }

@@ -2,13 +2,13 @@
 
 use raddle_core::Seq;
 use raddle_core::ports::{AppendError, Blobs, ForkError, Journal, ListQuery, Pages, ReadError};
-use raddle_store::{FaultyJournal, Mood};
+use raddle_store::{FaultMode, FaultyJournal};
 
-use crate::records::{Script, class_of, renamed};
+use crate::records::{ThreadScript, class_of, renamed};
 
 /// How an append was answered, and what is there afterwards.
 #[derive(Debug, PartialEq)]
-enum Fate {
+enum AppendFate {
     Stored,
     Refused(AppendError),
     /// It was refused, and yet it is there.
@@ -19,37 +19,45 @@ enum Fate {
 async fn each_mood_has_its_fate() {
     let why = || "it was told to fail".to_owned();
     for (mood, fate, reads) in [
-        (Mood::Well, Fate::Stored, true),
+        (FaultMode::Healthy, AppendFate::Stored, true),
         (
-            Mood::Away,
-            Fate::Refused(AppendError::Unavailable(why())),
-            false,
-        ),
-        (Mood::Full, Fate::Refused(AppendError::Full(why())), true),
-        (Mood::Reserve, Fate::Refused(AppendError::Full(why())), true),
-        (
-            Mood::ReadOnly,
-            Fate::Refused(AppendError::ReadOnly(why())),
-            true,
-        ),
-        (
-            Mood::Lost,
-            Fate::Refused(AppendError::Unknown(why())),
+            FaultMode::Unavailable,
+            AppendFate::Refused(AppendError::Unavailable(why())),
             false,
         ),
         (
-            Mood::Dropping,
-            Fate::Refused(AppendError::Unknown(why())),
+            FaultMode::Full,
+            AppendFate::Refused(AppendError::Full(why())),
             true,
         ),
         (
-            Mood::Mute,
-            Fate::StoredAndRefused(AppendError::Unknown(why())),
+            FaultMode::Reserve,
+            AppendFate::Refused(AppendError::Full(why())),
+            true,
+        ),
+        (
+            FaultMode::ReadOnly,
+            AppendFate::Refused(AppendError::ReadOnly(why())),
+            true,
+        ),
+        (
+            FaultMode::Lost,
+            AppendFate::Refused(AppendError::Unknown(why())),
+            false,
+        ),
+        (
+            FaultMode::Dropping,
+            AppendFate::Refused(AppendError::Unknown(why())),
+            true,
+        ),
+        (
+            FaultMode::Unacknowledged,
+            AppendFate::StoredAndRefused(AppendError::Unknown(why())),
             true,
         ),
     ] {
         let journal = FaultyJournal::new();
-        let mut script = Script::new();
+        let mut script = ThreadScript::new();
         script.start(&journal, "/w").await;
         let (thread, after) = (script.thread, script.head);
         let records = script.records(vec![renamed("a")]);
@@ -66,12 +74,12 @@ async fn each_mood_has_its_fate() {
         let forked = journal.fork(thread, after, raddle_core::ThreadId::mint());
         let put = journal.put(vec![1], "x".to_owned()).await.map(drop);
         assert_eq!(put.err(), forked.await.err().map(refusal), "{mood:?}");
-        journal.set(Mood::Well);
+        journal.set(FaultMode::Healthy);
         let is_there = journal.head(thread).await == Ok(script.head);
         let found = match (appended, is_there) {
-            (Ok(_), true) => Fate::Stored,
-            (Err(error), false) => Fate::Refused(error),
-            (Err(error), true) => Fate::StoredAndRefused(error),
+            (Ok(_), true) => AppendFate::Stored,
+            (Err(error), false) => AppendFate::Refused(error),
+            (Err(error), true) => AppendFate::StoredAndRefused(error),
             (Ok(_), false) => unreachable!("it said that it was stored"),
         };
         assert_eq!(found, fate, "{mood:?}");
@@ -88,17 +96,17 @@ fn refusal(error: ForkError) -> AppendError {
 #[tokio::test]
 async fn whoever_writes_to_a_slow_one_waits_and_whoever_reads_does_not() {
     let journal = FaultyJournal::new();
-    let mut script = Script::new();
+    let mut script = ThreadScript::new();
     script.start(&journal, "/w").await;
     let (thread, head) = (script.thread, script.head);
-    journal.set(Mood::Slow);
+    journal.set(FaultMode::Slow);
     let writes = script.append(&journal, vec![renamed("a")]);
     let frees = async {
         while journal.waiting() == 0 {
             tokio::task::yield_now().await;
         }
         assert_eq!(journal.head(thread).await, Ok(head));
-        journal.set(Mood::Well);
+        journal.set(FaultMode::Healthy);
     };
     tokio::join!(writes, frees);
     assert_eq!(journal.head(thread).await, Ok(head.next()));

@@ -8,7 +8,7 @@ use raddle_core::ports::{Blobs, Journal, ReadError};
 use raddle_store::LocalJournal;
 use rusqlite::Connection;
 
-use crate::records::{Script, completed, renamed};
+use crate::records::{ThreadScript, completed, renamed};
 use crate::suite::blobs::naming;
 use crate::suite::local;
 
@@ -53,7 +53,7 @@ fn puts(folder: &Path) -> i64 {
 /// Opens the journal and lets its chores go on until something is so.
 async fn open_until(folder: &Path, so: impl Fn() -> bool) -> LocalJournal {
     let journal = local(folder);
-    let mut other = Script::new();
+    let mut other = ThreadScript::new();
     other.start(&journal, "/w").await;
     for _ in 0..10_000 {
         if so() {
@@ -73,7 +73,7 @@ async fn what_was_put_and_never_named_goes_after_an_hour() {
         let journal = local(folder.path());
         named = put(&journal, 1).await;
         unnamed = put(&journal, 2).await;
-        let mut script = Script::new();
+        let mut script = ThreadScript::new();
         script.start(&journal, "/w").await;
         script.append(&journal, vec![naming(&named)]).await;
         // Put once more, it waits for a name although it has one.
@@ -97,7 +97,7 @@ async fn what_was_put_and_never_named_goes_after_an_hour() {
 async fn putting_and_naming_leaves_no_notes() {
     let folder = tempfile::tempdir().unwrap();
     let journal = local(folder.path());
-    let mut script = Script::new();
+    let mut script = ThreadScript::new();
     script.start(&journal, "/w").await;
     for _ in 0..5 {
         let blob = put(&journal, 1).await;
@@ -117,13 +117,13 @@ async fn another_process_keeps_what_it_has_put() {
     let blob = put(&one, 1).await;
     // The other puts the same, names it more often than it has put it, and deletes everything.
     put(&other, 1).await;
-    let mut script = Script::new();
+    let mut script = ThreadScript::new();
     script.start(&other, "/w").await;
     for _ in 0..3 {
         script.append(&other, vec![naming(&blob)]).await;
     }
     other.delete(script.thread).await.unwrap();
-    let mut script = Script::new();
+    let mut script = ThreadScript::new();
     script.start(&one, "/w").await;
     script.append(&one, vec![naming(&blob)]).await;
     assert_eq!(other.get(blob.clone()).await, Ok(vec![1; 5000]));
@@ -136,7 +136,7 @@ async fn what_a_crash_left_behind_is_swept_away() {
     let folder = tempfile::tempdir().unwrap();
     let long = "long ".repeat(20_000);
     let (named, orphan, stranger);
-    let mut script = Script::new();
+    let mut script = ThreadScript::new();
     {
         let journal = local(folder.path());
         named = put(&journal, 1).await;

@@ -8,7 +8,7 @@ use rusqlite::{Connection, params};
 use sha2::{Digest, Sha256};
 
 use crate::layout::found;
-use crate::records::{Script, completed, delta, forked, item_started, renamed};
+use crate::records::{ThreadScript, completed, delta, forked, item_started, renamed};
 use crate::suite::local;
 
 fn open(folder: &Path) -> Connection {
@@ -29,7 +29,7 @@ const TABLES: [&str; 11] = [
 async fn a_fork_copies_no_rows() {
     let folder = tempfile::tempdir().unwrap();
     let journal = local(folder.path());
-    let mut script = Script::new();
+    let mut script = ThreadScript::new();
     script.start(&journal, "/w").await;
     for turn in 0..50 {
         script.turn(&journal, &format!("t{turn}"), "go").await;
@@ -59,7 +59,7 @@ async fn nothing_is_left_whatever_goes_first() {
     for order in [[0, 1, 2, 3], [3, 2, 1, 0], [1, 0, 3, 2], [2, 3, 0, 1]] {
         let folder = tempfile::tempdir().unwrap();
         let journal = local(folder.path());
-        let mut root = Script::new();
+        let mut root = ThreadScript::new();
         root.start(&journal, "/w").await;
         root.turn(&journal, "t1", "go").await;
         let mut threads = vec![root];
@@ -98,7 +98,7 @@ async fn what_only_the_parent_had_goes_with_it() {
     let folder = tempfile::tempdir().unwrap();
     let journal = local(folder.path());
     let (kept, gone) = ("0f4c77aa-shared-marker", "99ab01de-parent-marker");
-    let mut script = Script::new();
+    let mut script = ThreadScript::new();
     script.start(&journal, "/w").await;
     script.turn(&journal, "t1", kept).await;
     let at = script.head;
@@ -146,7 +146,7 @@ fn mark(connection: &Connection, thread: ThreadId) {
 async fn a_deletion_that_was_cut_off_is_taken_up() {
     let folder = tempfile::tempdir().unwrap();
     let marker = "7c1e55d0-cut-off-marker";
-    let mut script = Script::new();
+    let mut script = ThreadScript::new();
     let mut fork;
     {
         let journal = local(folder.path());
@@ -173,7 +173,7 @@ async fn a_deletion_that_was_cut_off_is_taken_up() {
         let read = journal.read(thread, Seq::ZERO, 1).await;
         assert_eq!(read, Err(ReadError::NotFound));
     }
-    let mut other = Script::new();
+    let mut other = ThreadScript::new();
     other.start(&journal, "/w").await;
     // It goes on by itself, between the appends of others.
     for _ in 0..2000 {
@@ -194,7 +194,7 @@ async fn hurt(change: impl FnOnce(&Connection, i64, i64)) -> [bool; 2] {
     let (mut script, mut fork);
     {
         let journal = local(folder.path());
-        script = Script::new();
+        script = ThreadScript::new();
         script.start(&journal, "/w").await;
         script.turn(&journal, "t1", "one").await;
         fork = script.fork(&journal, script.head).await;
@@ -203,7 +203,7 @@ async fn hurt(change: impl FnOnce(&Connection, i64, i64)) -> [bool; 2] {
     }
     {
         let connection = open(folder.path());
-        let number = |script: &Script| -> i64 {
+        let number = |script: &ThreadScript| -> i64 {
             let sql = "SELECT number FROM thread WHERE id = ?1";
             let id = script.thread.as_uuid().as_bytes();
             connection.query_row(sql, [id], |row| row.get(0)).unwrap()
@@ -259,7 +259,7 @@ async fn a_seam_that_was_moved_is_noticed() {
 #[tokio::test]
 async fn a_page_of_turns_is_held_against_the_chain() {
     let folder = tempfile::tempdir().unwrap();
-    let mut script = Script::new();
+    let mut script = ThreadScript::new();
     {
         let journal = local(folder.path());
         script.start(&journal, "/w").await;
@@ -292,7 +292,7 @@ fn largest_transaction(folder: &Path) -> usize {
 async fn no_transaction_of_a_fork_is_long() {
     let folder = tempfile::tempdir().unwrap();
     let journal = local(folder.path());
-    let mut script = Script::new();
+    let mut script = ThreadScript::new();
     script.start(&journal, "/w").await;
     script.append(&journal, vec![item_started("t", "i")]).await;
     let text = "words ".repeat(50);

@@ -1,16 +1,16 @@
 //! What an imported thread may do: nothing that the file's records say.
 
 use raddle_core::{
-    ApprovalPolicy, Body, Event, Grant, Record, Sandbox, Seq, Thread, ThreadId, Timestamp,
+    ApprovalPolicy, Event, Grant, Record, RecordBody, Sandbox, Seq, Thread, ThreadId, Timestamp,
 };
 use raddle_store::{
-    Archive, BundleReader, Extent, ImportError, ImportOptions, Imported, LocalJournal, Options,
-    Salvage,
+    Archive, BundleReader, Extent, ImportError, ImportOptions, ImportSummary, LocalJournal,
+    Options, Salvage,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::records::Script;
+use crate::records::ThreadScript;
 
 fn journal(folder: &TempDir) -> LocalJournal {
     let folder = folder.path().to_owned();
@@ -58,7 +58,7 @@ fn goal() -> Value {
 async fn file(events: &[Value]) -> (ThreadId, Vec<u8>) {
     let folder = TempDir::new().unwrap();
     let journal = journal(&folder);
-    let mut script = Script::new();
+    let mut script = ThreadScript::new();
     let started = json!({"threadStarted": {"thread": script.thread, "source": "cli", "version": "0.1.0",
         "ephemeral": true, "settings": settings()}});
     let owned = json!({"owned": {"epoch": 1, "node": "n", "found": 0, "reserved": 100}});
@@ -66,7 +66,7 @@ async fn file(events: &[Value]) -> (ThreadId, Vec<u8>) {
     let all = [started, owned, began].into_iter();
     let bodies = all.chain(events.iter().cloned()).map(|event| {
         let event: Event = serde_json::from_value(event).unwrap();
-        Body::from(event)
+        RecordBody::from(event)
     });
     script.append(&journal, bodies.collect()).await;
     drop(journal);
@@ -82,7 +82,7 @@ async fn import(
     folder: &TempDir,
     file: &[u8],
     as_new: bool,
-) -> Result<(Imported, Vec<Record>), ImportError> {
+) -> Result<(ImportSummary, Vec<Record>), ImportError> {
     let options = ImportOptions {
         as_new,
         partial: false,

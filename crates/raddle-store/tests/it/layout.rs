@@ -1,13 +1,13 @@
 //! Files of other versions, and a folder that several open at once.
 
-mod older;
+mod old_layouts;
 
 use raddle_core::ports::{AppendError, Journal, ListQuery, Pages, ReadError};
 use raddle_core::{Class, Record, Seq};
 use raddle_store::{LocalJournal, Options};
 use rusqlite::Connection;
 
-use crate::records::Script;
+use crate::records::ThreadScript;
 use crate::suite::local;
 
 /// Makes a file one of a later layout, or of an earlier one.
@@ -23,7 +23,7 @@ fn shift(connection: &Connection, by: i64) {
 #[tokio::test]
 async fn a_newer_file_is_refused_whole() {
     let folder = tempfile::tempdir().unwrap();
-    let mut script = Script::new();
+    let mut script = ThreadScript::new();
     script.start(&local(folder.path()), "/w").await;
     let file = folder.path().join("journal.sqlite");
     shift(&Connection::open(&file).unwrap(), 100);
@@ -41,7 +41,7 @@ async fn a_newer_file_is_refused_whole() {
 #[tokio::test]
 async fn a_file_that_becomes_newer_is_refused_whole_from_then_on() {
     let folder = tempfile::tempdir().unwrap();
-    let mut script = Script::new();
+    let mut script = ThreadScript::new();
     let journal = local(folder.path());
     script.start(&journal, "/w").await;
     let head = script.head;
@@ -75,7 +75,7 @@ async fn a_file_that_becomes_newer_is_refused_whole_from_then_on() {
 #[tokio::test]
 async fn a_layout_that_was_hit_is_no_newer_one() {
     let folder = tempfile::tempdir().unwrap();
-    Script::new().start(&local(folder.path()), "/w").await;
+    ThreadScript::new().start(&local(folder.path()), "/w").await;
     let options = Options {
         folder: folder.path().to_owned(),
     };
@@ -114,7 +114,7 @@ async fn what_is_no_journal_is_left_alone() {
 #[tokio::test]
 async fn everything_is_there_after_opening_again() {
     let folder = tempfile::tempdir().unwrap();
-    let mut script = Script::new();
+    let mut script = ThreadScript::new();
     let journal = local(folder.path());
     script.start(&journal, "/w").await;
     script.turn(&journal, "t1", "one").await;
@@ -138,7 +138,7 @@ fn many_open_an_empty_folder_at_once() {
                 let runtime = { runtime }.build().unwrap();
                 runtime.block_on(async {
                     let journal = local(&path);
-                    let mut script = Script::new();
+                    let mut script = ThreadScript::new();
                     script.start(&journal, "/w").await;
                     script.turn(&journal, "t", "go").await;
                     script.thread
@@ -168,9 +168,9 @@ async fn a_deleted_thread_leaves_nothing_in_the_folder() {
     let folder = tempfile::tempdir().unwrap();
     let journal = local(folder.path());
     let marker = "c41f7e0b9d2a4e6f8b1c3d5e7f9a0b2c";
-    let mut other = Script::new();
+    let mut other = ThreadScript::new();
     other.start(&journal, "/w").await;
-    let mut script = Script::new();
+    let mut script = ThreadScript::new();
     script.start(&journal, marker).await;
     script.turn(&journal, "t1", marker).await;
     let long = "0123456789".repeat(20_000) + marker;
@@ -205,7 +205,7 @@ pub fn found(folder: &std::path::Path, marker: &[u8]) -> bool {
 async fn a_journal_that_is_closed_leaves_no_log() {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("journal.sqlite-wal");
-    let mut script = Script::new();
+    let mut script = ThreadScript::new();
     for round in 0..5 {
         let journal = local(folder.path());
         if round == 0 {
@@ -237,11 +237,11 @@ async fn the_folder_is_for_its_owner_only() {
 async fn a_thread_of_a_newer_owner_is_not_read() {
     let folder = tempfile::tempdir().unwrap();
     let journal = local(folder.path());
-    let (mut newer, mut ours) = (Script::new(), Script::new());
+    let (mut newer, mut ours) = (ThreadScript::new(), ThreadScript::new());
     newer.start(&journal, "/w").await;
     ours.start(&journal, "/w").await;
     let mut owned = crate::records::owned();
-    if let raddle_core::Body::Event(event) = &mut owned
+    if let raddle_core::RecordBody::Event(event) = &mut owned
         && let raddle_core::Event::Owned(it) = &mut **event
     {
         it.level = raddle_core::LEVEL + 1;

@@ -10,7 +10,7 @@ mod imports;
 mod layout;
 mod model;
 mod node;
+mod readonly;
 mod records;
-mod shut;
 mod size;
 mod suite;

@@ -2,20 +2,20 @@
 
 use proptest::prelude::*;
 use raddle_core::ports::{Journal, ListOrder, ListQuery, PageQuery, Pages};
-use raddle_core::{Base, Body, Event, Record, Seq, Thread, ThreadId};
+use raddle_core::{Base, Event, Record, RecordBody, Seq, Thread, ThreadId};
 use raddle_store::{LocalJournal, MemoryJournal};
 
 use crate::records::{
-    Script, begin_turn, class_of, completed, delta, forked, item_started, owned, renamed, reverted,
-    saved, started, turn_ended,
+    ThreadScript, begin_turn, class_of, completed, delta, forked, item_started, owned, renamed,
+    reverted, saved, started, turn_ended,
 };
 use crate::suite::local;
 
 /// Something that is done to a thread.
 #[derive(Clone, Debug)]
-enum Act {
+enum ThreadOp {
     /// An append of some of these.
-    Append(Vec<Piece>),
+    Append(Vec<RecordSpec>),
     /// An append by someone who is behind or ahead by so much.
     Stale(i64),
     /// A snapshot is kept.
@@ -30,7 +30,7 @@ enum Act {
 
 /// A record of an append.
 #[derive(Clone, Debug)]
-enum Piece {
+enum RecordSpec {
     Turn,
     EndTurn,
     Start(u8),
@@ -43,40 +43,40 @@ enum Piece {
     Skip(u16),
 }
 
-fn piece() -> impl Strategy<Value = Piece> {
+fn piece() -> impl Strategy<Value = RecordSpec> {
     let item = 0..4_u8;
     let bytes = prop_oneof![20 => 0..200_usize, 1 => 60_000..140_000_usize];
     prop_oneof![
-        2 => Just(Piece::Turn),
-        2 => Just(Piece::EndTurn),
-        4 => item.clone().prop_map(Piece::Start),
-        12 => (item.clone(), 1..50_usize).prop_map(|(item, bytes)| Piece::Grow(item, bytes)),
-        2 => (item.clone(), bytes.clone()).prop_map(|(item, bytes)| Piece::Save(item, bytes)),
-        4 => (item, bytes).prop_map(|(item, bytes)| Piece::Complete(item, bytes)),
-        1 => any::<u8>().prop_map(Piece::Rename),
-        1 => any::<bool>().prop_map(Piece::Archive),
-        1 => any::<u8>().prop_map(Piece::Revert),
-        1 => any::<u16>().prop_map(Piece::Skip),
+        2 => Just(RecordSpec::Turn),
+        2 => Just(RecordSpec::EndTurn),
+        4 => item.clone().prop_map(RecordSpec::Start),
+        12 => (item.clone(), 1..50_usize).prop_map(|(item, bytes)| RecordSpec::Grow(item, bytes)),
+        2 => (item.clone(), bytes.clone()).prop_map(|(item, bytes)| RecordSpec::Save(item, bytes)),
+        4 => (item, bytes).prop_map(|(item, bytes)| RecordSpec::Complete(item, bytes)),
+        1 => any::<u8>().prop_map(RecordSpec::Rename),
+        1 => any::<bool>().prop_map(RecordSpec::Archive),
+        1 => any::<u8>().prop_map(RecordSpec::Revert),
+        1 => any::<u16>().prop_map(RecordSpec::Skip),
     ]
 }
 
-fn act() -> impl Strategy<Value = Act> {
+fn act() -> impl Strategy<Value = ThreadOp> {
     prop_oneof![
-        20 => prop::collection::vec(piece(), 1..8).prop_map(Act::Append),
-        2 => (-3..4_i64).prop_filter("not stale", |by| *by != 0).prop_map(Act::Stale),
-        1 => Just(Act::Base),
-        2 => any::<u8>().prop_map(Act::Fork),
-        1 => Just(Act::Delete),
-        1 => Just(Act::Reopen),
+        20 => prop::collection::vec(piece(), 1..8).prop_map(ThreadOp::Append),
+        2 => (-3..4_i64).prop_filter("not stale", |by| *by != 0).prop_map(ThreadOp::Stale),
+        1 => Just(ThreadOp::Base),
+        2 => any::<u8>().prop_map(ThreadOp::Fork),
+        1 => Just(ThreadOp::Delete),
+        1 => Just(ThreadOp::Reopen),
     ]
 }
 
 /// Both journals and the threads in them.
-struct Both {
+struct JournalPair {
     folder: tempfile::TempDir,
     local: Option<LocalJournal>,
     memory: MemoryJournal,
-    scripts: Vec<Script>,
+    scripts: Vec<ThreadScript>,
     turns: u64,
     forks: Vec<ThreadId>,
     bases: Vec<Base>,
@@ -86,14 +86,18 @@ fn head_of(base: Option<&Base>) -> Seq {
     base.map_or(Seq::ZERO, |base| base.thread.head())
 }
 
-impl Both {
+impl JournalPair {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         Self {
             local: Some(local(folder.path())),
             folder,
             memory: MemoryJournal::new(),
-            scripts: vec![Script::new(), Script::new(), Script::new()],
+            scripts: vec![
+                ThreadScript::new(),
+                ThreadScript::new(),
+                ThreadScript::new(),
+            ],
             turns: 0,
             forks: Vec::new(),
             bases: Vec::new(),
@@ -104,17 +108,17 @@ impl Both {
         self.local.as_ref().unwrap()
     }
 
-    async fn act(&mut self, which: usize, act: Act) {
+    async fn act(&mut self, which: usize, act: ThreadOp) {
         match act {
-            Act::Append(pieces) => {
+            ThreadOp::Append(pieces) => {
                 let after = self.scripts[which].head;
                 let records = self.records(which, pieces).await;
                 self.append(which, after, &records).await;
             }
-            Act::Stale(by) => {
+            ThreadOp::Stale(by) => {
                 let head = self.scripts[which].head.0;
                 let after = Seq(head.saturating_add_signed(by));
-                let records = Script {
+                let records = ThreadScript {
                     head: after,
                     ..self.scripts[which].clone()
                 }
@@ -123,7 +127,7 @@ impl Both {
                     self.append(which, after, &records).await;
                 }
             }
-            Act::Base => {
+            ThreadOp::Base => {
                 let thread = self.scripts[which].thread;
                 let records = self.memory.read(thread, Seq::ZERO, usize::MAX).await;
                 let mut folded = Thread::new();
@@ -135,7 +139,7 @@ impl Both {
                 let saved = self.local().save_base(thread, base.clone()).await;
                 assert_eq!(saved, self.memory.save_base(thread, base).await);
             }
-            Act::Fork(share) => {
+            ThreadOp::Fork(share) => {
                 let script = self.scripts[which].clone();
                 let at = Seq((script.head.0 * u64::from(share)).div_ceil(255));
                 let to = ThreadId::mint();
@@ -144,7 +148,7 @@ impl Both {
                 let memory = self.memory.fork(script.thread, at, to).await;
                 assert_eq!(local, memory);
                 if let Ok(head) = memory {
-                    let mut fork = Script {
+                    let mut fork = ThreadScript {
                         thread: to,
                         head,
                         ..script.clone()
@@ -155,13 +159,13 @@ impl Both {
                     self.append(2, after, &records).await;
                 }
             }
-            Act::Delete => {
+            ThreadOp::Delete => {
                 let thread = self.scripts[which].thread;
                 let gone = self.local().delete(thread).await;
                 assert_eq!(gone, self.memory.delete(thread).await);
-                self.scripts[which] = Script::new();
+                self.scripts[which] = ThreadScript::new();
             }
-            Act::Reopen => {
+            ThreadOp::Reopen => {
                 self.local = None;
                 self.local = Some(local(self.folder.path()));
             }
@@ -177,7 +181,7 @@ impl Both {
     }
 
     /// Makes records of pieces, as far as the thread is such that they make sense.
-    async fn records(&mut self, which: usize, pieces: Vec<Piece>) -> Vec<Record> {
+    async fn records(&mut self, which: usize, pieces: Vec<RecordSpec>) -> Vec<Record> {
         let mut records = Vec::new();
         if self.scripts[which].head == Seq::ZERO {
             let bodies = vec![started(self.scripts[which].thread, "/w"), owned()];
@@ -190,25 +194,25 @@ impl Both {
         records
     }
 
-    async fn bodies(&mut self, which: usize, piece: Piece) -> Vec<Body> {
+    async fn bodies(&mut self, which: usize, piece: RecordSpec) -> Vec<RecordBody> {
         let turn = format!("t{}", self.turns);
         let name = |item: u8| format!("i{item}");
         match piece {
-            Piece::Turn => {
+            RecordSpec::Turn => {
                 self.turns += 1;
                 begin_turn(&format!("t{}", self.turns), "words")
             }
-            Piece::EndTurn => vec![turn_ended(&turn)],
-            Piece::Start(item) => vec![item_started(&turn, &name(item))],
-            Piece::Grow(item, bytes) => vec![delta(&name(item), 0, &"x".repeat(bytes))],
-            Piece::Save(item, bytes) => vec![saved(&name(item), &"y".repeat(bytes))],
-            Piece::Complete(item, bytes) => {
+            RecordSpec::EndTurn => vec![turn_ended(&turn)],
+            RecordSpec::Start(item) => vec![item_started(&turn, &name(item))],
+            RecordSpec::Grow(item, bytes) => vec![delta(&name(item), 0, &"x".repeat(bytes))],
+            RecordSpec::Save(item, bytes) => vec![saved(&name(item), &"y".repeat(bytes))],
+            RecordSpec::Complete(item, bytes) => {
                 vec![completed(&turn, &name(item), &"z".repeat(bytes))]
             }
-            Piece::Rename(letter) => vec![renamed(&format!("name {letter}"))],
-            Piece::Archive(true) => vec![Event::Archived { principal: None }.into()],
-            Piece::Archive(false) => vec![Event::Unarchived { principal: None }.into()],
-            Piece::Revert(pick) => {
+            RecordSpec::Rename(letter) => vec![renamed(&format!("name {letter}"))],
+            RecordSpec::Archive(true) => vec![Event::Archived { principal: None }.into()],
+            RecordSpec::Archive(false) => vec![Event::Unarchived { principal: None }.into()],
+            RecordSpec::Revert(pick) => {
                 let thread = self.scripts[which].thread;
                 let query = PageQuery {
                     limit: 1000,
@@ -224,7 +228,7 @@ impl Both {
                     None => Vec::new(),
                 }
             }
-            Piece::Skip(numbers) => {
+            RecordSpec::Skip(numbers) => {
                 let head = self.scripts[which].head;
                 self.scripts[which].head = head.plus(u64::from(numbers));
                 vec![renamed("after a gap")]
@@ -302,7 +306,7 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = { runtime }.build().unwrap();
         runtime.block_on(async {
-            let mut both = Both::new();
+            let mut both = JournalPair::new();
             for (at, (which, act)) in acts.into_iter().enumerate() {
                 both.act(which, act).await;
                 if at % 5 == 0 {

@@ -8,7 +8,7 @@ use raddle_core::Seq;
 use raddle_core::ports::{Journal, ListQuery, Pages};
 use raddle_store::{NodeError, NodeLock};
 
-use crate::records::Script;
+use crate::records::ThreadScript;
 use crate::suite::local;
 
 const FOLDER: &str = "RADDLE_STORE_TEST_COLD";
@@ -58,7 +58,7 @@ fn starts_cold() {
     let runtime = { runtime }.build().unwrap();
     // All begin when all are there.
     std::io::stdin().read_line(&mut String::new()).unwrap();
-    let mut script = Script::new();
+    let mut script = ThreadScript::new();
     let name = script.thread.to_string();
     runtime.block_on(async {
         let journal = local(folder);

@@ -2,21 +2,21 @@
 
 use raddle_core::ports::{AppendError, Journal};
 use raddle_core::{
-    AgentMessage, Body, Class, Delta, Epoch, Event, Forked, Input, InputAccepted, Item, ItemBody,
-    ItemCompleted, ItemSaved, ItemStarted, ItemStatus, Key, Owned, Part, PartText, Record,
-    Remembered, Renamed, Reverted, Seq, Settings, Source, Span, ThreadId, ThreadStarted, Timestamp,
-    TurnEnd, TurnEnded, TurnId, TurnKind, TurnStarted, UserMessage,
+    AgentMessage, Class, Delta, Epoch, Event, Forked, IdempotencyKey, Input, InputAccepted, Item,
+    ItemBody, ItemCompleted, ItemPart, ItemSaved, ItemStarted, ItemStatus, Owned, PartText, Record,
+    RecordBody, Remembered, Renamed, Reverted, Seq, Settings, Span, ThreadId, ThreadSource,
+    ThreadStarted, Timestamp, TurnEnd, TurnEnded, TurnId, TurnKind, TurnStarted, UserMessage,
 };
 
 /// A thread and the number of its newest record.
 #[derive(Clone, Debug)]
-pub struct Script {
+pub struct ThreadScript {
     pub thread: ThreadId,
     pub head: Seq,
     pub now: i64,
 }
 
-impl Script {
+impl ThreadScript {
     pub fn new() -> Self {
         Self {
             thread: ThreadId::mint(),
@@ -26,7 +26,7 @@ impl Script {
     }
 
     /// Gives bodies their numbers and times.
-    pub fn records(&mut self, bodies: Vec<Body>) -> Vec<Record> {
+    pub fn records(&mut self, bodies: Vec<RecordBody>) -> Vec<Record> {
         let numbered = bodies.into_iter().map(|body| {
             self.head = self.head.next();
             self.now += 1;
@@ -40,7 +40,7 @@ impl Script {
     }
 
     /// Appends bodies as one append, and gives back the records.
-    pub async fn append(&mut self, journal: &impl Journal, bodies: Vec<Body>) -> Vec<Record> {
+    pub async fn append(&mut self, journal: &impl Journal, bodies: Vec<RecordBody>) -> Vec<Record> {
         let after = self.head;
         let records = self.records(bodies);
         let class = class_of(&records);
@@ -92,12 +92,12 @@ pub fn class_of(records: &[Record]) -> Class {
     classes.max().unwrap_or(Class::Process)
 }
 
-pub fn started(thread: ThreadId, cwd: &str) -> Body {
+pub fn started(thread: ThreadId, cwd: &str) -> RecordBody {
     Event::ThreadStarted(ThreadStarted {
         thread,
         tenant: None,
         principal: None,
-        source: Source::Cli,
+        source: ThreadSource::Cli,
         originator: None,
         label: None,
         version: "0.1.0".to_owned(),
@@ -112,7 +112,7 @@ pub fn started(thread: ThreadId, cwd: &str) -> Body {
     .into()
 }
 
-pub fn owned() -> Body {
+pub fn owned() -> RecordBody {
     Event::Owned(Owned {
         epoch: Epoch(1),
         node: "one".to_owned(),
@@ -124,7 +124,7 @@ pub fn owned() -> Body {
     .into()
 }
 
-pub fn begin_turn(turn: &str, says: &str) -> Vec<Body> {
+pub fn begin_turn(turn: &str, says: &str) -> Vec<RecordBody> {
     let item = item(
         &format!("{turn}-input"),
         ItemBody::UserMessage(UserMessage {
@@ -152,7 +152,7 @@ pub fn begin_turn(turn: &str, says: &str) -> Vec<Body> {
     ]
 }
 
-pub fn turn_ended(turn: &str) -> Body {
+pub fn turn_ended(turn: &str) -> RecordBody {
     let end = TurnEnd::Completed {};
     let turn = turn.into();
     Event::TurnEnded(TurnEnded { turn, end }).into()
@@ -178,7 +178,7 @@ pub fn message(text: &str) -> ItemBody {
     })
 }
 
-pub fn item_started(turn: &str, id: &str) -> Body {
+pub fn item_started(turn: &str, id: &str) -> RecordBody {
     Event::ItemStarted(ItemStarted {
         turn: turn.into(),
         item: item(id, message(""), ItemStatus::InProgress),
@@ -188,28 +188,28 @@ pub fn item_started(turn: &str, id: &str) -> Body {
     .into()
 }
 
-pub fn delta(item: &str, offset: u64, text: &str) -> Body {
+pub fn delta(item: &str, offset: u64, text: &str) -> RecordBody {
     Delta {
         item: item.into(),
-        part: Part::Text,
+        part: ItemPart::Text,
         offset,
         text: text.to_owned(),
     }
     .into()
 }
 
-pub fn saved(id: &str, text: &str) -> Body {
+pub fn saved(id: &str, text: &str) -> RecordBody {
     Event::ItemSaved(ItemSaved {
         item: id.into(),
         texts: vec![PartText {
-            part: Part::Text,
+            part: ItemPart::Text,
             text: text.to_owned(),
         }],
     })
     .into()
 }
 
-pub fn completed(turn: &str, id: &str, text: &str) -> Body {
+pub fn completed(turn: &str, id: &str, text: &str) -> RecordBody {
     Event::ItemCompleted(ItemCompleted {
         turn: turn.into(),
         item: item(id, message(text), ItemStatus::Completed),
@@ -217,7 +217,7 @@ pub fn completed(turn: &str, id: &str, text: &str) -> Body {
     .into()
 }
 
-pub fn renamed(name: &str) -> Body {
+pub fn renamed(name: &str) -> RecordBody {
     let name = Some(name.to_owned());
     Event::Renamed(Renamed {
         name,
@@ -226,13 +226,13 @@ pub fn renamed(name: &str) -> Body {
     .into()
 }
 
-pub fn deleted() -> Body {
+pub fn deleted() -> RecordBody {
     Event::Deleted { principal: None }.into()
 }
 
-pub fn remembered() -> Body {
+pub fn remembered() -> RecordBody {
     Event::Remembered(Remembered {
-        key: Key {
+        key: IdempotencyKey {
             principal: "user:a".to_owned(),
             method: "thread/delete".to_owned(),
             id: "k".to_owned(),
@@ -244,7 +244,7 @@ pub fn remembered() -> Body {
     .into()
 }
 
-pub fn reverted(turn: &str, at: Seq, turns: u64) -> Body {
+pub fn reverted(turn: &str, at: Seq, turns: u64) -> RecordBody {
     Event::Reverted(Reverted {
         turn: turn.into(),
         at,
@@ -260,7 +260,7 @@ pub fn reverted(turn: &str, at: Seq, turns: u64) -> Body {
 }
 
 /// The first record of a thread that went on from another.
-pub fn forked(thread: ThreadId, from: ThreadId, at: Seq, turns: u64) -> Body {
+pub fn forked(thread: ThreadId, from: ThreadId, at: Seq, turns: u64) -> RecordBody {
     Event::Forked(Forked {
         thread,
         from,

@@ -6,7 +6,7 @@ use raddle_core::Seq;
 use raddle_core::ports::{Blobs, Journal};
 use raddle_store::LocalJournal;
 
-use crate::records::{Script, begin_turn, completed, delta, item_started, turn_ended};
+use crate::records::{ThreadScript, begin_turn, completed, delta, item_started, turn_ended};
 use crate::suite::blobs::naming;
 use crate::suite::local;
 
@@ -14,9 +14,9 @@ use crate::suite::local;
 const RATIO_MAX: f64 = 1.3;
 
 /// Words that no two texts share and that pack badly.
-struct Words(u64);
+struct WordSource(u64);
 
-impl Words {
+impl WordSource {
     fn byte(&mut self) -> u8 {
         self.0 = self
             .0
@@ -34,7 +34,12 @@ impl Words {
 }
 
 /// A turn as agents have them: a question, some tools with their output, an answer that streams.
-async fn turn(journal: &LocalJournal, script: &mut Script, words: &mut Words, turn: usize) -> u64 {
+async fn turn(
+    journal: &LocalJournal,
+    script: &mut ThreadScript,
+    words: &mut WordSource,
+    turn: usize,
+) -> u64 {
     let id = format!("0199c0de-0000-7000-8000-{turn:012}");
     let mut bodies = begin_turn(&id, &words.text(200));
     let mut bytes = 0;
@@ -98,8 +103,9 @@ async fn little_more_is_kept_than_there_is() {
         let mut live = 0;
         {
             let journal = local(folder.path());
-            let mut words = Words(7);
-            let mut scripts: Vec<Script> = (0..threads).map(|_| Script::new()).collect();
+            let mut words = WordSource(7);
+            let mut scripts: Vec<ThreadScript> =
+                (0..threads).map(|_| ThreadScript::new()).collect();
             for script in &mut scripts {
                 script.start(&journal, "/home/someone/work").await;
             }

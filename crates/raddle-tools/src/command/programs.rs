@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 
 use raddle_core::Settings;
 use raddle_core::policy::UNKNOWN;
-use raddle_sandbox::{FileHolds, is_around_home, is_program, outside, own_path};
+use raddle_sandbox::{FileHolds, is_around_home, is_program, own_path, without_writable};
 
-use super::fence::workspaces;
+use super::confinement::workspaces;
 use crate::files::passed;
 
 /// Folders that sandboxed commands may write, by their names and by where they really are.
@@ -54,7 +54,7 @@ impl WritableFolders {
 
     /// The `PATH` of a command outside the sandbox, if it is this one inside: without folders that lead here.
     pub(super) fn shortened(&self, path: Option<OsString>) -> OsString {
-        outside(&path.unwrap_or_else(own_path), &self.0)
+        without_writable(&path.unwrap_or_else(own_path), &self.0)
     }
 
     /// Why commands with these names are not run outside the sandbox, if one is found here by its name alone.

@@ -1,26 +1,25 @@
 //! One command from its start until its call is over.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use raddle_core::ports::{Job, Leave, Ran};
+use raddle_core::ports::{Authorization, ToolJob, ToolResult};
 use raddle_core::{Command, CommandRun, CommandSource, ItemBody, ItemStatus, Output, Settings};
 use raddle_sandbox::{
-    Fences, FileHold, FileHolds, HoldConflict, HoldError, Inside, Launch, Notice, Size, Stdio,
-    environment,
+    ConfinedProcess, FileHold, HoldConflict, HoldError, Launch, Notice, SandboxService, Stdio,
+    TerminalSize, environment,
 };
 
-use super::fence::{held, is_there, sees};
-use super::listen::{Left, Listener, Then};
+use super::confinement::{check_folder, check_visible, confinement_of};
+use super::output_listener::{ListenEnd, OnTimeout, OutputListener};
 use super::programs::search_path;
-use super::running::{Running, Whose};
-use super::wish::{Time, Wish, is_fenced};
-use crate::cut::Cut;
-use crate::registry::Inner;
-use crate::shell::{self, Digested};
+use super::request::{CommandRequest, WaitMode, is_confined};
+use super::terminals::{CommandOwner, RunningCommand};
+use crate::registry::ToolDeps;
+use crate::shell;
+use crate::truncation::TruncatedOutput;
 
 /// How long a sandboxed command waits for files that an approved command of another thread holds. It is
 /// longer than that one waits for sandboxed commands.
@@ -43,12 +42,12 @@ const VARIABLES_OUTSIDE: [(&str, &str); 3] = [
     ("GIT_CONFIG_VALUE_0", "explicit"),
 ];
 
-impl Wish {
+impl CommandRequest {
     /// Runs it, if it is what was allowed.
-    pub(crate) async fn run(self, inner: Arc<Inner>, job: Job) -> Ran {
+    pub(crate) async fn run(self, inner: Arc<ToolDeps>, job: ToolJob) -> ToolResult {
         // Reading a hostile line takes a while: not on a thread that others wait for.
         let read = tokio::task::spawn_blocking(move || {
-            let wish = self.where_it_leads(&job.settings);
+            let wish = self.resolve_links(&job.settings);
             (wish.item(), wish, job)
         });
         let Ok((item, wish, job)) = read.await else {
@@ -56,36 +55,38 @@ impl Wish {
             return refused(CommandRun::default(), why);
         };
         // First this: whatever runs beside it could change what the digest is of.
-        if let Some(why) = inner.terminals.in_the_way(&wish.whose(&job, &item)) {
+        if let Some(why) = inner.terminals.sandboxed_conflict(&wish.owner(&job, &item)) {
             return refused(item, &format!("This was not run: {why}"));
         }
         // A yes is for the files as they were then. Without a sandbox around the command, nothing in one may
         // write them from the last look until the command is over.
-        let is_unfenced = wish.beyond || !is_fenced(&job.settings);
-        let is_exact = matches!(job.leave, Some(Leave::Exactly(_)));
-        let holds = inner.fences.holds().clone();
+        let is_unfenced = wish.beyond || !is_confined(&job.settings);
+        let is_exact = matches!(job.authorization, Some(Authorization::Exactly(_)));
+        let holds = inner.sandbox.holds().clone();
         let listed = tokio::task::spawn_blocking(move || {
-            let paths = (is_unfenced && is_exact).then(|| wish.paths(&job.settings, &holds));
+            let paths =
+                (is_unfenced && is_exact).then(|| wish.subject(&job.settings, &holds).paths);
             (paths, wish, job)
         });
         let Ok((paths, wish, job)) = listed.await else {
             return refused(item, "This was not run: what it is made of cannot be read.");
         };
         let hold = match paths {
-            Some(paths) => match hold(&inner.fences, &item.command, paths).await {
+            Some(paths) => match hold(&inner.sandbox, &item.command, paths).await {
                 Ok(hold) => Some(hold),
                 Err(why) => return refused(item, &format!("This was not run: {why}")),
             },
             None => None,
         };
-        let holds = inner.fences.holds().clone();
+        let holds = inner.sandbox.holds().clone();
         let looked = tokio::task::spawn_blocking(move || {
-            let is_held = hold
-                .as_ref()
-                .is_none_or(|it| it.covers(&wish.paths(&job.settings, &holds)));
-            // Nobody can have said yes to what has none.
-            let digest = || wish.digest(&job.settings, &holds).unwrap_or_default();
-            let may = is_held && job.may(&wish.kind(), digest);
+            let subject = is_exact.then(|| wish.subject(&job.settings, &holds));
+            // No approval is for a command without a digest.
+            let (digest, paths) = subject.map_or_else(Default::default, |it| {
+                (it.digest.unwrap_or_default(), it.paths)
+            });
+            let is_held = hold.as_ref().is_none_or(|it| it.covers(&paths));
+            let may = is_held && job.allows(&wish.kind(), || digest);
             (may, wish, job, hold)
         });
         let Ok((may, wish, job, hold)) = looked.await else {
@@ -97,11 +98,11 @@ impl Wish {
                 "This was not run: what it would do, or where, is no longer what was allowed. Call it again.",
             );
         }
-        wish.go_with(inner, job, item, hold).await
+        wish.run_holding(inner, job, item, hold).await
     }
 
     /// Itself, unless it is longer than what is shown to a user who is asked.
-    pub(crate) fn that_can_be_shown(self) -> Result<Self, String> {
+    pub(crate) fn check_length(self) -> Result<Self, String> {
         let line = shell::quoted(&self.words);
         match shell::is_shown_whole(&line) {
             true => Ok(self),
@@ -113,34 +114,25 @@ impl Wish {
         }
     }
 
-    /// The files that a yes to it is about.
-    fn paths(&self, settings: &Settings, holds: &FileHolds) -> Vec<PathBuf> {
-        shell::paths(Digested {
-            words: &self.words,
-            commands: &shell::of_words(&self.words).commands,
-            cwd: &self.cwd.display().to_string(),
-            environment: &BTreeMap::new(),
-            sandbox: "",
-            folders: &self.folders(settings),
-            written: Some(holds.written()),
-            call: "",
-        })
-    }
-
     /// Runs it, whatever anyone says of it.
-    pub(super) async fn go(self, inner: Arc<Inner>, job: Job, item: CommandRun) -> Ran {
-        self.go_with(inner, job, item, None).await
+    pub(super) async fn run_unchecked(
+        self,
+        inner: Arc<ToolDeps>,
+        job: ToolJob,
+        item: CommandRun,
+    ) -> ToolResult {
+        self.run_holding(inner, job, item, None).await
     }
 
-    async fn go_with(
+    async fn run_holding(
         self,
-        inner: Arc<Inner>,
-        job: Job,
+        inner: Arc<ToolDeps>,
+        job: ToolJob,
         item: CommandRun,
         hold: Option<FileHold>,
-    ) -> Ran {
+    ) -> ToolResult {
         let began = Instant::now();
-        let whose = self.whose(&job, &item);
+        let whose = self.owner(&job, &item);
         let is_users = job.item.is_users_command();
         let starting = self.start(&inner, job.settings.clone(), whose, is_users, hold);
         let (running, notices) = match starting.await {
@@ -151,27 +143,27 @@ impl Wish {
             job.reports.report(Command::Warn(warning)).await;
         }
         let (time, then) = match self.time {
-            Time::Yields(time) => (time, Then::Leave),
-            Time::Ends(time) => (time, Then::End),
+            WaitMode::Yields(time) => (time, OnTimeout::Detach),
+            WaitMode::Ends(time) => (time, OnTimeout::End),
         };
-        let Job {
+        let ToolJob {
             item: shown,
             reports,
             mut stopped,
             ..
         } = job;
-        let listener = Listener::new(running.clone(), &shown.id, &*reports, self.tokens);
+        let listener = OutputListener::new(running.clone(), &shown.id, &*reports, self.tokens);
         let Some(mut listener) = listener else {
             return refused(item, "The command was not run.");
         };
         let left = listener.listen(time, then, &mut stopped).await;
-        let cut = std::mem::replace(&mut listener.cut, Cut::new(0));
+        let cut = std::mem::replace(&mut listener.output, TruncatedOutput::new(0));
         drop(listener);
         ended(&inner, &running, item, left, cut, began)
     }
 
-    fn whose(&self, job: &Job, item: &CommandRun) -> Whose {
-        Whose {
+    fn owner(&self, job: &ToolJob, item: &CommandRun) -> CommandOwner {
+        CommandOwner {
             thread: job.thread,
             turn: job.turn.clone(),
             item: job.item.id.clone(),
@@ -184,23 +176,23 @@ impl Wish {
     /// Starts it in its fence, which may have something to say.
     async fn start(
         &self,
-        inner: &Inner,
+        inner: &ToolDeps,
         settings: Settings,
-        whose: Whose,
+        whose: CommandOwner,
         is_users: bool,
         hold: Option<FileHold>,
-    ) -> Result<(Arc<Running>, Vec<Notice>), String> {
+    ) -> Result<(Arc<RunningCommand>, Vec<Notice>), String> {
         let path = inner.path.get().await;
         let (own, operator) = (inner.own.clone(), inner.operator.clone());
-        let holds = inner.fences.holds().clone();
+        let holds = inner.sandbox.holds().clone();
         let beyond = self.beyond;
         // A yes to a program's name is none to a program that commands in the sandbox can write.
-        let names = match beyond && is_fenced(&settings) && !is_users {
+        let names = match beyond && is_confined(&settings) && !is_users {
             true => Some(self.names()),
             false => None,
         };
         let planned = tokio::task::spawn_blocking(move || {
-            is_there(&settings)?;
+            check_folder(&settings)?;
             let (path, more) = match names {
                 Some(names) => {
                     let path = search_path(&settings, &names, path, &holds)?;
@@ -210,14 +202,14 @@ impl Wish {
             };
             let env = variables(path, more);
             if beyond {
-                let held = raddle_sandbox::Held {
+                let held = raddle_sandbox::Confinement {
                     policy: raddle_sandbox::Policy::FullAccess,
                     network: None,
                     accepts_second: false,
                 };
                 return Ok((held, env));
             }
-            held(&settings, &own, &*operator).map(|it| (it, env))
+            confinement_of(&settings, &own, &*operator).map(|it| (it, env))
         });
         let (held, env) = planned.await.map_err(|error| error.to_string())??;
         let mut words = self.words.iter().map(Into::into);
@@ -227,25 +219,27 @@ impl Wish {
             cwd: self.cwd.clone(),
             env,
         };
-        sees(&held, &self.cwd)?;
+        check_visible(&held, &self.cwd)?;
         // A hold of this thread's own goes only when the thread ends its command.
         let wait = match inner.terminals.has_hold(whose.thread) {
             true => Duration::ZERO,
             false => HELD_WAIT,
         };
-        let (mut inside, conflicts) = fenced(&inner.fences, launch, held, wait).await?;
-        let notices = std::mem::take(&mut inside.fenced.notices);
+        let (mut inside, conflicts) = confine(&inner.sandbox, launch, held, wait).await?;
+        let notices = std::mem::take(&mut inside.confined.notices);
         let stdio = match self.tty {
-            true => Stdio::Terminal(Size::default()),
+            true => Stdio::Terminal(TerminalSize::default()),
             // A model has nothing more to say to it.
             false => Stdio::Joined,
         };
-        let opened = inner.engine.open(stdio);
+        let opened = inner.launcher.open(stdio);
         let (process, start) = opened.map_err(|error| error.to_string())?;
-        let mut life = process.life;
-        let running = inner.terminals.add(whose, process.input, process.leash)?;
+        let mut life = process.exit;
+        let running = inner.terminals.add(whose, process.input, process.control)?;
         let started = async {
-            let started = start.inside(&inside.fenced).map_err(|it| it.to_string());
+            let started = start
+                .confined(&inside.confined)
+                .map_err(|it| it.to_string());
             started?;
             life.started().await.map_err(|error| error.to_string())
         };
@@ -282,7 +276,7 @@ fn variables(path: Option<OsString>, more: &[(&str, &str)]) -> Vec<(OsString, Os
 
 /// A hold on the files that a yes is about.
 pub(super) async fn hold(
-    fences: &Fences,
+    fences: &SandboxService,
     command: &str,
     paths: Vec<PathBuf>,
 ) -> Result<FileHold, String> {
@@ -294,7 +288,7 @@ pub(super) async fn hold(
                 "a command in the sandbox, of another thread or client, still runs and may write {}, which the yes to \
                  this one is about: {}. Wait until it is over, or ask the user to end it, and call again.",
                 path.display(),
-                shell::shown(&about)
+                shell::display_line(&about)
             )
         }
         HoldError::Io(_) => format!("{error}."),
@@ -310,17 +304,17 @@ fn narrowed(conflicts: &[HoldConflict]) -> Option<String> {
          and its files must not change until it has ended: {}. End it first if you must write there; files that it does \
          not name can be written with the tools for files.\n",
         it.path.display(),
-        shell::shown(&it.about)
+        shell::display_line(&it.about)
     ))
 }
 
-async fn fenced(
-    fences: &Fences,
+async fn confine(
+    fences: &SandboxService,
     launch: Launch,
-    held: raddle_sandbox::Held,
+    held: raddle_sandbox::Confinement,
     wait: Duration,
-) -> Result<(Inside, Vec<HoldConflict>), String> {
-    let ready = fences.ready_within(launch, held, wait).await;
+) -> Result<(ConfinedProcess, Vec<HoldConflict>), String> {
+    let ready = fences.plan_within(launch, held, wait).await;
     let ready = ready.map_err(|error| error.to_string())?;
     let conflicts = ready.conflicts().to_vec();
     let inside = tokio::task::spawn_blocking(move || ready.wrap()).await;
@@ -331,45 +325,45 @@ async fn fenced(
 
 /// What came of a call that started a command, or listened to one.
 pub(super) fn ended(
-    inner: &Inner,
-    running: &Running,
+    inner: &ToolDeps,
+    running: &RunningCommand,
     item: CommandRun,
-    left: Left,
-    cut: Cut,
+    left: ListenEnd,
+    cut: TruncatedOutput,
     began: Instant,
-) -> Ran {
+) -> ToolResult {
     let took = began.elapsed();
     let code = match left {
-        Left::Over(code) => code,
-        Left::Running | Left::Stopped | Left::Late => None,
+        ListenEnd::Exited(code) => code,
+        ListenEnd::Running | ListenEnd::Stopped | ListenEnd::TimedOut => None,
     };
     let (status, how) = match left {
-        Left::Over(Some(0)) => (
+        ListenEnd::Exited(Some(0)) => (
             ItemStatus::Completed,
             "Process exited with code 0".to_owned(),
         ),
-        Left::Over(Some(code)) => (
+        ListenEnd::Exited(Some(code)) => (
             ItemStatus::Failed,
             format!("Process exited with code {code}"),
         ),
-        Left::Over(None) => (
+        ListenEnd::Exited(None) => (
             ItemStatus::Failed,
             "Process was lost, and how it ended is not known".to_owned(),
         ),
-        Left::Running => (
+        ListenEnd::Running => (
             ItemStatus::Completed,
             format!("Process running with session ID {}", running.id),
         ),
-        Left::Stopped => (
+        ListenEnd::Stopped => (
             ItemStatus::Interrupted,
             "Process was ended by the user's interrupt".to_owned(),
         ),
-        Left::Late => (
+        ListenEnd::TimedOut => (
             ItemStatus::Failed,
             "Process was ended because its time was up".to_owned(),
         ),
     };
-    if left != Left::Running {
+    if left != ListenEnd::Running {
         inner.terminals.remove(running.id);
     }
     let tokens = cut.tokens();
@@ -381,7 +375,7 @@ pub(super) fn ended(
         text
     );
     let failed = status != ItemStatus::Completed;
-    Ran {
+    ToolResult {
         status,
         body: ItemBody::Command(CommandRun {
             source: match item.source {
@@ -404,7 +398,7 @@ pub(super) fn ended(
 }
 
 /// Nothing was done, and this is why.
-pub(super) fn refused(item: CommandRun, why: &str) -> Ran {
+pub(super) fn refused(item: CommandRun, why: &str) -> ToolResult {
     let body = ItemBody::Command(item);
-    Ran::new(ItemStatus::Failed, body, Output::failure(why))
+    ToolResult::new(ItemStatus::Failed, body, Output::failure(why))
 }

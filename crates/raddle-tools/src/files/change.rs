@@ -8,9 +8,9 @@ use sha2::{Digest, Sha256};
 use super::diff::unified;
 use super::error::ToolError;
 use super::open::FILE_BYTES_MAX;
-use super::place::{Place, Roots, Spot};
+use super::roots::{ResolvedPath, Roots, WriteAccess};
 use super::swap;
-use super::walk::{Kind, Last};
+use super::walk::{FinalLink, Kind};
 use crate::hex::hex;
 
 /// An item shows no more than this of one file.
@@ -44,7 +44,7 @@ impl Contents {
 
 /// What would be written. It is looked at and judged before it is applied.
 #[derive(Clone, Debug)]
-pub struct Planned {
+pub struct ChangePlan {
     /// Every file that would be another, in the order in which they were named.
     pub files: Vec<PlannedFile>,
 }
@@ -53,7 +53,7 @@ pub struct Planned {
 #[derive(Clone, Debug)]
 pub struct PlannedFile {
     /// Which.
-    pub spot: Spot,
+    pub target: ResolvedPath,
     /// What was there.
     pub base: Option<Contents>,
     /// What would be there.
@@ -66,7 +66,7 @@ pub struct PlannedFile {
 
 /// What was written.
 #[derive(Clone, Debug)]
-pub struct Applied {
+pub struct AppliedChanges {
     /// As an item shows it.
     pub changes: Vec<FileChange>,
     /// What the model is told.
@@ -100,18 +100,18 @@ fn what_stands(paths: &[PathBuf]) -> String {
     )
 }
 
-impl Planned {
+impl ChangePlan {
     /// What would happen, as an item shows it.
     pub fn changes(&self) -> Vec<FileChange> {
         self.files.iter().filter_map(|it| self.change(it)).collect()
     }
 
     fn change(&self, file: &PlannedFile) -> Option<FileChange> {
-        let path = said(file.spot.name());
+        let path = display_path(file.target.name());
         let (kind, diff) = match (&file.base, &file.now, file.moved_to) {
             (Some(base), None, Some(to)) => {
                 let to = &self.files[to];
-                let moved_to = Some(said(to.spot.name()));
+                let moved_to = Some(display_path(to.target.name()));
                 let diff = between(base, to.now.as_ref()?);
                 (ChangeKind::Update { moved_to }, diff)
             }
@@ -131,16 +131,18 @@ impl Planned {
     /// is said of the file.
     pub fn paths(&self) -> Vec<String> {
         let mut paths = Vec::new();
-        for Spot { plain, shown, .. } in self.files.iter().map(|it| &it.spot) {
-            paths.push(said(shown));
-            paths.extend((plain != shown).then(|| said(plain)));
+        for ResolvedPath { plain, shown, .. } in self.files.iter().map(|it| &it.target) {
+            paths.push(display_path(shown));
+            paths.extend((plain != shown).then(|| display_path(plain)));
         }
         paths
     }
 
     /// Whether one of them is outside what may be written.
     pub fn is_beyond(&self) -> bool {
-        self.files.iter().any(|it| it.spot.place == Place::Beyond)
+        self.files
+            .iter()
+            .any(|it| it.target.access == WriteAccess::Beyond)
     }
 
     /// A SHA-256 in hex over every file, what it was and what it would be.
@@ -150,7 +152,7 @@ impl Planned {
         for file in &self.files {
             // Each part has a fixed length, so that no two plans are spelled alike.
             whole.update(Sha256::digest(
-                file.spot.plain.as_os_str().as_encoded_bytes(),
+                file.target.plain.as_os_str().as_encoded_bytes(),
             ));
             for side in [&file.base, &file.now] {
                 match side {
@@ -188,16 +190,16 @@ impl Planned {
 
     /// Writes all of it, or nothing if a file is no longer what was looked at. If the disk fails half-way,
     /// what was written is undone.
-    pub fn apply(&self, roots: &Roots) -> Result<Applied, ApplyError> {
+    pub fn apply(&self, roots: &Roots) -> Result<AppliedChanges, ApplyError> {
         swap::run(roots, &self.files)?;
-        Ok(Applied {
+        Ok(AppliedChanges {
             changes: self.changes(),
             summary: self.summary(),
         })
     }
 }
 
-fn said(path: &Path) -> String {
+fn display_path(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
@@ -265,12 +267,16 @@ impl<'a> Draft<'a> {
     }
 
     /// Looks at a file that may change. A file that is not there is nothing to complain of yet.
-    pub(crate) fn look(&mut self, path: &Path, last: Last) -> Result<usize, ToolError> {
-        let spot = self.roots.spot(path, last)?;
-        if let Some(index) = self.files.iter().position(|it| it.spot.plain == spot.plain) {
+    pub(crate) fn look(&mut self, path: &Path, last: FinalLink) -> Result<usize, ToolError> {
+        let spot = self.roots.resolve(path, last)?;
+        if let Some(index) = self
+            .files
+            .iter()
+            .position(|it| it.target.plain == spot.plain)
+        {
             return Ok(index);
         }
-        if spot.place == Place::Protected || self.roots.is_obeyed(&spot) {
+        if spot.access == WriteAccess::Protected || self.roots.is_obeyed(&spot) {
             return Err(ToolError::Protected(spot.shown));
         }
         let base = match spot.kind {
@@ -289,7 +295,7 @@ impl<'a> Draft<'a> {
             });
         }
         self.files.push(PlannedFile {
-            spot,
+            target: spot,
             now: base.clone(),
             base,
             moved_to: None,
@@ -299,13 +305,13 @@ impl<'a> Draft<'a> {
     }
 
     pub(crate) fn shown(&self, index: usize) -> &Path {
-        &self.files[index].spot.shown
+        &self.files[index].target.shown
     }
 
     /// What is there by now.
     pub(crate) fn now(&self, index: usize) -> Result<&Contents, ToolError> {
         let file = &self.files[index];
-        let missing = || ToolError::Missing(file.spot.shown.clone());
+        let missing = || ToolError::Missing(file.target.shown.clone());
         file.now.as_ref().ok_or_else(missing)
     }
 
@@ -356,7 +362,7 @@ impl<'a> Draft<'a> {
     }
 
     /// The plan: without files that would be as they were.
-    pub(crate) fn finish(mut self) -> Result<Planned, ToolError> {
+    pub(crate) fn finish(mut self) -> Result<ChangePlan, ToolError> {
         self.refuse_files_in_files()?;
         for index in 0..self.files.len() {
             let Some(to) = self.files[index].moved_to else {
@@ -388,13 +394,13 @@ impl<'a> Draft<'a> {
             ..it
         });
         let files = files.collect();
-        Ok(Planned { files })
+        Ok(ChangePlan { files })
     }
 
     fn refuse_files_in_files(&self) -> Result<(), ToolError> {
         let stay = self.files.iter().filter(|it| it.now.is_some());
-        let stay: Vec<&Spot> = stay.map(|it| &it.spot).collect();
-        let is_inside = |it: &Spot| {
+        let stay: Vec<&ResolvedPath> = stay.map(|it| &it.target).collect();
+        let is_inside = |it: &ResolvedPath| {
             let mut others = stay.iter().filter(|other| other.plain != it.plain);
             others.any(|other| it.plain.starts_with(&other.plain))
         };

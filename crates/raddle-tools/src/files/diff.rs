@@ -44,7 +44,7 @@ pub(crate) fn similarity(base: &str, now: &str) -> usize {
 }
 
 fn compare(input: &InternedInput<&str>) -> Vec<Hunk> {
-    let counts = Counts::new(input);
+    let counts = LineCounts::new(input);
     let lines = (input.before.len() + input.after.len()) as u64;
     if counts.pairs().saturating_mul(lines) > WORK_MAX {
         return compare_in_pieces(input, &counts);
@@ -55,12 +55,12 @@ fn compare(input: &InternedInput<&str>) -> Vec<Hunk> {
 }
 
 /// How often each line occurs on either side.
-struct Counts {
+struct LineCounts {
     before: Vec<u32>,
     after: Vec<u32>,
 }
 
-impl Counts {
+impl LineCounts {
     fn new(input: &InternedInput<&str>) -> Self {
         let kinds = input.interner.num_tokens() as usize;
         let count = |tokens: &[Token]| {
@@ -89,7 +89,7 @@ impl Counts {
     }
 }
 
-fn compare_in_pieces(input: &InternedInput<&str>, counts: &Counts) -> Vec<Hunk> {
+fn compare_in_pieces(input: &InternedInput<&str>, counts: &LineCounts) -> Vec<Hunk> {
     let (before, after) = (&input.before, &input.after);
     let head = common(before.iter(), after.iter());
     let (left, right) = (&before[head..], &after[head..]);
@@ -129,7 +129,7 @@ fn common<'a>(
 /// Positions of lines that each side has once, the most of them that stand in the same order on both sides.
 fn anchors(
     input: &InternedInput<&str>,
-    counts: &Counts,
+    counts: &LineCounts,
     (before, after): (Range<usize>, Range<usize>),
 ) -> Vec<(usize, usize)> {
     let mut places = vec![usize::MAX; counts.after.len()];

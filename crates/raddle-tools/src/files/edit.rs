@@ -6,10 +6,10 @@ use raddle_core::ports::ToolSpec;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::change::{Draft, Planned};
+use super::change::{ChangePlan, Draft};
 use super::error::ToolError;
-use super::place::Roots;
-use super::walk::Last;
+use super::roots::Roots;
+use super::walk::FinalLink;
 
 /// What it is asked for.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -48,7 +48,7 @@ impl EditFile {
     }
 
     /// What would be written.
-    pub fn plan(&self, roots: &Roots) -> Result<Planned, ToolError> {
+    pub fn plan(&self, roots: &Roots) -> Result<ChangePlan, ToolError> {
         let refuse = |why: String| Err(ToolError::Arguments(why));
         if self.old.is_empty() {
             return refuse("`old` is empty; use write_file for a new file".to_owned());
@@ -57,7 +57,7 @@ impl EditFile {
             return refuse("nothing to change: `old` and `new` are the same text".to_owned());
         }
         let mut draft = Draft::new(roots);
-        let index = draft.look(Path::new(&self.path), Last::Follow)?;
+        let index = draft.look(Path::new(&self.path), FinalLink::Follow)?;
         let text = draft.text(index)?;
         let (mut old, mut new) = (self.old.clone(), self.new.clone());
         // A model writes plain newlines, whatever the file has.

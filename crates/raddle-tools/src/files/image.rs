@@ -2,15 +2,15 @@
 
 use std::path::Path;
 
-use raddle_core::PictureHead;
+use raddle_core::ImageHeader;
 use raddle_core::ports::ToolSpec;
 use serde::Deserialize;
 use serde_json::json;
 
 use super::error::ToolError;
 use super::open::contents;
-use super::place::{Roots, Spot};
-use super::walk::Last;
+use super::roots::{ResolvedPath, Roots};
+use super::walk::FinalLink;
 
 const BYTES_MAX: u64 = 8 << 20;
 
@@ -24,7 +24,7 @@ pub struct ViewImage {
 
 /// A picture that may be shown to a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Picture {
+pub struct ImageFile {
     /// As an item shows it.
     pub path: String,
     /// Such as `image/png`.
@@ -56,11 +56,18 @@ impl ViewImage {
     }
 
     /// The picture.
-    pub fn run(&self, roots: &Roots) -> Result<Picture, ToolError> {
-        self.run_at(roots, &roots.spot(Path::new(&self.path), Last::Follow)?)
+    pub fn run(&self, roots: &Roots) -> Result<ImageFile, ToolError> {
+        self.run_at(
+            roots,
+            &roots.resolve(Path::new(&self.path), FinalLink::Follow)?,
+        )
     }
 
-    pub(crate) fn run_at(&self, roots: &Roots, spot: &Spot) -> Result<Picture, ToolError> {
+    pub(crate) fn run_at(
+        &self,
+        roots: &Roots,
+        spot: &ResolvedPath,
+    ) -> Result<ImageFile, ToolError> {
         let (file, stat) = roots.open(spot)?;
         let bytes = u64::try_from(stat.st_size).unwrap_or(0);
         let path = spot.shown.clone();
@@ -70,14 +77,14 @@ impl ViewImage {
         }
         let bytes = contents(file, &stat, &spot.shown)?.bytes;
         let shown = path.display();
-        let Some(head) = PictureHead::read(&bytes) else {
+        let Some(head) = ImageHeader::read(&bytes) else {
             let why = format!("{shown} is no PNG, JPEG, GIF or WebP picture");
             return Err(ToolError::Arguments(why));
         };
         if let Some(why) = head.objection() {
             return Err(ToolError::Arguments(format!("{shown} is {why}")));
         }
-        Ok(Picture {
+        Ok(ImageFile {
             path: shown.to_string(),
             media_type: head.media,
             bytes,

@@ -9,9 +9,9 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::error::ToolError;
-use super::place::{Roots, Spot};
-use super::tree::{self, Ended, Reach};
-use super::walk::{Kind, Last};
+use super::roots::{ResolvedPath, Roots};
+use super::tree::{self, WalkEnd, WalkLimits};
+use super::walk::{FinalLink, Kind};
 
 const ENTRIES_MAX: usize = 1_000;
 const BYTES_MAX: usize = 50_000;
@@ -55,10 +55,10 @@ impl ListFiles {
     /// The entries, one on a line, and whether there are more.
     pub fn run(&self, roots: &Roots) -> Result<String, ToolError> {
         let path = self.path.as_deref().unwrap_or(".");
-        self.run_at(roots, &roots.spot(Path::new(path), Last::Follow)?)
+        self.run_at(roots, &roots.resolve(Path::new(path), FinalLink::Follow)?)
     }
 
-    pub(crate) fn run_at(&self, roots: &Roots, spot: &Spot) -> Result<String, ToolError> {
+    pub(crate) fn run_at(&self, roots: &Roots, spot: &ResolvedPath) -> Result<String, ToolError> {
         roots.readable(spot)?;
         match spot.kind {
             Kind::Folder => {}
@@ -67,7 +67,7 @@ impl ListFiles {
         }
         let glob = self.pattern.as_deref().map(glob).transpose()?;
         let depth = if glob.is_some() { DEPTH_MAX } else { 2 };
-        let reach = Reach {
+        let reach = WalkLimits {
             depth: self.depth.unwrap_or(depth).clamp(1, DEPTH_MAX),
             until: Instant::now() + TIME_MAX,
         };
@@ -89,9 +89,9 @@ impl ListFiles {
             true
         });
         match ended {
-            Ended::Everything if count == 0 => text.push_str("[nothing]\n"),
-            Ended::Everything => {}
-            Ended::Enough | Ended::Limit => text.push_str(
+            WalkEnd::Everything if count == 0 => text.push_str("[nothing]\n"),
+            WalkEnd::Everything => {}
+            WalkEnd::Enough | WalkEnd::Limit => text.push_str(
                 "[more was left out; name a deeper folder, or a pattern that matches less]\n",
             ),
         }

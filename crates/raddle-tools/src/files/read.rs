@@ -8,8 +8,8 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::error::ToolError;
-use super::place::{Roots, Spot};
-use super::walk::Last;
+use super::roots::{ResolvedPath, Roots};
+use super::walk::FinalLink;
 
 const LINES_MAX: usize = 2_000;
 const BYTES_MAX: usize = 50_000;
@@ -60,10 +60,13 @@ impl ReadFile {
 
     /// The lines, and what was left out.
     pub fn run(&self, roots: &Roots) -> Result<String, ToolError> {
-        self.run_at(roots, &roots.spot(Path::new(&self.path), Last::Follow)?)
+        self.run_at(
+            roots,
+            &roots.resolve(Path::new(&self.path), FinalLink::Follow)?,
+        )
     }
 
-    pub(crate) fn run_at(&self, roots: &Roots, spot: &Spot) -> Result<String, ToolError> {
+    pub(crate) fn run_at(&self, roots: &Roots, spot: &ResolvedPath) -> Result<String, ToolError> {
         let (file, _) = roots.open(spot)?;
         let failed = |source| ToolError::Disk {
             path: spot.shown.clone(),
@@ -74,7 +77,7 @@ impl ReadFile {
         let mut reader = BufReader::new(file.take(LOOKED_BYTES_MAX));
         let mut text = String::new();
         let (mut number, mut is_cut) = (0, false);
-        while let Some(line) = Line::next(&mut reader).map_err(failed)? {
+        while let Some(line) = ShownLine::next(&mut reader).map_err(failed)? {
             if line.is_binary {
                 return Err(ToolError::Binary(spot.shown.clone()));
             }
@@ -105,13 +108,13 @@ impl ReadFile {
 }
 
 /// A line, as far as it is shown: no more of it is ever held.
-struct Line {
+struct ShownLine {
     shown: Vec<u8>,
     bytes: usize,
     is_binary: bool,
 }
 
-impl Line {
+impl ShownLine {
     fn next(reader: &mut impl BufRead) -> io::Result<Option<Self>> {
         let mut line = Self {
             shown: Vec::new(),

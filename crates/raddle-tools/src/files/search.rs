@@ -13,9 +13,9 @@ use serde_json::json;
 
 use super::error::ToolError;
 use super::list::glob;
-use super::place::{Roots, Spot};
-use super::tree::{self, Ended, Reach};
-use super::walk::{Kind, Last};
+use super::roots::{ResolvedPath, Roots};
+use super::tree::{self, WalkEnd, WalkLimits};
+use super::walk::{FinalLink, Kind};
 
 const MATCHES_MAX: usize = 1_000;
 const MATCHES: usize = 200;
@@ -71,21 +71,26 @@ impl SearchFiles {
     /// The matches, one on a line, and whether there may be more.
     pub fn run(&self, roots: &Roots) -> Result<String, ToolError> {
         let path = self.path.as_deref().unwrap_or(".");
-        self.run_at(roots, &roots.spot(Path::new(path), Last::Follow)?)
+        self.run_at(roots, &roots.resolve(Path::new(path), FinalLink::Follow)?)
     }
 
-    pub(crate) fn run_at(&self, roots: &Roots, spot: &Spot) -> Result<String, ToolError> {
+    pub(crate) fn run_at(&self, roots: &Roots, spot: &ResolvedPath) -> Result<String, ToolError> {
         self.run_within(roots, spot, TIME_MAX)
     }
 
-    fn run_within(&self, roots: &Roots, spot: &Spot, time: Duration) -> Result<String, ToolError> {
+    fn run_within(
+        &self,
+        roots: &Roots,
+        spot: &ResolvedPath,
+        time: Duration,
+    ) -> Result<String, ToolError> {
         roots.readable(spot)?;
         let glob = self.glob.as_deref().map(glob).transpose()?;
         let mut search = self.search(time)?;
         let ended = match spot.kind {
             Kind::Missing => return Err(ToolError::Missing(spot.shown.clone())),
             Kind::Folder => {
-                let reach = Reach {
+                let reach = WalkLimits {
                     depth: usize::MAX,
                     until: search.until,
                 };
@@ -102,18 +107,18 @@ impl SearchFiles {
             _ => {
                 search.file(roots, spot)?;
                 match search.goes_on() {
-                    true => Ended::Everything,
-                    false => Ended::Enough,
+                    true => WalkEnd::Everything,
+                    false => WalkEnd::Enough,
                 }
             }
         };
         let mut text = search.text;
         match ended {
-            Ended::Everything if text.is_empty() => text.push_str("[no line matches]\n"),
-            Ended::Everything => {}
-            Ended::Enough if !search.is_late => text
+            WalkEnd::Everything if text.is_empty() => text.push_str("[no line matches]\n"),
+            WalkEnd::Everything => {}
+            WalkEnd::Enough if !search.is_late => text
                 .push_str("[there may be more; search a deeper folder, or for something rarer]\n"),
-            Ended::Enough | Ended::Limit => text.push_str(
+            WalkEnd::Enough | WalkEnd::Limit => text.push_str(
                 "[not all was searched, because it takes too long; search a deeper folder]\n",
             ),
         }
@@ -165,7 +170,7 @@ struct Search {
 impl Search {
     /// A file that a walk came to by this plain path.
     fn walked(&mut self, roots: &Roots, plain: &Path) -> Result<(), ToolError> {
-        let spot = roots.spot(plain, Last::Keep)?;
+        let spot = roots.resolve(plain, FinalLink::Keep)?;
         // If a link took a folder's place meanwhile, the path leads to what the walk may have left out.
         match spot.plain == plain {
             true => self.file(roots, &spot),
@@ -173,7 +178,7 @@ impl Search {
         }
     }
 
-    fn file(&mut self, roots: &Roots, spot: &Spot) -> Result<(), ToolError> {
+    fn file(&mut self, roots: &Roots, spot: &ResolvedPath) -> Result<(), ToolError> {
         let (file, _) = roots.open(spot)?;
         let name = roots.brief(&spot.shown);
         let (text, left) = (&mut self.text, &mut self.left);
@@ -185,7 +190,7 @@ impl Search {
             *left -= 1;
             Ok(*left > 0 && text.len() < BYTES_MAX)
         });
-        let reader = Timed {
+        let reader = DeadlineReader {
             inner: file.take(FILE_BYTES_MAX),
             until: self.until,
         };
@@ -204,12 +209,12 @@ impl Search {
 }
 
 /// Gives up in the middle of a file once it is late.
-struct Timed<R> {
+struct DeadlineReader<R> {
     inner: R,
     until: Instant,
 }
 
-impl<R: io::Read> io::Read for Timed<R> {
+impl<R: io::Read> io::Read for DeadlineReader<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         if Instant::now() > self.until {
             return Err(io::ErrorKind::TimedOut.into());
@@ -220,7 +225,7 @@ impl<R: io::Read> io::Read for Timed<R> {
 
 #[cfg(test)]
 mod tests {
-    use raddle_sandbox::{Policy, Rules};
+    use raddle_sandbox::{Policy, SandboxRules};
 
     use super::*;
 
@@ -228,10 +233,12 @@ mod tests {
     fn a_search_that_takes_too_long_says_so() {
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::write(folder.path().join("a.txt"), "needle\n").expect("a file");
-        let policy = Policy::Fenced(Rules::read_only());
+        let policy = Policy::Confined(SandboxRules::read_only());
         let roots = Roots::new(folder.path(), &policy).expect("roots");
         let search = needle();
-        let spot = roots.spot(Path::new("."), Last::Follow).expect("a folder");
+        let spot = roots
+            .resolve(Path::new("."), FinalLink::Follow)
+            .expect("a folder");
         let found = |time| search.run_within(&roots, &spot, time).expect("text");
         assert_eq!(found(TIME_MAX), "a.txt:1:needle\n");
         let late = "[not all was searched, because it takes too long; search a deeper folder]\n";
@@ -245,7 +252,7 @@ mod tests {
         std::fs::create_dir(top.join("closed")).expect("a folder");
         std::fs::write(top.join("closed/a.txt"), "needle\n").expect("a file");
         std::os::unix::fs::symlink("closed", top.join("open")).expect("a link");
-        let policy = Policy::Fenced(Rules::read_only());
+        let policy = Policy::Confined(SandboxRules::read_only());
         let roots = Roots::new(&top, &policy).expect("roots");
         for (path, wanted) in [
             ("closed/a.txt", "closed/a.txt:1:needle\n"),

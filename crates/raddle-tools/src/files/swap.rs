@@ -23,27 +23,27 @@ use rustix::io::Errno;
 use super::change::{ApplyError, Contents, PlannedFile};
 use super::error::ToolError;
 use super::open::{contents, disk, open_file};
-use super::place::Roots;
-use super::walk::{self, Id, Way};
+use super::roots::Roots;
+use super::walk::{self, FileId, OpenMode};
 
 pub(crate) fn run(roots: &Roots, files: &[PlannedFile]) -> Result<(), ApplyError> {
     for file in files {
         unchanged(roots, file)?;
     }
-    let mut work = Work::new(roots);
+    let mut work = SwapJob::new(roots);
     match work.all(roots, files) {
         Ok(()) => {
             work.commit();
             Ok(())
         }
-        Err(Trouble::Changed(path)) => match work.undo() {
+        Err(SwapError::Changed(path)) => match work.undo() {
             stands if stands.is_empty() => Err(ApplyError::Changed(path)),
             stands => {
                 let why = disk(&path, Errno::BUSY);
                 Err(ApplyError::Failed { why, stands })
             }
         },
-        Err(Trouble::Failed(why)) => {
+        Err(SwapError::Failed(why)) => {
             let stands = work.undo();
             Err(ApplyError::Failed { why, stands })
         }
@@ -52,11 +52,11 @@ pub(crate) fn run(roots: &Roots, files: &[PlannedFile]) -> Result<(), ApplyError
 
 /// Looks before anything is written, so that an old plan costs nothing.
 fn unchanged(roots: &Roots, file: &PlannedFile) -> Result<(), ApplyError> {
-    let shown = &file.spot.shown;
+    let shown = &file.target.shown;
     let changed = || ApplyError::Changed(shown.clone());
-    let parent = file.spot.plain.parent().ok_or_else(changed)?;
-    let name = file.spot.plain.file_name().ok_or_else(changed)?;
-    let is_same = match roots.folder(&file.spot, parent) {
+    let parent = file.target.plain.parent().ok_or_else(changed)?;
+    let name = file.target.plain.file_name().ok_or_else(changed)?;
+    let is_same = match roots.folder(&file.target, parent) {
         Ok(folder) => is_at(&folder, name, file.base.as_ref(), shown),
         Err(Errno::NOENT) => file.base.is_none(),
         Err(_) => false,
@@ -74,14 +74,14 @@ fn is_at(folder: &OwnedFd, name: &OsStr, base: Option<&Contents>, shown: &Path) 
     }
 }
 
-struct Work {
-    way: Way,
-    seats: Vec<Seat>,
+struct SwapJob {
+    open_mode: OpenMode,
+    files: Vec<FileSwap>,
     made: Vec<(OwnedFd, OsString)>,
 }
 
 /// One file, and how far it is.
-struct Seat {
+struct FileSwap {
     folder: OwnedFd,
     name: OsString,
     shown: PathBuf,
@@ -90,7 +90,7 @@ struct Seat {
     /// A second one, where the system cannot exchange.
     aside: OsString,
     /// The new file, whatever it is called.
-    staged: Option<Id>,
+    staged: Option<FileId>,
     state: State,
 }
 
@@ -106,40 +106,40 @@ enum State {
 }
 
 #[derive(Debug)]
-enum Trouble {
+enum SwapError {
     Changed(PathBuf),
     Failed(ToolError),
 }
 
-impl Work {
+impl SwapJob {
     fn new(roots: &Roots) -> Self {
         Self {
-            way: roots.way(),
-            seats: Vec::new(),
+            open_mode: roots.open_mode(),
+            files: Vec::new(),
             made: Vec::new(),
         }
     }
 
-    fn all(&mut self, roots: &Roots, files: &[PlannedFile]) -> Result<(), Trouble> {
+    fn all(&mut self, roots: &Roots, files: &[PlannedFile]) -> Result<(), SwapError> {
         self.stage_all(roots, files)?;
         self.exchange_all(files)
     }
 
-    fn stage_all(&mut self, roots: &Roots, files: &[PlannedFile]) -> Result<(), Trouble> {
+    fn stage_all(&mut self, roots: &Roots, files: &[PlannedFile]) -> Result<(), SwapError> {
         let mut staged = files.iter().map(|it| self.stage(roots, it));
-        staged.try_for_each(|it| it.map_err(Trouble::Failed))
+        staged.try_for_each(|it| it.map_err(SwapError::Failed))
     }
 
-    fn exchange_all(&mut self, files: &[PlannedFile]) -> Result<(), Trouble> {
-        let mut seats = self.seats.iter_mut().zip(files);
-        seats.try_for_each(|(seat, file)| seat.exchange(file, self.way))
+    fn exchange_all(&mut self, files: &[PlannedFile]) -> Result<(), SwapError> {
+        let mut seats = self.files.iter_mut().zip(files);
+        seats.try_for_each(|(seat, file)| seat.exchange(file, self.open_mode))
     }
 
     fn stage(&mut self, roots: &Roots, file: &PlannedFile) -> Result<(), ToolError> {
-        let shown = file.spot.shown.clone();
-        let name = file.spot.plain.file_name().unwrap_or_default().to_owned();
+        let shown = file.target.shown.clone();
+        let name = file.target.plain.file_name().unwrap_or_default().to_owned();
         let folder = self.parents(roots, file).map_err(|it| disk(&shown, it))?;
-        self.seats.push(Seat {
+        self.files.push(FileSwap {
             folder,
             name,
             shown,
@@ -148,7 +148,7 @@ impl Work {
             staged: None,
             state: State::Nothing,
         });
-        let seat = self.seats.last_mut();
+        let seat = self.files.last_mut();
         match (seat, &file.now) {
             (Some(seat), Some(now)) => {
                 seat.stage(now, file.base.is_none() && file.moved_from.is_none())
@@ -159,10 +159,10 @@ impl Work {
 
     /// Opens the folder around a file, and makes what is missing of it.
     fn parents(&mut self, roots: &Roots, file: &PlannedFile) -> Result<OwnedFd, Errno> {
-        let mut at = file.spot.plain.parent().ok_or(Errno::ISDIR)?;
+        let mut at = file.target.plain.parent().ok_or(Errno::ISDIR)?;
         let mut missing = Vec::new();
         let mut folder = loop {
-            match roots.folder(&file.spot, at) {
+            match roots.folder(&file.target, at) {
                 Err(Errno::NOENT) => {
                     missing.push(at.file_name().ok_or(Errno::NOENT)?);
                     at = at.parent().ok_or(Errno::NOENT)?;
@@ -172,10 +172,12 @@ impl Work {
         };
         for name in missing.into_iter().rev() {
             match mkdirat(&folder, name, Mode::from_raw_mode(0o777)) {
-                Err(Errno::EXIST) => folder = walk::folder(&folder, Path::new(name), self.way)?,
+                Err(Errno::EXIST) => {
+                    folder = walk::folder(&folder, Path::new(name), self.open_mode)?
+                }
                 answer => {
                     answer?;
-                    let inner = walk::folder(&folder, Path::new(name), self.way)?;
+                    let inner = walk::folder(&folder, Path::new(name), self.open_mode)?;
                     self.made.push((folder, name.to_owned()));
                     folder = inner;
                 }
@@ -185,7 +187,7 @@ impl Work {
     }
 
     fn commit(self) {
-        for seat in self.seats {
+        for seat in self.files {
             let left = match seat.state {
                 State::Exchanged => Some(&seat.beside),
                 State::Replaced | State::Removed => Some(&seat.aside),
@@ -202,7 +204,7 @@ impl Work {
     /// Puts back what was there; gives what could not be.
     fn undo(self) -> Vec<PathBuf> {
         let mut stands = Vec::new();
-        for seat in self.seats.into_iter().rev() {
+        for seat in self.files.into_iter().rev() {
             if seat.undo().is_err() {
                 stands.push(seat.shown);
             }
@@ -215,7 +217,7 @@ impl Work {
     }
 }
 
-impl Seat {
+impl FileSwap {
     fn stage(&mut self, now: &Contents, is_new: bool) -> Result<(), ToolError> {
         let failed = |error| disk(&self.shown, error);
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
@@ -228,7 +230,7 @@ impl Seat {
         )
         .map_err(failed)?;
         self.state = State::Staged;
-        self.staged = Some(Id::of(&fstat(&beside).map_err(failed)?));
+        self.staged = Some(FileId::of(&fstat(&beside).map_err(failed)?));
         let mut file = File::from(beside);
         file.write_all(&now.bytes)
             .map_err(|source| ToolError::Disk {
@@ -241,7 +243,7 @@ impl Seat {
         Ok(())
     }
 
-    fn exchange(&mut self, file: &PlannedFile, way: Way) -> Result<(), Trouble> {
+    fn exchange(&mut self, file: &PlannedFile, way: OpenMode) -> Result<(), SwapError> {
         match (&file.base, &file.now) {
             (Some(base), Some(_)) => self.replace(base, way),
             (Some(base), None) => self.set_aside(base, State::Removed),
@@ -250,14 +252,14 @@ impl Seat {
         }
     }
 
-    fn replace(&mut self, base: &Contents, way: Way) -> Result<(), Trouble> {
-        if way == Way::Kernel {
+    fn replace(&mut self, base: &Contents, way: OpenMode) -> Result<(), SwapError> {
+        if way == OpenMode::Kernel {
             match self.rename(&self.beside, &self.name, RenameFlags::EXCHANGE) {
                 Ok(()) => {
                     self.state = State::Exchanged;
                     return self.compare(&self.beside, base);
                 }
-                Err(Errno::NOENT) => return Err(Trouble::Changed(self.shown.clone())),
+                Err(Errno::NOENT) => return Err(SwapError::Changed(self.shown.clone())),
                 Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {}
                 Err(error) => return Err(self.failed(error)),
             }
@@ -269,19 +271,19 @@ impl Seat {
         Ok(())
     }
 
-    fn set_aside(&mut self, base: &Contents, state: State) -> Result<(), Trouble> {
+    fn set_aside(&mut self, base: &Contents, state: State) -> Result<(), SwapError> {
         match renameat(&self.folder, &self.name, &self.folder, &self.aside) {
             Ok(()) => self.state = state,
-            Err(Errno::NOENT) => return Err(Trouble::Changed(self.shown.clone())),
+            Err(Errno::NOENT) => return Err(SwapError::Changed(self.shown.clone())),
             Err(error) => return Err(self.failed(error)),
         }
         self.compare(&self.aside, base)
     }
 
-    fn make(&mut self, way: Way) -> Result<(), Trouble> {
+    fn make(&mut self, way: OpenMode) -> Result<(), SwapError> {
         let made = match way {
-            Way::Kernel => self.rename(&self.beside, &self.name, RenameFlags::NOREPLACE),
-            Way::Steps => Err(Errno::NOSYS),
+            OpenMode::Kernel => self.rename(&self.beside, &self.name, RenameFlags::NOREPLACE),
+            OpenMode::Steps => Err(Errno::NOSYS),
         };
         let made = match made {
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => self.link(),
@@ -289,7 +291,7 @@ impl Seat {
         };
         match made {
             Ok(()) => self.state = State::Made,
-            Err(Errno::EXIST) => return Err(Trouble::Changed(self.shown.clone())),
+            Err(Errno::EXIST) => return Err(SwapError::Changed(self.shown.clone())),
             Err(error) => return Err(self.failed(error)),
         }
         Ok(())
@@ -300,11 +302,11 @@ impl Seat {
     }
 
     /// What was displaced must be what was looked at.
-    fn compare(&self, displaced: &OsStr, base: &Contents) -> Result<(), Trouble> {
+    fn compare(&self, displaced: &OsStr, base: &Contents) -> Result<(), SwapError> {
         if is_at(&self.folder, displaced, Some(base), &self.shown) {
             return Ok(());
         }
-        Err(Trouble::Changed(self.shown.clone()))
+        Err(SwapError::Changed(self.shown.clone()))
     }
 
     /// Gives a new file its name; a name that is taken is an error.
@@ -335,14 +337,14 @@ impl Seat {
     /// Removes what we wrote. If someone put something else in its place, that is not ours to remove.
     fn unlink_ours(&self, name: &OsStr) -> Result<(), Errno> {
         let there = statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
-        if Some(Id::of(&there)) != self.staged {
+        if Some(FileId::of(&there)) != self.staged {
             return Err(Errno::BUSY);
         }
         unlinkat(&self.folder, name, AtFlags::empty())
     }
 
-    fn failed(&self, error: Errno) -> Trouble {
-        Trouble::Failed(disk(&self.shown, error))
+    fn failed(&self, error: Errno) -> SwapError {
+        SwapError::Failed(disk(&self.shown, error))
     }
 }
 

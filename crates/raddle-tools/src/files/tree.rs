@@ -13,8 +13,8 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, openat, statat};
 
 use super::list::GLOB_BYTES_MAX;
-use super::place::{Roots, Spot};
-use super::walk::Last;
+use super::roots::{ResolvedPath, Roots};
+use super::walk::FinalLink;
 
 /// How many entries one walk looks at.
 const ENTRIES_MAX: usize = 200_000;
@@ -23,7 +23,7 @@ const ENTRIES_MAX: usize = 200_000;
 const IGNORE_BYTES_MAX: usize = 256 << 10;
 
 /// Something in a folder.
-pub(super) struct Entry {
+pub(super) struct TreeEntry {
     /// Below the folder that is walked.
     pub path: PathBuf,
     pub is_folder: bool,
@@ -33,7 +33,7 @@ pub(super) struct Entry {
 
 /// Why a walk ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ended {
+pub(super) enum WalkEnd {
     Everything,
     /// Whoever looked has seen enough.
     Enough,
@@ -42,7 +42,7 @@ pub(super) enum Ended {
 }
 
 /// How far a walk goes.
-pub(super) struct Reach {
+pub(super) struct WalkLimits {
     /// One is the folder alone.
     pub depth: usize,
     pub until: Instant,
@@ -70,10 +70,10 @@ impl Ignores {
 /// Shows everything below a folder, each folder before what is in it, by name.
 pub(super) fn walk(
     roots: &Roots,
-    start: &Spot,
-    reach: &Reach,
-    see: &mut dyn FnMut(&Entry) -> bool,
-) -> Ended {
+    start: &ResolvedPath,
+    reach: &WalkLimits,
+    see: &mut dyn FnMut(&TreeEntry) -> bool,
+) -> WalkEnd {
     let mut seen = 0;
     let mut ahead = vec![(PathBuf::new(), 1, around(roots, &start.plain))];
     while let Some((below, depth, outer)) = ahead.pop() {
@@ -97,25 +97,25 @@ pub(super) fn walk(
             }
             entry.path = below.join(&entry.path);
             if !see(&entry) {
-                return Ended::Enough;
+                return WalkEnd::Enough;
             }
             if entry.is_folder && depth < reach.depth {
                 inner.push((entry.path, depth + 1, Some(rules.clone())));
             }
         }
         if seen >= ENTRIES_MAX || Instant::now() > reach.until {
-            return Ended::Limit;
+            return WalkEnd::Limit;
         }
         ahead.extend(inner.into_iter().rev());
     }
-    Ended::Everything
+    WalkEnd::Everything
 }
 
 /// What the folders around one ignore, up to the top of its repository.
 fn around(roots: &Roots, start: &Path) -> Option<Rc<Ignores>> {
     let is_top = |it: &Path| {
         roots
-            .spot(&it.join(".git"), Last::Keep)
+            .resolve(&it.join(".git"), FinalLink::Keep)
             .is_ok_and(|it| it.exists())
     };
     let above: Vec<&Path> = start.ancestors().skip(1).collect();
@@ -135,7 +135,7 @@ fn around(roots: &Roots, start: &Path) -> Option<Rc<Ignores>> {
 
 fn ignore_files(roots: &Roots, folder: &Path) -> Vec<Gitignore> {
     let read = |name: &str| {
-        let spot = roots.spot(&folder.join(name), Last::Keep).ok()?;
+        let spot = roots.resolve(&folder.join(name), FinalLink::Keep).ok()?;
         let contents = roots.read(&spot).ok()?;
         if contents.bytes.len() > IGNORE_BYTES_MAX {
             return None;
@@ -156,8 +156,13 @@ fn ignore_files(roots: &Roots, folder: &Path) -> Vec<Gitignore> {
 }
 
 /// What is in one folder; nothing if it may not be read.
-fn entries(roots: &Roots, start: &Spot, folder: &Path, max: usize) -> Option<Vec<Entry>> {
-    let spot = roots.spot(folder, Last::Keep).ok()?;
+fn entries(
+    roots: &Roots,
+    start: &ResolvedPath,
+    folder: &Path,
+    max: usize,
+) -> Option<Vec<TreeEntry>> {
+    let spot = roots.resolve(folder, FinalLink::Keep).ok()?;
     roots.readable(&spot).ok()?;
     let opened = roots.folder(start, folder).ok()?;
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -175,7 +180,7 @@ fn entries(roots: &Roots, start: &Spot, folder: &Path, max: usize) -> Option<Vec
             }
             kind => kind,
         };
-        found.push(Entry {
+        found.push(TreeEntry {
             path: PathBuf::from(name),
             is_folder: kind == FileType::Directory,
             is_file: kind == FileType::RegularFile,

@@ -22,12 +22,12 @@ const LOOK: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC)
 
 /// Which file or folder, whatever it is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Id {
+pub(crate) struct FileId {
     device: u64,
     inode: u64,
 }
 
-impl Id {
+impl FileId {
     pub(crate) fn of(stat: &Stat) -> Self {
         Self {
             device: stat.st_dev,
@@ -38,13 +38,13 @@ impl Id {
 
 /// Where a path leads.
 #[derive(Clone, Debug)]
-pub(crate) struct Found {
+pub(crate) struct FollowedPath {
     /// Without links, `.` and `..`.
     pub plain: PathBuf,
     /// What is there.
     pub kind: Kind,
     /// What it passed through, and itself.
-    pub ids: Vec<Id>,
+    pub ids: Vec<FileId>,
     /// The links that it passed through, by where they stand, and the folders that it left by `..`.
     pub detours: Vec<PathBuf>,
 }
@@ -79,13 +79,13 @@ impl Kind {
 
 /// Whether a link at the very end is followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Last {
+pub(crate) enum FinalLink {
     Follow,
     Keep,
 }
 
 /// Finds the plain path that an absolute path means. Nothing is opened but to be looked at.
-pub(crate) fn follow(top: &OwnedFd, path: &Path, last: Last) -> Result<Found, Errno> {
+pub(crate) fn follow(top: &OwnedFd, path: &Path, last: FinalLink) -> Result<FollowedPath, Errno> {
     let mut ahead: Vec<OsString> = Vec::new();
     queue(&mut ahead, path);
     let mut names: Vec<OsString> = Vec::new();
@@ -119,7 +119,7 @@ pub(crate) fn follow(top: &OwnedFd, path: &Path, last: Last) -> Result<Found, Er
         };
         let stat = fstat(&opened)?;
         let is_link = Kind::of(&stat) == Kind::Link;
-        if !is_link || (ahead.is_empty() && last == Last::Keep) {
+        if !is_link || (ahead.is_empty() && last == FinalLink::Keep) {
             names.push(name);
             walked.push((opened, stat));
             continue;
@@ -142,8 +142,8 @@ pub(crate) fn follow(top: &OwnedFd, path: &Path, last: Last) -> Result<Found, Er
         None => Kind::Folder,
         Some((_, stat)) => Kind::of(stat),
     };
-    let ids = walked.iter().map(|(_, stat)| Id::of(stat)).collect();
-    Ok(Found {
+    let ids = walked.iter().map(|(_, stat)| FileId::of(stat)).collect();
+    Ok(FollowedPath {
         plain: plain(&names),
         kind,
         ids,
@@ -154,7 +154,7 @@ pub(crate) fn follow(top: &OwnedFd, path: &Path, last: Last) -> Result<Found, Er
 /// Where an absolute path leads, and every place on the way there at which it turns.
 pub(crate) fn passed(path: &Path) -> Result<Vec<PathBuf>, Errno> {
     let top = open("/", LOOK, Mode::empty())?;
-    let found = follow(&top, path, Last::Follow)?;
+    let found = follow(&top, path, FinalLink::Follow)?;
     Ok([found.detours, vec![found.plain]].concat())
 }
 
@@ -182,7 +182,7 @@ pub(crate) fn is_of_processes(opened: &OwnedFd) -> Result<bool, Errno> {
 
 /// How plain paths are opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum OpenMode {
     /// The kernel holds to the rules by itself.
     Kernel,
     /// Name by name, for kernels that cannot.
@@ -190,12 +190,12 @@ pub(crate) enum Way {
 }
 
 /// Opens the folder at a plain path below another. A name that is no folder, or a link to one, is an error.
-pub(crate) fn folder(anchor: &OwnedFd, path: &Path, way: Way) -> Result<OwnedFd, Errno> {
+pub(crate) fn folder(anchor: &OwnedFd, path: &Path, way: OpenMode) -> Result<OwnedFd, Errno> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     if path.as_os_str().is_empty() {
         return openat(anchor, ".", flags, Mode::empty());
     }
-    if way == Way::Kernel {
+    if way == OpenMode::Kernel {
         let rules = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_SYMLINKS;
         match openat2(anchor, path, flags, Mode::empty(), rules) {
             // It is not there, not allowed, or the path is longer than one call takes.

@@ -6,10 +6,10 @@ use raddle_core::ports::ToolSpec;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::change::{Draft, Planned};
+use super::change::{ChangePlan, Draft};
 use super::error::ToolError;
-use super::place::Roots;
-use super::walk::Last;
+use super::roots::Roots;
+use super::walk::FinalLink;
 
 /// What it is asked for.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -42,9 +42,9 @@ impl WriteFile {
     }
 
     /// What would be written.
-    pub fn plan(&self, roots: &Roots) -> Result<Planned, ToolError> {
+    pub fn plan(&self, roots: &Roots) -> Result<ChangePlan, ToolError> {
         let mut draft = Draft::new(roots);
-        let index = draft.look(Path::new(&self.path), Last::Follow)?;
+        let index = draft.look(Path::new(&self.path), FinalLink::Follow)?;
         draft.put(index, self.content.clone())?;
         draft.finish()
     }

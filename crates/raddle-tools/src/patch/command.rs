@@ -5,7 +5,7 @@
 
 /// A patch found in a command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InCommand {
+pub struct EmbeddedPatch {
     /// The folder that the line changes to first, as it names it.
     pub cwd: Option<String>,
     /// The text of the patch.
@@ -16,9 +16,9 @@ pub struct InCommand {
 const NAMES: [&str; 2] = ["apply_patch", "applypatch"];
 
 /// The patch in a command that consists of its name and the text, or of a shell with a line for it.
-pub fn in_argv(argv: &[String]) -> Option<InCommand> {
+pub fn in_argv(argv: &[String]) -> Option<EmbeddedPatch> {
     match argv {
-        [name, text] if NAMES.contains(&name.as_str()) => Some(InCommand {
+        [name, text] if NAMES.contains(&name.as_str()) => Some(EmbeddedPatch {
             cwd: None,
             patch: text.clone(),
         }),
@@ -36,7 +36,7 @@ fn is_shell(program: &str) -> bool {
 
 /// The patch in a line that does nothing but hand it over: `apply_patch <<'EOF'` and the text, perhaps after
 /// `cd FOLDER &&`.
-pub fn in_command(line: &str) -> Option<InCommand> {
+pub fn in_command(line: &str) -> Option<EmbeddedPatch> {
     let line = line.trim();
     let (first, body) = line.split_once('\n')?;
     let mut cwd = None;
@@ -70,7 +70,7 @@ pub fn in_command(line: &str) -> Option<InCommand> {
     if is_quoted.is_none() && patch.contains(['$', '`', '\\']) {
         return None;
     }
-    Some(InCommand {
+    Some(EmbeddedPatch {
         cwd,
         patch: format!("{patch}\n"),
     })

@@ -1,11 +1,11 @@
 //! Changing the lines of a text.
 
-use super::parse::{Chunk, Line};
-use super::seek::{Effort, Lines};
+use super::parse::{Chunk, ChunkLine};
+use super::seek::{FileLines, SearchBudget};
 
 /// Why a chunk does not fit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Misfit {
+pub(super) struct ChunkMismatch {
     /// Which one, counted from one.
     pub chunk: usize,
     /// What was looked for.
@@ -19,21 +19,25 @@ pub(super) struct Misfit {
 }
 
 /// A line of a file and what ends it.
-struct Ended<'a> {
+struct TerminatedLine<'a> {
     text: &'a str,
     end: &'static str,
 }
 
 /// The text after all chunks.
-pub(super) fn change(text: &str, chunks: &[Chunk], effort: &Effort) -> Result<String, Misfit> {
+pub(super) fn change(
+    text: &str,
+    chunks: &[Chunk],
+    effort: &SearchBudget,
+) -> Result<String, ChunkMismatch> {
     effort.spend(text.len());
     // A mark that says nothing but how the file is encoded.
     let (mark, body) = match text.strip_prefix('\u{feff}') {
         Some(body) => ("\u{feff}", body),
         None => ("", text),
     };
-    let old: Vec<Ended<'_>> = body.split_inclusive('\n').map(ended).collect();
-    let texts = Lines::new(old.iter().map(|it| it.text).collect(), effort);
+    let old: Vec<TerminatedLine<'_>> = body.split_inclusive('\n').map(ended).collect();
+    let texts = FileLines::new(old.iter().map(|it| it.text).collect(), effort);
     let count = |end: &str| old.iter().filter(|it| it.end == end).count();
     let end = if count("\r\n") > count("\n") {
         "\r\n"
@@ -45,18 +49,18 @@ pub(super) fn change(text: &str, chunks: &[Chunk], effort: &Effort) -> Result<St
     let (mut at, mut copied, mut is_unended) = (0, 0, None);
     for (index, chunk) in chunks.iter().enumerate() {
         let misfit =
-            |wanted: &[&str], is_context| misfit(&texts, wanted, (index + 1, at), is_context);
+            |wanted: &[&str], is_context| mismatch(&texts, wanted, (index + 1, at), is_context);
         let mut from = at;
         for context in &chunk.contexts {
             let found = texts.seek(&[context], from, false);
             from = found.ok_or_else(|| misfit(&[context], true))? + 1;
         }
-        let mut lines: &[Line] = &chunk.lines;
+        let mut lines: &[ChunkLine] = &chunk.lines;
         let mut wanted = olds(lines);
         let is_at_end = chunk.is_at_end || (wanted.is_empty() && chunk.contexts.is_empty());
         let mut found = texts.seek(&wanted, from, is_at_end);
         // An empty line at the end of a chunk is often only how the patch is laid out.
-        if let (None, [rest @ .., Line::Kept(last)]) = (found, lines)
+        if let (None, [rest @ .., ChunkLine::Context(last)]) = (found, lines)
             && last.trim().is_empty()
         {
             lines = rest;
@@ -68,13 +72,13 @@ pub(super) fn change(text: &str, chunks: &[Chunk], effort: &Effort) -> Result<St
         copied = start;
         for line in lines {
             match line {
-                Line::Kept(_) => {
+                ChunkLine::Context(_) => {
                     let kept = &old[copied];
                     new.push((kept.text, kept.end));
                     copied += 1;
                 }
-                Line::Removed(_) => copied += 1,
-                Line::Added(text) => new.push((text, end)),
+                ChunkLine::Removed(_) => copied += 1,
+                ChunkLine::Added(text) => new.push((text, end)),
             }
         }
         at = copied;
@@ -96,33 +100,33 @@ pub(super) fn change(text: &str, chunks: &[Chunk], effort: &Effort) -> Result<St
     Ok(whole)
 }
 
-fn ended(line: &str) -> Ended<'_> {
+fn ended(line: &str) -> TerminatedLine<'_> {
     let ends = ["\r\n", "\n"];
     let end = ends.into_iter().find(|it| line.ends_with(it)).unwrap_or("");
     let text = &line[..line.len() - end.len()];
-    Ended { text, end }
+    TerminatedLine { text, end }
 }
 
-fn olds(lines: &[Line]) -> Vec<&str> {
+fn olds(lines: &[ChunkLine]) -> Vec<&str> {
     let old = lines.iter().filter_map(|line| match line {
-        Line::Kept(text) | Line::Removed(text) => Some(text.as_str()),
-        Line::Added(_) => None,
+        ChunkLine::Context(text) | ChunkLine::Removed(text) => Some(text.as_str()),
+        ChunkLine::Added(_) => None,
     });
     old.collect()
 }
 
-fn misfit(
-    texts: &Lines<'_>,
+fn mismatch(
+    texts: &FileLines<'_>,
     wanted: &[&str],
     (chunk, at): (usize, usize),
     is_context: bool,
-) -> Misfit {
+) -> ChunkMismatch {
     let near = texts.nearest(wanted);
     let shown = |near: usize| {
         let there = texts.all.iter().skip(near).take(wanted.len().clamp(1, 12));
         (near + 1, there.map(|it| (*it).to_owned()).collect())
     };
-    Misfit {
+    ChunkMismatch {
         chunk,
         wanted: wanted.iter().map(|it| (*it).to_owned()).collect(),
         is_context,

@@ -12,7 +12,7 @@ const BYTES_MAX: usize = 8 << 20;
 const SECTIONS_MAX: usize = 1_000;
 
 /// What a patch says, in its order.
-pub type Parsed = Vec<Section>;
+pub type PatchSections = Vec<Section>;
 
 /// What a patch says of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub struct Chunk {
     /// Lines that stand somewhere before it, from outer to inner.
     pub contexts: Vec<String>,
     /// Old and new lines.
-    pub lines: Vec<Line>,
+    pub lines: Vec<ChunkLine>,
     /// Whether it is at the end of the file.
     pub is_at_end: bool,
     /// Whether its last new line ends without a newline.
@@ -55,9 +55,9 @@ pub struct Chunk {
 
 /// A line of a chunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Line {
+pub enum ChunkLine {
     /// It stays.
-    Kept(String),
+    Context(String),
     /// It goes.
     Removed(String),
     /// It comes.
@@ -65,7 +65,7 @@ pub enum Line {
 }
 
 /// Reads a patch.
-pub fn parse(text: &str) -> Result<Parsed, PatchError> {
+pub fn parse(text: &str) -> Result<PatchSections, PatchError> {
     if text.len() > BYTES_MAX {
         return Err(invalid(
             0,
@@ -85,7 +85,7 @@ pub fn parse(text: &str) -> Result<Parsed, PatchError> {
     }
     let lines = &lines[..lines.len() - 1];
     let gaps = &gaps(lines);
-    let mut reader = Reader { lines, gaps, at: 1 };
+    let mut reader = PatchReader { lines, gaps, at: 1 };
     let mut sections = Vec::new();
     while let Some(line) = reader.peek() {
         if line.trim().is_empty() {
@@ -131,13 +131,13 @@ fn gaps(lines: &[&str]) -> Vec<bool> {
     gaps
 }
 
-struct Reader<'a> {
+struct PatchReader<'a> {
     lines: &'a [&'a str],
     gaps: &'a [bool],
     at: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> PatchReader<'a> {
     fn peek(&self) -> Option<&'a str> {
         self.lines.get(self.at).copied()
     }
@@ -250,7 +250,7 @@ impl<'a> Reader<'a> {
             }
             if line == NO_NEWLINE {
                 // Said of an old line, it says nothing of what the file becomes.
-                chunk.is_unended = !matches!(chunk.lines.last(), Some(Line::Removed(_)));
+                chunk.is_unended = !matches!(chunk.lines.last(), Some(ChunkLine::Removed(_)));
                 chunk.is_at_end = true;
                 self.at += 1;
                 continue;
@@ -263,10 +263,10 @@ impl<'a> Reader<'a> {
             }
             let kept = |it: &str| it.to_owned();
             chunk.lines.push(match line.chars().next() {
-                None => Line::Kept(String::new()),
-                Some(' ') => Line::Kept(kept(&line[1..])),
-                Some('-') => Line::Removed(kept(&line[1..])),
-                Some('+') => Line::Added(kept(&line[1..])),
+                None => ChunkLine::Context(String::new()),
+                Some(' ') => ChunkLine::Context(kept(&line[1..])),
+                Some('-') => ChunkLine::Removed(kept(&line[1..])),
+                Some('+') => ChunkLine::Added(kept(&line[1..])),
                 Some(_) => {
                     let why = format!(
                         "'{line}' begins with none of ' ' (a line that stays), '-' (one that goes) and '+' (one that comes)"

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use super::lines::{self, Misfit};
+use super::lines::{self, ChunkMismatch};
 use super::parse::{Section, parse};
-use super::seek::Effort;
-use crate::files::{Draft, Last, Planned, Roots, ToolError};
+use super::seek::SearchBudget;
+use crate::files::{ChangePlan, Draft, FinalLink, Roots, ToolError};
 
 /// Of lines that were not found, this many are repeated.
 const LINES_SHOWN: usize = 40;
@@ -23,7 +23,7 @@ pub enum PatchError {
     },
     /// A chunk stands nowhere in the file.
     #[error("{0}")]
-    Misfit(String),
+    Mismatch(String),
     /// A file cannot be read or may not be written.
     #[error("{0}")]
     File(#[from] ToolError),
@@ -32,17 +32,17 @@ pub enum PatchError {
 /// Looks at what a patch would do. Nothing is written.
 ///
 /// Its sections are taken in their order, each on what the ones before it left.
-pub fn plan(roots: &Roots, text: &str) -> Result<Planned, PatchError> {
+pub fn plan(roots: &Roots, text: &str) -> Result<ChangePlan, PatchError> {
     let mut draft = Draft::new(roots);
-    let effort = Effort::new();
+    let effort = SearchBudget::new();
     for section in parse(text)? {
         match section {
             Section::Add { path, text } => {
-                let index = draft.look(Path::new(&path), Last::Follow)?;
+                let index = draft.look(Path::new(&path), FinalLink::Follow)?;
                 draft.put(index, text)?;
             }
             Section::Delete { path } => {
-                let index = draft.look(Path::new(&path), Last::Keep)?;
+                let index = draft.look(Path::new(&path), FinalLink::Keep)?;
                 draft.now(index)?;
                 draft.remove(index);
             }
@@ -51,16 +51,18 @@ pub fn plan(roots: &Roots, text: &str) -> Result<Planned, PatchError> {
                 moved_to,
                 chunks,
             } => {
-                let last = moved_to.as_ref().map_or(Last::Follow, |_| Last::Keep);
+                let last = moved_to
+                    .as_ref()
+                    .map_or(FinalLink::Follow, |_| FinalLink::Keep);
                 let index = draft.look(Path::new(&path), last)?;
                 draft.now(index)?;
                 if !chunks.is_empty() {
                     let text = lines::change(draft.text(index)?, &chunks, &effort);
-                    let text = text.map_err(|it| misfit(draft.shown(index), it))?;
+                    let text = text.map_err(|it| mismatch(draft.shown(index), it))?;
                     draft.put(index, text)?;
                 }
                 if let Some(to) = moved_to {
-                    let to = draft.look(Path::new(&to), Last::Follow)?;
+                    let to = draft.look(Path::new(&to), FinalLink::Follow)?;
                     draft.rename(index, to);
                 }
             }
@@ -69,8 +71,8 @@ pub fn plan(roots: &Roots, text: &str) -> Result<Planned, PatchError> {
     Ok(draft.finish()?)
 }
 
-fn misfit(path: &Path, misfit: Misfit) -> PatchError {
-    let Misfit {
+fn mismatch(path: &Path, misfit: ChunkMismatch) -> PatchError {
+    let ChunkMismatch {
         chunk,
         wanted,
         is_context,
@@ -96,7 +98,7 @@ fn misfit(path: &Path, misfit: Misfit) -> PatchError {
     } else {
         text.push_str("Nothing in the file is similar. Read it and write the patch again.");
     }
-    PatchError::Misfit(text)
+    PatchError::Mismatch(text)
 }
 
 fn push(text: &mut String, lines: &[String]) {

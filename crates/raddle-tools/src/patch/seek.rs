@@ -12,9 +12,9 @@ const SIMILAR_LINES_MAX: usize = 4_000_000;
 const SIMILAR_BYTES_MAX: usize = 256 << 20;
 
 /// The comparing that one patch may still cost, in all its files.
-pub(super) struct Effort(Cell<usize>);
+pub(super) struct SearchBudget(Cell<usize>);
 
-impl Effort {
+impl SearchBudget {
     pub(super) fn new() -> Self {
         Self(Cell::new(COMPARED_BYTES_MAX))
     }
@@ -29,21 +29,21 @@ impl Effort {
 }
 
 /// The lines of a file, and how much more looking is worth.
-pub(super) struct Lines<'a> {
+pub(super) struct FileLines<'a> {
     pub all: Vec<&'a str>,
     /// The same without white space at their end, and around them.
     ended: Vec<&'a str>,
     trimmed: Vec<&'a str>,
-    effort: &'a Effort,
+    budget: &'a SearchBudget,
 }
 
-impl<'a> Lines<'a> {
-    pub(super) fn new(all: Vec<&'a str>, effort: &'a Effort) -> Self {
+impl<'a> FileLines<'a> {
+    pub(super) fn new(all: Vec<&'a str>, budget: &'a SearchBudget) -> Self {
         Self {
             ended: all.iter().map(|it| it.trim_end()).collect(),
             trimmed: all.iter().map(|it| it.trim()).collect(),
             all,
-            effort,
+            budget,
         }
     }
 
@@ -77,16 +77,16 @@ impl<'a> Lines<'a> {
             let there = &lines[*at..*at + wanted.len()];
             there.iter().zip(wanted).all(|(a, b)| {
                 let bytes = a.len().min(b.len());
-                self.effort.spend(COMPARISON_BYTES + bytes);
-                !self.effort.is_spent() && is_same(a, b)
+                self.budget.spend(COMPARISON_BYTES + bytes);
+                !self.budget.is_spent() && is_same(a, b)
             })
         };
         if is_at_end && last >= from && fits(&last) {
             return Some(last);
         }
         let mut places = from..=last;
-        let found = places.find(|at| self.effort.is_spent() || fits(at));
-        found.filter(|_| !self.effort.is_spent())
+        let found = places.find(|at| self.budget.is_spent() || fits(at));
+        found.filter(|_| !self.budget.is_spent())
     }
 
     /// The place at which most of the lines stand, for those who did not find all of them.

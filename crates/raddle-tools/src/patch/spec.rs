@@ -1,6 +1,6 @@
 //! What a model is told of patches.
 
-use raddle_core::ports::{Freeform, ToolSpec};
+use raddle_core::ports::{FreeformSpec, ToolSpec};
 use serde_json::json;
 
 /// What a patch may say, for models that are held to a grammar.
@@ -36,7 +36,7 @@ pub fn spec() -> ToolSpec {
             "required": ["input"],
             "additionalProperties": false
         }),
-        freeform: Some(Freeform {
+        freeform: Some(FreeformSpec {
             description: format!("{DESCRIPTION} Write the patch itself, without JSON around it."),
             grammar: GRAMMAR.to_owned(),
         }),

@@ -1,12 +1,12 @@
 //! A guess at what a command does, in the few words that clients know: it reads, lists or looks for something.
 
 use raddle_core::Action;
-use raddle_core::policy::{Script, is_shell};
+use raddle_core::policy::{ParsedScript, is_shell};
 
 use super::quoted;
 
 /// What a script that runs in a folder does, part by part; one part that says nothing if any is not known.
-pub fn actions(script: &Script, cwd: &str) -> Vec<Action> {
+pub fn actions(script: &ParsedScript, cwd: &str) -> Vec<Action> {
     let other = || {
         vec![Action::Other {
             command: script.line.clone(),

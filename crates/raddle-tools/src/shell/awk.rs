@@ -2,14 +2,14 @@
 
 use raddle_core::policy::UNKNOWN;
 
-use super::programs::RunByProgram;
+use super::programs::ProgramInvocations;
 
 /// Words of the language behind which a pattern may stand, and no division.
 const WORDS: &str = "case do else exit getline in print printf return";
 
 /// The commands of a program. Pipes and `system` in its strings and patterns are none.
-pub(super) fn run_by(program: &str) -> RunByProgram {
-    let mut run = RunByProgram::default();
+pub(super) fn run_by(program: &str) -> ProgramInvocations {
+    let mut run = ProgramInvocations::default();
     let (mut strings, mut runs) = (Vec::new(), program.contains(UNKNOWN));
     let mut rest = program;
     // Whether a slash that comes next begins a pattern.

@@ -3,7 +3,7 @@
 mod code;
 mod expansion;
 mod folder;
-mod named;
+mod named_files;
 mod repository;
 
 use std::collections::BTreeMap;
@@ -12,13 +12,13 @@ use std::path::PathBuf;
 use raddle_sandbox::WrittenFolders;
 use sha2::{Digest, Sha256};
 
-use named::{Named, identity};
+use named_files::{NamedFiles, identity};
 
 use crate::hex::hex;
 
 /// Everything that makes a command this one and no other.
 #[derive(Clone, Copy, Debug)]
-pub struct Digested<'a> {
+pub struct DigestInput<'a> {
     /// Its words.
     pub words: &'a [String],
     /// The words of everything that it runs.
@@ -47,9 +47,18 @@ pub struct Digested<'a> {
 )]
 pub struct UnseenFiles(String);
 
-/// Its SHA-256 in hex, or why a yes to it would be good for nothing that can be named. It looks at the files and folders
-/// that the command names, so it may wait for a disk.
-pub fn digest(it: Digested<'_>) -> Result<String, UnseenFiles> {
+/// The subject of an approval: one command, and the state of the files that it may run.
+#[derive(Clone, Debug)]
+pub struct ApprovalSubject {
+    /// The SHA-256 of the command and the files, in hex, or why the files cannot be told from others.
+    pub digest: Result<String, UnseenFiles>,
+    /// The paths that the digest depends on: the command's folder, the files and folders that it names, and those that
+    /// it would run if they were there.
+    pub paths: Vec<PathBuf>,
+}
+
+/// Looks at the files and folders that a command names. This may wait for a disk.
+pub fn approval_subject(it: DigestInput<'_>) -> ApprovalSubject {
     let mut sum = Sha256::new();
     // Each part says how long it is, so that no two lists of parts look alike.
     let mut part = |bytes: &[u8]| {
@@ -67,31 +76,27 @@ pub fn digest(it: Digested<'_>) -> Result<String, UnseenFiles> {
         part(value.as_bytes());
     }
     part(it.sandbox.as_bytes());
-    let Named {
-        found,
+    let NamedFiles {
+        files: found,
         repositories,
         is_all,
         unseen,
-        ..
-    } = named::look(it);
-    if let Some(why) = unseen {
-        return Err(UnseenFiles(why));
-    }
-    for (path, what) in found.into_iter().chain(repositories) {
+        missing,
+    } = named_files::look(it);
+    let repositories = repositories.iter().map(|(path, what)| (path, what));
+    for (path, what) in found.iter().chain(repositories) {
         part(path.as_os_str().as_encoded_bytes());
-        part(&what);
+        part(what);
     }
     if !is_all {
         part(it.call.as_bytes());
     }
-    Ok(hex(&sum.finalize()))
-}
-
-/// The paths that the digest of a command depends on: its folder, the files and folders that it names, and
-/// those that it would run if they were there. It may wait for a disk.
-pub fn paths(it: Digested<'_>) -> Vec<PathBuf> {
-    let Named { found, missing, .. } = named::look(it);
-    let folder = PathBuf::from(it.cwd);
-    let paths = std::iter::once(folder).chain(found.into_keys());
-    paths.chain(missing).collect()
+    let paths = std::iter::once(PathBuf::from(it.cwd)).chain(found.into_keys());
+    ApprovalSubject {
+        digest: match unseen {
+            Some(why) => Err(UnseenFiles(why)),
+            None => Ok(hex(&sum.finalize())),
+        },
+        paths: paths.chain(missing).collect(),
+    }
 }

@@ -6,7 +6,7 @@ use super::programs::value_of;
 
 /// What a git command may run besides itself.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct RunByGit {
+pub(super) struct GitInvocations {
     /// Lines that git hands to a shell.
     pub(super) scripts: Vec<String>,
     /// Whether it may run anything.
@@ -54,8 +54,8 @@ fn has(list: &str, word: &str) -> bool {
 }
 
 /// What the words behind `git` make it run.
-pub(super) fn run_by(words: &[String]) -> RunByGit {
-    let mut run = RunByGit::default();
+pub(super) fn run_by(words: &[String]) -> GitInvocations {
+    let mut run = GitInvocations::default();
     let mut at = 0;
     while let Some(word) = words.get(at).filter(|it| it.starts_with('-')) {
         let next = words.get(at + 1).map(String::as_str);
@@ -83,7 +83,7 @@ pub(super) fn run_by(words: &[String]) -> RunByGit {
     run
 }
 
-impl RunByGit {
+impl GitInvocations {
     fn setting(&mut self, setting: &str) {
         let (name, value) = setting.split_once('=').unwrap_or((setting, ""));
         match () {

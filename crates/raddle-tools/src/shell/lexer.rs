@@ -13,7 +13,7 @@ const HEREDOCS_MAX: usize = 4;
 
 /// A form of substitution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Form {
+pub(super) enum SubstitutionForm {
     /// `$(…)`.
     Command,
     /// Backquotes.
@@ -29,7 +29,7 @@ pub(super) enum Form {
 /// A context where a shell substitutes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Substitution {
-    pub(super) form: Form,
+    pub(super) form: SubstitutionForm,
     pub(super) start: usize,
     pub(super) end: usize,
 }
@@ -39,8 +39,8 @@ impl Substitution {
     pub(super) fn script(&self, text: &str) -> String {
         let inner = &text[self.start..self.end];
         match self.form {
-            Form::Backquotes => unescaped(&inner[1..inner.len() - 1]),
-            Form::Group => inner.to_owned(),
+            SubstitutionForm::Backquotes => unescaped(&inner[1..inner.len() - 1]),
+            SubstitutionForm::Group => inner.to_owned(),
             _ => inner[2..inner.len() - 1].to_owned(),
         }
     }
@@ -62,7 +62,7 @@ fn unescaped(raw: &str) -> String {
 
 /// The result of lexing a script.
 #[derive(Debug, Default)]
-pub(super) struct Lexed {
+pub(super) struct LexedScript {
     /// In the order of their starts.
     pub(super) substitutions: Vec<Substitution>,
     /// Where `;`, `&`, `|` and the ends of lines are operators, in order.
@@ -80,7 +80,7 @@ pub(super) struct Lexed {
     pub(super) is_lost: bool,
 }
 
-impl Lexed {
+impl LexedScript {
     /// Text that to bash stands in `[[…]]` or behind `&>`, and to dash is a command.
     pub(super) fn bash_parts(&self, text: &str) -> Vec<Range<usize>> {
         let mut parts = Vec::new();
@@ -113,12 +113,12 @@ impl Lexed {
     }
 }
 
-pub(super) fn lex(text: &str) -> Lexed {
+pub(super) fn lex(text: &str) -> LexedScript {
     let mut lexer = Lexer {
         text: text.as_bytes(),
         at: 0,
         end: text.len(),
-        out: Lexed::default(),
+        out: LexedScript::default(),
         contexts: vec![Context::Script { cases: 0 }],
         heredocs: Vec::new(),
         heredoc_depth: 0,
@@ -145,7 +145,7 @@ enum Context {
         cases: usize,
     },
     Paren {
-        form: Option<Form>,
+        form: Option<SubstitutionForm>,
         start: usize,
         cases: usize,
         /// Whether it is the second of two that stand together.
@@ -173,7 +173,7 @@ struct Lexer<'a> {
     text: &'a [u8],
     at: usize,
     end: usize,
-    out: Lexed,
+    out: LexedScript,
     contexts: Vec<Context>,
     heredocs: Vec<Heredoc>,
     heredoc_depth: usize,
@@ -265,11 +265,11 @@ impl Lexer<'_> {
             b'"' => self.open(Context::Quotes, 1),
             b'`' => self.backquotes(),
             b'$' => self.dollar(false, true),
-            b'<' | b'>' if self.peek(1) == b'(' => self.paren(Some(Form::Process), 2),
+            b'<' | b'>' if self.peek(1) == b'(' => self.paren(Some(SubstitutionForm::Process), 2),
             b'<' if self.peek(1) == b'<' && self.peek(2) == b'<' => self.blank(3),
             b'<' if self.peek(1) == b'<' && !self.is_in_arithmetic() => self.heredoc(),
             b'(' => {
-                let form = (self.peek(1) == b'(').then_some(Form::Group);
+                let form = (self.peek(1) == b'(').then_some(SubstitutionForm::Group);
                 self.paren(form, 1);
             }
             b')' => self.close_paren(),
@@ -329,7 +329,7 @@ impl Lexer<'_> {
             b'`' => self.backquotes(),
             b'$' => self.dollar(is_quoted, has_single_quotes),
             b'<' | b'>' if !is_quoted && self.peek(1) == b'(' => {
-                self.paren(Some(Form::Process), 2);
+                self.paren(Some(SubstitutionForm::Process), 2);
             }
             _ => self.skip(1),
         }
@@ -379,7 +379,7 @@ impl Lexer<'_> {
             return;
         };
         self.out.substitutions.push(Substitution {
-            form: Form::Backquotes,
+            form: SubstitutionForm::Backquotes,
             start: self.at,
             end: last + 1,
         });
@@ -394,7 +394,7 @@ impl Lexer<'_> {
 
     fn dollar(&mut self, is_quoted: bool, has_single_quotes: bool) {
         match self.peek(1) {
-            b'(' => self.paren(Some(Form::Command), 2),
+            b'(' => self.paren(Some(SubstitutionForm::Command), 2),
             b'{' => {
                 // In later versions of bash these begin a script.
                 if b" \t\n|(".contains(&self.peek(2)) {
@@ -443,13 +443,13 @@ impl Lexer<'_> {
         rest.first().is_some_and(|it| b"#%/^,".contains(it))
     }
 
-    fn paren(&mut self, form: Option<Form>, count: usize) {
+    fn paren(&mut self, form: Option<SubstitutionForm>, count: usize) {
         let is_second = match self.contexts.last() {
             Some(Context::Paren {
                 form: Some(outer),
                 start,
                 ..
-            }) => *outer != Form::Process && self.at == start + open_bytes(*outer),
+            }) => *outer != SubstitutionForm::Process && self.at == start + open_bytes(*outer),
             _ => false,
         };
         self.contexts.push(Context::Paren {
@@ -472,7 +472,10 @@ impl Lexer<'_> {
                 if *is_second {
                     return true;
                 }
-                if matches!(form, Some(Form::Command | Form::Process)) {
+                if matches!(
+                    form,
+                    Some(SubstitutionForm::Command | SubstitutionForm::Process)
+                ) {
                     return false;
                 }
             }
@@ -507,12 +510,12 @@ impl Lexer<'_> {
             *is_arithmetic = true;
         }
         self.skip(1);
-        if form == Some(Form::Group) && is_arithmetic {
+        if form == Some(SubstitutionForm::Group) && is_arithmetic {
             self.out.groups.push(start + 2..self.at - 2);
         }
         let form = match form {
-            Some(Form::Command) if is_arithmetic => Some(Form::Arithmetic),
-            Some(Form::Group) if is_arithmetic => None,
+            Some(SubstitutionForm::Command) if is_arithmetic => Some(SubstitutionForm::Arithmetic),
+            Some(SubstitutionForm::Group) if is_arithmetic => None,
             form => form,
         };
         self.out.substitutions.extend(form.map(|form| Substitution {
@@ -649,9 +652,9 @@ impl Lexer<'_> {
     }
 }
 
-fn open_bytes(form: Form) -> usize {
+fn open_bytes(form: SubstitutionForm) -> usize {
     match form {
-        Form::Group => 1,
+        SubstitutionForm::Group => 1,
         _ => 2,
     }
 }

@@ -2,21 +2,21 @@
 
 use std::ops::Range;
 
-use raddle_core::policy::{Script, UNKNOWN, shelled, through};
+use raddle_core::policy::{ParsedScript, UNKNOWN, shell_invocation, wrapped_command};
 use tree_sitter::Node;
 
 use super::env;
 use super::git;
 use super::lexer;
 use super::meaning::{self, Meaning};
-use super::programs::{self, RunByProgram};
+use super::programs::{self, ProgramInvocations};
 use super::readings::Readings;
 use super::tree::{
     Statement, children, in_field, is_literal, last_command, on_lines, script_at, words,
     words_behind,
 };
 use super::word::word;
-use super::work::Work;
+use super::work_budget::WorkBudget;
 use super::{COMMANDS_MAX, LEVELS_MAX, LINE_BYTES_MAX};
 
 /// The work that a node of the tree costs, and a byte of its text; what a command's word costs, and a byte of it.
@@ -68,13 +68,13 @@ const RUNNERS: &[(&str, &[&str])] = &[
 ];
 
 /// What was found so far.
-pub(super) struct Found {
+pub(super) struct ScriptParser {
     commands: Vec<Vec<String>>,
     plain: bool,
     has_unknown: bool,
     level: usize,
-    work: Work,
-    hidden: Hidden,
+    budget: WorkBudget,
+    literals: HiddenLiterals,
     /// Whether what is read is for a shell that knows less than bash.
     is_for_dash: bool,
 }
@@ -82,26 +82,26 @@ pub(super) struct Found {
 /// What makes a shell run a literal: a place where it reckons with one or takes it for a name, and a substitution in
 /// quotes. The two may stand far apart, with a variable between them.
 #[derive(Clone, Copy, Debug, Default)]
-struct Hidden {
-    reckons: bool,
+struct HiddenLiterals {
+    evaluates: bool,
     substitutes: bool,
 }
 
-impl Found {
+impl ScriptParser {
     pub(super) fn new() -> Self {
         Self {
             commands: Vec::new(),
             plain: true,
             has_unknown: false,
             level: 0,
-            work: Work::new(),
-            hidden: Hidden::default(),
+            budget: WorkBudget::new(),
+            literals: HiddenLiterals::default(),
             is_for_dash: false,
         }
     }
 
-    pub(super) fn done(self, line: String) -> Script {
-        Script {
+    pub(super) fn done(self, line: String) -> ParsedScript {
+        ParsedScript {
             line,
             commands: self.commands,
             plain: self.plain,
@@ -119,7 +119,7 @@ impl Found {
 
     /// Counts work. What is not looked at for want of it could be any command.
     fn spend(&mut self, cost: usize) -> bool {
-        let may_go_on = self.work.spend(cost);
+        let may_go_on = self.budget.spend(cost);
         if !may_go_on {
             self.unknown();
         }
@@ -127,7 +127,7 @@ impl Found {
     }
 
     pub(super) fn spent(&self) -> usize {
-        self.work.spent()
+        self.budget.spent()
     }
 
     /// Takes apart a script.
@@ -189,19 +189,19 @@ impl Found {
     }
 
     fn read(&mut self, text: &str) {
-        let outer = std::mem::take(&mut self.hidden);
+        let outer = std::mem::take(&mut self.literals);
         self.walk(text);
-        if self.hidden.reckons && self.hidden.substitutes {
+        if self.literals.evaluates && self.literals.substitutes {
             self.unknown();
         }
-        self.hidden = outer;
+        self.literals = outer;
     }
 
     fn walk(&mut self, text: &str) {
         if !self.spend(text.len()) {
             return;
         }
-        let Some(tree) = self.work.parse(text) else {
+        let Some(tree) = self.budget.parse(text) else {
             return self.unknown();
         };
         if tree.root_node().has_error() {
@@ -369,7 +369,7 @@ impl Found {
         if meaning::is_order_name(name) && !meaning::is_prompt(name, value) {
             self.unknown();
         }
-        self.hidden.reckons |= meaning::is_number_name(name);
+        self.literals.evaluates |= meaning::is_number_name(name);
         if let Some(line) = meaning::script_in(name, value) {
             self.plain = false;
             self.given(line);
@@ -386,7 +386,7 @@ impl Found {
         let raw = &text[node.byte_range()];
         let literal = match node.kind() {
             "arithmetic_expansion" | "array" | "c_style_for_statement" | "subscript" | "((" => {
-                self.hidden.reckons = true;
+                self.literals.evaluates = true;
                 return;
             }
             "file_redirect" => {
@@ -397,17 +397,17 @@ impl Found {
                     let raw = &text[it.byte_range()];
                     raw.bytes().all(|it| it.is_ascii_digit() || it == b'-')
                 };
-                self.hidden.reckons |= is_doubled && !parts.last().is_some_and(is_number);
+                self.literals.evaluates |= is_doubled && !parts.last().is_some_and(is_number);
                 return;
             }
             "test_operator" => {
                 let is_reckoned = ["-eq", "-ge", "-gt", "-le", "-lt", "-ne", "-v"];
-                self.hidden.reckons |= is_reckoned.contains(&raw);
+                self.literals.evaluates |= is_reckoned.contains(&raw);
                 return;
             }
             "expansion" => {
                 let is_part = children(node).iter().any(|it| it.kind() == ":");
-                self.hidden.reckons |= is_part || meaning::reads_value(raw);
+                self.literals.evaluates |= is_part || meaning::reads_value(raw);
                 return;
             }
             "raw_string" | "ansi_c_string" | "string" | "word" | "heredoc_body" => {
@@ -426,7 +426,7 @@ impl Found {
             node.kind() == "heredoc_body" && !above.last().is_some_and(|it| is_literal(*it, text));
         let is_begun = literal == "$" || literal.ends_with('$') && literal.contains('[');
         let substitutes = literal.contains("$(") || literal.contains('`') || is_begun;
-        self.hidden.substitutes |= substitutes && (!is_open || literal.contains("\\$"));
+        self.literals.substitutes |= substitutes && (!is_open || literal.contains("\\$"));
     }
 
     /// Words behind a redirection belong to the command before it; the parser takes them for places.
@@ -439,7 +439,7 @@ impl Found {
             return;
         }
         let body = node.child_by_field_name("body");
-        let mut whole = match body.and_then(|it| last_command(it, &mut self.work)) {
+        let mut whole = match body.and_then(|it| last_command(it, &mut self.budget)) {
             Some(command) => words(command, text, lexed),
             None => Vec::new(),
         };
@@ -473,7 +473,8 @@ impl Found {
             Meaning::Any => self.unknown(),
         }
         if meaning::BY_NAME.contains(&name.as_str()) || name == "printf" || name == "typeset" {
-            self.hidden.reckons |= name != "printf" || words.iter().any(|it| it.starts_with("-v"));
+            self.literals.evaluates |=
+                name != "printf" || words.iter().any(|it| it.starts_with("-v"));
         }
         // A script is judged by itself, so it is not listed as a word too.
         let listed = match script_at(&words) {
@@ -481,7 +482,7 @@ impl Found {
             _ => &words[..],
         };
         self.commands.push(listed.to_vec());
-        if let Some(shelled) = shelled(&words) {
+        if let Some(shelled) = shell_invocation(&words) {
             let is_dash = DASHES.split(' ').any(|it| it == name);
             let outer = std::mem::replace(&mut self.is_for_dash, is_dash);
             if shelled.unsure {
@@ -512,13 +513,13 @@ impl Found {
     /// A script that is given what stands here too, and may reckon with it.
     fn given_here(&mut self, script: &str) {
         let may_reckon = script.contains(['[', '(', '!', '@']) || script.contains("let");
-        self.hidden.reckons |= may_reckon;
+        self.literals.evaluates |= may_reckon;
         self.given(script);
     }
 
     /// What a command runs that it is given.
     fn run_by(&mut self, name: &str, words: &[String]) {
-        if let Some(through) = through(words) {
+        if let Some(through) = wrapped_command(words) {
             for (name, value) in words.iter().filter_map(|it| it.split_once('=')) {
                 self.set(name, value);
             }
@@ -587,7 +588,7 @@ impl Found {
         }
     }
 
-    fn run(&mut self, run: RunByProgram) {
+    fn run(&mut self, run: ProgramInvocations) {
         if run.any {
             self.unknown();
         }
@@ -658,7 +659,7 @@ impl Found {
         let mut rest = words;
         while let Some(at) = rest.iter().position(|it| openers.contains(&it.as_str())) {
             self.plain = false;
-            if self.work.is_spent() || self.commands.len() >= COMMANDS_MAX {
+            if self.budget.is_spent() || self.commands.len() >= COMMANDS_MAX {
                 return self.unknown();
             }
             rest = &rest[at + 1..];

@@ -6,7 +6,7 @@ use super::{awk, sed};
 
 /// Commands that the words of a program make it run.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct RunByProgram {
+pub(super) struct ProgramInvocations {
     /// Lines that it hands to a shell, or takes apart like one.
     pub(super) scripts: Vec<String>,
     /// Commands, word by word.
@@ -90,8 +90,8 @@ fn has(list: &str, word: &str) -> bool {
 }
 
 /// The commands that a program runs because of the words behind its name.
-pub(super) fn run_by(name: &str, words: &[String]) -> RunByProgram {
-    let mut run = RunByProgram::default();
+pub(super) fn run_by(name: &str, words: &[String]) -> ProgramInvocations {
+    let mut run = ProgramInvocations::default();
     if let Some(program) = PROGRAMS.iter().find(|it| has(it.names, name)) {
         run.options(program, words);
     }
@@ -126,8 +126,8 @@ pub(super) fn is_reader(name: &str) -> bool {
 }
 
 /// The commands that such a program runs because of its input.
-pub(super) fn run_from_input(name: &str, input: &str) -> RunByProgram {
-    let mut run = RunByProgram::default();
+pub(super) fn run_from_input(name: &str, input: &str) -> ProgramInvocations {
+    let mut run = ProgramInvocations::default();
     if has(DATABASES, name) {
         run.database(&[input.to_owned()]);
     } else if has(LINE_EDITORS, name) {
@@ -136,7 +136,7 @@ pub(super) fn run_from_input(name: &str, input: &str) -> RunByProgram {
     run
 }
 
-impl RunByProgram {
+impl ProgramInvocations {
     fn script(&mut self, line: &str) {
         if !line.trim().is_empty() {
             self.scripts.push(line.to_owned());

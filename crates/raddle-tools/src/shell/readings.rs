@@ -6,7 +6,7 @@ use std::ops::Range;
 use raddle_core::policy::UNKNOWN;
 use tree_sitter::Node;
 
-use super::lexer::{Form, Lexed, Substitution};
+use super::lexer::{LexedScript, Substitution, SubstitutionForm};
 use super::tree::{around, is_descriptor};
 use super::word::{literal, word};
 
@@ -35,12 +35,12 @@ const KEYWORDS: &str = "case do done elif else esac fi for function if in select
 
 /// The tree, as far as the walk has come, beside the lexer's reading.
 pub(super) struct Readings {
-    lexed: Lexed,
+    lexed: LexedScript,
     operators_passed: usize,
     /// The ends of the nodes that the walk is in, and whether they are text.
     nodes: Vec<(usize, bool)>,
     /// The substitutions of the tree: what begins at a place, and where it ends.
-    substitutions: HashMap<(usize, Form), usize>,
+    substitutions: HashMap<(usize, SubstitutionForm), usize>,
     comments: Vec<Range<usize>>,
     /// Backquotes that are read once more by themselves, so that what the tree says of them does not count.
     read_again: Vec<Range<usize>>,
@@ -53,7 +53,7 @@ pub(super) struct Readings {
 }
 
 /// Commands that a shell may run and that the tree does not show.
-pub(super) struct Unseen {
+pub(super) struct UnseenCommands {
     /// Texts that it may read as scripts.
     pub(super) scripts: Vec<String>,
     /// Commands that dash runs where bash reckons.
@@ -65,7 +65,7 @@ pub(super) struct Unseen {
 }
 
 impl Readings {
-    pub(super) fn new(lexed: Lexed, text: &str) -> Self {
+    pub(super) fn new(lexed: LexedScript, text: &str) -> Self {
         let again = lexed
             .substitutions
             .iter()
@@ -106,10 +106,10 @@ impl Readings {
             "command_substitution" => {
                 // Between double quotes it begins, to the parser, with the blanks before it.
                 let blanks = text[start..end].len() - text[start..end].trim_start().len();
-                self.substitution(Form::Command, start + blanks, end);
+                self.substitution(SubstitutionForm::Command, start + blanks, end);
             }
-            "process_substitution" => self.substitution(Form::Process, start, end),
-            "((" => self.substitution(Form::Group, start, end),
+            "process_substitution" => self.substitution(SubstitutionForm::Process, start, end),
+            "((" => self.substitution(SubstitutionForm::Group, start, end),
             "comment" => self.comments.push(start..end),
             _ => {}
         }
@@ -169,7 +169,7 @@ impl Readings {
             let Ok(found) = all.binary_search_by_key(&at, |it| it.start) else {
                 return false;
             };
-            if all[found].form != Form::Backquotes || all[found].end > end {
+            if all[found].form != SubstitutionForm::Backquotes || all[found].end > end {
                 return false;
             }
             let behind = &text[all[found].end..end];
@@ -209,7 +209,7 @@ impl Readings {
         &self.lexed.words
     }
 
-    fn substitution(&mut self, form: Form, start: usize, end: usize) {
+    fn substitution(&mut self, form: SubstitutionForm, start: usize, end: usize) {
         self.substitutions.insert((start, form), end);
     }
 
@@ -227,7 +227,7 @@ impl Readings {
     }
 
     /// The commands that the tree does not show, once the walk is over.
-    pub(super) fn unseen(mut self, text: &str, is_for_dash: bool) -> Unseen {
+    pub(super) fn unseen(mut self, text: &str, is_for_dash: bool) -> UnseenCommands {
         self.pass_operators(text.len());
         let behind = match is_for_dash {
             true => self.lexed.bash_parts(text),
@@ -235,7 +235,7 @@ impl Readings {
         };
         let is_other_shell = is_for_dash
             && (!behind.is_empty() || !self.lexed.groups.is_empty() || self.lexed.has_bash_quotes);
-        let mut unseen = Unseen {
+        let mut unseen = UnseenCommands {
             scripts: Vec::new(),
             has_joined_words: self.has_joined_words,
             commands: self
@@ -259,7 +259,7 @@ impl Readings {
             }
             seen_to = it.end;
             unseen.scripts.push(it.script(text));
-            unseen.any |= it.form != Form::Backquotes;
+            unseen.any |= it.form != SubstitutionForm::Backquotes;
         }
         for comment in &self.comments {
             if self.lexed.comments.binary_search(&comment.start).is_err() {
@@ -274,12 +274,16 @@ impl Readings {
     fn is_in_tree(&self, it: &Substitution, text: &str) -> bool {
         let has = |form| self.substitutions.get(&(it.start, form)) == Some(&it.end);
         match it.form {
-            Form::Command => has(Form::Command),
-            Form::Backquotes => has(Form::Command) && !is_read_again(it, text),
-            Form::Process => has(Form::Process),
+            SubstitutionForm::Command => has(SubstitutionForm::Command),
+            SubstitutionForm::Backquotes => {
+                has(SubstitutionForm::Command) && !is_read_again(it, text)
+            }
+            SubstitutionForm::Process => has(SubstitutionForm::Process),
             // The walk knows what is in arithmetic, and substitutions in it are listed by themselves.
-            Form::Arithmetic => true,
-            Form::Group => !self.substitutions.contains_key(&(it.start, Form::Group)),
+            SubstitutionForm::Arithmetic => true,
+            SubstitutionForm::Group => !self
+                .substitutions
+                .contains_key(&(it.start, SubstitutionForm::Group)),
         }
     }
 }
@@ -289,7 +293,7 @@ fn has(list: &str, word: &str) -> bool {
 }
 
 fn is_read_again(it: &Substitution, text: &str) -> bool {
-    it.form == Form::Backquotes && text[it.start..it.end].contains('\\')
+    it.form == SubstitutionForm::Backquotes && text[it.start..it.end].contains('\\')
 }
 
 /// The commands in what to bash is arithmetic, without those that begin with what only a number can be.

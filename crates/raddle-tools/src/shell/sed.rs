@@ -1,10 +1,10 @@
 //! Commands that a script for sed runs: its command `e`, and the flag `e` of `s`.
 
-use super::programs::RunByProgram;
+use super::programs::ProgramInvocations;
 
 /// The commands of a script. A script that cannot be read may run anything.
-pub(super) fn run_by(script: &str) -> RunByProgram {
-    let mut run = RunByProgram::default();
+pub(super) fn run_by(script: &str) -> ProgramInvocations {
+    let mut run = ProgramInvocations::default();
     let mut rest = script;
     loop {
         rest = rest.trim_start_matches([' ', '\t', '\n', ';', '{', '}', '\r']);

@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
-use raddle_core::policy::{UNKNOWN, is_shell, shell_script, through};
+use raddle_core::policy::{UNKNOWN, is_shell, shell_script, wrapped_command};
 use tree_sitter::Node;
 
 use super::programs;
 use super::word::{literal, word};
-use super::work::Work;
+use super::work_budget::WorkBudget;
 
 /// The words of a command, and those of each line by itself where the parser took the end of one for a space.
 pub(super) fn on_lines(node: Node<'_>, text: &str, lexed: &[Range<usize>]) -> Vec<Vec<String>> {
@@ -100,7 +100,7 @@ pub(super) fn in_field<'a>(node: Node<'a>, field: &str) -> impl Iterator<Item = 
 }
 
 /// The last command within a statement.
-pub(super) fn last_command<'a>(statement: Node<'a>, work: &mut Work) -> Option<Node<'a>> {
+pub(super) fn last_command<'a>(statement: Node<'a>, work: &mut WorkBudget) -> Option<Node<'a>> {
     let mut node = statement;
     while node.kind() != "command" {
         let count = node.named_child_count();
@@ -174,7 +174,7 @@ pub(super) fn script_at(words: &[String]) -> Option<usize> {
         if let Some(at) = shell_script(rest) {
             return Some(start + at);
         }
-        start += *through(rest)?.starts.first()?;
+        start += *wrapped_command(rest)?.starts.first()?;
     }
     None
 }

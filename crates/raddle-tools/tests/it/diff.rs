@@ -7,7 +7,7 @@ use crate::unified::apply_unified;
 const LINES: usize = 60_000;
 
 /// Two texts, and the most lines that their diff may have.
-struct Case {
+struct DiffCase {
     name: &'static str,
     base: String,
     now: String,
@@ -23,19 +23,19 @@ fn texts_of_repeated_lines_are_compared_within_the_budget() {
         _ => format!("value {at}\n"),
     });
     let cases = [
-        Case {
+        DiffCase {
             name: "few kinds of lines are replaced as a whole",
             base: few_kinds(3),
             now: few_kinds(11),
             lines_max: 2 * LINES + 8,
         },
-        Case {
+        DiffCase {
             name: "periods of different length",
             base: text(&|at| format!("{}\n", at % 7)),
             now: text(&|at| format!("{}\n", at % 8)),
             lines_max: 2 * LINES + 8,
         },
-        Case {
+        DiffCase {
             name: "a change at each end, with unique lines between",
             base: members.clone(),
             now: format!(
@@ -44,13 +44,13 @@ fn texts_of_repeated_lines_are_compared_within_the_budget() {
             ),
             lines_max: 24,
         },
-        Case {
+        DiffCase {
             name: "a line in the middle of blank ones",
             base: "\n".repeat(LINES),
             now: format!("{}x\n{}", "\n".repeat(100), "\n".repeat(LINES - 100)),
             lines_max: 8,
         },
-        Case {
+        DiffCase {
             name: "nothing changed",
             base: few_kinds(3),
             now: few_kinds(3),

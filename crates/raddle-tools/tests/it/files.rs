@@ -9,11 +9,11 @@ use raddle_tools::files::{
 use raddle_tools::patch;
 use serde_json::{Value, json};
 
-use crate::support::World;
+use crate::support::TestWorkspace;
 
 /// A workspace to look at.
-fn world() -> World {
-    let world = World::new();
+fn world() -> TestWorkspace {
+    let world = TestWorkspace::new();
     world.write("a.txt", "one\ntwo\nthree\n");
     world.write("dos.txt", "one\r\ntwo\r\n");
     world.write("data.bin", b"one\0two\n");
@@ -88,7 +88,7 @@ fn reading() {
 
 #[test]
 fn long_files_are_cut_and_it_is_said_where() {
-    let world = World::new();
+    let world = TestWorkspace::new();
     world.write("lines", "x\n".repeat(2_001));
     world.write("bytes", format!("{}\n", "y".repeat(999)).repeat(60));
     world.write("line", format!("{}\nend\n", "z".repeat(5_000)));
@@ -163,7 +163,7 @@ fn searching() {
 /// Pipes, links and hidden folders in a tree are passed over.
 #[test]
 fn a_hostile_tree_holds_up_nobody() {
-    let world = World::new();
+    let world = TestWorkspace::new();
     world.write("a.txt", "needle\n");
     world.write("secret/key", "needle\n");
     world.write("x/b.txt", "needle\n");
@@ -184,7 +184,7 @@ fn a_hostile_tree_holds_up_nobody() {
 /// Rules that cost too much to read ignore nothing, and the others count.
 #[test]
 fn a_hostile_ignore_file_ends_no_walk() {
-    let world = World::new();
+    let world = TestWorkspace::new();
     let nested = format!("{}a{}", "{".repeat(100_000), "}".repeat(100_000));
     world.write(".gitignore", format!("*.log\n{nested}\n*.tmp\n"));
     for name in ["a.txt", "b.log", "c.tmp"] {
@@ -199,7 +199,7 @@ fn a_hostile_ignore_file_ends_no_walk() {
 /// What rules close to reading turns up in no walk, whatever it begins in and by whatever way it comes there.
 #[test]
 fn a_walk_leaves_out_what_rules_close() {
-    let world = World::new();
+    let world = TestWorkspace::new();
     world.write("a.txt", "needle\n");
     world.write("private/key", "needle\n");
     world.write("private/deep/key", "needle\n");
@@ -225,7 +225,7 @@ fn a_walk_leaves_out_what_rules_close() {
 /// Where commands have a `/tmp` of their own, files of the other one are not theirs.
 #[test]
 fn another_tmp_is_out_of_sight() {
-    let world = World::new();
+    let world = TestWorkspace::new();
     let file = tempfile::NamedTempFile::new_in("/tmp").expect("a file");
     let path = file.path().display().to_string();
     let read = args::<ReadFile>(&json!({ "path": path }));
@@ -379,8 +379,8 @@ fn an_edit_makes_no_file_larger_than_a_tool_reads() {
 /// Somebody else writes between the look and the write.
 #[test]
 fn what_changed_in_between_is_not_overwritten() {
-    type Meanwhile = fn(&World);
-    let cases: [(&str, Meanwhile); 6] = [
+    type Interference = fn(&TestWorkspace);
+    let cases: [(&str, Interference); 6] = [
         ("another text", |it| it.write("b.txt", "theirs\n")),
         ("gone", |it| {
             std::fs::remove_file(it.work.join("b.txt")).expect("gone")
@@ -398,7 +398,7 @@ fn what_changed_in_between_is_not_overwritten() {
     ];
     for (name, meanwhile) in cases {
         for is_older in [false, true] {
-            let world = World::new();
+            let world = TestWorkspace::new();
             world.write("a.txt", "one\n");
             world.write("b.txt", "two\n");
             world.write("d.txt", "four\n");
@@ -425,7 +425,7 @@ fn what_changed_in_between_is_not_overwritten() {
 #[test]
 fn a_failure_half_way_is_undone() {
     for is_older in [false, true] {
-        let world = World::new();
+        let world = TestWorkspace::new();
         world.write("a.txt", "one\n");
         world.write("x", "two\n");
         let roots = match is_older {
@@ -495,7 +495,7 @@ fn pictures_are_measured_before_anyone_decodes_them() {
             Err("more than the 8388608"),
         ),
     ];
-    let world = World::new();
+    let world = TestWorkspace::new();
     for (name, bytes, expected) in cases {
         world.write(name, &bytes);
         let view = args::<ViewImage>(&json!({"path": name}));

@@ -22,11 +22,11 @@ use raddle_core::ChangeKind;
 use raddle_tools::files::Roots;
 use raddle_tools::patch::plan;
 
-use crate::support::World;
+use crate::support::TestWorkspace;
 use crate::unified::apply_unified;
 
 #[derive(Default)]
-struct Case {
+struct PatchCase {
     name: String,
     before: BTreeMap<String, Vec<u8>>,
     after: BTreeMap<String, Vec<u8>>,
@@ -56,7 +56,7 @@ fn every_case() {
 /// Texts that would keep a careless reader busy for hours are refused before anyone waits.
 #[test]
 fn laborious_patches_end() {
-    let world = World::new();
+    let world = TestWorkspace::new();
     world.write("a.txt", "a\n".repeat(300_000));
     let blank = "\n".repeat(100_000);
     let same = " a\n".repeat(50_000);
@@ -103,8 +103,8 @@ fn laborious_patches_end() {
     }
 }
 
-fn play(case: &Case, name: &str, kernel: fn(Roots) -> Roots) {
-    let world = World::new();
+fn play(case: &PatchCase, name: &str, kernel: fn(Roots) -> Roots) {
+    let world = TestWorkspace::new();
     for (path, bytes) in &case.before {
         world.write(path, bytes);
     }
@@ -157,7 +157,7 @@ fn text(bytes: &[u8]) -> Option<String> {
     (!text.contains('\0')).then_some(text)
 }
 
-fn relative<'a>(world: &World, path: &'a str) -> &'a str {
+fn relative<'a>(world: &TestWorkspace, path: &'a str) -> &'a str {
     let path = Path::new(path)
         .strip_prefix(&world.work)
         .expect("it is in the workspace");
@@ -173,8 +173,8 @@ fn shown(files: &BTreeMap<String, Vec<u8>>) -> BTreeMap<&str, String> {
         .collect()
 }
 
-fn read(text: &str) -> Case {
-    let mut case = Case::default();
+fn read(text: &str) -> PatchCase {
+    let mut case = PatchCase::default();
     let (name, body) = text.split_once('\n').expect("a case has lines");
     case.name = name.to_owned();
     let (mut patch, mut is_raw) = (String::new(), false);

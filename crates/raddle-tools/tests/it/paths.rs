@@ -7,26 +7,26 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 
 use proptest::prelude::*;
-use raddle_sandbox::{Policy, Rules};
-use raddle_tools::files::{Place, ReadFile, Roots, WriteFile};
+use raddle_sandbox::{Policy, SandboxRules};
+use raddle_tools::files::{ReadFile, Roots, WriteAccess, WriteFile};
 use rustix::fs::{CWD, Mode, mkfifoat};
 
-use crate::support::World;
+use crate::support::TestWorkspace;
 
 /// What is said of a path.
 #[derive(Debug, PartialEq)]
-enum Said {
+enum PathVerdict {
     Inside,
     Beyond,
     Protected,
     /// It is refused with these words in it.
     Refused(&'static str),
 }
-use Said::{Beyond, Inside, Protected, Refused};
+use PathVerdict::{Beyond, Inside, Protected, Refused};
 
 /// A workspace with everything in it that a path can trip over, and things beside it.
-fn world() -> World {
-    let world = World::new();
+fn world() -> TestWorkspace {
+    let world = TestWorkspace::new();
     let top = world.folder.path();
     world.write("a.txt", "inside\n");
     world.write("x/b.txt", "inside\n");
@@ -74,7 +74,7 @@ fn check(roots: &Roots) {
     let deep = "d/".repeat(3000) + "a.txt";
     let top = roots.cwd().parent().expect("a folder around it").display();
     let absolute = |rest: &str| format!("{top}/{rest}");
-    let cases: Vec<(String, Said)> = vec![
+    let cases: Vec<(String, PathVerdict)> = vec![
         ("a.txt".into(), Inside),
         ("new.txt".into(), Inside),
         ("new/deep/a.txt".into(), Inside),
@@ -151,9 +151,9 @@ fn check(roots: &Roots) {
     ];
     for (path, expected) in cases {
         let said = match roots.writable(Path::new(&path)) {
-            Ok(Place::Inside) => Inside,
-            Ok(Place::Beyond) => Beyond,
-            Ok(Place::Protected) => Protected,
+            Ok(WriteAccess::Inside) => Inside,
+            Ok(WriteAccess::Beyond) => Beyond,
+            Ok(WriteAccess::Protected) => Protected,
             Err(error) => match &expected {
                 Refused(words) if error.to_string().contains(words) => Refused(words),
                 _ => panic!("{path}: {error}"),
@@ -175,7 +175,7 @@ fn path_corpus() {
 /// Git obeys more than `.git`, and the file tools keep to the same as the sandbox.
 #[test]
 fn what_git_obeys_is_protected_wherever_it_is() {
-    let world = World::new();
+    let world = TestWorkspace::new();
     world.write(".git/HEAD", "ref: refs/heads/main\n");
     world.write(
         ".git/config",
@@ -190,18 +190,18 @@ fn what_git_obeys_is_protected_wherever_it_is() {
     world.write("lib/.git/config", "[core]\n hooksPath = own\n");
     let roots = world.roots();
     for (path, expected) in [
-        ("a.txt", Place::Inside),
-        ("hooks/pre-commit", Place::Protected),
-        ("hooks", Place::Protected),
-        ("hooks-2/x", Place::Inside),
-        ("team.config", Place::Protected),
-        ("tools/clean.sh", Place::Protected),
-        ("tools/other.sh", Place::Inside),
-        ("store/config", Place::Protected),
-        ("store/worktrees/x/gitdir", Place::Protected),
-        ("lib/own/pre-commit", Place::Protected),
-        ("lib/x", Place::Inside),
-        ("vendor/lib/.git", Place::Protected),
+        ("a.txt", WriteAccess::Inside),
+        ("hooks/pre-commit", WriteAccess::Protected),
+        ("hooks", WriteAccess::Protected),
+        ("hooks-2/x", WriteAccess::Inside),
+        ("team.config", WriteAccess::Protected),
+        ("tools/clean.sh", WriteAccess::Protected),
+        ("tools/other.sh", WriteAccess::Inside),
+        ("store/config", WriteAccess::Protected),
+        ("store/worktrees/x/gitdir", WriteAccess::Protected),
+        ("lib/own/pre-commit", WriteAccess::Protected),
+        ("lib/x", WriteAccess::Inside),
+        ("vendor/lib/.git", WriteAccess::Protected),
     ] {
         let said = roots.writable(Path::new(path)).expect(path);
         assert_eq!(said, expected, "{path}");
@@ -218,7 +218,7 @@ fn what_git_obeys_is_protected_wherever_it_is() {
 #[test]
 fn what_is_written_does_not_reach_a_second_name_outside() {
     for older in [false, true] {
-        let world = World::new();
+        let world = TestWorkspace::new();
         let outside = world.folder.path().join("outside");
         fs::write(&outside, "before\n").expect("a file");
         fs::hard_link(&outside, world.work.join("linked")).expect("a second name");
@@ -275,15 +275,15 @@ fn what_is_no_file_does_not_block() {
 /// The repository of a worktree lies where its `.git` says.
 #[test]
 fn a_repository_kept_elsewhere_is_protected() {
-    let world = World::new();
+    let world = TestWorkspace::new();
     world.write(".git", "gitdir: store/trees/one\n");
     world.write("store/trees/one/commondir", "../..\n");
     world.write("store/hooks/x", "");
     let roots = world.roots();
     for (path, expected) in [
-        ("store/hooks/x", Place::Protected),
-        ("store/trees/one/HEAD", Place::Protected),
-        ("storeroom/a", Place::Inside),
+        ("store/hooks/x", WriteAccess::Protected),
+        ("store/trees/one/HEAD", WriteAccess::Protected),
+        ("storeroom/a", WriteAccess::Inside),
     ] {
         let place = roots.writable(Path::new(path)).expect("a place");
         assert_eq!(place, expected, "{path}");
@@ -293,12 +293,18 @@ fn a_repository_kept_elsewhere_is_protected() {
 /// Another thread may work in the folder that `TMPDIR` names.
 #[test]
 fn protected_names_are_kept_in_scratch_outside_of_tmp() {
-    for (around, expected) in [("/tmp", Place::Inside), ("/var/tmp", Place::Protected)] {
+    for (around, expected) in [
+        ("/tmp", WriteAccess::Inside),
+        ("/var/tmp", WriteAccess::Protected),
+    ] {
         let folder = tempfile::tempdir_in(around).expect("a folder");
         let scratch = folder.path().canonicalize().expect("its plain path");
-        let world = World::new();
+        let world = TestWorkspace::new();
         let roots = world.roots_with(|rules| rules.scratch.push(scratch.clone()));
-        for (path, expected) in [("a/.git/hooks/x", expected), ("a/file", Place::Inside)] {
+        for (path, expected) in [
+            ("a/.git/hooks/x", expected),
+            ("a/file", WriteAccess::Inside),
+        ] {
             let place = roots.writable(&scratch.join(path)).expect("a place");
             assert_eq!(place, expected, "{path} in {around}");
         }
@@ -308,8 +314,11 @@ fn protected_names_are_kept_in_scratch_outside_of_tmp() {
 /// Git does not follow it either, and nothing is to be done for each of its names.
 #[test]
 fn a_repository_at_a_path_that_is_too_long_is_none() {
-    for (count, expected) in [(100, Place::Protected), (100_000, Place::Inside)] {
-        let world = World::new();
+    for (count, expected) in [
+        (100, WriteAccess::Protected),
+        (100_000, WriteAccess::Inside),
+    ] {
+        let world = TestWorkspace::new();
         world.write(".git", format!("gitdir: {}store\n", "./".repeat(count)));
         world.write("store/hooks/x", "");
         let place = world.roots().writable(Path::new("store/hooks/x"));
@@ -320,7 +329,7 @@ fn a_repository_at_a_path_that_is_too_long_is_none() {
 /// What is hidden stays as it is where it is the workspace itself, and so do links to it.
 #[test]
 fn what_is_hidden_is_not_named_away() {
-    let world = World::new();
+    let world = TestWorkspace::new();
     world.write("own/rules.toml", "");
     world.write("kept.toml", "");
     world.write("own/work/a", "");
@@ -332,13 +341,13 @@ fn what_is_hidden_is_not_named_away() {
         })
     };
     for (write, path, expected) in [
-        ("own", "own/rules.toml", Place::Protected),
-        ("own", "own/new", Place::Protected),
-        ("", "own/rules.toml", Place::Protected),
-        ("", "kept.toml", Place::Protected),
-        ("", "own/link.toml", Place::Protected),
-        ("own/work", "own/work/a", Place::Inside),
-        ("own/work", "own/rules.toml", Place::Protected),
+        ("own", "own/rules.toml", WriteAccess::Protected),
+        ("own", "own/new", WriteAccess::Protected),
+        ("", "own/rules.toml", WriteAccess::Protected),
+        ("", "kept.toml", WriteAccess::Protected),
+        ("", "own/link.toml", WriteAccess::Protected),
+        ("own/work", "own/work/a", WriteAccess::Inside),
+        ("own/work", "own/rules.toml", WriteAccess::Protected),
     ] {
         let place = roots(write).writable(Path::new(path)).expect("a place");
         assert_eq!(place, expected, "{path} where {write:?} is written");
@@ -348,7 +357,7 @@ fn what_is_hidden_is_not_named_away() {
 /// Of two rules that name folders inside each other, the deeper one counts.
 #[test]
 fn the_deeper_rule_counts() {
-    let world = World::new();
+    let world = TestWorkspace::new();
     world.write("secret/open/a", "");
     world.write(".git/hooks/a", "");
     let roots = world.roots_with(|rules| {
@@ -358,10 +367,10 @@ fn the_deeper_rule_counts() {
         rules.write.push(world.work.join("nowhere"));
     });
     for (path, expected) in [
-        ("secret/a", Place::Protected),
-        ("secret/open/a", Place::Inside),
-        (".git/config", Place::Protected),
-        (".git/hooks/a", Place::Inside),
+        ("secret/a", WriteAccess::Protected),
+        ("secret/open/a", WriteAccess::Inside),
+        (".git/config", WriteAccess::Protected),
+        (".git/hooks/a", WriteAccess::Inside),
     ] {
         let place = roots.writable(Path::new(path)).expect("a place");
         assert_eq!(place, expected, "{path}");
@@ -399,7 +408,8 @@ fn paths_are_shown_as_people_know_them() {
     symlink("work", top.join("link")).expect("a link");
     let text = |folder: &str| top.join(folder).display().to_string();
     let names = BTreeMap::from([(text("link"), text("work"))]);
-    let fenced = |folder: &str| Policy::Fenced(Rules::workspace_write(vec![top.join(folder)]));
+    let fenced =
+        |folder: &str| Policy::Confined(SandboxRules::workspace_write(vec![top.join(folder)]));
     let cases = [
         ("link", fenced("work"), "a.txt", "link/a.txt"),
         ("link", Policy::FullAccess, "a.txt", "link/a.txt"),
@@ -440,7 +450,7 @@ fn what_is_beyond_is_shown_where_it_is() {
     let world = world();
     let top = world.folder.path().canonicalize().expect("a folder");
     symlink("../work-2", world.work.join("docs")).expect("a link");
-    let policy = Policy::Fenced(Rules::workspace_write(vec![world.work.clone()]));
+    let policy = Policy::Confined(SandboxRules::workspace_write(vec![world.work.clone()]));
     let roots = Roots::new(&world.work.join("docs"), &policy).expect("roots");
     let write = WriteFile {
         path: "new.txt".to_owned(),
@@ -459,8 +469,8 @@ fn what_is_beyond_is_shown_where_it_is() {
 fn dotfiles_of_the_home_are_protected_in_every_writable_folder() {
     let home = raddle_sandbox::home().expect("a home");
     let home = home.canonicalize().expect("its plain path");
-    let world = World::new();
-    type Grants = fn(&mut Rules, &Path);
+    let world = TestWorkspace::new();
+    type Grants = fn(&mut SandboxRules, &Path);
     let grants: [(&str, Grants); 4] = [
         ("the home", |rules, home| rules.write.push(home.to_owned())),
         ("the home as scratch", |rules, home| {
@@ -477,10 +487,10 @@ fn dotfiles_of_the_home_are_protected_in_every_writable_folder() {
     for (what, grant) in grants {
         let roots = world.roots_with(|rules| grant(rules, &home));
         for (name, place) in [
-            (".profile", Place::Protected),
-            (".config/new/file", Place::Protected),
-            ("no-dotfile", Place::Inside),
-            ("folder/.no-dotfile-of-the-home", Place::Inside),
+            (".profile", WriteAccess::Protected),
+            (".config/new/file", WriteAccess::Protected),
+            ("no-dotfile", WriteAccess::Inside),
+            ("folder/.no-dotfile-of-the-home", WriteAccess::Inside),
         ] {
             let found = roots.writable(&home.join(name)).expect("a place");
             assert_eq!(found, place, "{what}: {name}");
@@ -490,7 +500,7 @@ fn dotfiles_of_the_home_are_protected_in_every_writable_folder() {
     let roots = world.roots_with(|rules| rules.scratch.push(home.clone()));
     assert_eq!(
         roots.writable(&world.work.join(".env")).ok(),
-        Some(Place::Inside)
+        Some(WriteAccess::Inside)
     );
 }
 
@@ -533,17 +543,17 @@ proptest! {
     ) {
         let world = world();
         let top = world.folder.path();
-        let rules = Rules {
+        let rules = SandboxRules {
             hidden: vec![top.join("hidden")],
-            ..Rules::workspace_write(vec![world.work.clone()])
+            ..SandboxRules::workspace_write(vec![world.work.clone()])
         };
         let cwd = world.work.join(folder.join("/"));
-        let roots = Roots::new(&cwd, &Policy::Fenced(rules)).expect("roots");
+        let roots = Roots::new(&cwd, &Policy::Confined(rules)).expect("roots");
         let write = WriteFile { path: names.join("/"), content: "a model was here\n".to_owned() };
         if let Ok(planned) = write.plan(&roots) && !planned.is_beyond() {
             prop_assert!(planned.apply(&roots).is_ok());
             prop_assert_eq!(planned.files.len(), 1);
-            prop_assert!(planned.files[0].spot.plain.starts_with(fs::canonicalize(&world.work).expect("a path")));
+            prop_assert!(planned.files[0].target.plain.starts_with(fs::canonicalize(&world.work).expect("a path")));
         }
         for (path, text) in [
             ("work-2/a.txt", "outside\n"),

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use raddle_tools::files::{Roots, WriteFile};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
-use crate::support::World;
+use crate::support::TestWorkspace;
 
 const CANARY: &str = "nobody writes here\n";
 
@@ -17,7 +17,7 @@ fn rounds() -> u64 {
 }
 
 /// Writes a file again and again while another thread exchanges two paths, one of which leads outside.
-fn race(world: &World, roots: &Roots, file: &str, flipped: (&str, &str)) {
+fn race(world: &TestWorkspace, roots: &Roots, file: &str, flipped: (&str, &str)) {
     let outside = world.folder.path().join("outside");
     let (is_over, flips) = (AtomicBool::new(false), AtomicU64::new(0));
     let (one, other) = (world.work.join(flipped.0), world.work.join(flipped.1));
@@ -56,8 +56,8 @@ fn assert_untouched(outside: &Path) {
     assert_eq!(canary, CANARY, "something was written outside");
 }
 
-fn world() -> World {
-    let world = World::new();
+fn world() -> TestWorkspace {
+    let world = TestWorkspace::new();
     let outside = world.folder.path().join("outside");
     fs::create_dir(&outside).expect("a folder");
     fs::write(outside.join("a.txt"), CANARY).expect("a canary");

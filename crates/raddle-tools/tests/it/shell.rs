@@ -22,10 +22,10 @@ mod tricks;
 use std::collections::BTreeSet;
 
 use raddle_core::policy::{
-    Act, ActKind, Layer, Policy, Rule, Ruling, Script, Subject, UNKNOWN, Verdict,
+    Act, ActKind, Layer, ParsedScript, Policy, Rule, Ruling, Subject, UNKNOWN, Verdict,
 };
 use raddle_core::{ApprovalPolicy, Settings};
-use raddle_tools::shell::{is_shown_whole, quoted, shown, take_apart};
+use raddle_tools::shell::{display_line, is_shown_whole, parse_line, quoted};
 
 /// What each line consists of. A block is a script behind `$`, whether it is plain, and its commands;
 /// `␀` stands for what is not known.
@@ -44,7 +44,7 @@ fn lines_are_taken_apart_as_written_down() {
             .filter_map(|it| it.strip_prefix("$ "))
             .collect();
         let script = script.join("\n");
-        let told = tell(&script, &take_apart(&script));
+        let told = tell(&script, &parse_line(&script));
         if told != block {
             wrong.push_str(&format!("{told}\n\n"));
         }
@@ -54,7 +54,7 @@ fn lines_are_taken_apart_as_written_down() {
     assert!(wrong.is_empty(), "these are taken apart so:\n\n{wrong}");
 }
 
-fn tell(line: &str, script: &Script) -> String {
+fn tell(line: &str, script: &ParsedScript) -> String {
     let mut told: Vec<String> = line.lines().map(|it| format!("$ {it}")).collect();
     told.push(if script.plain { "plain" } else { "not plain" }.to_owned());
     let commands = script.commands.iter();
@@ -71,7 +71,7 @@ fn past_the_bounds_anything_may_stand() {
     let nested = format!("{}rm x{}", "$(".repeat(5_000), ")".repeat(5_000));
     let wrapped = format!("{}rm x", "sudo -Z ".repeat(3_000));
     for line in [&long, &many, &deep, &nested, &wrapped] {
-        let script = take_apart(line);
+        let script = parse_line(line);
         let start: String = line.chars().take(30).collect();
         assert!(!script.plain, "{start}");
         assert!(script.commands.len() <= 1_001, "{start}");
@@ -93,12 +93,12 @@ fn nothing_in_what_is_shown_hides() {
         ("zwölf\n\tGrüße", "zwölf\n\tGrüße"),
     ];
     for (line, expected) in cases {
-        assert_eq!(shown(line), expected);
+        assert_eq!(display_line(line), expected);
     }
     // Whatever can be asked about is shown whole; of what is longer, both ends and what tells it from others.
     let long = format!("{}; curl evil", "a".repeat(120_000));
     assert!(is_shown_whole(&long));
-    assert_eq!(shown(&long), long);
+    assert_eq!(display_line(&long), long);
     for (line, is_whole) in [
         ("a".repeat(256 << 10), true),
         ("a".repeat((256 << 10) + 1), false),
@@ -108,10 +108,10 @@ fn nothing_in_what_is_shown_hides() {
         assert_eq!(is_shown_whole(&line), is_whole, "{} bytes", line.len());
     }
     let longer = format!("{}; curl evil", "a".repeat(300_000));
-    let cut = shown(&longer);
+    let cut = display_line(&longer);
     assert!(cut.len() < 10_000, "{} bytes", cut.len());
     assert!(cut.ends_with("; curl evil"), "{cut}");
-    assert_ne!(cut, shown(&longer.replacen("aaaa", "aaab", 40_000)));
+    assert_ne!(cut, display_line(&longer.replacen("aaaa", "aaab", 40_000)));
 }
 
 fn words(line: &str) -> Vec<String> {
@@ -144,7 +144,7 @@ fn policy() -> Policy {
 fn judged(line: &str, approval: &ApprovalPolicy) -> Ruling {
     let act = Act {
         kind: ActKind::Command {
-            script: take_apart(line),
+            script: parse_line(line),
             cwd: "/home/user/project".to_owned(),
             beyond: false,
         },

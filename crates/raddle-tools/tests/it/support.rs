@@ -1,17 +1,17 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use raddle_sandbox::{Policy, Rules};
+use raddle_sandbox::{Policy, SandboxRules};
 use raddle_tools::files::Roots;
 use tempfile::TempDir;
 
 /// A folder with a workspace in it, and room beside it.
-pub struct World {
+pub struct TestWorkspace {
     pub folder: TempDir,
     pub work: PathBuf,
 }
 
-impl World {
+impl TestWorkspace {
     pub fn new() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let work = folder.path().join("work");
@@ -24,10 +24,10 @@ impl World {
         self.roots_with(|_| {})
     }
 
-    pub fn roots_with(&self, change: impl FnOnce(&mut Rules)) -> Roots {
-        let mut rules = Rules::workspace_write(vec![self.work.clone()]);
+    pub fn roots_with(&self, change: impl FnOnce(&mut SandboxRules)) -> Roots {
+        let mut rules = SandboxRules::workspace_write(vec![self.work.clone()]);
         change(&mut rules);
-        Roots::new(&self.work, &Policy::Fenced(rules)).expect("roots")
+        Roots::new(&self.work, &Policy::Confined(rules)).expect("roots")
     }
 
     pub fn write(&self, path: &str, bytes: impl AsRef<[u8]>) {

@@ -6,9 +6,9 @@ use std::process::Command;
 use raddle_tools::files::{TurnDiff, WriteFile};
 use raddle_tools::patch::plan;
 
-use crate::support::World;
+use crate::support::TestWorkspace;
 
-fn git(world: &World, arguments: &[&str]) -> String {
+fn git(world: &TestWorkspace, arguments: &[&str]) -> String {
     let output = Command::new("git")
         .args([
             "-c",
@@ -29,7 +29,7 @@ fn git(world: &World, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-fn apply(world: &World, diff: &mut TurnDiff, patch: &str) {
+fn apply(world: &TestWorkspace, diff: &mut TurnDiff, patch: &str) {
     let roots = world.roots();
     let patch = format!("*** Begin Patch\n{patch}*** End Patch\n");
     let planned = plan(&roots, &patch).expect("a plan");
@@ -78,7 +78,7 @@ fn a_turn_is_shown_as_git_shows_it() {
         ("a program", &["*** Update File: run.sh\n@@\n-one\n+two\n"]),
     ];
     for (name, patches) in cases {
-        let world = World::new();
+        let world = TestWorkspace::new();
         world.write("a.txt", "one\n");
         world.write("long.txt", &long);
         world.write("open.txt", "zero\none");
@@ -121,7 +121,7 @@ fn headless(diff: &str) -> String {
 /// Past a bound files are only named.
 #[test]
 fn a_turn_does_not_keep_more_than_it_may() {
-    let world = World::new();
+    let world = TestWorkspace::new();
     let roots = world.roots();
     let mut diff = TurnDiff::new(&world.work);
     for name in ["a.txt", "b.txt", "c.txt"] {

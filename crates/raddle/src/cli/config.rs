@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::Settings;
+use super::SettingArgs;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
@@ -25,7 +25,7 @@ pub(crate) enum ConfigCommand {
 #[derive(Debug, Args)]
 pub(crate) struct ConfigList {
     #[command(flatten)]
-    pub(crate) settings: Settings,
+    pub(crate) settings: SettingArgs,
 
     /// Say of each value where it comes from: a file, -c, or a variable
     #[arg(long)]
@@ -39,7 +39,7 @@ pub(crate) struct ConfigList {
 #[derive(Debug, Args)]
 pub(crate) struct ConfigGet {
     #[command(flatten)]
-    pub(crate) settings: Settings,
+    pub(crate) settings: SettingArgs,
 
     /// The key, like model or model_providers.mine.base_url
     #[arg(value_name = "KEY")]
@@ -53,7 +53,7 @@ pub(crate) struct ConfigGet {
 #[derive(Debug, Args)]
 pub(crate) struct ConfigSet {
     #[command(flatten)]
-    pub(crate) settings: Settings,
+    pub(crate) settings: SettingArgs,
 
     /// The key, like model or model_providers.mine.base_url
     #[arg(value_name = "KEY")]
@@ -67,7 +67,7 @@ pub(crate) struct ConfigSet {
 #[derive(Debug, Args)]
 pub(crate) struct ConfigUnset {
     #[command(flatten)]
-    pub(crate) settings: Settings,
+    pub(crate) settings: SettingArgs,
 
     /// The key
     #[arg(value_name = "KEY")]

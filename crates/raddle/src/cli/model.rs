@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::Settings;
+use super::SettingArgs;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ModelCommand {
@@ -17,7 +17,7 @@ pub(crate) enum ModelCommand {
 #[derive(Debug, Args)]
 pub(crate) struct ModelList {
     #[command(flatten)]
-    pub(crate) settings: Settings,
+    pub(crate) settings: SettingArgs,
 
     /// Ask this provider only; may be repeated
     #[arg(long, value_name = "NAME")]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::Settings;
+use super::SettingArgs;
 
 #[derive(Debug, Args)]
 pub(crate) struct Sandbox {
@@ -45,7 +45,7 @@ pub(crate) struct Sandbox {
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
     #[command(flatten)]
-    pub(crate) settings: Settings,
+    pub(crate) settings: SettingArgs,
 
     /// Try the fence again, although what was found earlier still applies
     #[arg(long)]

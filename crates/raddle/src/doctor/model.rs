@@ -6,11 +6,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use raddle_server::{Chosen, Configuration, KeySource, Provider, Vendors};
+use raddle_server::{Configuration, KeySource, Provider, ProviderChoice, Vendors};
 
 use super::Finding;
 use crate::home::Home;
-use crate::model::Desk;
+use crate::model::VendorClient;
 use crate::model_list;
 
 const PART: &str = "model";
@@ -20,17 +20,17 @@ const KEY_BYTES_MAX: u64 = 64 * 1024;
 
 /// Looks at what is here; asks nobody.
 pub(super) fn look(home: &Home, config: &Configuration) -> Result<Finding> {
-    let Chosen { model, provider } = match config.asked() {
+    let ProviderChoice { model, provider } = match config.asked() {
         Some(Ok(chosen)) => chosen,
         Some(Err(error)) => {
-            return Ok(Finding::broken(
+            return Ok(Finding::error(
                 PART,
                 error.to_string(),
                 "see docs/models.md, or `raddle config set model PROVIDER/MODEL`",
             ));
         }
         None => {
-            return Ok(Finding::odd(
+            return Ok(Finding::warning(
                 PART,
                 "none is configured",
                 "`raddle init` chooses one, or `raddle config set model PROVIDER/MODEL`",
@@ -39,21 +39,27 @@ pub(super) fn look(home: &Home, config: &Configuration) -> Result<Finding> {
     };
     let name = format!("{model} of {}", provider.name);
     Ok(match key(home, &provider)? {
-        Key::There(place) => Finding::well(PART, format!("{name}, {place}")),
-        Key::Odd { says, mend } => Finding::odd(PART, format!("{name}, {says}"), mend),
-        Key::Missing { says, mend } => Finding::broken(PART, format!("{name}, {says}"), mend),
+        KeyState::Present(place) => Finding::ok(PART, format!("{name}, {place}")),
+        KeyState::Suspect {
+            message: says,
+            fix: mend,
+        } => Finding::warning(PART, format!("{name}, {says}"), mend),
+        KeyState::Missing {
+            message: says,
+            fix: mend,
+        } => Finding::error(PART, format!("{name}, {says}"), mend),
     })
 }
 
 /// Asks the providers for their models.
 pub(super) fn ask(home: &Home, config: &Configuration) -> Result<Vec<Finding>> {
-    let answers = model_list::ask(home, config, model_list::quiet(config))?;
+    let answers = model_list::ask(home, config, model_list::default_providers(config))?;
     let found = answers.into_iter().map(|(name, answer)| match answer {
-        Ok(models) => Finding::well(
+        Ok(models) => Finding::ok(
             "provider",
             format!("{name} answers, and has {} models", models.len()),
         ),
-        Err(why) => Finding::broken(
+        Err(why) => Finding::error(
             "provider",
             format!("{name} does not answer: {why}"),
             format!(
@@ -66,40 +72,40 @@ pub(super) fn ask(home: &Home, config: &Configuration) -> Result<Vec<Finding>> {
 }
 
 /// Whether a key is where it should be. None is shown.
-enum Key {
-    There(String),
-    Odd { says: String, mend: String },
-    Missing { says: String, mend: String },
+enum KeyState {
+    Present(String),
+    Suspect { message: String, fix: String },
+    Missing { message: String, fix: String },
 }
 
-fn key(home: &Home, provider: &Provider) -> Result<Key> {
+fn key(home: &Home, provider: &Provider) -> Result<KeyState> {
     let name = &provider.name;
     Ok(match &provider.key {
-        KeySource::None => Key::There("which takes no key".to_owned()),
+        KeySource::None => KeyState::Present("which takes no key".to_owned()),
         KeySource::Environment {
             variable,
             instructions,
         } => of_variable(variable, instructions.as_deref()),
         KeySource::File(path) => of_file(path),
-        KeySource::Command(command) => Key::There(format!(
+        KeySource::Command(command) => KeyState::Present(format!(
             "whose key `{}` writes (--online tries it)",
             command.program
         )),
-        KeySource::Written(_) => Key::Odd {
-            says: "whose key is in the configuration".to_owned(),
-            mend: format!(
+        KeySource::Inline(_) => KeyState::Suspect {
+            message: "whose key is in the configuration".to_owned(),
+            fix: format!(
                 "put it in a file and name that with key_file under [model_providers.{name}], or in a variable with env_key"
             ),
         },
         KeySource::Stored(sign_in) => {
             if is_signed_in(home, provider)? {
-                return Ok(Key::There("which is signed in with".to_owned()));
+                return Ok(KeyState::Present("which is signed in with".to_owned()));
             }
             match &sign_in.variable {
                 Some(variable) => of_variable(variable, None),
-                None => Key::Missing {
-                    says: "which nobody is signed in with".to_owned(),
-                    mend: "sign in with a client (account/login/start); docs/models.md says how"
+                None => KeyState::Missing {
+                    message: "which nobody is signed in with".to_owned(),
+                    fix: "sign in with a client (account/login/start); docs/models.md says how"
                         .to_owned(),
                 },
             }
@@ -107,22 +113,22 @@ fn key(home: &Home, provider: &Provider) -> Result<Key> {
     })
 }
 
-fn of_variable(variable: &str, instructions: Option<&str>) -> Key {
+fn of_variable(variable: &str, instructions: Option<&str>) -> KeyState {
     if std::env::var(variable).is_ok_and(|it| !it.trim().is_empty()) {
-        return Key::There(format!("whose key is in {variable}"));
+        return KeyState::Present(format!("whose key is in {variable}"));
     }
     let how = instructions.map(|it| format!("; {it}")).unwrap_or_default();
-    Key::Missing {
-        says: format!("whose key should be in {variable}, which is not set"),
-        mend: format!("export {variable}=… where the server is started{how}"),
+    KeyState::Missing {
+        message: format!("whose key should be in {variable}, which is not set"),
+        fix: format!("export {variable}=… where the server is started{how}"),
     }
 }
 
-fn of_file(path: &Path) -> Key {
+fn of_file(path: &Path) -> KeyState {
     let shown = path.display();
-    let missing = |says: String| Key::Missing {
-        says,
-        mend: format!("write the key into {shown}, and chmod 600 it"),
+    let missing = |says: String| KeyState::Missing {
+        message: says,
+        fix: format!("write the key into {shown}, and chmod 600 it"),
     };
     match read(path) {
         Err(error) => missing(format!("whose key cannot be read from {shown}: {error}")),
@@ -132,10 +138,10 @@ fn of_file(path: &Path) -> Key {
         Ok(_) => {
             let mode = std::fs::metadata(path).map_or(0, |it| it.permissions().mode());
             match mode & 0o077 {
-                0 => Key::There(format!("whose key is in {shown}")),
-                _ => Key::Odd {
-                    says: format!("whose key others may read in {shown}"),
-                    mend: format!("chmod 600 {shown}"),
+                0 => KeyState::Present(format!("whose key is in {shown}")),
+                _ => KeyState::Suspect {
+                    message: format!("whose key others may read in {shown}"),
+                    fix: format!("chmod 600 {shown}"),
                 },
             }
         }
@@ -159,7 +165,7 @@ fn is_signed_in(home: &Home, provider: &Provider) -> Result<bool> {
         .build()
         .context("cannot start the runtime")?;
     let _entered = runtime.enter();
-    let desk = Desk::new(&home.state, None);
+    let desk = VendorClient::new(&home.state, None);
     // Credentials that cannot be read are those of nobody; a call says why.
     let account = runtime.block_on(desk.account(provider));
     Ok(account.is_ok_and(|it| it.is_some()))

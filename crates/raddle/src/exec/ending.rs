@@ -15,7 +15,7 @@ const SIGPIPE: u8 = 13;
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Ended {
+pub(super) enum RunEnd {
     /// With this as its answer.
     Completed(Option<String>),
     /// With an answer that does not fit the schema.
@@ -34,7 +34,7 @@ pub(super) enum Ended {
     Unread,
 }
 
-impl Ended {
+impl RunEnd {
     pub(super) fn failed(why: String) -> Self {
         Self::Failed(why)
     }

@@ -16,13 +16,13 @@ pub(super) enum Event {
     #[serde(rename = "turn.completed")]
     TurnCompleted { usage: Usage },
     #[serde(rename = "turn.failed")]
-    TurnFailed { error: Trouble },
+    TurnFailed { error: ErrorText },
     #[serde(rename = "item.started")]
-    ItemStarted { item: Item },
+    ItemStarted { item: ExecItem },
     #[serde(rename = "item.updated")]
-    ItemUpdated { item: Item },
+    ItemUpdated { item: ExecItem },
     #[serde(rename = "item.completed")]
-    ItemCompleted { item: Item },
+    ItemCompleted { item: ExecItem },
     #[serde(rename = "error")]
     Error {
         message: String,
@@ -43,21 +43,21 @@ pub(super) struct Usage {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct Trouble {
+pub(super) struct ErrorText {
     pub(super) message: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct Item {
+pub(super) struct ExecItem {
     /// `item_0`, `item_1` and so on, counted in each run.
     pub(super) id: String,
     #[serde(flatten)]
-    pub(super) body: Body,
+    pub(super) body: ExecItemBody,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(super) enum Body {
+pub(super) enum ExecItemBody {
     AgentMessage {
         text: String,
     },
@@ -82,7 +82,7 @@ pub(super) enum Body {
         tool: String,
         arguments: Value,
         result: Option<McpResult>,
-        error: Option<Trouble>,
+        error: Option<ErrorText>,
         status: &'static str,
     },
     CollabToolCall {

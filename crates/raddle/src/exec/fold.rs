@@ -7,12 +7,12 @@ use raddle_protocol::{
     TurnPlanStep, TurnStatus,
 };
 
-use super::events::{Body, Event, Item, Todo, Trouble, Usage};
-use super::words::{self, Told};
+use super::events::{ErrorText, Event, ExecItem, ExecItemBody, Todo, Usage};
+use super::wire_items::{self, ItemReport};
 
 /// How a turn ended.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Outcome {
+pub(super) enum TurnOutcome {
     /// By itself, with this as its last message.
     Completed(Option<String>),
     Failed(Failure),
@@ -42,7 +42,7 @@ pub(super) struct Fold {
     usage: Usage,
     last_message: Option<String>,
     last_error: Option<String>,
-    outcome: Option<Outcome>,
+    outcome: Option<TurnOutcome>,
 }
 
 impl Fold {
@@ -79,12 +79,12 @@ impl Fold {
     }
 
     /// How the turn ended; nothing while it runs.
-    pub(super) fn outcome(&self) -> Option<&Outcome> {
+    pub(super) fn outcome(&self) -> Option<&TurnOutcome> {
         self.outcome.as_ref()
     }
 
     /// What to say of it.
-    pub(super) fn told(&mut self, told: &Notification) -> Vec<Event> {
+    pub(super) fn on_notification(&mut self, told: &Notification) -> Vec<Event> {
         match told {
             Notification::ItemStarted(it) if self.is_ours(&it.turn_id) => {
                 self.item_started(&it.item).into_iter().collect()
@@ -96,11 +96,11 @@ impl Fold {
                 vec![self.planned(&it.plan)]
             }
             Notification::ThreadTokenUsageUpdated(it) if it.thread_id == self.thread => {
-                self.usage = words::usage(&it.token_usage);
+                self.usage = wire_items::usage(&it.token_usage);
                 Vec::new()
             }
             Notification::Error(it) if self.is_ours(&it.turn_id) => {
-                let message = said(&it.error);
+                let message = error_text(&it.error);
                 self.last_error = Some(message.clone());
                 vec![Event::Error {
                     message,
@@ -113,10 +113,10 @@ impl Fold {
                 vec![self.warning(it.message.clone())]
             }
             Notification::ConfigWarning(it) => {
-                vec![self.warning(words::with_details(&it.summary, it.details.as_deref()))]
+                vec![self.warning(wire_items::with_details(&it.summary, it.details.as_deref()))]
             }
             Notification::DeprecationNotice(it) => {
-                vec![self.warning(words::with_details(&it.summary, it.details.as_deref()))]
+                vec![self.warning(wire_items::with_details(&it.summary, it.details.as_deref()))]
             }
             Notification::TurnCompleted(it) if self.is_ours(&it.turn.id) => self.ended(&it.turn),
             _ => Vec::new(),
@@ -124,13 +124,14 @@ impl Fold {
     }
 
     /// The thread as it is, where what came between is not known: what has begun and is over by now is told.
-    pub(super) fn seen(&mut self, turn: &Turn) -> Vec<Event> {
+    pub(super) fn on_snapshot(&mut self, turn: &Turn) -> Vec<Event> {
         if !self.is_ours(&turn.id) || self.outcome.is_some() {
             return Vec::new();
         }
         let mut events = Vec::new();
         for item in &turn.items {
-            let Some(told) = words::told(item).filter(|it| !self.done.contains(it.id)) else {
+            let Some(told) = wire_items::item_report(item).filter(|it| !self.done.contains(it.id))
+            else {
                 continue;
             };
             if told.is_over {
@@ -146,14 +147,14 @@ impl Fold {
     }
 
     /// Nothing more will be told, and this is why.
-    pub(super) fn lost(&mut self, why: &str) -> Vec<Event> {
+    pub(super) fn on_lost(&mut self, why: &str) -> Vec<Event> {
         vec![failed(why)]
     }
 
     /// Something that the user should know.
     pub(super) fn warning(&mut self, message: String) -> Event {
         let number = self.number();
-        completed(number, Body::Error { message })
+        completed(number, ExecItemBody::Error { message })
     }
 
     fn is_ours(&self, turn: &TurnId) -> bool {
@@ -166,8 +167,8 @@ impl Fold {
     }
 
     fn item_started(&mut self, item: &ThreadItem) -> Option<Event> {
-        let Told { id, body, .. } = words::told(item)?;
-        if words::is_told_whole(&body) {
+        let ItemReport { id, body, .. } = wire_items::item_report(item)?;
+        if wire_items::is_reported_whole(&body) {
             return None;
         }
         if let Some(number) = self.open.get(id) {
@@ -181,8 +182,8 @@ impl Fold {
     }
 
     fn item_completed(&mut self, item: &ThreadItem) -> Option<Event> {
-        let Told { id, body, .. } = words::told(item)?;
-        if let Body::AgentMessage { text } = &body {
+        let ItemReport { id, body, .. } = wire_items::item_report(item)?;
+        if let ExecItemBody::AgentMessage { text } = &body {
             self.last_message = Some(text.clone());
         }
         let number = match self.open.remove(id) {
@@ -194,8 +195,8 @@ impl Fold {
     }
 
     fn planned(&mut self, plan: &[TurnPlanStep]) -> Event {
-        let items = words::todo(plan);
-        let body = Body::TodoList {
+        let items = wire_items::todo(plan);
+        let body = ExecItemBody::TodoList {
             items: items.clone(),
         };
         match &mut self.todo {
@@ -218,26 +219,26 @@ impl Fold {
     fn ended(&mut self, turn: &Turn) -> Vec<Event> {
         let mut events = Vec::new();
         if let Some((number, items)) = self.todo.take() {
-            events.push(completed(number, Body::TodoList { items }));
+            events.push(completed(number, ExecItemBody::TodoList { items }));
         }
         let outcome = match turn.status {
-            TurnStatus::Completed => Outcome::Completed(self.last_message.take()),
-            TurnStatus::Interrupted => Outcome::Interrupted,
-            _ => Outcome::Failed(self.failure(turn.error.as_ref())),
+            TurnStatus::Completed => TurnOutcome::Completed(self.last_message.take()),
+            TurnStatus::Interrupted => TurnOutcome::Interrupted,
+            _ => TurnOutcome::Failed(self.failure(turn.error.as_ref())),
         };
         events.push(match &outcome {
-            Outcome::Completed(_) => Event::TurnCompleted {
+            TurnOutcome::Completed(_) => Event::TurnCompleted {
                 usage: self.usage.clone(),
             },
-            Outcome::Failed(failure) => failed(&failure.message),
-            Outcome::Interrupted => failed(&self.interruption(turn)),
+            TurnOutcome::Failed(failure) => failed(&failure.message),
+            TurnOutcome::Interrupted => failed(&self.interruption(turn)),
         });
         self.outcome = Some(outcome);
         events
     }
 
     fn failure(&self, error: Option<&TurnError>) -> Failure {
-        let message = error.map(said).or_else(|| self.last_error.clone());
+        let message = error.map(error_text).or_else(|| self.last_error.clone());
         let info = error.and_then(|it| it.codex_error_info.as_ref());
         Failure {
             message: message.unwrap_or_else(|| "the turn failed and nobody said why".to_owned()),
@@ -246,31 +247,31 @@ impl Fold {
     }
 
     fn interruption(&self, turn: &Turn) -> String {
-        let message = turn.error.as_ref().map(said);
+        let message = turn.error.as_ref().map(error_text);
         message.unwrap_or_else(|| "the turn was interrupted".to_owned())
     }
 }
 
-pub(super) fn said(error: &TurnError) -> String {
-    words::with_details(&error.message, error.additional_details.as_deref())
+pub(super) fn error_text(error: &TurnError) -> String {
+    wire_items::with_details(&error.message, error.additional_details.as_deref())
 }
 
 fn failed(message: &str) -> Event {
     Event::TurnFailed {
-        error: Trouble {
+        error: ErrorText {
             message: message.to_owned(),
         },
     }
 }
 
-fn named(number: u32, body: Body) -> Item {
-    Item {
+fn named(number: u32, body: ExecItemBody) -> ExecItem {
+    ExecItem {
         id: format!("item_{number}"),
         body,
     }
 }
 
-fn completed(number: u32, body: Body) -> Event {
+fn completed(number: u32, body: ExecItemBody) -> Event {
     Event::ItemCompleted {
         item: named(number, body),
     }

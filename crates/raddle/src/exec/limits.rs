@@ -28,7 +28,7 @@ fn is_about(setting: &Override, key: &str) -> bool {
 
 /// The settings as they are meant; or which of them cannot be understood. A limit that is not understood must not be
 /// taken for another.
-pub(super) fn meant(settings: Vec<Override>) -> Result<Vec<Override>, String> {
+pub(super) fn normalize(settings: Vec<Override>) -> Result<Vec<Override>, String> {
     let settings: Vec<Override> = settings.into_iter().map(renamed).collect();
     for setting in &settings {
         let value = setting.to_json();

@@ -1,12 +1,12 @@
 //! The way to the thread that a plan is about: who we say we are, and what is read off the server first.
 
-use raddle_client::{CallError, Client, ConnectError, Follow, Options, Place};
+use raddle_client::{CallError, Client, ConnectError, Options, ServerAddress, ThreadFollower};
 use raddle_protocol::methods::{ConfigRead, ThreadList};
 use raddle_protocol::{AskForApproval, ConfigReadParams, ThreadId};
 use serde_json::{Value, json};
 
-use super::asking::Beside;
-use super::plan::{Plan, Which};
+use super::plan::{Plan, ThreadSelector};
+use super::questions::DeferredAnswers;
 use super::vendor;
 use crate::cli::Unattended;
 
@@ -16,26 +16,31 @@ const KINDS: [&str; 4] = ["cli", "vscode", "exec", "appServer"];
 /// The variable in which the stock SDK says who it is.
 const ORIGINATOR: &str = "CODEX_INTERNAL_ORIGINATOR_OVERRIDE";
 
-pub(super) async fn connect(place: Place) -> Result<Client, String> {
-    let client = Client::connect(place, options(), Beside).await;
+pub(super) async fn connect(place: ServerAddress) -> Result<Client, String> {
+    let client = Client::connect(place, options(), DeferredAnswers).await;
     client.map_err(|error| unreachable(&error))
 }
 
 /// Opens the thread that the plan is about.
-pub(super) async fn open(plan: &Plan, client: &Client) -> Result<Follow, String> {
-    let thread = match plan.which {
-        Which::New => {
+pub(super) async fn open(plan: &Plan, client: &Client) -> Result<ThreadFollower, String> {
+    let thread = match plan.thread {
+        ThreadSelector::New => {
             let mut params = plan.start();
             params.model_provider = provider(plan, client).await?;
             let opened = client.start(params).await;
             return opened
-                .map_err(|error| format!("the thread cannot be started: {}", said(&error)));
+                .map_err(|error| format!("the thread cannot be started: {}", error_text(&error)));
         }
-        Which::Old(thread) => thread,
-        Which::Last { of_any_folder } => last(plan, client, of_any_folder).await?,
+        ThreadSelector::Old(thread) => thread,
+        ThreadSelector::Last { of_any_folder } => last(plan, client, of_any_folder).await?,
     };
     let opened = client.resume(plan.resume(thread)).await;
-    opened.map_err(|error| format!("the thread {thread} cannot be resumed: {}", said(&error)))
+    opened.map_err(|error| {
+        format!(
+            "the thread {thread} cannot be resumed: {}",
+            error_text(&error)
+        )
+    })
 }
 
 /// The newest thread.
@@ -44,7 +49,8 @@ async fn last(plan: &Plan, client: &Client, of_any_folder: bool) -> Result<Threa
     let params = json!({ "limit": 1, "sortKey": "updated_at", "cwd": cwd, "sourceKinds": KINDS });
     let params = serde_json::from_value(params).map_err(|error| error.to_string())?;
     let found = client.call::<ThreadList>(params).await;
-    let found = found.map_err(|error| format!("the threads cannot be listed: {}", said(&error)))?;
+    let found =
+        found.map_err(|error| format!("the threads cannot be listed: {}", error_text(&error)))?;
     match found.data.first() {
         Some(thread) => Ok(thread.id),
         None if of_any_folder => Err("there is no thread to go on with".to_owned()),
@@ -60,11 +66,11 @@ async fn last(plan: &Plan, client: &Client, of_any_folder: bool) -> Result<Threa
 pub(super) async fn asking_again(
     plan: &Plan,
     client: &Client,
-    follow: &Follow,
+    follow: &ThreadFollower,
 ) -> Result<Option<AskForApproval>, String> {
     let is_silent = follow.thread().approval_policy == Some(AskForApproval::Never);
-    let is_somebody_there = plan.how == Unattended::Ask;
-    let is_said = plan.which == Which::New || plan.approval().is_some();
+    let is_somebody_there = plan.unattended == Unattended::Ask;
+    let is_said = plan.thread == ThreadSelector::New || plan.approval().is_some();
     if is_said || !is_silent || !is_somebody_there {
         return Ok(None);
     }
@@ -95,7 +101,7 @@ async fn config(client: &Client) -> Result<Value, String> {
     };
     let read = client.call::<ConfigRead>(params).await;
     read.map(|it| it.config)
-        .map_err(|error| format!("the configuration cannot be read: {}", said(&error)))
+        .map_err(|error| format!("the configuration cannot be read: {}", error_text(&error)))
 }
 
 fn options() -> Options {
@@ -117,7 +123,7 @@ fn unreachable(error: &ConnectError) -> String {
 }
 
 /// What the server says of a refusal.
-pub(super) fn said(error: &CallError) -> String {
+pub(super) fn error_text(error: &CallError) -> String {
     match error {
         CallError::Refused(error) => error.message.to_string(),
         error => error.to_string(),

@@ -19,10 +19,10 @@ use crate::cli::{Exec, ExecCommand, ExecOptions, ExecSandbox, Unattended};
 /// What the arguments mean.
 #[derive(Debug)]
 pub(super) struct Plan {
-    pub(super) which: Which,
+    pub(super) thread: ThreadSelector,
     pub(super) input: Vec<UserInput>,
     pub(super) schema: Option<Schema>,
-    pub(super) how: Unattended,
+    pub(super) unattended: Unattended,
     pub(super) cwd: PathBuf,
     pub(super) settings: Vec<Override>,
     pub(super) options: ExecOptions,
@@ -32,7 +32,7 @@ pub(super) struct Plan {
 
 /// In which thread.
 #[derive(Debug, PartialEq)]
-pub(super) enum Which {
+pub(super) enum ThreadSelector {
     New,
     Old(ThreadId),
     /// The newest, of this folder or of any.
@@ -43,12 +43,12 @@ pub(super) enum Which {
 
 /// Where we are run, as far as it matters.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Around {
+pub(super) struct RunContext {
     /// Whether somebody can be asked: there is a terminal to read from and one to write to.
     pub(super) has_terminal: bool,
 }
 
-impl Around {
+impl RunContext {
     pub(super) fn look() -> Self {
         Self {
             has_terminal: io::stdin().is_terminal() && io::stderr().is_terminal(),
@@ -58,25 +58,30 @@ impl Around {
 
 impl Plan {
     /// Reads the arguments, and stdin if they say so; or says what cannot be meant.
-    pub(super) fn read(before: Vec<Override>, exec: Exec, around: Around) -> Result<Self, String> {
+    pub(super) fn read(
+        before: Vec<Override>,
+        exec: Exec,
+        around: RunContext,
+    ) -> Result<Self, String> {
         let (which, prompt, options) = match exec.command {
-            None => (Which::New, exec.prompt, exec.options),
+            None => (ThreadSelector::New, exec.prompt, exec.options),
             Some(ExecCommand::Resume(resume)) => {
                 if exec.prompt.is_some() {
                     return Err("write the prompt after `resume` and the thread's id".to_owned());
                 }
                 let options = exec.options.and(resume.options);
-                let (which, prompt) = which(resume.last, resume.all, resume.thread, resume.prompt)?;
+                let (which, prompt) =
+                    thread_selector(resume.last, resume.all, resume.thread, resume.prompt)?;
                 (which, prompt, options)
             }
         };
         let schema = options.output_schema.as_deref().map(schema).transpose()?;
         let cwd = folder(options.cd.as_deref().unwrap_or(Path::new(".")))?;
-        let how = how(&options, around)?;
+        let how = unattended_mode(&options, around)?;
         let mut settings = before;
         settings.extend(options.config.iter().cloned());
         settings.extend(options.budget.iter().flat_map(|it| it.0.iter().cloned()));
-        let settings = limits::meant(settings)?;
+        let settings = limits::normalize(settings)?;
         limits::agree(&options, &settings)?;
         let output = options.output_last_message.as_deref();
         let output = output.map(OutputFile::open).transpose()?;
@@ -89,10 +94,10 @@ impl Plan {
         let mut input = vec![UserInput::text(text)];
         input.extend(images);
         Ok(Self {
-            which,
+            thread: which,
             input,
             schema,
-            how,
+            unattended: how,
             cwd,
             settings,
             options,
@@ -155,7 +160,7 @@ impl Plan {
         }
         match self.setting("approval_policy") {
             Some(said) => serde_json::from_value(said).ok(),
-            None if self.how == Unattended::Deny => Some(AskForApproval::Never),
+            None if self.unattended == Unattended::Deny => Some(AskForApproval::Never),
             None => None,
         }
     }
@@ -192,15 +197,15 @@ impl Plan {
     }
 }
 
-fn which(
+fn thread_selector(
     last: bool,
     of_any_folder: bool,
     thread: Option<String>,
     prompt: Option<String>,
-) -> Result<(Which, Option<String>), String> {
+) -> Result<(ThreadSelector, Option<String>), String> {
     if last {
         return match prompt {
-            None => Ok((Which::Last { of_any_folder }, thread)),
+            None => Ok((ThreadSelector::Last { of_any_folder }, thread)),
             Some(_) => Err("with --last there is no thread's id; give the prompt alone".to_owned()),
         };
     }
@@ -209,11 +214,11 @@ fn which(
     let id = thread
         .parse()
         .map_err(|_| format!("`{thread}` is no thread's id; `raddle thread list` has them"))?;
-    Ok((Which::Old(id), prompt))
+    Ok((ThreadSelector::Old(id), prompt))
 }
 
 /// Who answers what the agent asks.
-fn how(options: &ExecOptions, around: Around) -> Result<Unattended, String> {
+fn unattended_mode(options: &ExecOptions, around: RunContext) -> Result<Unattended, String> {
     let can_ask = around.has_terminal && !options.json;
     match options.unattended {
         Some(Unattended::Ask) if !can_ask => Err(

@@ -5,7 +5,7 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::print::harmless;
+use crate::print::sanitize;
 
 /// In front of what goes on from the line above.
 pub(super) const GUTTER: &str = "  │ ";
@@ -46,7 +46,7 @@ impl Quote {
         let mut lines = Vec::new();
         let mut line = self.lead.clone();
         let mut taken = columns_of(&line);
-        for letter in harmless(&self.text).trim_end().chars() {
+        for letter in sanitize(&self.text).trim_end().chars() {
             let is_new = letter == '\n';
             if is_new || taken + wide(letter) > columns {
                 lines.push(std::mem::replace(&mut line, GUTTER.to_owned()));

@@ -39,7 +39,7 @@ impl Schema {
             serde_json::from_str(text.trim()).map_err(|error| format!("it is no JSON: {error}"))?;
         let check = Check {
             root: &self.0,
-            found: RefCell::default(),
+            results: RefCell::default(),
         };
         check.fits(&self.0, &value, "", 0)
     }
@@ -120,28 +120,28 @@ fn referred<'a>(root: &'a Value, reference: &str, at: &str) -> Result<&'a Value,
 struct Check<'a> {
     root: &'a Value,
     /// Each pair is looked at once, however often the schema leads to it.
-    found: RefCell<HashMap<Pair, Found>>,
+    results: RefCell<HashMap<Pair, PairResult>>,
 }
 
 /// A part of the schema and a part of the value, by where they are.
 type Pair = (*const Value, *const Value);
 
 /// What was found of a pair; nothing yet while it is looked at.
-type Found = Option<Result<(), String>>;
+type PairResult = Option<Result<(), String>>;
 
 impl Check<'_> {
     fn fits(&self, schema: &Value, value: &Value, at: &str, depth: usize) -> Result<(), String> {
         let pair = (std::ptr::from_ref(schema), std::ptr::from_ref(value));
-        if let Some(found) = self.found.borrow().get(&pair) {
+        if let Some(found) = self.results.borrow().get(&pair) {
             let circle = || Err(format!("{}: the schema goes round in circles", place(at)));
             return found.clone().unwrap_or_else(circle);
         }
         if depth > STEPS_MAX {
             return Err(format!("{} is too deep in the schema", place(at)));
         }
-        self.found.borrow_mut().insert(pair, None);
+        self.results.borrow_mut().insert(pair, None);
         let found = self.look(schema, value, at, depth);
-        self.found.borrow_mut().insert(pair, Some(found.clone()));
+        self.results.borrow_mut().insert(pair, Some(found.clone()));
         found
     }
 

@@ -7,11 +7,11 @@ use std::time::Instant;
 use raddle_protocol::Notification;
 use rustix::termios::tcgetwinsize;
 
-use super::asking::Shown;
-use super::events::{Body, Event, Item};
+use super::events::{Event, ExecItem, ExecItemBody};
+use super::questions::PromptView;
 use super::quote::{self, GUTTER, Quote};
 use crate::cli::Color;
-use crate::print::{harmless, one_line};
+use crate::print::{one_line, sanitize};
 
 /// How much of a text that is under way is kept, to show its end.
 const TAIL_BYTES: usize = 256;
@@ -20,10 +20,10 @@ const TAIL_BYTES: usize = 256;
 const LINE_LETTERS: usize = 200;
 
 /// How long a line of our own may be.
-const SAID_LETTERS: usize = 1000;
+const OWN_LINE_LETTERS: usize = 1000;
 
 /// How many lines wait for the answer to a question; of more, the last.
-const LATER_MAX: usize = 500;
+const DEFERRED_LINES_MAX: usize = 500;
 
 /// How wide a terminal is that does not say so.
 const COLUMNS: usize = 80;
@@ -50,12 +50,12 @@ pub(super) struct Screen {
     /// The end of what the agent is saying.
     tail: String,
     /// What the agent said last. It may be the answer, which goes to stdout, so it is shown when more comes.
-    held: Option<String>,
+    pending_message: Option<String>,
     /// The question that is open, as it was drawn. Nothing is written behind it but its answer: whoever reads the last
     /// line must not take another command for the one that is asked about.
-    asked: Option<String>,
+    question: Option<String>,
     /// What else there is to show when it is answered.
-    later: VecDeque<String>,
+    deferred: VecDeque<String>,
 }
 
 impl Screen {
@@ -72,9 +72,9 @@ impl Screen {
             begun: Instant::now(),
             shown: None,
             tail: String::new(),
-            held: None,
-            asked: None,
-            later: VecDeque::new(),
+            pending_message: None,
+            question: None,
+            deferred: VecDeque::new(),
         }
     }
 
@@ -83,7 +83,7 @@ impl Screen {
     }
 
     /// What is told before it is a whole event: the words of a message as they come.
-    pub(super) fn told(&mut self, told: &Notification) {
+    pub(super) fn on_notification(&mut self, told: &Notification) {
         let delta = match told {
             Notification::AgentMessageDelta(it) => &it.delta,
             Notification::ReasoningSummaryTextDelta(it) => &it.delta,
@@ -123,15 +123,15 @@ impl Screen {
 
     /// A line of our own, also for those who want it quiet. A question is then drawn anew below it.
     pub(super) fn say(&mut self, text: &str) {
-        let line = format!("raddle: {}", one_line(text, SAID_LETTERS));
-        match &self.asked {
+        let line = format!("raddle: {}", one_line(text, OWN_LINE_LETTERS));
+        match &self.question {
             Some(asked) => put(&format!("\n{line}\n{asked}")),
             None => self.write(&line),
         }
     }
 
     /// A question, and room for the answer behind it.
-    pub(super) fn ask(&mut self, shown: &Shown) {
+    pub(super) fn ask(&mut self, shown: &PromptView) {
         self.clear();
         let mut text = String::new();
         let lines = match shown.page {
@@ -144,13 +144,13 @@ impl Screen {
         }
         text.push_str(shown.prompt);
         put(&text);
-        self.asked = Some(text);
+        self.question = Some(text);
     }
 
     /// The question that was shown has its answer, with which a line ended.
     pub(super) fn answered(&mut self) {
-        self.asked = None;
-        for text in std::mem::take(&mut self.later) {
+        self.question = None;
+        for text in std::mem::take(&mut self.deferred) {
             self.write(&text);
         }
     }
@@ -165,9 +165,9 @@ impl Screen {
     }
 
     /// Leaves the rest to others: nothing changes below what was written, and nothing waits any more.
-    pub(super) fn leave(&mut self) {
+    pub(super) fn finish(&mut self) {
         self.clear();
-        if self.asked.is_some() {
+        if self.question.is_some() {
             put("\n");
         }
         self.answered();
@@ -198,22 +198,22 @@ impl Screen {
         }
     }
 
-    fn started(&mut self, item: &Item) {
+    fn started(&mut self, item: &ExecItem) {
         match &item.body {
-            Body::CommandExecution { command, .. } => {
+            ExecItemBody::CommandExecution { command, .. } => {
                 self.line(BOLD, &format!("$ {}", one_line(command, LINE_LETTERS)));
             }
-            Body::McpToolCall { server, tool, .. } => {
+            ExecItemBody::McpToolCall { server, tool, .. } => {
                 self.line(BOLD, &format!("tool {server}.{tool}"));
             }
-            Body::WebSearch { query, .. } => self.line(BOLD, &format!("search {query}")),
-            Body::TodoList { .. } => self.planned(item),
+            ExecItemBody::WebSearch { query, .. } => self.line(BOLD, &format!("search {query}")),
+            ExecItemBody::TodoList { .. } => self.planned(item),
             _ => {}
         }
     }
 
-    fn planned(&mut self, item: &Item) {
-        let Body::TodoList { items } = &item.body else {
+    fn planned(&mut self, item: &ExecItem) {
+        let ExecItemBody::TodoList { items } = &item.body else {
             return;
         };
         for it in items {
@@ -225,27 +225,27 @@ impl Screen {
         }
     }
 
-    fn completed(&mut self, item: &Item) {
+    fn completed(&mut self, item: &ExecItem) {
         self.tail.clear();
         match &item.body {
-            Body::AgentMessage { text } => {
+            ExecItemBody::AgentMessage { text } => {
                 self.show_held();
-                self.held = Some(text.clone());
+                self.pending_message = Some(text.clone());
             }
-            Body::Reasoning { text } => {
+            ExecItemBody::Reasoning { text } => {
                 let text = one_line(text, LINE_LETTERS);
                 match self.is_live {
                     true => self.lines(DIM, &Quote::new(GUTTER, text)),
                     false => self.line(DIM, &text),
                 }
             }
-            Body::CommandExecution {
+            ExecItemBody::CommandExecution {
                 exit_code, status, ..
             } if *status != "completed" => match exit_code {
                 Some(code) => self.lines(RED, &Quote::new("  ", format!("exit status {code}"))),
                 None => self.lines(RED, &Quote::new("  ", one_line(status, LINE_LETTERS))),
             },
-            Body::FileChange {
+            ExecItemBody::FileChange {
                 changes,
                 status,
                 is_declined,
@@ -259,13 +259,13 @@ impl Screen {
                     self.line(colour, &format!("{} {}{end}", it.kind, it.path));
                 }
             }
-            Body::McpToolCall {
+            ExecItemBody::McpToolCall {
                 error: Some(error), ..
             } => {
                 let why = one_line(&error.message, LINE_LETTERS);
                 self.lines(RED, &Quote::new("  failed: ", why));
             }
-            Body::Error { message } => self.line(YELLOW, &format!("warning: {message}")),
+            ExecItemBody::Error { message } => self.line(YELLOW, &format!("warning: {message}")),
             _ => {}
         }
     }
@@ -282,7 +282,7 @@ impl Screen {
     }
 
     fn show_held(&mut self) {
-        if let Some(text) = self.held.take() {
+        if let Some(text) = self.pending_message.take() {
             let lead = if self.is_live { GUTTER } else { "" };
             let text = self.quoted(&Quote::new(lead, text));
             self.write(text.trim_end());
@@ -293,20 +293,20 @@ impl Screen {
     fn quoted(&self, quote: &Quote) -> String {
         match self.is_live {
             true => quote.lines(columns()).join("\n"),
-            false => format!("{}{}", quote.lead, harmless(&quote.text)),
+            false => format!("{}{}", quote.lead, sanitize(&quote.text)),
         }
     }
 
     fn write(&mut self, text: &str) {
         self.tail.clear();
-        if self.asked.is_none() {
+        if self.question.is_none() {
             self.clear();
             return put(&format!("{text}\n"));
         }
-        if self.later.len() == LATER_MAX {
-            self.later.pop_front();
+        if self.deferred.len() == DEFERRED_LINES_MAX {
+            self.deferred.pop_front();
         }
-        self.later.push_back(text.to_owned());
+        self.deferred.push_back(text.to_owned());
     }
 
     fn painted(&self, colour: &str, text: &str) -> String {

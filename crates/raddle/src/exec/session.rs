@@ -2,50 +2,52 @@
 
 use std::time::Duration;
 
-use raddle_client::{Asked, Client, Follow, Happening, Notice, Notices, Place};
+use raddle_client::{
+    Client, Notice, Notices, OpenQuestion, ServerAddress, ThreadEvent, ThreadFollower,
+};
 use raddle_protocol::methods::{TurnInterrupt, TurnStart, TurnSteer};
 use raddle_protocol::{
     Notification, TurnInterruptParams, TurnStartParams, TurnSteerParams, UserInput,
 };
 use tokio::time::{Instant, Interval, interval, sleep_until};
 
-use super::asking::{self, Reply, Terminal};
-use super::ending::{Ended, Signals};
+use super::ending::{RunEnd, Signals};
 use super::events::Event;
-use super::fold::{Fold, Outcome};
-use super::opening::{self, said};
+use super::fold::{Fold, TurnOutcome};
+use super::opening::{self, error_text};
 use super::plan::Plan;
+use super::questions::{self, QuestionReply, TerminalPrompt};
 use super::screen::Screen;
 use crate::cli::{Color, Unattended};
 use crate::print::Printer;
 
 /// How long a turn may take to end once it is interrupted.
-const PATIENCE: Duration = Duration::from_secs(10);
+const INTERRUPT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How often the line that changes is drawn.
 const TICK: Duration = Duration::from_millis(120);
 
 /// Runs the plan, and says how it ended.
-pub(super) async fn run(plan: Plan, place: Place) -> Ended {
+pub(super) async fn run(plan: Plan, place: ServerAddress) -> RunEnd {
     let mut signals = match Signals::watch() {
         Ok(signals) => signals,
-        Err(error) => return Ended::failed(format!("cannot watch for signals: {error}")),
+        Err(error) => return RunEnd::failed(format!("cannot watch for signals: {error}")),
     };
-    let mut out = Out::new(&plan);
+    let mut out = RunOutput::new(&plan);
     let opened = tokio::select! {
-        opened = Session::open(&plan, place, &mut out) => opened,
+        opened = ExecSession::open(&plan, place, &mut out) => opened,
         // Nothing runs yet that would have to be told.
-        signal = signals.next() => return Ended::Signal(signal),
+        signal = signals.next() => return RunEnd::Signal(signal),
     };
     let (mut session, turn) = match opened {
         Ok(opened) => opened,
         Err(why) => return out.could_not(why),
     };
     let ended = match session.begin(turn, &mut out, &mut signals).await {
-        Ok(()) => session.hear(&plan, &mut out, &mut signals).await,
+        Ok(()) => session.follow_turn(&plan, &mut out, &mut signals).await,
         Err(ended) => ended,
     };
-    out.screen.leave();
+    out.screen.finish();
     if session.is_hurried {
         return ended;
     }
@@ -59,14 +61,14 @@ pub(super) async fn run(plan: Plan, place: Place) -> Ended {
 }
 
 /// Where things are printed: events to stdout, or lines for people to stderr.
-struct Out {
+struct RunOutput {
     printer: Option<Printer>,
     screen: Screen,
     /// Whether stdout cannot be written to, as when a disk is full.
     is_broken: bool,
 }
 
-impl Out {
+impl RunOutput {
     fn new(plan: &Plan) -> Self {
         let options = &plan.options;
         let is_quiet = options.quiet || options.json;
@@ -105,7 +107,7 @@ impl Out {
     }
 
     /// A run that did not come to a turn.
-    fn could_not(&mut self, why: String) -> Ended {
+    fn could_not(&mut self, why: String) -> RunEnd {
         let message = why.clone();
         if self.printer.is_some() {
             self.event(&Event::Error {
@@ -113,30 +115,30 @@ impl Out {
                 will_retry: false,
             });
         }
-        self.screen.leave();
-        Ended::failed(why)
+        self.screen.finish();
+        RunEnd::failed(why)
     }
 }
 
-struct Session {
+struct ExecSession {
     client: Client,
-    follow: Follow,
+    follow: ThreadFollower,
     notices: Notices,
     fold: Fold,
-    terminal: Terminal,
+    terminal: TerminalPrompt,
     /// Until when the turn may take to end, and why it is to.
-    stopping: Option<(Instant, Ended)>,
+    stopping: Option<(Instant, RunEnd)>,
     /// Whether nothing more is waited for.
     is_hurried: bool,
     ticks: Interval,
 }
 
-impl Session {
+impl ExecSession {
     /// Opens the thread, and says which turn is to be begun in it.
     async fn open(
         plan: &Plan,
-        place: Place,
-        out: &mut Out,
+        place: ServerAddress,
+        out: &mut RunOutput,
     ) -> Result<(Self, TurnStartParams), String> {
         let client = opening::connect(place).await?;
         let notices = client.notices();
@@ -150,7 +152,7 @@ impl Session {
             follow,
             notices,
             fold,
-            terminal: Terminal::default(),
+            terminal: TerminalPrompt::default(),
             stopping: None,
             is_hurried: false,
             ticks: interval(TICK),
@@ -163,9 +165,9 @@ impl Session {
     async fn begin(
         &mut self,
         turn: TurnStartParams,
-        out: &mut Out,
+        out: &mut RunOutput,
         signals: &mut Signals,
-    ) -> Result<(), Ended> {
+    ) -> Result<(), RunEnd> {
         let client = self.client.clone();
         let begun = client.call::<TurnStart>(turn);
         tokio::pin!(begun);
@@ -183,7 +185,7 @@ impl Session {
             }
             Err(error) => {
                 let stopped = self.stopping.take().map(|(_, ended)| ended);
-                let why = || format!("the turn cannot be started: {}", said(&error));
+                let why = || format!("the turn cannot be started: {}", error_text(&error));
                 return Err(stopped.unwrap_or_else(|| out.could_not(why())));
             }
         }
@@ -194,14 +196,19 @@ impl Session {
     }
 
     /// Hears the turn to its end.
-    async fn hear(&mut self, plan: &Plan, out: &mut Out, signals: &mut Signals) -> Ended {
+    async fn follow_turn(
+        &mut self,
+        plan: &Plan,
+        out: &mut RunOutput,
+        signals: &mut Signals,
+    ) -> RunEnd {
         loop {
             if let Some(outcome) = self.fold.outcome() {
                 let stopped = self.stopping.take().map(|(_, ended)| ended);
                 return stopped.unwrap_or_else(|| ended(outcome.clone(), plan));
             }
             if out.is_closed() {
-                self.stop(Ended::Unread);
+                self.stop(RunEnd::Unread);
             }
             let is_live = out.screen.is_live() && !self.terminal.is_waiting();
             tokio::select! {
@@ -211,11 +218,11 @@ impl Session {
                             return ended;
                         }
                     }
-                    None => return Ended::failed("the server is gone".to_owned()),
+                    None => return RunEnd::failed("the server is gone".to_owned()),
                 },
                 Some(notice) = self.notices.next() => {
-                    if let Notice::Told(told) = notice {
-                        let events = self.fold.told(&told);
+                    if let Notice::Received(told) = notice {
+                        let events = self.fold.on_notification(&told);
                         out.events(events);
                     }
                 }
@@ -231,10 +238,15 @@ impl Session {
         }
     }
 
-    fn happened(&mut self, happening: Happening, plan: &Plan, out: &mut Out) -> Option<Ended> {
+    fn happened(
+        &mut self,
+        happening: ThreadEvent,
+        plan: &Plan,
+        out: &mut RunOutput,
+    ) -> Option<RunEnd> {
         match happening {
-            Happening::Told { notification, .. } => {
-                out.screen.told(&notification);
+            ThreadEvent::Notification { notification, .. } => {
+                out.screen.on_notification(&notification);
                 if let Notification::ServerRequestResolved(it) = &*notification
                     && self.terminal.settled(&it.request_id)
                 {
@@ -244,11 +256,11 @@ impl Session {
                         out.screen.ask(&next);
                     }
                 }
-                let events = self.fold.told(&notification);
+                let events = self.fold.on_notification(&notification);
                 out.events(events);
             }
-            Happening::Asked(asked) => self.asked(asked, plan, out),
-            Happening::Cut { why } => {
+            ThreadEvent::Question(asked) => self.asked(asked, plan, out),
+            ThreadEvent::Disconnected { why } => {
                 let what = match plan.options.remote {
                     Some(_) => "the connection was lost",
                     None => "the server was lost",
@@ -256,29 +268,29 @@ impl Session {
                 out.screen
                     .say(&format!("{what} ({why}); going on with another"));
             }
-            Happening::Anew(_) => {
+            ThreadEvent::Reset(_) => {
                 let turns = &self.follow.thread().thread.turns;
                 let ours = turns.iter().find(|it| Some(&it.id) == self.fold.turn());
-                let events = ours.map(|it| self.fold.seen(it));
+                let events = ours.map(|it| self.fold.on_snapshot(it));
                 out.events(events.unwrap_or_default());
             }
-            Happening::Lost { why } => {
+            ThreadEvent::Lost { why } => {
                 let why = format!("the thread was lost: {why}");
-                let events = self.fold.lost(&why);
+                let events = self.fold.on_lost(&why);
                 out.events(events);
-                return Some(Ended::failed(why));
+                return Some(RunEnd::failed(why));
             }
-            Happening::Rejoined | Happening::Unknown { .. } => {}
+            ThreadEvent::Reconnected | ThreadEvent::Unknown { .. } => {}
         }
         None
     }
 
-    fn asked(&mut self, asked: Asked, plan: &Plan, out: &mut Out) {
-        if !asking::is_for_people(&asked.question) {
+    fn asked(&mut self, asked: OpenQuestion, plan: &Plan, out: &mut RunOutput) {
+        if !questions::is_for_people(&asked.question) {
             return;
         }
-        let about = asking::about(&asked.question);
-        match plan.how {
+        let about = questions::about(&asked.question);
+        match plan.unattended {
             Unattended::Ask => {
                 let view = self.follow.thread();
                 if let Some(shown) = self.terminal.put(asked, view, &plan.cwd) {
@@ -288,7 +300,7 @@ impl Session {
             Unattended::Deny => {
                 let line = format!("denied, because nobody can be asked here: {about}");
                 out.screen.say(&line);
-                self.answer(asking::denied(&asked));
+                self.answer(questions::denied(&asked));
             }
             Unattended::Rules => out.screen.say(&format!(
                 "waits until someone answers, as rules.toml says: {about}"
@@ -296,7 +308,7 @@ impl Session {
         }
     }
 
-    fn typed(&mut self, line: Option<&str>, out: &mut Out) {
+    fn typed(&mut self, line: Option<&str>, out: &mut RunOutput) {
         match line {
             Some(line) => {
                 if let Some(reply) = self.terminal.typed(line) {
@@ -311,13 +323,13 @@ impl Session {
                 for reply in self.terminal.hung_up() {
                     self.answer(reply);
                 }
-                out.screen.leave();
+                out.screen.finish();
             }
         }
     }
 
     /// Answers, after what the agent is to know beside it, so that it reads both at once.
-    fn answer(&self, reply: Reply) {
+    fn answer(&self, reply: QuestionReply) {
         let client = self.client.clone();
         let steer = reply.reason.and_then(|reason| {
             Some(TurnSteerParams {
@@ -344,23 +356,23 @@ impl Session {
     }
 
     /// The first signal has the turn ended; the next ends the run.
-    fn signalled(&mut self, signal: u8, out: &mut Out) -> Result<(), Ended> {
+    fn signalled(&mut self, signal: u8, out: &mut RunOutput) -> Result<(), RunEnd> {
         if self.stopping.is_some() {
             self.is_hurried = true;
-            return Err(Ended::Signal(signal));
+            return Err(RunEnd::Signal(signal));
         }
         if out.screen.is_live() {
             out.screen
                 .say("interrupting the turn; a second signal ends at once");
         }
-        self.stop(Ended::Signal(signal));
+        self.stop(RunEnd::Signal(signal));
         Ok(())
     }
 
     /// Has the turn ended, and the run after it in any case.
-    fn stop(&mut self, ended: Ended) {
+    fn stop(&mut self, ended: RunEnd) {
         if self.stopping.is_none() {
-            self.stopping = Some((Instant::now() + PATIENCE, ended));
+            self.stopping = Some((Instant::now() + INTERRUPT_TIMEOUT, ended));
             self.interrupt();
         }
     }
@@ -386,26 +398,26 @@ impl Session {
 }
 
 /// How the run ended, when the turn did.
-fn ended(outcome: Outcome, plan: &Plan) -> Ended {
+fn ended(outcome: TurnOutcome, plan: &Plan) -> RunEnd {
     match outcome {
-        Outcome::Completed(message) => {
+        TurnOutcome::Completed(message) => {
             let checked = plan.schema.as_ref().map(|schema| match &message {
                 Some(text) => schema.check(text),
                 None => Err("there is none".to_owned()),
             });
             match checked {
-                Some(Err(why)) => Ended::Unfit { why, message },
-                _ => Ended::Completed(message),
+                Some(Err(why)) => RunEnd::Unfit { why, message },
+                _ => RunEnd::Completed(message),
             }
         }
-        Outcome::Failed(failure) if failure.is_budget => Ended::Budget(failure.message),
-        Outcome::Failed(failure) => Ended::TurnFailed(failure.message),
-        Outcome::Interrupted => Ended::Interrupted,
+        TurnOutcome::Failed(failure) if failure.is_budget => RunEnd::Budget(failure.message),
+        TurnOutcome::Failed(failure) => RunEnd::TurnFailed(failure.message),
+        TurnOutcome::Interrupted => RunEnd::Interrupted,
     }
 }
 
 /// Resolves when a turn that is to end has taken too long; where none is, never.
-async fn given_up(stopping: &Option<(Instant, Ended)>) -> Ended {
+async fn given_up(stopping: &Option<(Instant, RunEnd)>) -> RunEnd {
     match stopping {
         Some((until, ended)) => {
             sleep_until(*until).await;

@@ -26,7 +26,7 @@ fn is_address(setting: &Override) -> bool {
 }
 
 /// The settings as our server knows them. What is said outright goes before what the SDK means.
-pub(super) fn meant(settings: &[Override]) -> Vec<Override> {
+pub(super) fn normalize(settings: &[Override]) -> Vec<Override> {
     read(settings, has_key())
 }
 

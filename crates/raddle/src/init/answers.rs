@@ -7,31 +7,31 @@ use anyhow::{Context, Result, bail};
 use raddle_server::{Preset, presets};
 
 use crate::cli::{Init, InitApproval};
-use crate::print::harmless;
+use crate::print::sanitize;
 
 /// The shortest text that is taken for a key by its looks.
 const KEY_LETTERS_MIN: usize = 16;
 
 /// What was chosen.
 #[derive(Debug)]
-pub(super) struct Answers {
+pub(super) struct InitAnswers {
     pub(super) provider: String,
     pub(super) model: String,
     /// Where the provider is, if it is not a well-known one.
     pub(super) base_url: Option<String>,
-    pub(super) key: KeyPlace,
+    pub(super) key: KeyLocation,
     pub(super) approval: InitApproval,
 }
 
 /// Where the key is. It is never written down.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum KeyPlace {
+pub(super) enum KeyLocation {
     None,
     Variable(String),
     File(String),
 }
 
-impl Answers {
+impl InitAnswers {
     pub(super) fn get(args: &Init) -> Result<Self> {
         let asks = !args.yes && io::stdin().is_terminal() && io::stderr().is_terminal();
         let (provider, model) = match &args.model {
@@ -56,18 +56,18 @@ impl Answers {
         let usual = usual_key(preset);
         let key = match (&args.key_env, &args.key_file) {
             (Some(name), _) => match place(name)? {
-                KeyPlace::File(_) => bail!(
+                KeyLocation::File(_) => bail!(
                     "--key-env must be the name of a variable; name a file with --key-file PATH"
                 ),
                 place => place,
             },
             (None, Some(path)) => match place(path) {
-                Ok(file @ KeyPlace::File(_)) => file,
+                Ok(file @ KeyLocation::File(_)) => file,
                 _ => bail!("--key-file must be a path that begins with / or ~/"),
             },
             // One on this machine takes none.
-            (None, None) if asks && usual != Some(KeyPlace::None) => ask_key(preset)?,
-            (None, None) => usual.unwrap_or(KeyPlace::None),
+            (None, None) if asks && usual != Some(KeyLocation::None) => ask_key(preset)?,
+            (None, None) => usual.unwrap_or(KeyLocation::None),
         };
         let approval = match args.approval {
             Some(approval) => approval,
@@ -85,10 +85,12 @@ impl Answers {
 }
 
 /// Where the key of a well-known provider is; nothing of one that is not known.
-fn usual_key(preset: Option<&Preset>) -> Option<KeyPlace> {
+fn usual_key(preset: Option<&Preset>) -> Option<KeyLocation> {
     let preset = preset?;
-    let variable = preset.env_key.map(|it| KeyPlace::Variable(it.to_owned()));
-    Some(variable.unwrap_or(KeyPlace::None))
+    let variable = preset
+        .env_key
+        .map(|it| KeyLocation::Variable(it.to_owned()));
+    Some(variable.unwrap_or(KeyLocation::None))
 }
 
 fn names() -> String {
@@ -109,12 +111,12 @@ fn split(text: &str) -> Result<(String, String)> {
 }
 
 /// A place of a key: the name of a variable, or a path.
-fn place(text: &str) -> Result<KeyPlace> {
+fn place(text: &str) -> Result<KeyLocation> {
     let text = text.trim();
     match text {
-        "" => Ok(KeyPlace::None),
-        path if is_path(path) => Ok(KeyPlace::File(path.to_owned())),
-        name if is_name(name) => Ok(KeyPlace::Variable(name.to_owned())),
+        "" => Ok(KeyLocation::None),
+        path if is_path(path) => Ok(KeyLocation::File(path.to_owned())),
+        name if is_name(name) => Ok(KeyLocation::Variable(name.to_owned())),
         // It may be a key, which is not shown again.
         _ => bail!(
             "that is neither the name of an environment variable nor a path from / or ~/ on; a key itself is not written into the configuration. A name that looks like a key must be that of a variable that is set"
@@ -157,7 +159,7 @@ fn ask_model() -> Result<(String, String)> {
     again(|| split(&ask("   PROVIDER/MODEL", None)?))
 }
 
-fn ask_key(preset: Option<&Preset>) -> Result<KeyPlace> {
+fn ask_key(preset: Option<&Preset>) -> Result<KeyLocation> {
     let usual = preset.and_then(|it| it.env_key);
     tell(
         "2. Where is its key? The name of an environment variable, or the path of a file that holds only the key.",
@@ -198,7 +200,7 @@ fn again<T>(mut question: impl FnMut() -> Result<T>) -> Result<T> {
 
 fn ask(question: &str, usual: Option<&str>) -> Result<String> {
     let mut terminal = io::stderr();
-    let question = harmless(question);
+    let question = sanitize(question);
     match usual {
         Some(usual) => write!(terminal, "{question} [{usual}]: ")?,
         None => write!(terminal, "{question}: ")?,
@@ -220,7 +222,7 @@ fn ask(question: &str, usual: Option<&str>) -> Result<String> {
 }
 
 fn tell(line: &str) -> Result<()> {
-    writeln!(io::stderr(), "{}", harmless(line)).context("nobody can be asked")
+    writeln!(io::stderr(), "{}", sanitize(line)).context("nobody can be asked")
 }
 
 #[cfg(test)]
@@ -230,23 +232,23 @@ mod tests {
     #[test]
     fn places_of_keys() {
         for (text, wanted) in [
-            ("", KeyPlace::None),
-            ("MY_KEY2", KeyPlace::Variable("MY_KEY2".to_owned())),
-            ("_K", KeyPlace::Variable("_K".to_owned())),
-            ("~/k", KeyPlace::File("~/k".to_owned())),
-            ("/run/k", KeyPlace::File("/run/k".to_owned())),
-            ("/key", KeyPlace::File("/key".to_owned())),
+            ("", KeyLocation::None),
+            ("MY_KEY2", KeyLocation::Variable("MY_KEY2".to_owned())),
+            ("_K", KeyLocation::Variable("_K".to_owned())),
+            ("~/k", KeyLocation::File("~/k".to_owned())),
+            ("/run/k", KeyLocation::File("/run/k".to_owned())),
+            ("/key", KeyLocation::File("/key".to_owned())),
             (
                 "~/my-vendors-key.txt",
-                KeyPlace::File("~/my-vendors-key.txt".to_owned()),
+                KeyLocation::File("~/my-vendors-key.txt".to_owned()),
             ),
             (
                 "MYVENDORSLONGKEYNAME",
-                KeyPlace::Variable("MYVENDORSLONGKEYNAME".to_owned()),
+                KeyLocation::Variable("MYVENDORSLONGKEYNAME".to_owned()),
             ),
             (
                 "MY_VENDORS_LONG_KEY_2",
-                KeyPlace::Variable("MY_VENDORS_LONG_KEY_2".to_owned()),
+                KeyLocation::Variable("MY_VENDORS_LONG_KEY_2".to_owned()),
             ),
         ] {
             assert_eq!(place(text).expect(text), wanted);

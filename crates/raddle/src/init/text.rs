@@ -4,12 +4,12 @@ use raddle_server::presets;
 use toml_edit::{Key, Value};
 
 use super::SCHEMA;
-use super::answers::{Answers, KeyPlace};
+use super::answers::{InitAnswers, KeyLocation};
 use crate::cli::InitApproval;
 
 /// The whole file.
-pub(super) fn of(answers: &Answers) -> String {
-    let Answers {
+pub(super) fn of(answers: &InitAnswers) -> String {
+    let InitAnswers {
         provider, model, ..
     } = answers;
     let (policy, mode) = match answers.approval {
@@ -19,7 +19,7 @@ pub(super) fn of(answers: &Answers) -> String {
     };
     let model = quoted(&format!("{provider}/{model}"));
     let key = match &answers.key {
-        KeyPlace::Variable(name) if is_usual(answers, name) => {
+        KeyLocation::Variable(name) if is_usual(answers, name) => {
             format!(
                 "# Its key is in the environment variable {name}, where the server is started.\n"
             )
@@ -51,14 +51,14 @@ pub(super) fn of(answers: &Answers) -> String {
 
 /// Whether a well-known provider's key is where it is unless someone says something else. Then nothing is said, so that
 /// people can sign in instead.
-fn is_usual(answers: &Answers, variable: &str) -> bool {
+fn is_usual(answers: &InitAnswers, variable: &str) -> bool {
     let mut presets = presets().iter();
     answers.base_url.is_none()
         && presets.any(|it| it.name == answers.provider && it.env_key == Some(variable))
 }
 
 /// What must be said of the provider.
-fn section(answers: &Answers) -> String {
+fn section(answers: &InitAnswers) -> String {
     let mut lines = Vec::new();
     if let Some(url) = &answers.base_url {
         lines.push(
@@ -72,16 +72,16 @@ fn section(answers: &Answers) -> String {
         lines.push(format!("wire_api = {}", quoted(wire)));
     }
     match &answers.key {
-        KeyPlace::None => {}
-        KeyPlace::Variable(name) if is_usual(answers, name) => {}
-        KeyPlace::Variable(name) => {
+        KeyLocation::None => {}
+        KeyLocation::Variable(name) if is_usual(answers, name) => {}
+        KeyLocation::Variable(name) => {
             lines.push(
                 "# The environment variable that holds its key, where the server is started."
                     .to_owned(),
             );
             lines.push(format!("env_key = {}", quoted(name)));
         }
-        KeyPlace::File(path) => {
+        KeyLocation::File(path) => {
             lines.push("# The file that holds its key, and nothing else.".to_owned());
             lines.push(format!("key_file = {}", quoted(path)));
         }
@@ -103,11 +103,11 @@ mod tests {
 
     #[test]
     fn the_usual_variable_is_not_named_again() {
-        let text = of(&Answers {
+        let text = of(&InitAnswers {
             provider: "openai".to_owned(),
             model: "m".to_owned(),
             base_url: None,
-            key: KeyPlace::Variable("OPENAI_API_KEY".to_owned()),
+            key: KeyLocation::Variable("OPENAI_API_KEY".to_owned()),
             approval: InitApproval::Read,
         });
         assert!(text.contains("OPENAI_API_KEY"), "{text}");
@@ -117,12 +117,12 @@ mod tests {
     #[test]
     fn whatever_is_answered_is_toml() {
         for (provider, base_url, key) in [
-            ("openai", None, KeyPlace::Variable("MINE".to_owned())),
-            ("llamacpp", None, KeyPlace::None),
+            ("openai", None, KeyLocation::Variable("MINE".to_owned())),
+            ("llamacpp", None, KeyLocation::None),
             (
                 "my own",
                 Some("http://h/\"v1\""),
-                KeyPlace::File("~/a \"key\"".to_owned()),
+                KeyLocation::File("~/a \"key\"".to_owned()),
             ),
         ] {
             for approval in [
@@ -130,7 +130,7 @@ mod tests {
                 InitApproval::Workspace,
                 InitApproval::All,
             ] {
-                let text = of(&Answers {
+                let text = of(&InitAnswers {
                     provider: provider.to_owned(),
                     model: "m\"\n".to_owned(),
                     base_url: base_url.map(str::to_owned),
@@ -146,9 +146,11 @@ mod tests {
                 let said = |key: &str| section?.get(key)?.as_str();
                 assert_eq!(said("base_url"), base_url);
                 match &key {
-                    KeyPlace::None => assert_eq!((said("env_key"), said("key_file")), (None, None)),
-                    KeyPlace::Variable(name) => assert_eq!(said("env_key"), Some(name.as_str())),
-                    KeyPlace::File(path) => assert_eq!(said("key_file"), Some(path.as_str())),
+                    KeyLocation::None => {
+                        assert_eq!((said("env_key"), said("key_file")), (None, None))
+                    }
+                    KeyLocation::Variable(name) => assert_eq!(said("env_key"), Some(name.as_str())),
+                    KeyLocation::File(path) => assert_eq!(said("key_file"), Some(path.as_str())),
                 }
                 assert!(text.lines().all(|it| it.chars().count() <= 120), "{text}");
             }

@@ -7,13 +7,14 @@ use std::time::Duration;
 use raddle_core::ports::TurnEntry;
 use raddle_core::{ModelEnd, Seq, Timestamp, TurnEnd, TurnId, turn_view};
 use raddle_model::{
-    CallError, Client, Dial, Dialling, Endpoint, Io, Limits, Question, Request, Stream, Wire,
+    AnswerStream, CallError, CallTimeouts, Dial, DialFuture, Endpoint, Io, ModelClient, ModelQuery,
+    ResponsesRequest, WireFormat,
 };
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::outcome::{CallFailed, Tries};
+use super::outcome::{Attempts, CallFailure};
 use crate::threads::now;
 
 /// How an upstream answers, and what that means.
@@ -42,10 +43,10 @@ fn table() -> Vec<Upstream> {
 
 /// Whoever is called answers with these bytes, and hangs up.
 #[derive(Debug)]
-struct Canned(Arc<[u8]>);
+struct CannedEndpoint(Arc<[u8]>);
 
-impl Dial for Canned {
-    fn dial<'a>(&'a self, _: &'a str, _: u16) -> Dialling<'a> {
+impl Dial for CannedEndpoint {
+    fn dial<'a>(&'a self, _: &'a str, _: u16) -> DialFuture<'a> {
         let (near, mut far) = tokio::io::duplex(64 << 10);
         let bytes = self.0.clone();
         tokio::spawn(async move {
@@ -82,18 +83,18 @@ impl Upstream {
 
     /// What a call comes to.
     async fn called(&self) -> CallError {
-        let client = Client::over(Arc::new(Canned(self.bytes())));
+        let client = ModelClient::with_dial(Arc::new(CannedEndpoint(self.bytes())));
         let endpoint: Endpoint = "http://vendor/v1".parse().expect("an address");
-        let limits = Limits::default();
-        let question = Question::default();
-        let stream = match Wire::named(&self.wire).expect("a wire") {
-            Wire::Responses => {
-                let request = Request::default();
+        let limits = CallTimeouts::default();
+        let question = ModelQuery::default();
+        let stream = match WireFormat::from_name(&self.wire).expect("a wire") {
+            WireFormat::Responses => {
+                let request = ResponsesRequest::default();
                 client.responses(&endpoint, &request, limits).await
             }
-            Wire::Chat => client.chat(&endpoint, &question, limits).await,
-            Wire::Messages => client.messages(&endpoint, &question, limits).await,
-            Wire::Gemini => client.gemini(&endpoint, &question, limits).await,
+            WireFormat::Chat => client.chat(&endpoint, &question, limits).await,
+            WireFormat::Messages => client.messages(&endpoint, &question, limits).await,
+            WireFormat::Gemini => client.gemini(&endpoint, &question, limits).await,
         };
         match stream {
             Ok(stream) => broken_off(stream).await,
@@ -102,7 +103,7 @@ impl Upstream {
     }
 }
 
-async fn broken_off(mut stream: Stream) -> CallError {
+async fn broken_off(mut stream: AnswerStream) -> CallError {
     loop {
         match stream.next().await {
             Ok(Some(_)) => {}
@@ -114,15 +115,15 @@ async fn broken_off(mut stream: Stream) -> CallError {
 
 /// What a client is told.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Told {
+struct ReportedError {
     class: String,
     info: String,
     is_tried_again: bool,
 }
 
 /// What a client is told of an error, and when it is to be tried again by whoever wants to.
-fn told(error: CallError) -> (Told, Option<i64>) {
-    let (error, is_tried_again) = match Tries::of(1).ended(&CallFailed::Call(error)) {
+fn told(error: CallError) -> (ReportedError, Option<i64>) {
+    let (error, is_tried_again) = match Attempts::of(1).ended(&CallFailure::Call(error)) {
         ModelEnd::Broke { error, .. } => (error, true),
         ModelEnd::Failed { error } => (error, false),
         end => panic!("{end:?}"),
@@ -143,7 +144,7 @@ fn told(error: CallError) -> (Told, Option<i64>) {
         }
     };
     let class = told["class"].as_str().unwrap_or_default().to_owned();
-    let told_again = Told {
+    let told_again = ReportedError {
         class,
         info,
         is_tried_again,
@@ -183,13 +184,13 @@ async fn the_page_says_what_becomes_of_each() {
         .split_once("| What happened | `class` |")
         .expect("the table");
     let (rows, _) = rows.split_once("\n\n").expect("the end of the table");
-    let listed: BTreeSet<Told> = rows
+    let listed: BTreeSet<ReportedError> = rows
         .lines()
         .skip(2)
         .map(|row| {
             let cells: Vec<&str> = row.split(" | ").collect();
             let word = |at: usize| cells[at].trim_matches(['`', ' ', '|']).to_owned();
-            Told {
+            ReportedError {
                 class: word(1),
                 info: word(2),
                 is_tried_again: word(3).starts_with("yes"),

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 /// What is kept for a provider.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "type")]
-pub(super) enum Kept {
+pub(super) enum StoredCredential {
     /// A key.
     Key { key: String },
     /// Tokens, and when they are no longer good, in seconds since 1970.
@@ -22,19 +22,19 @@ pub(super) enum Kept {
         access: String,
         refresh: Option<String>,
         expires_at: Option<u64>,
-        giver: Option<Giver>,
+        giver: Option<TokenIssuer>,
     },
 }
 
 /// Who gave tokens, and to whom. They are shown to nobody else to be renewed.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Giver {
+pub(super) struct TokenIssuer {
     token_url: String,
     client_id: String,
 }
 
-impl Giver {
+impl TokenIssuer {
     pub(super) fn of(oauth: &OAuth) -> Self {
         Self {
             token_url: oauth.token_url.clone(),
@@ -43,7 +43,7 @@ impl Giver {
     }
 }
 
-impl Kept {
+impl StoredCredential {
     /// What calls are made with.
     pub(super) fn text(&self) -> &str {
         match self {
@@ -60,11 +60,11 @@ impl Kept {
             KeySource::Stored(sign_in) => sign_in.oauth.as_ref(),
             _ => None,
         };
-        giver.is_some() && *giver == oauth.map(Giver::of)
+        giver.is_some() && *giver == oauth.map(TokenIssuer::of)
     }
 }
 
-impl fmt::Debug for Kept {
+impl fmt::Debug for StoredCredential {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Kept")
     }
@@ -77,28 +77,36 @@ pub(super) struct Credentials {
 }
 
 #[derive(Default, Serialize, Deserialize)]
-struct Held {
-    providers: BTreeMap<String, Entry>,
+struct CredentialFile {
+    providers: BTreeMap<String, CredentialEntry>,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Entry {
+struct CredentialEntry {
     /// The one address that it is sent to.
     base_url: String,
-    kept: Kept,
+    #[serde(rename = "kept")]
+    credential: StoredCredential,
 }
 
-impl Held {
-    fn kept(&self, provider: &Provider) -> Option<&Kept> {
+impl CredentialFile {
+    fn kept(&self, provider: &Provider) -> Option<&StoredCredential> {
         let entry = self.providers.get(&provider.name);
-        let entry = entry.filter(|it| it.base_url == provider.base_url && it.kept.is_of(provider));
-        entry.map(|it| &it.kept)
+        let entry =
+            entry.filter(|it| it.base_url == provider.base_url && it.credential.is_of(provider));
+        entry.map(|it| &it.credential)
     }
 
-    fn keep(&mut self, provider: &Provider, kept: Option<Kept>) {
+    fn keep(&mut self, provider: &Provider, kept: Option<StoredCredential>) {
         let (name, base_url) = (provider.name.clone(), provider.base_url.clone());
         match kept {
-            Some(kept) => drop(self.providers.insert(name, Entry { base_url, kept })),
+            Some(kept) => drop(self.providers.insert(
+                name,
+                CredentialEntry {
+                    base_url,
+                    credential: kept,
+                },
+            )),
             None => drop(self.providers.remove(&name)),
         }
     }
@@ -112,12 +120,16 @@ impl Credentials {
     }
 
     /// What is kept for a provider, as long as that and who gives its tokens are where they were.
-    pub(super) fn get(&self, provider: &Provider) -> Result<Option<Kept>, String> {
+    pub(super) fn get(&self, provider: &Provider) -> Result<Option<StoredCredential>, String> {
         Ok(self.read()?.kept(provider).cloned())
     }
 
     /// Keeps something for a provider, or nothing any more.
-    pub(super) fn set(&self, provider: &Provider, kept: Option<Kept>) -> Result<(), String> {
+    pub(super) fn set(
+        &self,
+        provider: &Provider,
+        kept: Option<StoredCredential>,
+    ) -> Result<(), String> {
         let _lock = self.lock()?;
         let mut held = self.read()?;
         held.keep(provider, kept);
@@ -128,9 +140,9 @@ impl Credentials {
     pub(super) fn replace(
         &self,
         provider: &Provider,
-        old: &Kept,
-        new: Kept,
-    ) -> Result<Option<Kept>, String> {
+        old: &StoredCredential,
+        new: StoredCredential,
+    ) -> Result<Option<StoredCredential>, String> {
         let _lock = self.lock()?;
         let mut held = self.read()?;
         match held.kept(provider) {
@@ -161,23 +173,23 @@ impl Credentials {
         }
     }
 
-    fn read(&self) -> Result<Held, String> {
+    fn read(&self) -> Result<CredentialFile, String> {
         let shown = self.file.display();
         match fs::read(&self.file) {
             // What is wrong with it is not shown with it.
             Ok(bytes) => serde_json::from_slice(&bytes)
                 .map_err(|_| format!("{shown} cannot be read; remove it and sign in again")),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Held::default()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(CredentialFile::default()),
             Err(error) => Err(format!("cannot read {shown}: {error}")),
         }
     }
 
-    fn write(&self, held: &Held) -> Result<(), String> {
+    fn write(&self, held: &CredentialFile) -> Result<(), String> {
         let written = self.try_write(held);
         written.map_err(|error| format!("cannot write {}: {error}", self.file.display()))
     }
 
-    fn try_write(&self, held: &Held) -> io::Result<()> {
+    fn try_write(&self, held: &CredentialFile) -> io::Result<()> {
         let new = self.file.with_extension("new");
         // One that was left behind may be open to others.
         match fs::remove_file(&new) {
@@ -223,7 +235,7 @@ mod tests {
             base_url: "https://b".to_owned(),
             ..provider.clone()
         };
-        let key = Kept::Key {
+        let key = StoredCredential::Key {
             key: "sekret".to_owned(),
         };
         assert_eq!(credentials.get(&provider), Ok(None));
@@ -255,11 +267,11 @@ mod tests {
             }),
             ..Provider::default()
         };
-        let giver = Giver {
+        let giver = TokenIssuer {
             token_url: "https://a/token".to_owned(),
             client_id: "me".to_owned(),
         };
-        let tokens = |giver| Kept::Tokens {
+        let tokens = |giver| StoredCredential::Tokens {
             access: "access".to_owned(),
             refresh: Some("refresh".to_owned()),
             expires_at: None,

@@ -12,42 +12,42 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use raddle_model::{Client, oauth};
-use raddle_sandbox::Engine;
+use raddle_model::{ModelClient, oauth};
+use raddle_sandbox::Launcher;
 use raddle_server::{KeyCommand, KeySource, OAuth, Provider, SignIn};
 use rustix::fs::OFlags;
 use tokio::time::{Instant, sleep};
 
 use self::command::Bounds;
-use super::credentials::{Credentials, Giver, Kept};
-use super::outcome::CallFailed;
-use crate::rules::Rules;
+use super::credentials::{Credentials, StoredCredential, TokenIssuer};
+use super::outcome::CallFailure;
+use crate::rules::RuleStore;
 
 /// A token is renewed when it is good for no longer than this.
 const MARGIN: Duration = Duration::from_secs(60);
 
 /// How long another process may take to renew a token, and how often it is looked whether it has.
-const RENEWING_PATIENCE: Duration = Duration::from_secs(120);
-const RENEWING_INTERVAL: Duration = Duration::from_millis(50);
+const RENEWAL_TIMEOUT: Duration = Duration::from_secs(120);
+const RENEWAL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The longest key.
 const KEY_BYTES_MAX: usize = 64 << 10;
 
 /// A key. It is not shown.
 #[derive(Clone)]
-pub(crate) struct Key {
+pub(crate) struct ApiKey {
     text: Arc<str>,
     /// Rises with each that was got.
     number: u64,
 }
 
-impl Key {
+impl ApiKey {
     pub(super) fn text(&self) -> &str {
         &self.text
     }
 }
 
-impl fmt::Debug for Key {
+impl fmt::Debug for ApiKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "key {}", self.number)
     }
@@ -56,31 +56,36 @@ impl fmt::Debug for Key {
 /// The keys that are kept for later calls. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Keys {
-    engine: Engine,
-    client: Client,
+    launcher: Launcher,
+    client: ModelClient,
     pub(super) credentials: Credentials,
     got: Arc<AtomicU64>,
     commands: Arc<Mutex<HashMap<KeyCommand, Slot>>>,
     /// Held while a token is renewed.
     renewing: Arc<tokio::sync::Mutex<()>>,
     /// What the operator says of commands.
-    rules: Option<Rules>,
+    rules: Option<RuleStore>,
     /// Where threads work, and what their commands may write.
     workspaces: Arc<Mutex<BTreeSet<PathBuf>>>,
 }
 
 /// What a command wrote. Whoever needs it while the command runs waits here.
-type Slot = Arc<tokio::sync::Mutex<Option<(Key, Instant)>>>;
+type Slot = Arc<tokio::sync::Mutex<Option<(ApiKey, Instant)>>>;
 
 impl Keys {
     /// Those of a home. Without rules no command is run.
-    pub(crate) fn new(engine: Engine, client: Client, home: &Path, rules: Option<Rules>) -> Self {
+    pub(crate) fn new(
+        launcher: Launcher,
+        client: ModelClient,
+        home: &Path,
+        rules: Option<RuleStore>,
+    ) -> Self {
         let here = std::env::current_dir().ok();
         // To start in the user's folder makes no workspace of it.
         let user = std::env::home_dir();
         let here = here.filter(|it| user.is_none_or(|user| !user.starts_with(it)));
         Self {
-            engine,
+            launcher,
             client,
             credentials: Credentials::of(home),
             got: Arc::default(),
@@ -92,7 +97,7 @@ impl Keys {
     }
 
     /// Notes where a thread works. No command for a key comes from there, for whichever thread.
-    pub(super) fn works_in(&self, folders: Vec<PathBuf>) {
+    pub(super) fn add_workspaces(&self, folders: Vec<PathBuf>) {
         let mut workspaces = self
             .workspaces
             .lock()
@@ -112,17 +117,17 @@ impl Keys {
     }
 
     /// The key for a call; nothing if none is sent.
-    pub(super) async fn key(&self, provider: &Provider) -> Result<Option<Key>, CallFailed> {
+    pub(super) async fn key(&self, provider: &Provider) -> Result<Option<ApiKey>, CallFailure> {
         self.get(provider, None).await
     }
 
     /// The key to try after this one was refused; nothing if there is no other. However many calls it was refused to,
     /// a command is run once, and a token renewed once.
-    pub(super) async fn another(
+    pub(super) async fn replacement(
         &self,
         provider: &Provider,
-        refused: &Key,
-    ) -> Result<Option<Key>, CallFailed> {
+        refused: &ApiKey,
+    ) -> Result<Option<ApiKey>, CallFailure> {
         let key = self.get(provider, Some(refused)).await?;
         Ok(key.filter(|it| it.text != refused.text))
     }
@@ -130,8 +135,8 @@ impl Keys {
     async fn get(
         &self,
         provider: &Provider,
-        refused: Option<&Key>,
-    ) -> Result<Option<Key>, CallFailed> {
+        refused: Option<&ApiKey>,
+    ) -> Result<Option<ApiKey>, CallFailure> {
         let key = match &provider.key {
             KeySource::None => return Ok(None),
             KeySource::Stored(sign_in) => {
@@ -139,7 +144,7 @@ impl Keys {
                 return Ok(Some(key));
             }
             KeySource::Command(command) => self.of_command(command, refused).await,
-            KeySource::Written(secret) => self.made(&secret.0, "the configuration"),
+            KeySource::Inline(secret) => self.made(&secret.0, "the configuration"),
             KeySource::Environment {
                 variable,
                 instructions,
@@ -149,10 +154,10 @@ impl Keys {
             }
             KeySource::File(path) => self.of_file(path).await,
         };
-        key.map(Some).map_err(CallFailed::NoKey)
+        key.map(Some).map_err(CallFailure::NoKey)
     }
 
-    async fn of_file(&self, path: &Path) -> Result<Key, String> {
+    async fn of_file(&self, path: &Path) -> Result<ApiKey, String> {
         let shown = path.display().to_string();
         let path = path.to_owned();
         let read = on_disk(move || Ok(read_key(&path))).await?;
@@ -161,13 +166,13 @@ impl Keys {
     }
 
     /// A key with its number. Editors and programs add a line end.
-    fn made(&self, text: &str, place: &str) -> Result<Key, String> {
+    fn made(&self, text: &str, place: &str) -> Result<ApiKey, String> {
         let text = text.trim();
         let what = match text.len() {
             0 => "no key",
             bytes if bytes > KEY_BYTES_MAX => "too much for a key",
             _ => {
-                return Ok(Key {
+                return Ok(ApiKey {
                     text: text.into(),
                     number: self.got.fetch_add(1, Ordering::Relaxed),
                 });
@@ -176,19 +181,23 @@ impl Keys {
         Err(format!("there is {what} in {place}; put the key there"))
     }
 
-    async fn of_command(&self, command: &KeyCommand, refused: Option<&Key>) -> Result<Key, String> {
+    async fn of_command(
+        &self,
+        command: &KeyCommand,
+        refused: Option<&ApiKey>,
+    ) -> Result<ApiKey, String> {
         let slot = {
             let mut commands = self.commands.lock().unwrap_or_else(PoisonError::into_inner);
             commands.entry(command.clone()).or_default().clone()
         };
         let mut slot = slot.lock().await;
         if let Some((key, got)) = &*slot
-            && got.elapsed() < command::kept(command)
+            && got.elapsed() < command::key_ttl(command)
             && refused.is_none_or(|it| it.number < key.number)
         {
             return Ok(key.clone());
         }
-        let written = command::written(&self.engine, command, self.bounds()).await?;
+        let written = command::output_of(&self.launcher, command, self.bounds()).await?;
         let place = format!("what `{}` writes", command.program);
         let key = self.made(&written, &place)?;
         *slot = Some((key.clone(), Instant::now()));
@@ -200,14 +209,17 @@ impl Keys {
         &self,
         provider: &Provider,
         sign_in: &SignIn,
-        refused: Option<&Key>,
-    ) -> Result<Key, CallFailed> {
+        refused: Option<&ApiKey>,
+    ) -> Result<ApiKey, CallFailure> {
         let place = "what was signed in with";
-        let kept = self.kept(provider).await.map_err(CallFailed::NoKey)?;
+        let kept = self
+            .stored_credential(provider)
+            .await
+            .map_err(CallFailure::NoKey)?;
         let key = match (kept, &sign_in.variable) {
-            (Some(Kept::Key { key }), _) => self.made(&key, place),
+            (Some(StoredCredential::Key { key }), _) => self.made(&key, place),
             (
-                Some(Kept::Tokens {
+                Some(StoredCredential::Tokens {
                     access, expires_at, ..
                 }),
                 _,
@@ -235,17 +247,24 @@ impl Keys {
                 provider.name
             )),
         };
-        key.map_err(CallFailed::NoKey)
+        key.map_err(CallFailure::NoKey)
     }
 
     /// What is kept for a provider.
-    pub(super) async fn kept(&self, provider: &Provider) -> Result<Option<Kept>, String> {
+    pub(super) async fn stored_credential(
+        &self,
+        provider: &Provider,
+    ) -> Result<Option<StoredCredential>, String> {
         let (credentials, provider) = (self.credentials.clone(), provider.clone());
         on_disk(move || credentials.get(&provider)).await
     }
 
     /// Keeps something for a provider, or nothing any more.
-    pub(super) async fn keep(&self, provider: &Provider, kept: Option<Kept>) -> Result<(), String> {
+    pub(super) async fn store_credential(
+        &self,
+        provider: &Provider,
+        kept: Option<StoredCredential>,
+    ) -> Result<(), String> {
         let (credentials, provider) = (self.credentials.clone(), provider.clone());
         on_disk(move || credentials.set(&provider, kept)).await
     }
@@ -257,19 +276,19 @@ impl Keys {
         provider: &Provider,
         oauth: &OAuth,
         stale: &str,
-    ) -> Result<String, CallFailed> {
+    ) -> Result<String, CallFailure> {
         let here = self.renewing.clone().lock_owned().await;
         let (keys, provider) = (self.clone(), provider.clone());
         let (oauth, stale) = (oauth.clone(), stale.to_owned());
         // Whoever waits may give up. What is given must be kept then too: what it was given for is no longer good.
         let renewing = tokio::spawn(async move {
             let _here = here;
-            let elsewhere = keys.alone(RENEWING_PATIENCE).await;
-            let _elsewhere = elsewhere.map_err(CallFailed::NoKey)?;
+            let elsewhere = keys.alone(RENEWAL_TIMEOUT).await;
+            let _elsewhere = elsewhere.map_err(CallFailure::NoKey)?;
             keys.renew(&provider, &oauth, &stale).await
         });
         let renewed = renewing.await;
-        renewed.unwrap_or_else(|error| Err(CallFailed::NoKey(error.to_string())))
+        renewed.unwrap_or_else(|error| Err(CallFailure::NoKey(error.to_string())))
     }
 
     /// Waits until no other process renews a token.
@@ -285,7 +304,7 @@ impl Keys {
                     "another process has been renewing a token for too long; end it".to_owned(),
                 );
             }
-            sleep(RENEWING_INTERVAL).await;
+            sleep(RENEWAL_INTERVAL).await;
         }
     }
 
@@ -294,15 +313,18 @@ impl Keys {
         provider: &Provider,
         oauth: &OAuth,
         stale: &str,
-    ) -> Result<String, CallFailed> {
+    ) -> Result<String, CallFailure> {
         let over = |what: &str| {
-            CallFailed::NoKey(format!("{what}; sign in with `{}` again", provider.name))
+            CallFailure::NoKey(format!("{what}; sign in with `{}` again", provider.name))
         };
         let signed_out = || over("nobody is signed in any more");
-        let kept = self.kept(provider).await.map_err(CallFailed::NoKey)?;
+        let kept = self
+            .stored_credential(provider)
+            .await
+            .map_err(CallFailure::NoKey)?;
         let kept = kept.ok_or_else(signed_out)?;
         let refresh = match &kept {
-            Kept::Tokens {
+            StoredCredential::Tokens {
                 access, refresh, ..
             } if access == stale => refresh.clone(),
             other => return Ok(other.text().to_owned()),
@@ -315,25 +337,29 @@ impl Keys {
         ];
         let given = self.client.tokens(&oauth.token_url, &form).await;
         let given = given.map_err(|error| match error.is_transient() {
-            true => CallFailed::NotRenewed(error),
+            true => CallFailure::NotRenewed(error),
             false => over(&format!("cannot renew the token: {error}")),
         })?;
         // Someone may have signed out meanwhile, or in anew: that counts.
         let given = tokens(given, Some(refresh), oauth);
         let (credentials, provider) = (self.credentials.clone(), provider.clone());
         let there = on_disk(move || credentials.replace(&provider, &kept, given)).await;
-        let there = there.map_err(CallFailed::NoKey)?;
+        let there = there.map_err(CallFailure::NoKey)?;
         Ok(there.ok_or_else(signed_out)?.text().to_owned())
     }
 }
 
 /// Tokens as they are kept. Who is given nothing new to renew them with goes on with what it has.
-pub(super) fn tokens(given: oauth::Tokens, refresh: Option<String>, oauth: &OAuth) -> Kept {
-    Kept::Tokens {
+pub(super) fn tokens(
+    given: oauth::OauthTokens,
+    refresh: Option<String>,
+    oauth: &OAuth,
+) -> StoredCredential {
+    StoredCredential::Tokens {
         access: given.access,
         refresh: given.refresh.or(refresh),
         expires_at: given.expires_in.map(|it| now().saturating_add(it)),
-        giver: Some(Giver::of(oauth)),
+        giver: Some(TokenIssuer::of(oauth)),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use raddle_core::{Failure, FailureKind, ModelEnd, Timestamp};
-use raddle_model::{CallError, Fault, retry};
+use raddle_model::{CallError, VendorFault, retry};
 use raddle_server::Provider;
 
 use crate::threads::now;
@@ -15,7 +15,7 @@ const STREAM_RETRIES: u32 = 5;
 
 /// Why a call could not be made, or broke off.
 #[derive(Debug)]
-pub(super) enum CallFailed {
+pub(super) enum CallFailure {
     /// The configuration does not allow it.
     NotConfigured(String),
     /// There is no key for it.
@@ -26,7 +26,7 @@ pub(super) enum CallFailed {
     Call(CallError),
 }
 
-impl std::fmt::Display for CallFailed {
+impl std::fmt::Display for CallFailure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::NotConfigured(what) | Self::NoKey(what) => f.write_str(what),
@@ -36,7 +36,7 @@ impl std::fmt::Display for CallFailed {
     }
 }
 
-impl From<CallError> for CallFailed {
+impl From<CallError> for CallFailure {
     fn from(error: CallError) -> Self {
         Self::Call(error)
     }
@@ -44,13 +44,13 @@ impl From<CallError> for CallFailed {
 
 /// How often one question was put, and how often it may be.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Tries {
+pub(super) struct Attempts {
     attempt: u32,
     request_retries: u32,
     stream_retries: u32,
 }
 
-impl Tries {
+impl Attempts {
     /// This attempt, counted from 1, within the usual limits.
     pub(super) fn of(attempt: u32) -> Self {
         Self {
@@ -67,14 +67,14 @@ impl Tries {
     }
 
     /// How the call ended.
-    pub(super) fn ended(&self, failed: &CallFailed) -> ModelEnd {
+    pub(super) fn ended(&self, failed: &CallFailure) -> ModelEnd {
         let for_good = |kind, what: &String| ModelEnd::Failed {
             error: Failure::new(kind, what.clone()),
         };
         let error = match failed {
-            CallFailed::NotConfigured(what) => return for_good(FailureKind::BadRequest, what),
-            CallFailed::NoKey(what) => return for_good(FailureKind::Unauthorized, what),
-            CallFailed::NotRenewed(error) | CallFailed::Call(error) => error,
+            CallFailure::NotConfigured(what) => return for_good(FailureKind::BadRequest, what),
+            CallFailure::NoKey(what) => return for_good(FailureKind::Unauthorized, what),
+            CallFailure::NotRenewed(error) | CallFailure::Call(error) => error,
         };
         let mut failure = Failure::new(kind(error), failed.to_string());
         failure.retry_at = error.retry_after().map(|wait| later(now(), wait));
@@ -109,17 +109,17 @@ fn kind(error: &CallError) -> FailureKind {
         CallError::BrokeOff(_) | CallError::Silent { .. } => FailureKind::Stream { status: None },
         CallError::Malformed(_) | CallError::TooLong { .. } => FailureKind::Unreadable,
         CallError::Vendor(error) => match error.fault {
-            Fault::RateLimit => FailureKind::RateLimit,
-            Fault::Quota => FailureKind::UsageLimit,
-            Fault::Overloaded => FailureKind::Overloaded,
-            Fault::Internal => FailureKind::VendorFailed,
-            Fault::Unauthorized => FailureKind::Unauthorized,
-            Fault::NotFound => FailureKind::ModelNotFound,
-            Fault::ContextFull => FailureKind::ContextFull,
-            Fault::BadRequest => FailureKind::BadRequest,
-            Fault::Policy => FailureKind::Policy,
-            Fault::CutShort => FailureKind::CutShort,
-            Fault::Other => FailureKind::Other,
+            VendorFault::RateLimit => FailureKind::RateLimit,
+            VendorFault::Quota => FailureKind::UsageLimit,
+            VendorFault::Overloaded => FailureKind::Overloaded,
+            VendorFault::Internal => FailureKind::VendorFailed,
+            VendorFault::Unauthorized => FailureKind::Unauthorized,
+            VendorFault::NotFound => FailureKind::ModelNotFound,
+            VendorFault::ContextFull => FailureKind::ContextFull,
+            VendorFault::BadRequest => FailureKind::BadRequest,
+            VendorFault::Policy => FailureKind::Policy,
+            VendorFault::CutShort => FailureKind::CutShort,
+            VendorFault::Other => FailureKind::Other,
         },
     }
 }
@@ -130,7 +130,7 @@ mod tests {
 
     use super::*;
 
-    fn vendor(fault: Fault, status: Option<u16>, retry_after: Option<u64>) -> CallError {
+    fn vendor(fault: VendorFault, status: Option<u16>, retry_after: Option<u64>) -> CallError {
         CallError::Vendor(Box::new(VendorError {
             fault,
             status,
@@ -141,13 +141,13 @@ mod tests {
 
     /// For how many milliseconds a failure waits to be tried again; nothing if it does not.
     fn waits(attempt: u32, error: CallError) -> Option<i64> {
-        let mut tries = Tries::of(attempt);
+        let mut tries = Attempts::of(attempt);
         tries.limit(&Provider {
             request_max_retries: Some(2),
             ..Provider::default()
         });
         let Timestamp(before) = now();
-        match tries.ended(&CallFailed::Call(error)) {
+        match tries.ended(&CallFailure::Call(error)) {
             ModelEnd::Broke { retry_at, .. } => Some(retry_at.0 - before),
             _ => None,
         }
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn only_what_may_pass_is_tried_again_and_not_for_ever() {
         let cut = || CallError::BrokeOff("cut".to_owned());
-        let busy = |wait| vendor(Fault::Overloaded, Some(529), wait);
+        let busy = |wait| vendor(VendorFault::Overloaded, Some(529), wait);
         for (attempt, error, wanted) in [
             (1, cut(), Some(200)),
             (5, cut(), Some(3200)),
@@ -164,8 +164,8 @@ mod tests {
             (1, busy(None), Some(200)),
             (2, busy(Some(9)), Some(9000)),
             (3, busy(None), None),
-            (1, vendor(Fault::Quota, Some(429), Some(9)), None),
-            (1, vendor(Fault::ContextFull, None, None), None),
+            (1, vendor(VendorFault::Quota, Some(429), Some(9)), None),
+            (1, vendor(VendorFault::ContextFull, None, None), None),
             (1, CallError::Malformed("x".to_owned()), None),
         ] {
             let found = waits(attempt, error.clone());
@@ -180,8 +180,8 @@ mod tests {
 
     #[test]
     fn giving_up_says_after_how_many_attempts() {
-        let error = CallFailed::Call(CallError::BrokeOff("cut".to_owned()));
-        let ModelEnd::Failed { error } = Tries::of(6).ended(&error) else {
+        let error = CallFailure::Call(CallError::BrokeOff("cut".to_owned()));
+        let ModelEnd::Failed { error } = Attempts::of(6).ended(&error) else {
             panic!("it goes on");
         };
         assert_eq!(

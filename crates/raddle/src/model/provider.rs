@@ -2,20 +2,20 @@
 
 use std::time::Duration;
 
-use raddle_model::{Endpoint, EndpointError, Limits, Wire};
+use raddle_model::{CallTimeouts, Endpoint, EndpointError, WireFormat};
 use raddle_server::Provider;
 
-use super::keys::Key;
-use super::outcome::CallFailed;
+use super::keys::ApiKey;
+use super::outcome::CallFailure;
 
 /// How the provider is spoken to.
-pub(super) fn wire(provider: &Provider) -> Result<Wire, CallFailed> {
+pub(super) fn wire(provider: &Provider) -> Result<WireFormat, CallFailure> {
     let Some(name) = provider.wire_api.as_deref() else {
-        return Ok(Wire::Responses);
+        return Ok(WireFormat::Responses);
     };
-    Wire::named(name).ok_or_else(|| {
-        let names = Wire::ALL.map(|it| format!("\"{}\"", it.name()));
-        CallFailed::NotConfigured(format!(
+    WireFormat::from_name(name).ok_or_else(|| {
+        let names = WireFormat::ALL.map(|it| format!("\"{}\"", it.name()));
+        CallFailure::NotConfigured(format!(
             "the model provider `{}` has wire_api = \"{name}\"; write one of {}",
             provider.name,
             names.join(", ")
@@ -24,14 +24,14 @@ pub(super) fn wire(provider: &Provider) -> Result<Wire, CallFailed> {
 }
 
 /// Whose sealed items a provider's are: its own, on this wire.
-pub(super) fn vendor(wire: Wire, provider: &Provider) -> String {
+pub(super) fn vendor(wire: WireFormat, provider: &Provider) -> String {
     format!("{}/{}", wire.name(), provider.name)
 }
 
-pub(super) fn limits(provider: &Provider) -> Limits {
-    let usual = Limits::default();
+pub(super) fn limits(provider: &Provider) -> CallTimeouts {
+    let usual = CallTimeouts::default();
     let limit = |ms: Option<u32>, usual| ms.map_or(usual, |it| Duration::from_millis(it.into()));
-    Limits {
+    CallTimeouts {
         connect: limit(provider.connect_timeout_ms, usual.connect),
         idle: limit(provider.stream_idle_timeout_ms, usual.idle),
         total: limit(provider.total_timeout_ms, usual.total),
@@ -40,10 +40,10 @@ pub(super) fn limits(provider: &Provider) -> Limits {
 
 /// Where the provider is, and what every request says.
 pub(super) fn endpoint(
-    wire: Wire,
+    wire: WireFormat,
     provider: &Provider,
-    key: Option<&Key>,
-) -> Result<Endpoint, CallFailed> {
+    key: Option<&ApiKey>,
+) -> Result<Endpoint, CallFailure> {
     let mut endpoint: Endpoint = provider.base_url.parse().map_err(unusable)?;
     for (name, value) in &provider.query_params {
         endpoint = endpoint.with_query(name, value);
@@ -68,6 +68,6 @@ pub(super) fn endpoint(
     Ok(endpoint)
 }
 
-fn unusable(error: EndpointError) -> CallFailed {
-    CallFailed::NotConfigured(error.to_string())
+fn unusable(error: EndpointError) -> CallFailure {
+    CallFailure::NotConfigured(error.to_string())
 }

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use raddle_core::ports::{Prompt, ToolSpec};
-use raddle_core::{Entry, Image, Input, Output, Purpose, Sealed};
-use raddle_model::{CallForm, Part, Question, Told, Tool};
+use raddle_core::{ContextEntry, Image, Input, Output, Purpose, Sealed};
+use raddle_model::{CallForm, HistoryEntry, InputPart, ModelQuery, ToolDef};
 use raddle_server::Provider;
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ pub(super) fn question<'a>(
     provider: &Provider,
     model: &'a str,
     vendor: &str,
-) -> Question<'a> {
+) -> ModelQuery<'a> {
     let settings = &prompt.settings;
     // These wires hear the one who made the agent only before everything else.
     let instructions = match settings.developer_instructions.as_deref() {
@@ -22,7 +22,7 @@ pub(super) fn question<'a>(
         None => Cow::Borrowed(prompt.instructions.as_str()),
     };
     let entries = prompt.entries.iter();
-    Question {
+    ModelQuery {
         model,
         instructions,
         history: entries.filter_map(|it| told(it, vendor)).collect(),
@@ -36,8 +36,8 @@ pub(super) fn question<'a>(
     }
 }
 
-fn tool(it: &ToolSpec) -> Tool<'_> {
-    Tool {
+fn tool(it: &ToolSpec) -> ToolDef<'_> {
+    ToolDef {
         name: &it.name,
         description: &it.description,
         schema: &it.schema,
@@ -45,18 +45,18 @@ fn tool(it: &ToolSpec) -> Tool<'_> {
 }
 
 /// An entry; nothing for what this vendor cannot read.
-fn told<'a>(entry: &'a Entry, vendor: &str) -> Option<Told<'a>> {
+fn told<'a>(entry: &'a ContextEntry, vendor: &str) -> Option<HistoryEntry<'a>> {
     Some(match entry {
-        Entry::Summary(text) | Entry::Note(text) | Entry::Developer(text) => {
-            Told::User(vec![Part::Text(text.into())])
+        ContextEntry::Summary(text) | ContextEntry::Note(text) | ContextEntry::Developer(text) => {
+            HistoryEntry::User(vec![InputPart::Text(text.into())])
         }
-        Entry::User(input) => Told::User(input.iter().map(part).collect()),
-        Entry::Assistant { text, sealed, .. } => Told::Assistant {
+        ContextEntry::User(input) => HistoryEntry::User(input.iter().map(part).collect()),
+        ContextEntry::Assistant { text, sealed, .. } => HistoryEntry::Assistant {
             text,
             sealed: sealed.as_ref().and_then(|it| opened(it, vendor)),
         },
-        Entry::Reasoning(sealed) => return opened(sealed, vendor).map(Told::Sealed),
-        Entry::Call(call) => Told::Call {
+        ContextEntry::Reasoning(sealed) => return opened(sealed, vendor).map(HistoryEntry::Sealed),
+        ContextEntry::Call(call) => HistoryEntry::Call {
             id: &call.id,
             name: &call.tool,
             arguments: &call.arguments,
@@ -65,7 +65,7 @@ fn told<'a>(entry: &'a Entry, vendor: &str) -> Option<Told<'a>> {
                 false => CallForm::Function,
             },
         },
-        Entry::Output { call, output } => given(call, output),
+        ContextEntry::Output { call, output } => given(call, output),
     })
 }
 
@@ -74,21 +74,23 @@ fn opened<'a>(sealed: &'a Sealed, vendor: &str) -> Option<&'a Value> {
     (sealed.vendor == vendor).then_some(&sealed.value)
 }
 
-fn part(input: &Input) -> Part<'_> {
+fn part(input: &Input) -> InputPart<'_> {
     match input {
-        Input::Text { text, .. } => Part::Text(text.into()),
+        Input::Text { text, .. } => InputPart::Text(text.into()),
         Input::Image { image, detail, .. } => match image {
-            Image::Url { url } => Part::Image {
+            Image::Url { url } => InputPart::Image {
                 url,
                 detail: detail.as_deref(),
             },
-            image => Part::Text(named(image).into()),
+            image => InputPart::Text(named(image).into()),
         },
         // The rest is named; whoever needs its content asks for it.
-        Input::Audio { .. } => Part::Text("[a sound]".into()),
-        Input::AudioFile { path } => Part::Text(format!("[a sound: {path}]").into()),
-        Input::Skill { name, path } => Part::Text(format!("[the skill {name}: {path}]").into()),
-        Input::Mention { name, path } => Part::Text(format!("[{name}: {path}]").into()),
+        Input::Audio { .. } => InputPart::Text("[a sound]".into()),
+        Input::AudioFile { path } => InputPart::Text(format!("[a sound: {path}]").into()),
+        Input::Skill { name, path } => {
+            InputPart::Text(format!("[the skill {name}: {path}]").into())
+        }
+        Input::Mention { name, path } => InputPart::Text(format!("[{name}: {path}]").into()),
     }
 }
 
@@ -100,12 +102,12 @@ fn named(image: &Image) -> String {
     }
 }
 
-fn given<'a>(call: &'a str, output: &'a Output) -> Told<'a> {
+fn given<'a>(call: &'a str, output: &'a Output) -> HistoryEntry<'a> {
     let images = output.images.iter().filter_map(|it| match it {
         Image::Url { url } => Some(url.as_str()),
         _ => None,
     });
-    Told::Output {
+    HistoryEntry::Output {
         call,
         text: &output.text,
         images: images.collect(),
@@ -115,7 +117,7 @@ fn given<'a>(call: &'a str, output: &'a Output) -> Told<'a> {
 
 #[cfg(test)]
 mod tests {
-    use raddle_core::{Call, Settings};
+    use raddle_core::{Settings, ToolCall};
     use serde_json::json;
 
     use super::*;
@@ -126,7 +128,7 @@ mod tests {
             vendor: vendor.to_owned(),
             value: json!({ "reasoning": "hm" }),
         };
-        let said = |vendor: &str| Entry::Assistant {
+        let said = |vendor: &str| ContextEntry::Assistant {
             text: "I look.".to_owned(),
             partial: false,
             sealed: Some(sealed(vendor)),
@@ -138,7 +140,7 @@ mod tests {
             detail: None,
             path: None,
         };
-        let call = Call {
+        let call = ToolCall {
             id: "c1".to_owned(),
             tool: "patch".to_owned(),
             arguments: "*** Begin".to_owned(),
@@ -146,15 +148,15 @@ mod tests {
             alone: false,
         };
         let entries = vec![
-            Entry::Developer("rules".to_owned()),
-            Entry::User(vec![Input::text("mend"), image]),
-            Entry::Reasoning(sealed("chat/a")),
-            Entry::Reasoning(sealed("chat/b")),
-            Entry::Reasoning(sealed("responses/a")),
+            ContextEntry::Developer("rules".to_owned()),
+            ContextEntry::User(vec![Input::text("mend"), image]),
+            ContextEntry::Reasoning(sealed("chat/a")),
+            ContextEntry::Reasoning(sealed("chat/b")),
+            ContextEntry::Reasoning(sealed("responses/a")),
             said("chat/a"),
             said("gemini/a"),
-            Entry::Call(call),
-            Entry::Output {
+            ContextEntry::Call(call),
+            ContextEntry::Output {
                 call: "c1".to_owned(),
                 output: Output::failure("no"),
             },
@@ -180,27 +182,27 @@ mod tests {
         let asked = question(&prompt, &provider, "m", "chat/a");
         assert_eq!(asked.output_tokens_max, Some(9));
         assert_eq!(asked.instructions, "Be brief.\n\nBe kind.");
-        let text = |it: &'static str| Part::Text(it.into());
+        let text = |it: &'static str| InputPart::Text(it.into());
         let sealed = json!({ "reasoning": "hm" });
         let wanted = [
-            Told::User(vec![text("rules")]),
-            Told::User(vec![text("mend"), text("[an image]")]),
-            Told::Sealed(&sealed),
-            Told::Assistant {
+            HistoryEntry::User(vec![text("rules")]),
+            HistoryEntry::User(vec![text("mend"), text("[an image]")]),
+            HistoryEntry::Sealed(&sealed),
+            HistoryEntry::Assistant {
                 text: "I look.",
                 sealed: Some(&sealed),
             },
-            Told::Assistant {
+            HistoryEntry::Assistant {
                 text: "I look.",
                 sealed: None,
             },
-            Told::Call {
+            HistoryEntry::Call {
                 id: "c1",
                 name: "patch",
                 arguments: "*** Begin",
                 form: CallForm::Freeform,
             },
-            Told::Output {
+            HistoryEntry::Output {
                 call: "c1",
                 text: "no",
                 images: Vec::new(),

@@ -6,29 +6,29 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use raddle_core::ports::{Prompt, ToolSpec};
-use raddle_core::{Entry, Piece, Purpose};
-use raddle_model::{CallError, Request};
+use raddle_core::{ContextEntry, Purpose, SharedEntry};
+use raddle_model::{CallError, ResponsesRequest};
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
-use self::item::{Given, Item, Parts};
+use self::item::{CallOutput, Parts, RequestItem};
 
 /// What is asked of a vendor.
 pub(super) fn request(
     prompt: &Prompt,
     model: String,
     vendor: &Arc<str>,
-) -> Result<Request, CallError> {
+) -> Result<ResponsesRequest, CallError> {
     let settings = &prompt.settings;
     let developer = settings.developer_instructions.as_deref();
     let input = said(developer, &prompt.entries, vendor);
     let malformed = |error: serde_json::Error| CallError::Malformed(error.to_string());
-    let tools = prompt.tools.iter().map(|it| written(&Tool::of(it)));
+    let tools = prompt.tools.iter().map(|it| written(&RequestTool::of(it)));
     let tools: Vec<Arc<RawValue>> = tools.collect::<Result<_, _>>().map_err(malformed)?;
     // Who condenses is told of the tools all the same: what is read before begins alike then.
     let condenses = prompt.purpose == Purpose::Compact && !tools.is_empty();
-    Ok(Request {
+    Ok(ResponsesRequest {
         model,
         instructions: prompt.instructions.clone(),
         input: input.map_err(malformed)?,
@@ -40,28 +40,28 @@ pub(super) fn request(
         output_schema: prompt.output_schema.clone(),
         service_tier: settings.tier.clone(),
         prompt_cache_key: Some(prompt.thread.to_string()),
-        ..Request::default()
+        ..ResponsesRequest::default()
     })
 }
 
 /// What was said so far.
 fn said(
     developer: Option<&str>,
-    pieces: &[Piece],
+    pieces: &[SharedEntry],
     vendor: &Arc<str>,
 ) -> Result<Vec<Arc<RawValue>>, serde_json::Error> {
     let mut said = Vec::with_capacity(pieces.len() + 1);
-    let developer = developer.map(|it| written(&Item::developer(it)));
+    let developer = developer.map(|it| written(&RequestItem::developer(it)));
     said.extend(developer.transpose()?);
     // Calls that were made with a text are answered in a form of their own.
     let mut freeform = HashSet::new();
     for piece in pieces {
-        if let Entry::Call(call) = &**piece
+        if let ContextEntry::Call(call) = &**piece
             && call.freeform
         {
             freeform.insert(call.id.as_str());
         }
-        let item = |entry: &Entry| {
+        let item = |entry: &ContextEntry| {
             let item = item(entry, vendor, &freeform);
             item.map(|it| written(&it)).transpose()
         };
@@ -77,7 +77,7 @@ fn written(it: &impl Serialize) -> Result<Arc<RawValue>, serde_json::Error> {
 /// A tool in the wire's words.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Tool<'a> {
+enum RequestTool<'a> {
     Custom {
         name: &'a str,
         description: &'a str,
@@ -101,7 +101,7 @@ enum Format<'a> {
     },
 }
 
-impl<'a> Tool<'a> {
+impl<'a> RequestTool<'a> {
     fn of(it: &'a ToolSpec) -> Self {
         match &it.freeform {
             Some(text) => Self::Custom {
@@ -125,47 +125,54 @@ impl<'a> Tool<'a> {
 /// An entry in the wire's words; nothing for what this vendor cannot read.
 ///
 /// `freeform`: the calls so far that were made with a text.
-fn item<'a>(entry: &'a Entry, vendor: &str, freeform: &HashSet<&str>) -> Option<Item<'a>> {
+fn item<'a>(
+    entry: &'a ContextEntry,
+    vendor: &str,
+    freeform: &HashSet<&str>,
+) -> Option<RequestItem<'a>> {
     Some(match entry {
-        Entry::Summary(text) | Entry::Note(text) => Item::user(Parts::Text(text)),
-        Entry::User(input) => Item::user(Parts::Input(input)),
-        Entry::Developer(text) => Item::developer(text),
-        Entry::Assistant { text, sealed, .. } => {
+        ContextEntry::Summary(text) | ContextEntry::Note(text) => {
+            RequestItem::user(Parts::Text(text))
+        }
+        ContextEntry::User(input) => RequestItem::user(Parts::Input(input)),
+        ContextEntry::Developer(text) => RequestItem::developer(text),
+        ContextEntry::Assistant { text, sealed, .. } => {
             let own = sealed.as_ref().filter(|it| it.vendor == vendor);
-            Item::assistant(text, own.and_then(|it| it.value["phase"].as_str()))
+            RequestItem::assistant(text, own.and_then(|it| it.value["phase"].as_str()))
         }
         // The vendor stores nothing, so an item without its sealed part would be a name for nothing.
-        Entry::Reasoning(sealed) => {
+        ContextEntry::Reasoning(sealed) => {
             let is_whole = sealed.value["encrypted_content"].is_string();
-            return (sealed.vendor == vendor && is_whole).then_some(Item::Sealed(&sealed.value));
+            return (sealed.vendor == vendor && is_whole)
+                .then_some(RequestItem::Sealed(&sealed.value));
         }
-        Entry::Call(call) if call.freeform => Item::CustomToolCall {
+        ContextEntry::Call(call) if call.freeform => RequestItem::CustomToolCall {
             call_id: &call.id,
             name: &call.tool,
             input: &call.arguments,
         },
-        Entry::Call(call) => Item::FunctionCall {
+        ContextEntry::Call(call) => RequestItem::FunctionCall {
             call_id: &call.id,
             name: &call.tool,
             arguments: &call.arguments,
         },
-        Entry::Output { call, output } if freeform.contains(call.as_str()) => {
-            Item::CustomToolCallOutput {
+        ContextEntry::Output { call, output } if freeform.contains(call.as_str()) => {
+            RequestItem::CustomToolCallOutput {
                 call_id: call,
-                output: Given::of(output),
+                output: CallOutput::of(output),
             }
         }
-        Entry::Output { call, output } => Item::FunctionCallOutput {
+        ContextEntry::Output { call, output } => RequestItem::FunctionCallOutput {
             call_id: call,
-            output: Given::of(output),
+            output: CallOutput::of(output),
         },
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use raddle_core::ports::Freeform;
-    use raddle_core::{Call, Image, Input, Output, Sealed, Settings};
+    use raddle_core::ports::FreeformSpec;
+    use raddle_core::{Image, Input, Output, Sealed, Settings, ToolCall};
     use serde_json::json;
 
     use super::*;
@@ -174,7 +181,7 @@ mod tests {
     fn sealed_thinking_goes_back_only_to_whoever_sealed_it() {
         let entry = |vendor: &str, value: Value| {
             let vendor = vendor.to_owned();
-            Entry::Reasoning(Sealed { vendor, value })
+            ContextEntry::Reasoning(Sealed { vendor, value })
         };
         let whole = json!({ "type": "reasoning", "id": "r", "encrypted_content": "x" });
         for (entry, wanted) in [
@@ -197,7 +204,7 @@ mod tests {
             ("responses/a", json!("commentary")),
             ("responses/b", Value::Null),
         ] {
-            let entry = Entry::Assistant {
+            let entry = ContextEntry::Assistant {
                 text: "A loom.".to_owned(),
                 partial: false,
                 sealed: Some(Sealed {
@@ -211,7 +218,7 @@ mod tests {
         }
     }
 
-    fn prompt(entries: Vec<Entry>) -> Prompt {
+    fn prompt(entries: Vec<ContextEntry>) -> Prompt {
         let schema = json!({"type": "object", "properties": {"b": {}, "a": {}}});
         Prompt {
             thread: raddle_core::ThreadId::mint(),
@@ -230,8 +237,8 @@ mod tests {
         }
     }
 
-    fn call(id: &str, freeform: bool) -> Entry {
-        Entry::Call(Call {
+    fn call(id: &str, freeform: bool) -> ContextEntry {
+        ContextEntry::Call(ToolCall {
             id: id.to_owned(),
             tool: "ns__look".to_owned(),
             arguments: "{}".to_owned(),
@@ -240,11 +247,11 @@ mod tests {
         })
     }
 
-    fn output(id: &str, text: &str, images: &[&str]) -> Entry {
+    fn output(id: &str, text: &str, images: &[&str]) -> ContextEntry {
         let images = images.iter().map(|url| Image::Url {
             url: (*url).to_owned(),
         });
-        Entry::Output {
+        ContextEntry::Output {
             call: id.to_owned(),
             output: Output {
                 images: images.collect(),
@@ -268,7 +275,7 @@ mod tests {
             path: None,
         };
         let entries = vec![
-            Entry::User(vec![Input::text("what is this"), looks]),
+            ContextEntry::User(vec![Input::text("what is this"), looks]),
             call("c1", false),
             call("c2", true),
             output("c1", "a loom", &["data:image/gif;base64,AA=="]),
@@ -300,7 +307,7 @@ mod tests {
     #[test]
     fn a_tool_that_is_given_a_text() {
         let mut prompt = prompt(Vec::new());
-        Arc::make_mut(&mut prompt.tools[0]).freeform = Some(Freeform {
+        Arc::make_mut(&mut prompt.tools[0]).freeform = Some(FreeformSpec {
             description: "Looks at a text.".to_owned(),
             grammar: "start: /a/".to_owned(),
         });

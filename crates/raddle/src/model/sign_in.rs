@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use raddle_core::ports::Waiting;
-use raddle_model::Client;
-use raddle_model::oauth::{self, Proof, Tokens};
+use raddle_core::ports::BoxFuture;
+use raddle_model::ModelClient;
+use raddle_model::oauth::{self, OauthTokens, PkcePair};
 use raddle_server::OAuth;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -12,37 +12,40 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 /// How long people may take with a page in a browser.
-const BROWSER_PATIENCE: Duration = Duration::from_secs(600);
+const BROWSER_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// How long a browser may take to say what it was sent back with, and how much it may say.
-const REQUEST_PATIENCE: Duration = Duration::from_secs(10);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 const REQUEST_BYTES_MAX: usize = 16 << 10;
 
 /// How many connections are listened to at once: browsers open some that they say nothing on.
-const VISITS_MAX: usize = 16;
+const CONNECTIONS_MAX: usize = 16;
 
 /// How long a code for a device is waited for, however long its provider says that it is good.
-const DEVICE_PATIENCE: Duration = Duration::from_secs(15 * 60);
+const DEVICE_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 
 /// A sign-in that has begun.
-pub(super) struct Begun {
+pub(super) struct StartedSignIn {
     pub(super) page: String,
     pub(super) code: Option<String>,
-    pub(super) given: Waiting<'static, Result<Tokens, String>>,
+    pub(super) tokens: BoxFuture<'static, Result<OauthTokens, String>>,
 }
 
 /// With a code that is entered anywhere.
-pub(super) async fn on_device(client: &Client, oauth: &OAuth) -> Result<Begun, String> {
+pub(super) async fn on_device(
+    client: &ModelClient,
+    oauth: &OAuth,
+) -> Result<StartedSignIn, String> {
     let url = needed(oauth.device_url.as_deref(), "device_url")?;
     let scopes = oauth.scopes.join(" ");
     let form = [("client_id", &*oauth.client_id), ("scope", &scopes)];
     let code = client.device_code(url, &form).await;
     let code = code.map_err(|error| format!("cannot begin to sign in: {error}"))?;
     let (client, oauth) = (client.clone(), oauth.clone());
-    Ok(Begun {
+    Ok(StartedSignIn {
         page: code.verification_uri.clone(),
         code: Some(code.user_code.clone()),
-        given: Box::pin(async move {
+        tokens: Box::pin(async move {
             let good = good_for(code.expires_in);
             let given = client.tokens_of_device(&oauth.token_url, &oauth.client_id, &code);
             match timeout(good, given).await {
@@ -54,14 +57,17 @@ pub(super) async fn on_device(client: &Client, oauth: &OAuth) -> Result<Begun, S
 }
 
 fn good_for(seconds: u64) -> Duration {
-    Duration::from_secs(seconds).min(DEVICE_PATIENCE)
+    Duration::from_secs(seconds).min(DEVICE_TIMEOUT)
 }
 
 /// In a browser on this machine, which is sent back to a port of ours.
-pub(super) async fn in_browser(client: &Client, oauth: &OAuth) -> Result<Begun, String> {
+pub(super) async fn in_browser(
+    client: &ModelClient,
+    oauth: &OAuth,
+) -> Result<StartedSignIn, String> {
     let url = needed(oauth.authorize_url.as_deref(), "authorize_url")?;
-    let proof = Proof::new().map_err(|error| error.to_string())?;
-    let state = oauth::unguessable().map_err(|error| error.to_string())?;
+    let proof = PkcePair::new().map_err(|error| error.to_string())?;
+    let state = oauth::random_token().map_err(|error| error.to_string())?;
     let port = oauth.redirect_port.unwrap_or(0);
     let listener = TcpListener::bind(("127.0.0.1", port)).await;
     let listener = listener.map_err(|error| format!("cannot listen for the browser: {error}"))?;
@@ -81,11 +87,11 @@ pub(super) async fn in_browser(client: &Client, oauth: &OAuth) -> Result<Begun, 
     }
     let page = oauth::address(url, &query);
     let (client, oauth) = (client.clone(), oauth.clone());
-    Ok(Begun {
+    Ok(StartedSignIn {
         page,
         code: None,
-        given: Box::pin(async move {
-            let code = timeout(BROWSER_PATIENCE, sent_back(&listener, &state)).await;
+        tokens: Box::pin(async move {
+            let code = timeout(BROWSER_TIMEOUT, sent_back(&listener, &state)).await;
             let code = code.unwrap_or_else(|_| Err("nobody signed in in time".to_owned()))?;
             let form = [
                 ("grant_type", "authorization_code"),
@@ -109,7 +115,7 @@ async fn sent_back(listener: &TcpListener, state: &str) -> Result<String, String
     let mut visits = JoinSet::new();
     loop {
         tokio::select! {
-            accepted = listener.accept(), if visits.len() < VISITS_MAX => {
+            accepted = listener.accept(), if visits.len() < CONNECTIONS_MAX => {
                 let (stream, _) = accepted.map_err(|error| error.to_string())?;
                 visits.spawn(visit(stream, state.to_owned()));
             }
@@ -124,8 +130,8 @@ async fn sent_back(listener: &TcpListener, state: &str) -> Result<String, String
 
 /// What one connection brings; nothing from who does not know the state.
 async fn visit(mut stream: TcpStream, state: String) -> Option<Result<String, String>> {
-    let query = timeout(REQUEST_PATIENCE, asked(&mut stream)).await.ok()??;
-    let said = oauth::said(&query);
+    let query = timeout(REQUEST_TIMEOUT, asked(&mut stream)).await.ok()??;
+    let said = oauth::parse_query(&query);
     let value = |name: &str| {
         let found = said.iter().find(|(it, _)| it == name);
         found.map(|(_, value)| value.clone())
@@ -167,7 +173,7 @@ async fn show(stream: &mut TcpStream, status: &str, text: &str) {
         text.len()
     );
     // Whether a browser reads it changes nothing.
-    let _ = timeout(REQUEST_PATIENCE, stream.write_all(page.as_bytes())).await;
+    let _ = timeout(REQUEST_TIMEOUT, stream.write_all(page.as_bytes())).await;
 }
 
 #[cfg(test)]
@@ -182,7 +188,7 @@ mod tests {
         let mut browser = TcpStream::connect(here).await.expect("a connection");
         let request = b"GET /callback?code=c&state=s HTTP/1.1\r\n\r\n";
         browser.write_all(request).await.expect("sent");
-        let code = timeout(REQUEST_PATIENCE / 2, sent_back(&listener, "s")).await;
+        let code = timeout(REQUEST_TIMEOUT / 2, sent_back(&listener, "s")).await;
         assert_eq!(code, Ok(Ok("c".to_owned())));
     }
 

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
 use raddle_core::policy::{
-    ApprovalKind, HostPattern, Layer, PathPattern, Pins, Policy, Rule, SandboxKind, Subject,
-    Unattended, Verdict,
+    ApprovalKind, HostPattern, Layer, ManagedLimits, PathPattern, Policy, Rule, SandboxKind,
+    Subject, UnattendedPolicy, Verdict,
 };
-use raddle_core::{Limits, Scope};
+use raddle_core::{Scope, SpendLimits};
 use toml::{Table, Value};
 
 /// How long somebody may take to answer, unless the file says otherwise.
@@ -15,7 +15,7 @@ const AFTER_SECONDS: i64 = 300;
 
 /// What a file says.
 #[derive(Debug)]
-pub(crate) struct Meant {
+pub(crate) struct ParsedRules {
     pub(crate) policy: Policy,
     /// What has no meaning.
     pub(crate) warnings: Vec<String>,
@@ -43,7 +43,7 @@ const RULE_KEYS: [&str; 8] = [
 ];
 
 /// Reads a file of rules. A path that begins with `~/` means the user's folder, where one is given.
-pub(crate) fn parse(text: &str, layer: Layer, home: Option<&Path>) -> Result<Meant> {
+pub(crate) fn parse(text: &str, layer: Layer, home: Option<&Path>) -> Result<ParsedRules> {
     let table: Table = text.parse()?;
     let mut warnings = Vec::new();
     for key in table.keys().map(String::as_str) {
@@ -77,7 +77,7 @@ pub(crate) fn parse(text: &str, layer: Layer, home: Option<&Path>) -> Result<Mea
     match layer {
         Layer::User => policy.unattended = unattended,
         Layer::Managed => {
-            policy.pins = Pins {
+            policy.managed = ManagedLimits {
                 approvals: kinds(&table, "allowed_approval_policies", &ApprovalKind::ALL)?,
                 sandboxes: kinds(&table, "allowed_sandbox_modes", &SandboxKind::ALL)?,
                 network_off: match table.get("network") {
@@ -91,10 +91,10 @@ pub(crate) fn parse(text: &str, layer: Layer, home: Option<&Path>) -> Result<Mea
             };
         }
     }
-    Ok(Meant { policy, warnings })
+    Ok(ParsedRules { policy, warnings })
 }
 
-fn limits(table: &Table, scope: Scope) -> Result<Limits> {
+fn limits(table: &Table, scope: Scope) -> Result<SpendLimits> {
     raddle_server::limits(table, scope).map_err(anyhow::Error::msg)
 }
 
@@ -165,7 +165,7 @@ fn command(table: &Table) -> Result<Option<Vec<String>>> {
     }
 }
 
-fn unattended(table: &Table) -> Result<Option<Unattended>> {
+fn unattended(table: &Table) -> Result<Option<UnattendedPolicy>> {
     let after_ms = match table.get("unattended_after_seconds") {
         None => AFTER_SECONDS,
         Some(Value::Integer(seconds)) => *seconds,
@@ -179,9 +179,9 @@ fn unattended(table: &Table) -> Result<Option<Unattended>> {
     let token_env = text(table, "unattended_webhook_token_env")?;
     Ok(Some(match text(table, "unattended")? {
         None => return Ok(None),
-        Some("deny") => Unattended::Deny { after_ms },
-        Some("allow") => Unattended::Allow { after_ms },
-        Some("park") => Unattended::Park,
+        Some("deny") => UnattendedPolicy::Deny { after_ms },
+        Some("allow") => UnattendedPolicy::Allow { after_ms },
+        Some("park") => UnattendedPolicy::Park,
         Some("webhook") => {
             let url =
                 url.context("`unattended = \"webhook\"` needs `unattended_webhook`, an address")?;
@@ -189,7 +189,7 @@ fn unattended(table: &Table) -> Result<Option<Unattended>> {
                 is_safe(url),
                 "`unattended_webhook` is neither https nor http to this machine: {url}"
             );
-            Unattended::Webhook {
+            UnattendedPolicy::Webhook {
                 after_ms,
                 url: url.to_owned(),
                 token_env: token_env.map(str::to_owned),

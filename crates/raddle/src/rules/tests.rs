@@ -1,4 +1,4 @@
-use raddle_core::policy::{Unattended, Verdict};
+use raddle_core::policy::{UnattendedPolicy, Verdict};
 
 use super::*;
 
@@ -18,10 +18,10 @@ impl Folder {
         std::fs::write(self.path(name), text).expect("a file");
     }
 
-    fn open(&self) -> Result<Rules> {
+    fn open(&self) -> Result<RuleStore> {
         let too = self.path("too.toml");
         let too = too.exists().then_some(too);
-        Rules::of(&self.path("managed.toml"), too, &self.path("rules.toml"))
+        RuleStore::of(&self.path("managed.toml"), too, &self.path("rules.toml"))
     }
 }
 
@@ -47,11 +47,11 @@ fn the_example_of_the_docs_is_read_without_warnings() {
     assert!(user.policy.rules.len() >= 5);
     let managed = parse(managed, Layer::Managed, None).expect("the operator's file");
     assert_eq!(managed.warnings, Vec::<String>::new());
-    assert!(managed.policy.pins.network_off);
+    assert!(managed.policy.managed.network_off);
     let webhook = parse(webhook, Layer::User, home).expect("a user's file");
     assert_eq!(webhook.warnings, Vec::<String>::new());
     let unattended = webhook.policy.unattended;
-    assert!(matches!(unattended, Some(Unattended::Webhook { .. })));
+    assert!(matches!(unattended, Some(UnattendedPolicy::Webhook { .. })));
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn a_webhook_is_https_or_on_this_machine() {
                 unattended_webhook = \"https://example.com\"\nunattended_webhook_token_env = \"TOKEN\"";
     let meant = parse(text, Layer::User, None).expect("a file");
     assert_eq!(meant.warnings, [""; 0]);
-    let wanted = Unattended::Webhook {
+    let wanted = UnattendedPolicy::Webhook {
         after_ms: 7_000,
         url: "https://example.com".to_owned(),
         token_env: Some("TOKEN".to_owned()),
@@ -163,7 +163,7 @@ fn what_has_no_meaning_is_named() {
             "`rules` is no key of rules and is passed over",
         ]
     );
-    assert!(!meant.policy.pins.network_off);
+    assert!(!meant.policy.managed.network_off);
 }
 
 #[test]
@@ -182,8 +182,11 @@ fn files_add_up_and_the_operator_goes_first() {
         "unattended = \"allow\"\n[[rule]]\ncommand = [\"rm\"]\nverdict = \"allow\"\n",
     );
     let policy = folder.open().expect("rules").policy();
-    assert_eq!(policy.unattended(), Unattended::Deny { after_ms: 9_000 });
-    assert!(policy.pins.network_off);
+    assert_eq!(
+        policy.unattended(),
+        UnattendedPolicy::Deny { after_ms: 9_000 }
+    );
+    assert!(policy.managed.network_off);
     assert_eq!(policy.rules.len(), 2);
 }
 
@@ -200,13 +203,13 @@ fn a_named_file_allows_only_if_it_is_the_operators() {
     let rules = folder.open().expect("rules");
     let layers: Vec<Layer> = rules.policy().rules.iter().map(|it| it.layer).collect();
     assert_eq!(layers, [Layer::User, Layer::Managed]);
-    assert!(rules.policy().pins.sandboxes.is_some());
+    assert!(rules.policy().managed.sandboxes.is_some());
     let warnings = rules.warnings();
     assert_eq!(warnings.len(), 1);
     assert!(warnings[0].contains("count as the user's"), "{warnings:?}");
-    assert!(!raddle_sandbox::is_roots(&folder.path("too.toml")));
-    assert!(!raddle_sandbox::is_roots(&folder.path("nowhere")));
-    assert!(raddle_sandbox::is_roots(Path::new("/etc/passwd")));
+    assert!(!raddle_sandbox::is_owned_by_root(&folder.path("too.toml")));
+    assert!(!raddle_sandbox::is_owned_by_root(&folder.path("nowhere")));
+    assert!(raddle_sandbox::is_owned_by_root(Path::new("/etc/passwd")));
 }
 
 #[test]
@@ -215,7 +218,7 @@ fn rules_that_cannot_be_read_stop_the_start_and_not_what_runs() {
     folder.put("managed.toml", "network = ");
     let error = folder.open().expect_err("a broken file");
     assert!(format!("{error:#}").contains("managed.toml"), "{error:#}");
-    let gone = Rules::of(
+    let gone = RuleStore::of(
         &folder.path("a"),
         Some(folder.path("gone")),
         &folder.path("b"),
@@ -230,11 +233,14 @@ fn rules_that_cannot_be_read_stop_the_start_and_not_what_runs() {
     let rules = folder.open().expect("rules");
     folder.put("managed.toml", "network = ");
     assert!(
-        rules.policy().pins.network_off,
+        rules.policy().managed.network_off,
         "what was read stays in force"
     );
     folder.put("managed.toml", "network = true");
-    assert!(!rules.policy().pins.network_off, "what is mended is read");
+    assert!(
+        !rules.policy().managed.network_off,
+        "what is mended is read"
+    );
 }
 
 #[tokio::test]
@@ -297,7 +303,7 @@ fn writers_lose_nothing_of_each_other() {
 #[test]
 fn a_file_that_looks_like_the_one_before_it_is_read() {
     let folder = Folder::new();
-    let old = SystemTime::now() - 10 * RESTED;
+    let old = SystemTime::now() - 10 * TIMESTAMP_GRANULARITY;
     let put = |name: &str, verdict: &str| {
         folder.put(
             name,

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use raddle_core::ports::{Journal, ReadError};
-use raddle_core::{Body, Event, Thread, ThreadId};
+use raddle_core::{Event, RecordBody, Thread, ThreadId};
 use raddle_store::{Archive, LocalJournal, NodeError, NodeLock, Options};
 
 use super::{find, open_existing, usage};
@@ -48,7 +48,7 @@ pub(super) fn run(folder: &Path, args: &ThreadDelete) -> Result<ExitCode> {
     runtime.block_on(journal.delete(thread))?;
     // Closing the journal clears what was only in its log.
     drop(journal);
-    log::say(&format!("deleted {thread}"));
+    log::print_line(&format!("deleted {thread}"));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -66,7 +66,7 @@ fn agreed(archive: &Archive, thread: ThreadId) -> Result<bool> {
     let summary = archive.summary(thread).ok().flatten();
     let title = summary.map(|it| one_line(it.name.as_deref().unwrap_or(&it.preview), 60));
     let title = title.unwrap_or_default();
-    log::say(&format!("delete {thread} {title:?} for good? Type yes:"));
+    log::print_line(&format!("delete {thread} {title:?} for good? Type yes:"));
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer)?;
     Ok(matches!(answer.trim(), "y" | "yes"))
@@ -85,7 +85,7 @@ fn owner(archive: &Archive, thread: ThreadId) -> Result<Option<String>> {
                 break;
             }
             for record in &page {
-                if let Body::Event(event) = &record.body {
+                if let RecordBody::Event(event) = &record.body {
                     match **event {
                         Event::Owned(_) => released = false,
                         Event::Released { .. } => released = true,

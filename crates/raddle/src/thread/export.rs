@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, anyhow, bail};
 use raddle_core::ThreadId;
-use raddle_store::{Exported, Extent, Salvage};
+use raddle_store::{ExportSummary, Extent, Salvage};
 use serde_json::json;
 
 use super::{unreadable, usage};
@@ -24,7 +24,7 @@ pub(super) fn run(folder: &Path, args: &ThreadExport) -> Result<ExitCode> {
             .threads()
             .map_err(|error| unreadable(folder, error))?;
         for problem in &found.problems {
-            log::say(&format!("raddle: {}", one_line(problem, 400)));
+            log::print_line(&format!("raddle: {}", one_line(problem, 400)));
             damaged = true;
         }
         found.threads
@@ -81,7 +81,7 @@ pub(super) fn run(folder: &Path, args: &ThreadExport) -> Result<ExitCode> {
                     let line = json!({ "thread": thread, "error": format!("{error:#}") });
                     printer.line(&line.to_string())?;
                 }
-                log::say(&format!("raddle: {thread} was not written: {error:#}"));
+                log::print_line(&format!("raddle: {thread} was not written: {error:#}"));
             }
         }
     }
@@ -93,7 +93,7 @@ pub(super) fn run(folder: &Path, args: &ThreadExport) -> Result<ExitCode> {
     })
 }
 
-fn told(thread: ThreadId, exported: Result<Exported>, to: &str) -> Result<ExitCode> {
+fn told(thread: ThreadId, exported: Result<ExportSummary>, to: &str) -> Result<ExitCode> {
     let exported = exported?;
     tell(thread, &exported, to);
     Ok(if exported.lacks.is_empty() {
@@ -103,12 +103,12 @@ fn told(thread: ThreadId, exported: Result<Exported>, to: &str) -> Result<ExitCo
     })
 }
 
-fn tell(thread: ThreadId, exported: &Exported, to: &str) {
+fn tell(thread: ThreadId, exported: &ExportSummary, to: &str) {
     let end = &exported.end;
     let counts = format!("{} records, {} blobs", end.records, end.blobs);
-    log::say(&format!("wrote {thread} to {to}: {counts}"));
+    log::print_line(&format!("wrote {thread} to {to}: {counts}"));
     for lack in &exported.lacks {
-        log::say(&format!("  it lacks: {}", one_line(lack, 400)));
+        log::print_line(&format!("  it lacks: {}", one_line(lack, 400)));
     }
 }
 
@@ -163,8 +163,8 @@ impl Target {
 /// be better than what a damaged journal still gives.
 fn write(
     path: &Path,
-    fill: &mut dyn FnMut(&mut dyn Write) -> Result<Exported>,
-) -> Result<Exported> {
+    fill: &mut dyn FnMut(&mut dyn Write) -> Result<ExportSummary>,
+) -> Result<ExportSummary> {
     if fs::symlink_metadata(path).is_ok() {
         bail!(
             "{} is there already; move it away or choose another place",
@@ -188,8 +188,8 @@ fn write(
 
 fn fill_draft(
     draft: &Path,
-    fill: &mut dyn FnMut(&mut dyn Write) -> Result<Exported>,
-) -> Result<Exported> {
+    fill: &mut dyn FnMut(&mut dyn Write) -> Result<ExportSummary>,
+) -> Result<ExportSummary> {
     let mut options = fs::OpenOptions::new();
     options.create(true).truncate(true).write(true).mode(0o600);
     let file: File = options

@@ -6,7 +6,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, anyhow};
-use raddle_store::{BundleReader, ImportError, ImportOptions, Imported, LocalJournal, Options};
+use raddle_store::{
+    BundleReader, ImportError, ImportOptions, ImportSummary, LocalJournal, Options,
+};
 use serde_json::json;
 
 use super::unreadable;
@@ -27,7 +29,7 @@ pub(super) fn run(folder: &Path, args: &ThreadImport) -> Result<ExitCode> {
         let file = BufReader::with_capacity(BUFFER_BYTES, file);
         import(folder, args, file).with_context(|| name.to_string())?
     };
-    let Imported {
+    let ImportSummary {
         thread,
         records,
         blobs,
@@ -42,21 +44,21 @@ pub(super) fn run(folder: &Path, args: &ThreadImport) -> Result<ExitCode> {
         printer.line(&line.to_string())?;
     } else {
         printer.line(&thread.to_string())?;
-        log::say(&format!(
+        log::print_line(&format!(
             "imported {thread}: {records} records, {blobs} blobs"
         ));
-        log::say("its commands may only read; name a sandbox when you resume it");
+        log::print_line("its commands may only read; name a sandbox when you resume it");
     }
     printer.flush()?;
     if head < had {
-        log::say(&format!(
+        log::print_line(&format!(
             "it ends with record {head}; the thread had {had}, and what is missing was lost before"
         ));
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn import(folder: &Path, args: &ThreadImport, file: impl BufRead) -> Result<Imported> {
+fn import(folder: &Path, args: &ThreadImport, file: impl BufRead) -> Result<ImportSummary> {
     // What is no exported thread is told before a home is made for it.
     let file = BundleReader::open(file)?;
     let journal = LocalJournal::open(&Options {

@@ -24,7 +24,7 @@ const LETTERS_MIN: usize = 3;
 
 /// How long a search waits for the index of words, and how often it looks at it.
 const LAG_MAX: Duration = Duration::from_secs(10);
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 pub(super) fn run(folder: &Path, args: &ThreadList) -> Result<ExitCode> {
     let cwd = args.cwd.as_ref().map(|cwd| {
@@ -65,7 +65,7 @@ pub(super) fn run(folder: &Path, args: &ThreadList) -> Result<ExitCode> {
     }
     printer.flush()?;
     if let Some(next) = page.next.filter(|_| !args.json) {
-        log::say(&format!("there are more: --cursor {next}"));
+        log::print_line(&format!("there are more: --cursor {next}"));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -79,7 +79,7 @@ fn find(
 ) -> Result<Page<Summary>, ReadError> {
     let behind = catch_up(folder, archive)?;
     if behind > 0 {
-        log::say(&format!(
+        log::print_line(&format!(
             "{behind} threads are not yet in the index of words, so not all may be found; a running server \
              brings it up to date"
         ));
@@ -109,7 +109,7 @@ fn catch_up(folder: &Path, archive: &Archive) -> Result<usize, ReadError> {
     if lag.threads() > 0 && NodeLock::is_any_alive(folder).map_err(unavailable)? {
         let begun = Instant::now();
         while lag.threads() > 0 && begun.elapsed() < LAG_MAX {
-            std::thread::sleep(LOOK_EVERY);
+            std::thread::sleep(POLL_INTERVAL);
             lag.look()?;
         }
     }

@@ -1,7 +1,7 @@
 //! `raddle thread show`.
 
 mod item;
-mod used;
+mod usage;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::time::utc;
 use super::{damaged, find, list, open_existing};
 use crate::cli::ThreadShow;
-use crate::print::{Printer, harmless, one_line};
+use crate::print::{Printer, one_line, sanitize};
 
 /// How many turns, and items of a turn, are read at a time. An item may be megabytes.
 const TURNS: usize = 100;
@@ -25,7 +25,7 @@ const ITEMS: usize = 8;
 pub(super) fn run(folder: &Path, args: &ThreadShow) -> Result<ExitCode> {
     let archive = open_existing(folder)?;
     let thread = find(&archive, &args.id)?;
-    let mut show = Show {
+    let mut show = ThreadPrinter {
         archive,
         thread,
         printer: Printer::new(),
@@ -38,14 +38,14 @@ pub(super) fn run(folder: &Path, args: &ThreadShow) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-struct Show {
+struct ThreadPrinter {
     archive: Archive,
     thread: ThreadId,
     printer: Printer,
     json: bool,
 }
 
-impl Show {
+impl ThreadPrinter {
     fn all(&mut self) -> Result<()> {
         let thread = self.thread;
         let fail = |error| damaged(thread, error);
@@ -77,9 +77,9 @@ impl Show {
             return Ok(());
         };
         // A damaged thread is shown as far as it goes; what it used can then not be told.
-        let used = used::accounts(&self.archive, self.thread).unwrap_or_default();
+        let used = usage::accounts(&self.archive, self.thread).unwrap_or_default();
         if self.json {
-            let models: Vec<Value> = used.iter().map(used::json).collect();
+            let models: Vec<Value> = used.iter().map(usage::json).collect();
             let line = json!({ "thread": list::of(summary), "models": models });
             return Ok(self.printer.line(&line.to_string())?);
         }
@@ -96,7 +96,7 @@ impl Show {
             self.printer.line(format!("{what:<8}{value}").trim_end())?;
         }
         for it in &used {
-            self.printer.line(&format!("used    {}", used::line(it)))?;
+            self.printer.line(&format!("used    {}", usage::line(it)))?;
         }
         Ok(())
     }
@@ -140,7 +140,7 @@ impl Show {
                 let shown = item::lines(item);
                 self.printer
                     .line(&format!("\n  {}", one_line(&shown.title, 200)))?;
-                for line in harmless(&shown.text).lines() {
+                for line in sanitize(&shown.text).lines() {
                     self.printer.line(format!("    {line}").trim_end())?;
                 }
             }

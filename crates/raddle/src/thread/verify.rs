@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use raddle_core::ThreadId;
 use raddle_core::ports::ReadError;
-use raddle_store::{Archive, Damage, DamageKind, Report};
+use raddle_store::{Archive, Damage, DamageKind, VerifyReport};
 use serde_json::json;
 
 use super::{find, open, open_existing, unreadable};
@@ -14,7 +14,7 @@ use crate::cli::ThreadVerify;
 use crate::print::{Printer, one_line};
 
 pub(super) fn run(folder: &Path, args: &ThreadVerify) -> Result<ExitCode> {
-    let mut verify = Verify {
+    let mut verify = Verifier {
         printer: Printer::new(),
         json: args.json,
         damaged: false,
@@ -46,13 +46,13 @@ pub(super) fn run(folder: &Path, args: &ThreadVerify) -> Result<ExitCode> {
     })
 }
 
-struct Verify {
+struct Verifier {
     printer: Printer,
     json: bool,
     damaged: bool,
 }
 
-impl Verify {
+impl Verifier {
     fn file(&mut self, problems: &[String]) -> Result<()> {
         self.damaged |= !problems.is_empty();
         let advice = "stop every server of this home, copy the folder, run `raddle thread export --all \
@@ -109,7 +109,7 @@ impl Verify {
 }
 
 /// What to do about damage.
-fn advice(report: &Report, damage: &Damage) -> String {
+fn advice(report: &VerifyReport, damage: &Damage) -> String {
     let thread = report.thread;
     match damage.kind {
         DamageKind::Record => format!(
@@ -128,7 +128,7 @@ fn advice(report: &Report, damage: &Damage) -> String {
     }
 }
 
-fn line(report: &Report) -> serde_json::Value {
+fn line(report: &VerifyReport) -> serde_json::Value {
     let damage: Vec<_> = report
         .damage
         .iter()

@@ -43,14 +43,18 @@ fn is_whole(heard: &[u8]) -> bool {
         .is_some_and(|length: usize| body.len() >= length)
 }
 
-async fn asked(url: String, token_env: Option<&str>, question: Value) -> Result<Decision, String> {
-    let put = Put {
+async fn asked(
+    url: String,
+    token_env: Option<&str>,
+    question: Value,
+) -> Result<WebhookDecision, String> {
+    let put = WebhookRequest {
         url,
         token_env: token_env.map(str::to_owned),
         question,
         within: Duration::from_millis(300),
     };
-    Http::default().put(put).await
+    HttpWebhook::default().send(put).await
 }
 
 #[tokio::test]
@@ -62,11 +66,11 @@ async fn only_a_decision_is_one() {
     for (says, wanted) in [
         (
             "HTTP/1.1 200 OK\r\ncontent-length: 22\r\n\r\n{\"decision\": \"accept\"}",
-            Ok(Decision::Accept),
+            Ok(WebhookDecision::Accept),
         ),
         (
             "HTTP/1.1 200 OK\r\ncontent-length: 39\r\n\r\n{\"decision\": \"decline\", \"reason\": \"no\"}",
-            Ok(Decision::Decline),
+            Ok(WebhookDecision::Decline),
         ),
         (
             "HTTP/1.1 200 OK\r\ncontent-length: 21\r\n\r\n{\"decision\": \"maybe\"}",
@@ -112,7 +116,7 @@ async fn a_token_is_said_or_nothing_is() {
     assert!(found.is_err_and(|it| it.contains("RADDLE_NO_SUCH_TOKEN, which is not set")));
     assert_eq!(
         asked(url, Some("PATH"), json!({})).await,
-        Ok(Decision::Accept)
+        Ok(WebhookDecision::Accept)
     );
     let path = std::env::var("PATH").expect("a path");
     let heard = serving.join().expect("a server");

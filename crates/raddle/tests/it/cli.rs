@@ -10,12 +10,12 @@ mod help;
 mod init;
 /// The log: where it goes, and how much of it.
 mod log;
+/// Mistakes, and what is said of them.
+mod mistakes;
 /// `raddle model list`.
 mod models;
 /// `raddle completions` and `raddle man`.
 mod shell;
-/// Mistakes, and what is said of them.
-mod wrong;
 
 use std::fs;
 use std::path::PathBuf;
@@ -26,19 +26,19 @@ use tempfile::TempDir;
 use crate::support::server::command;
 
 /// A home, and what is typed there.
-struct Place {
+struct CliHome {
     home: TempDir,
     variables: Vec<(String, String)>,
 }
 
 /// How it went.
-struct Went {
+struct CliOutput {
     code: Option<i32>,
     out: String,
     err: String,
 }
 
-impl Place {
+impl CliHome {
     fn new() -> Self {
         Self {
             home: TempDir::new().expect("a folder"),
@@ -76,7 +76,7 @@ impl Place {
         command
     }
 
-    fn run(&self, words: &[&str]) -> Went {
+    fn run(&self, words: &[&str]) -> CliOutput {
         let Output {
             status,
             stdout,
@@ -86,7 +86,7 @@ impl Place {
             let text = String::from_utf8(bytes).expect("text");
             text.replace(self.home.path().to_str().expect("a path"), "HOME")
         };
-        Went {
+        CliOutput {
             code: status.code(),
             out: text(stdout),
             err: text(stderr),

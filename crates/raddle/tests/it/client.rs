@@ -9,63 +9,63 @@ use std::path::Path;
 
 use raddle_client::protocol::methods::ThreadRead;
 use raddle_client::protocol::{ThreadReadParams, ThreadStartParams, TurnStatus};
-use raddle_client::{Client, Follow, Happening, Options, Place, Refuse};
+use raddle_client::{Client, Options, RejectAll, ServerAddress, ThreadEvent, ThreadFollower};
 
-use crate::model::Mock;
-use crate::support::PATIENCE;
-use crate::support::server::Server;
+use crate::model::MockModel;
+use crate::support::TEST_TIMEOUT;
+use crate::support::server::TestServer;
 
 /// A message that takes its time: 400 pieces of 8 letters.
 const LONG: &str = "MOCK text n=400 size=8 gap_us=2000";
 
 /// A mock that says what the user's text asks it to.
-fn mock() -> Mock {
-    Mock::start("")
+fn mock() -> MockModel {
+    MockModel::start("")
 }
 
 /// A server on a unix socket in its home, with this model.
-fn serve(mock: &Mock) -> (Server, Vec<String>) {
+fn serve(mock: &MockModel) -> (TestServer, Vec<String>) {
     let mut arguments = mock.arguments(&[]);
     arguments.extend(["--listen", "unix://"].map(str::to_owned));
-    (Server::start(&borrowed(&arguments)), arguments)
+    (TestServer::start(&borrowed(&arguments)), arguments)
 }
 
 fn borrowed(arguments: &[String]) -> Vec<&str> {
     arguments.iter().map(String::as_str).collect()
 }
 
-fn unix(path: &Path) -> Place {
-    Place::Unix(path.to_owned())
+fn unix(path: &Path) -> ServerAddress {
+    ServerAddress::Unix(path.to_owned())
 }
 
-async fn connect(place: Place) -> Client {
-    let client = Client::connect(place, Options::new("it", "1"), Refuse).await;
+async fn connect(place: ServerAddress) -> Client {
+    let client = Client::connect(place, Options::new("it", "1"), RejectAll).await;
     client.expect("a client")
 }
 
-async fn start(client: &Client) -> Follow {
+async fn start(client: &Client) -> ThreadFollower {
     let started = client.start(ThreadStartParams::default()).await;
     started.expect("a thread")
 }
 
 /// Hears until the agent has said so much.
-async fn until_said(follow: &mut Follow, letters: usize) {
-    let said = |follow: &Follow| follow.thread().last_message().map_or(0, str::len);
+async fn until_said(follow: &mut ThreadFollower, letters: usize) {
+    let said = |follow: &ThreadFollower| follow.thread().last_message().map_or(0, str::len);
     while said(follow) < letters {
         next(follow).await;
     }
 }
 
-async fn next(follow: &mut Follow) -> Happening {
-    let next = tokio::time::timeout(PATIENCE, follow.next()).await;
+async fn next(follow: &mut ThreadFollower) -> ThreadEvent {
+    let next = tokio::time::timeout(TEST_TIMEOUT, follow.next()).await;
     let next = next.expect("something in time").expect("no end");
-    assert!(!matches!(next, Happening::Lost { .. }), "{next:?}");
+    assert!(!matches!(next, ThreadEvent::Lost { .. }), "{next:?}");
     next
 }
 
 /// Hears a turn out; how it ended. What the client made of it is what the server shows.
-async fn hear_out(client: &Client, follow: &mut Follow) -> TurnStatus {
-    let finish = tokio::time::timeout(PATIENCE, follow.finish()).await;
+async fn hear_out(client: &Client, follow: &mut ThreadFollower) -> TurnStatus {
+    let finish = tokio::time::timeout(TEST_TIMEOUT, follow.finish()).await;
     let turn = finish.expect("an end in time").expect("an end");
     let params = ThreadReadParams {
         thread_id: follow.id(),

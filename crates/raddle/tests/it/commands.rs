@@ -1,12 +1,12 @@
 //! Commands of clients, through the real binary: `command/exec` and its keeper.
 
-mod fence;
 mod flood;
-mod left;
+mod leftovers;
 mod managed;
 mod measured;
-mod own;
+mod sandbox;
 mod secrets;
+mod server_files;
 
 use serde_json::{Value, json};
 

@@ -12,23 +12,23 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::support::config_lock::ConfigWriteLock;
 use crate::support::server::command;
-use crate::support::slow::Slow;
 use crate::support::websocket::Websocket;
-use crate::support::{PATIENCE, code, eventually, request};
+use crate::support::{TEST_TIMEOUT, code, eventually, request};
 
 /// A home that has no daemon any more when this is dropped.
-struct Home(TempDir);
+struct DaemonHome(TempDir);
 
 /// What a command said.
 #[derive(Debug)]
-struct Told {
+struct DaemonOutput {
     status: i32,
     stdout: String,
     stderr: String,
 }
 
-impl Home {
+impl DaemonHome {
     fn new() -> Self {
         Self(TempDir::new().expect("a home"))
     }
@@ -43,8 +43,8 @@ impl Home {
         command
     }
 
-    fn daemon(&self, words: &[&str]) -> Told {
-        Told::of(self.command(words).output().expect("it runs"))
+    fn daemon(&self, words: &[&str]) -> DaemonOutput {
+        DaemonOutput::of(self.command(words).output().expect("it runs"))
     }
 
     /// What `start` says, which succeeds.
@@ -74,13 +74,13 @@ impl Home {
     }
 }
 
-impl Drop for Home {
+impl Drop for DaemonHome {
     fn drop(&mut self) {
         let _ = self.command(&["stop", "--now"]).output();
     }
 }
 
-impl Told {
+impl DaemonOutput {
     fn of(output: Output) -> Self {
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
         Self {
@@ -103,7 +103,7 @@ fn signal(pid: &Value, signal: Signal) {
 
 #[test]
 fn it_serves_from_when_start_returns_until_stop_returns() {
-    let home = Home::new();
+    let home = DaemonHome::new();
     assert_eq!(home.status(), (3, "stopped".to_owned()));
     let started = home.start(&[]);
     assert_eq!(started["state"], "running");
@@ -139,7 +139,7 @@ fn it_serves_from_when_start_returns_until_stop_returns() {
 
 #[test]
 fn of_many_that_are_started_at_once_one_runs() {
-    let home = Home::new();
+    let home = DaemonHome::new();
     let starts: Vec<Value> = thread::scope(|scope| {
         let starts: Vec<_> = (0..6).map(|_| scope.spawn(|| home.start(&[]))).collect();
         let told = starts.into_iter().map(|it| it.join().expect("no panic"));
@@ -150,7 +150,7 @@ fn of_many_that_are_started_at_once_one_runs() {
 
 #[test]
 fn one_that_was_killed_is_in_nobodys_way() {
-    let home = Home::new();
+    let home = DaemonHome::new();
     let first = home.start(&[]);
     signal(&first["pid"], Signal::KILL);
     eventually("its end", || (home.status().0 == 3).then_some(()));
@@ -161,7 +161,7 @@ fn one_that_was_killed_is_in_nobodys_way() {
 
 #[test]
 fn one_that_cannot_start_says_why_and_is_gone() {
-    let home = Home::new();
+    let home = DaemonHome::new();
     for (words, why) in [
         (
             ["--listen", "ws://127.0.0.1:0"],
@@ -179,7 +179,7 @@ fn one_that_cannot_start_says_why_and_is_gone() {
 
 #[test]
 fn one_for_whose_start_nobody_waited_ends() {
-    let home = Home::new();
+    let home = DaemonHome::new();
     let (read, write) = rustix::pipe::pipe().expect("a pipe");
     drop(read);
     let mut detached = home.command(&["detached"]);
@@ -192,11 +192,11 @@ fn one_for_whose_start_nobody_waited_ends() {
 
 #[test]
 fn stop_waits_for_what_runs() {
-    let home = Home::new();
+    let home = DaemonHome::new();
     home.start(&[]);
     let mut client = home.client();
-    let slow = Slow::new(home.path());
-    client.send(&Slow::request("slow"));
+    let slow = ConfigWriteLock::new(home.path());
+    client.send(&ConfigWriteLock::request("slow"));
     assert_eq!(
         code(&client.ask(&request(1, "account/read", json!({})))),
         None
@@ -213,18 +213,18 @@ fn stop_waits_for_what_runs() {
     let second = home.daemon(&["stop", "--timeout", "0"]);
     assert_eq!(second.status, 1, "{second:?}");
     drop(slow);
-    Slow::check(&client.receive());
+    ConfigWriteLock::check(&client.receive());
     assert_eq!(home.daemon(&["stop"]).status, 0);
 }
 
 /// The second one comes before the daemon has said that it was told, and must not cut off what runs.
 #[test]
 fn two_that_stop_it_at_once_both_wait() {
-    let home = Home::new();
+    let home = DaemonHome::new();
     home.start(&[]);
     let mut client = home.client();
-    let slow = Slow::new(home.path());
-    client.send(&Slow::request("slow"));
+    let slow = ConfigWriteLock::new(home.path());
+    client.send(&ConfigWriteLock::request("slow"));
     client.ask(&request(1, "account/read", json!({})));
     let stops: Vec<Child> = (0..6)
         .map(|_| {
@@ -236,9 +236,9 @@ fn two_that_stop_it_at_once_both_wait() {
         (home.status() == (4, "ending".to_owned())).then_some(())
     });
     drop(slow);
-    Slow::check(&client.receive());
+    ConfigWriteLock::check(&client.receive());
     for stop in stops {
-        let told = Told::of(stop.wait_with_output().expect("it ends"));
+        let told = DaemonOutput::of(stop.wait_with_output().expect("it ends"));
         assert_eq!((told.status, &*told.stderr), (0, ""), "{told:?}");
     }
     let log = fs::read_to_string(home.path().join("daemon/daemon.log")).expect("a log");
@@ -248,7 +248,7 @@ fn two_that_stop_it_at_once_both_wait() {
 /// Whoever waits for the end of a pipe does not wait for the daemon.
 #[test]
 fn what_start_was_given_is_not_the_daemons() {
-    let home = Home::new();
+    let home = DaemonHome::new();
     let (mut pipe, theirs) = std::io::pipe().expect("a pipe");
     let start = home.command(&["start"]);
     // No program of the standard library is given more than three, so a shell does it.
@@ -268,16 +268,16 @@ fn what_start_was_given_is_not_the_daemons() {
     drop(shell);
     let (tell, told) = channel();
     thread::spawn(move || tell.send(pipe.read(&mut [0]).expect("its end")));
-    assert_eq!(told.recv_timeout(PATIENCE), Ok(0), "the daemon has it");
+    assert_eq!(told.recv_timeout(TEST_TIMEOUT), Ok(0), "the daemon has it");
     assert_eq!(home.status().0, 0);
 }
 
 /// At any level: its stdout was for whoever started it, who waits for one line.
 #[test]
 fn it_says_nothing_on_stdout_but_that_it_is_ready() {
-    let home = Home::new();
+    let home = DaemonHome::new();
     let mut start = home.command(&["start", "--json"]);
-    let told = Told::of(start.env("RADDLE_LOG", "trace").output().expect("it runs"));
+    let told = DaemonOutput::of(start.env("RADDLE_LOG", "trace").output().expect("it runs"));
     assert_eq!(told.status, 0, "{told:?}");
     assert_eq!(told.stdout.lines().count(), 1, "{told:?}");
     let pid = &told.json()["pid"];
@@ -290,7 +290,7 @@ fn it_says_nothing_on_stdout_but_that_it_is_ready() {
 
 #[test]
 fn stop_now_ends_one_that_does_not_answer() {
-    let home = Home::new();
+    let home = DaemonHome::new();
     let started = home.start(&[]);
     signal(&started["pid"], Signal::STOP);
     let told = home.daemon(&["stop", "--now"]);
@@ -303,10 +303,12 @@ fn stop_now_ends_one_that_does_not_answer() {
 
 #[test]
 fn in_the_foreground_it_tells_the_service_manager() {
-    let home = Home::new();
+    let home = DaemonHome::new();
     let manager = home.path().join("manager");
     let socket = UnixDatagram::bind(&manager).expect("a socket");
-    socket.set_read_timeout(Some(PATIENCE)).expect("an option");
+    socket
+        .set_read_timeout(Some(TEST_TIMEOUT))
+        .expect("an option");
     let mut command = home.command(&[]);
     command.env("NOTIFY_SOCKET", &manager).stderr(Stdio::null());
     let mut child = command.spawn().expect("it starts");
@@ -321,10 +323,12 @@ fn in_the_foreground_it_tells_the_service_manager() {
 /// Only if it was asked to, and for as long as it runs.
 #[test]
 fn in_the_foreground_it_tells_the_service_manager_that_it_runs() {
-    let home = Home::new();
+    let home = DaemonHome::new();
     let manager = home.path().join("manager");
     let socket = UnixDatagram::bind(&manager).expect("a socket");
-    socket.set_read_timeout(Some(PATIENCE)).expect("an option");
+    socket
+        .set_read_timeout(Some(TEST_TIMEOUT))
+        .expect("an option");
     let mut command = home.command(&[]);
     command
         .env("NOTIFY_SOCKET", &manager)
@@ -351,7 +355,7 @@ fn ended(child: &mut Child) -> i32 {
 
 #[test]
 fn a_long_log_is_set_aside() {
-    let home = Home::new();
+    let home = DaemonHome::new();
     let folder = home.path().join("daemon");
     fs::create_dir(&folder).expect("a folder");
     let log = File::create(folder.join("daemon.log")).expect("a log");
@@ -365,7 +369,7 @@ fn a_long_log_is_set_aside() {
 
 #[test]
 fn one_that_is_asked_for_its_own_lock_keeps_its_place() {
-    let home = Home::new();
+    let home = DaemonHome::new();
     let started = home.start(&[]);
     let mut client = home.client();
     let lock = home.path().join("daemon/lock");

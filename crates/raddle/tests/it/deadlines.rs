@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use raddle_rpc::{Auth, Door, Doors, Limits, Listen};
+use raddle_rpc::{Auth, ConnectionLimits, ListenAddress, Listener, Listeners};
 use raddle_server::{Options, Paths, Server};
 use serde_json::json;
 use tempfile::TempDir;
@@ -15,17 +15,17 @@ use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use crate::support::websocket::{CLOSE, FIN, PING, Received, TEXT, Websocket, frame};
-use crate::support::{PATIENCE, code, eventually, request};
+use crate::support::websocket::{CLOSE, FIN, PING, TEXT, Websocket, WebsocketEvent, frame};
+use crate::support::{TEST_TIMEOUT, code, eventually, request};
 
-mod leaving;
-mod places;
+mod draining;
+mod full_listeners;
 mod stuck;
 
 const SHORT: Duration = Duration::from_millis(200);
 
 /// A server inside the test.
-struct Inside {
+struct InProcessServer {
     address: SocketAddr,
     socket: PathBuf,
     /// Says so whenever a connection has ended.
@@ -34,21 +34,21 @@ struct Inside {
     _home: TempDir,
 }
 
-impl Inside {
-    fn start(limits: Limits, first_message: Duration) -> Self {
+impl InProcessServer {
+    fn start(limits: ConnectionLimits, first_message: Duration) -> Self {
         let home = TempDir::new().expect("a home");
         let runtime = Runtime::new().expect("a runtime");
         let mut options = options(&home);
         options.first_message = first_message;
         let (sender, ended) = mpsc::unbounded_channel();
         let socket = home.path().join("private/s");
-        let unix = Door {
-            listen: Listen::Unix(Some(socket.clone())),
+        let unix = Listener {
+            listen: ListenAddress::Unix(Some(socket.clone())),
             ..door(limits)
         };
         let address = runtime.block_on(async {
             let mut server = Server::open(options, crate::script::threads(&[])).expect("a server");
-            let mut doors = Doors::new();
+            let mut doors = Listeners::new();
             doors.open(door(limits)).await.expect("a door");
             doors.open(unix).await.expect("a door");
             let banner = doors.banners()[0]
@@ -83,7 +83,7 @@ impl Inside {
         let ended = &mut self.ended;
         let ended = self
             .runtime
-            .block_on(async { timeout(PATIENCE, ended.recv()).await });
+            .block_on(async { timeout(TEST_TIMEOUT, ended.recv()).await });
         assert_eq!(ended, Ok(Some(())), "the connection goes on");
     }
 }
@@ -100,21 +100,23 @@ fn options(home: &TempDir) -> Options {
     })
 }
 
-fn door(limits: Limits) -> Door {
-    Door {
+fn door(limits: ConnectionLimits) -> Listener {
+    Listener {
         listen: "ws://127.0.0.1:0".parse().expect("an address"),
         default_socket: "unused".into(),
         auth: Auth::Open,
         insecure_loopback: true,
         host_names: Arc::new([]),
-        board: None,
+        admin_pages: None,
         limits,
     }
 }
 
 fn connect(address: SocketAddr) -> TcpStream {
     let stream = TcpStream::connect(address).expect("the door is open");
-    stream.set_read_timeout(Some(PATIENCE)).expect("an option");
+    stream
+        .set_read_timeout(Some(TEST_TIMEOUT))
+        .expect("an option");
     stream
 }
 
@@ -130,11 +132,11 @@ fn ends(stream: &mut TcpStream) {
 
 #[test]
 fn a_handshake_must_end_in_time() {
-    let limits = Limits {
+    let limits = ConnectionLimits {
         handshake: SHORT,
-        ..Limits::default()
+        ..ConnectionLimits::default()
     };
-    let inside = Inside::start(limits, PATIENCE);
+    let inside = InProcessServer::start(limits, TEST_TIMEOUT);
     let begun = Instant::now();
     for beginning in ["", "G", "GET / HTTP/1.1\r\nHost: "] {
         let mut stream = connect(inside.address);
@@ -147,11 +149,11 @@ fn a_handshake_must_end_in_time() {
 /// Progress does not buy time.
 #[test]
 fn a_handshake_that_drips_must_end_in_time_too() {
-    let limits = Limits {
+    let limits = ConnectionLimits {
         handshake: SHORT,
-        ..Limits::default()
+        ..ConnectionLimits::default()
     };
-    let inside = Inside::start(limits, PATIENCE);
+    let inside = InProcessServer::start(limits, TEST_TIMEOUT);
     let mut stream = connect(inside.address);
     let mut drips = b"GET / HTTP/1.1\r\n"
         .iter()
@@ -166,7 +168,7 @@ fn a_handshake_that_drips_must_end_in_time_too() {
 /// Nothing but an `initialize` that was accepted ends the wait for it.
 #[test]
 fn the_introduction_must_come_in_time() {
-    let inside = Inside::start(Limits::default(), SHORT);
+    let inside = InProcessServer::start(ConnectionLimits::default(), SHORT);
     let nothing: Vec<u8> = Vec::new();
     let refused = request(1, "initialize", json!({}));
     let over_tcp = || Websocket::connect(inside.address);
@@ -193,7 +195,7 @@ fn the_introduction_must_come_in_time() {
             assert!(code(&stranger.receive()).is_some());
         }
         match stranger.next() {
-            Received::Close { code, reason } => {
+            WebsocketEvent::Close { code, reason } => {
                 assert_eq!(
                     (code, reason.as_str()),
                     (1008, "no initialize came in time")
@@ -215,11 +217,11 @@ fn the_introduction_must_come_in_time() {
 /// A whole answer may take many times the write deadline, if only some of it is taken within each.
 #[test]
 fn a_slow_client_gets_the_whole_of_a_large_answer() {
-    let limits = Limits {
+    let limits = ConnectionLimits {
         write: 5 * SHORT,
-        ..Limits::default()
+        ..ConnectionLimits::default()
     };
-    let inside = Inside::start(limits, PATIENCE);
+    let inside = InProcessServer::start(limits, TEST_TIMEOUT);
     // Not in the home, which is served to nobody.
     let folder = TempDir::new().expect("a folder");
     let file = folder.path().join("large");
@@ -237,7 +239,7 @@ fn a_slow_client_gets_the_whole_of_a_large_answer() {
 /// A client that says goodbye gets the answers that are queued by then.
 #[test]
 fn a_close_comes_behind_the_answers() {
-    let inside = Inside::start(Limits::default(), PATIENCE);
+    let inside = InProcessServer::start(ConnectionLimits::default(), TEST_TIMEOUT);
     let mut client = Websocket::connect(inside.address);
     client.hello();
     for number in 0..1000 {
@@ -250,7 +252,7 @@ fn a_close_comes_behind_the_answers() {
         assert_eq!(code(&client.receive()), None);
     }
     match client.next() {
-        Received::Close { code, .. } => assert_eq!(code, 1001, "its own code"),
+        WebsocketEvent::Close { code, .. } => assert_eq!(code, 1001, "its own code"),
         other => panic!("expected a close, got {other:?}"),
     }
     client.end();
@@ -258,12 +260,12 @@ fn a_close_comes_behind_the_answers() {
 
 #[test]
 fn a_client_that_takes_no_answers_is_let_go() {
-    let limits = Limits {
+    let limits = ConnectionLimits {
         write: SHORT,
         outgoing_bytes_max: 64 << 10,
-        ..Limits::default()
+        ..ConnectionLimits::default()
     };
-    let mut inside = Inside::start(limits, PATIENCE);
+    let mut inside = InProcessServer::start(limits, TEST_TIMEOUT);
     let mut silent = Websocket::connect(inside.address);
     silent.hello();
     let question = frame(
@@ -282,7 +284,7 @@ fn a_client_that_takes_no_answers_is_let_go() {
 /// A peer that vanished without a word is found out by the system.
 #[test]
 fn a_silent_peer_is_looked_after() {
-    let inside = Inside::start(Limits::default(), PATIENCE);
+    let inside = InProcessServer::start(ConnectionLimits::default(), TEST_TIMEOUT);
     let mut client = Websocket::connect(inside.address);
     client.hello();
     // Columns of the system's table: number, local, remote, state, queues, timer. Timer 2 is keepalive.

@@ -1,10 +1,10 @@
 //! `raddle exec` against `raddle mock`.
 
-mod asked;
-mod lines;
-mod lost;
+mod json_lines;
+mod killed_server;
+mod questions;
+mod signals;
 mod stdin;
-mod stopped;
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -14,7 +14,7 @@ use std::process::{Child, Command, Output, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::model::Mock;
+use crate::model::MockModel;
 use crate::support::eventually;
 use crate::support::server::command;
 
@@ -24,7 +24,7 @@ fn a_bubblewrap_of_the_workspace_is_never_run() {
     let script = format!(
         "[[answer]]\nmatch = 'do it'\nsteps = [{call}]\n[[answer]]\nsteps = [{{ text = 'Done.' }}]"
     );
-    let bench = Bench::new(&script);
+    let bench = ExecHarness::new(&script);
     let programs = bench.work.path().join("bin");
     fs::create_dir(&programs).expect("a folder");
     let marker = bench.home.path().join("marker");
@@ -37,7 +37,7 @@ fn a_bubblewrap_of_the_workspace_is_never_run() {
     fs::set_permissions(programs.join("bwrap"), mode).expect("it is marked");
     let path = format!("{}:/usr/local/bin:/usr/bin:/bin", programs.display());
     let mut exec = bench.command(&["--json", "do it"]);
-    let ran = Ran::of(exec.env("PATH", path).output().expect("the binary starts"));
+    let ran = ExecOutput::of(exec.env("PATH", path).output().expect("the binary starts"));
     assert!(ran.out.contains("inside"), "{ran:?}");
     assert!(!marker.exists(), "{ran:?}");
 }
@@ -57,7 +57,7 @@ fn a_key_file_is_hidden_from_the_model() {
             path.display()
         )
     };
-    let bench = Bench::new(&format!(
+    let bench = ExecHarness::new(&format!(
         "[[answer]]\nmatch = 'go'\nsteps = [{}, {}]\n[[answer]]\nsteps = [{{ text = 'Done.' }}]",
         cat(&key),
         cat(&beside)
@@ -72,26 +72,26 @@ fn a_key_file_is_hidden_from_the_model() {
 }
 
 /// A home, a folder to work in, and a model.
-struct Bench {
+struct ExecHarness {
     home: TempDir,
     work: TempDir,
-    mock: Mock,
+    mock: MockModel,
 }
 
 /// How a run ended, and what it wrote.
 #[derive(Debug)]
-struct Ran {
+struct ExecOutput {
     code: Option<i32>,
     out: String,
     err: String,
 }
 
-impl Bench {
+impl ExecHarness {
     fn new(script: &str) -> Self {
         Self {
             home: TempDir::new().expect("a home"),
             work: TempDir::new().expect("a folder"),
-            mock: Mock::start(script),
+            mock: MockModel::start(script),
         }
     }
 
@@ -106,15 +106,15 @@ impl Bench {
         exec
     }
 
-    fn run(&self, words: &[&str]) -> Ran {
-        Ran::of(self.command(words).output().expect("the binary starts"))
+    fn run(&self, words: &[&str]) -> ExecOutput {
+        ExecOutput::of(self.command(words).output().expect("the binary starts"))
     }
 
     /// Starts it and gives its lines one by one.
-    fn started(&self, words: &[&str]) -> Running {
+    fn started(&self, words: &[&str]) -> RunningExec {
         let mut child = self.command(words).spawn().expect("the binary starts");
         let lines = BufReader::new(child.stdout.take().expect("stdout")).lines();
-        Running { child, lines }
+        RunningExec { child, lines }
     }
 
     fn wait_until_held(&self) {
@@ -124,7 +124,7 @@ impl Bench {
     }
 }
 
-impl Ran {
+impl ExecOutput {
     fn of(output: Output) -> Self {
         Self {
             code: output.status.code(),
@@ -142,12 +142,12 @@ impl Ran {
 }
 
 /// One that runs, with `--json`.
-struct Running {
+struct RunningExec {
     child: Child,
     lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
 }
 
-impl Running {
+impl RunningExec {
     /// The next event of this type.
     fn until(&mut self, kind: &str) -> Value {
         for line in self.lines.by_ref() {
@@ -165,12 +165,12 @@ impl Running {
     }
 
     /// Waits for its end: the rest of what it printed, and how it ended.
-    fn ended(self) -> Ran {
+    fn ended(self) -> ExecOutput {
         let Self { child, lines } = self;
         let rest: Vec<String> = lines.map(|it| it.expect("text")).collect();
         let mut output = child.wait_with_output().expect("an end");
         output.stdout = rest.join("\n").into_bytes();
-        Ran::of(output)
+        ExecOutput::of(output)
     }
 }
 

@@ -13,12 +13,12 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use self::breaches::Breaches;
-use self::expected::{Expected, Replies};
+use self::expected::{ExpectedReply, Replies};
 use self::frames::Frames;
-use crate::support::server::Server;
+use crate::support::server::TestServer;
 use crate::support::stdio::Pipes;
-use crate::support::websocket::{self, FIN, Received, TEXT, Websocket};
-use crate::support::{PATIENCE, request};
+use crate::support::websocket::{self, FIN, TEXT, Websocket, WebsocketEvent};
+use crate::support::{TEST_TIMEOUT, request};
 
 /// Small, so that frames over it are cheap to make.
 const CAP: usize = 65_536;
@@ -35,11 +35,11 @@ fn frame_count() -> usize {
 
 #[test]
 fn over_stdio() {
-    let mut server = Server::start(&["--max-message-bytes", &CAP.to_string()]);
+    let mut server = TestServer::start(&["--max-message-bytes", &CAP.to_string()]);
     let mut pipes = server.pipes();
     pipes.hello();
     let mut frames = Frames::new(1, CAP);
-    let mut tally = Tally::default();
+    let mut tally = SentCounts::default();
     while tally.frames < frame_count() {
         let mut replies = Replies::default();
         for _ in 0..BATCH {
@@ -47,7 +47,7 @@ fn over_stdio() {
             pipes.send(&frame);
             // A newline inside a frame makes it several lines.
             for line in frame.split(|byte| *byte == b'\n') {
-                tally.add(&Expected::of_line(line, CAP), &mut replies);
+                tally.add(&ExpectedReply::of_line(line, CAP), &mut replies);
             }
             tally.frames += 1;
         }
@@ -70,7 +70,7 @@ fn over_stdio() {
 #[test]
 fn over_a_websocket() {
     let cap = CAP.to_string();
-    let server = Server::open_websocket(&["--max-message-bytes", &cap]);
+    let server = TestServer::open_websocket(&["--max-message-bytes", &cap]);
     let connect = || server.client();
     let tally = over_websockets(connect, 2);
     let ended = server.stop();
@@ -81,7 +81,7 @@ fn over_a_websocket() {
 #[test]
 fn over_a_unix_socket() {
     let cap = CAP.to_string();
-    let server = Server::start(&["--listen", "unix://", "--max-message-bytes", &cap]);
+    let server = TestServer::start(&["--listen", "unix://", "--max-message-bytes", &cap]);
     let connect = || server.unix_client();
     let tally = over_websockets(connect, 3);
     let ended = server.stop();
@@ -93,20 +93,20 @@ fn over_a_unix_socket() {
 #[test]
 fn what_was_answered_is_sent_before_the_close() {
     let cap = CAP.to_string();
-    let server = Server::open_websocket(&["--max-message-bytes", &cap]);
+    let server = TestServer::open_websocket(&["--max-message-bytes", &cap]);
     let mut socket = server.client();
     let mut replies = Replies::default();
     for number in 0..2000 {
         let id = format!("{number} {}", "x".repeat(1000));
         socket.send(&request(&*id, "permissionProfile/list", json!({})));
-        replies.expect(&Expected::Reply {
+        replies.expect(&ExpectedReply::Reply {
             id: id.into(),
             code: None,
         });
     }
     socket.push(
         &websocket::frame(FIN | TEXT, &vec![b' '; 20 * CAP]),
-        PATIENCE,
+        TEST_TIMEOUT,
     );
     expect_close(&mut socket, &mut replies, 1009);
     drop(socket);
@@ -117,10 +117,10 @@ const WEBSOCKET_KINDS: &[&str] = &[
     "result", "-32600", "-32601", "counted", "ignored", "1000", "1002", "1007", "1009",
 ];
 
-fn over_websockets(connect: impl Fn() -> Websocket, seed: u64) -> Tally {
+fn over_websockets(connect: impl Fn() -> Websocket, seed: u64) -> SentCounts {
     let mut frames = Frames::new(seed, CAP);
     let mut breaches = Breaches::new(seed, CAP);
-    let mut tally = Tally::default();
+    let mut tally = SentCounts::default();
     let mut socket = connect();
     while tally.frames < frame_count() {
         let mut replies = Replies::default();
@@ -128,15 +128,15 @@ fn over_websockets(connect: impl Fn() -> Websocket, seed: u64) -> Tally {
         for _ in 0..BATCH {
             let (bytes, expected) = breaches.next().unwrap_or_else(|| {
                 let message = frames.next();
-                let expected = Expected::of_message(&message, CAP);
+                let expected = ExpectedReply::of_message(&message, CAP);
                 // Where a frame is cut makes no difference to what it is.
                 (breaches.cut(&message), expected)
             });
             tally.frames += 1;
             tally.add(&expected, &mut replies);
-            if let Expected::Close(code) = expected {
+            if let ExpectedReply::Close(code) = expected {
                 // The server may close before it has read all of this.
-                socket.push(&bytes, PATIENCE);
+                socket.push(&bytes, TEST_TIMEOUT);
                 close = Some(code);
                 break;
             }
@@ -194,12 +194,12 @@ fn probe_websocket(socket: &mut Websocket, replies: &mut Replies, number: usize)
 fn expect_close(socket: &mut Websocket, replies: &mut Replies, expected: u16) {
     loop {
         match socket.next() {
-            Received::Message(message) => replies.came(&message),
-            Received::Close { code, reason } => {
+            WebsocketEvent::Message(message) => replies.came(&message),
+            WebsocketEvent::Close { code, reason } => {
                 assert_eq!(code, expected, "{reason}");
                 break;
             }
-            Received::End => panic!("the connection ended without close {expected}"),
+            WebsocketEvent::End => panic!("the connection ended without close {expected}"),
         }
     }
     socket.end();
@@ -208,13 +208,13 @@ fn expect_close(socket: &mut Websocket, replies: &mut Replies, expected: u16) {
 
 /// What was sent, by what it deserved.
 #[derive(Default)]
-struct Tally {
+struct SentCounts {
     frames: usize,
     kinds: BTreeMap<String, u64>,
 }
 
-impl Tally {
-    fn add(&mut self, expected: &Expected, replies: &mut Replies) {
+impl SentCounts {
+    fn add(&mut self, expected: &ExpectedReply, replies: &mut Replies) {
         *self.kinds.entry(expected.kind()).or_default() += 1;
         replies.expect(expected);
     }

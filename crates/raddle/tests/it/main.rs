@@ -11,8 +11,6 @@ mod client;
 mod commands;
 /// `raddle daemon`: how it starts and ends, and what is said of it.
 mod daemon;
-/// Who is let in, and who is not: `Origin`, `Host`, tokens, addresses, the unix socket.
-mod doors;
 /// `raddle exec`: what it reads and prints, how it ends, and what it survives.
 mod exec;
 /// Thousands of frames that are no good, on every transport.
@@ -20,7 +18,9 @@ mod hostile;
 /// `raddle judge`, on homes with rules.
 mod judge;
 /// How a server starts, drains and ends, and who may not keep it from serving.
-mod life;
+mod lifecycle;
+/// Who is let in, and who is not: `Origin`, `Host`, tokens, addresses, the unix socket.
+mod listeners;
 /// Turns against `raddle mock`.
 mod model;
 /// More requests than may run at once.

@@ -2,14 +2,14 @@
 
 mod accounts;
 mod budget;
-mod elsewhere;
-mod exchanged;
+mod fallback;
+mod file_holds;
 mod grants;
-mod hands;
-mod hold;
 mod keys;
+mod log_volume;
 mod progress;
-mod quiet;
+mod swapped_folders;
+mod tool_gate;
 mod tools;
 mod wires;
 
@@ -20,16 +20,16 @@ use std::process::{Child, Stdio};
 use serde_json::{Value, json};
 use tempfile::{NamedTempFile, TempDir};
 
-use crate::support::server::{Server, command};
+use crate::support::server::{TestServer, command};
 use crate::support::stdio::Pipes;
 
 /// A running mock. Dropping it kills it.
-pub(crate) struct Mock {
+pub(crate) struct MockModel {
     child: Child,
     base_url: String,
 }
 
-impl Mock {
+impl MockModel {
     pub(crate) fn start(script: &str) -> Self {
         let mut file = NamedTempFile::new().expect("a file");
         file.write_all(script.as_bytes()).expect("a script");
@@ -92,7 +92,7 @@ impl Mock {
     }
 }
 
-impl Drop for Mock {
+impl Drop for MockModel {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -100,33 +100,33 @@ impl Drop for Mock {
 }
 
 /// A client with one thread, whose model is a mock.
-struct Client {
+struct MockClient {
     // Dropped, and so ended, before the mock.
-    server: Server,
-    mock: Mock,
+    server: TestServer,
+    mock: MockModel,
     pipes: Pipes,
     thread: String,
     asked: u64,
 }
 
-impl Client {
+impl MockClient {
     fn start(script: &str, settings: &[&str]) -> Self {
-        Self::with(Mock::start(script), settings)
+        Self::with(MockModel::start(script), settings)
     }
 
-    fn with(mock: Mock, settings: &[&str]) -> Self {
+    fn with(mock: MockModel, settings: &[&str]) -> Self {
         let arguments = mock.arguments(settings);
         Self::of(mock, &arguments)
     }
 
     /// One whose server is started with these arguments.
-    fn of(mock: Mock, arguments: &[String]) -> Self {
+    fn of(mock: MockModel, arguments: &[String]) -> Self {
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        Self::at(mock, Server::start(&arguments))
+        Self::at(mock, TestServer::start(&arguments))
     }
 
     /// One of this server, which asks the mock.
-    fn at(mock: Mock, mut server: Server) -> Self {
+    fn at(mock: MockModel, mut server: TestServer) -> Self {
         let mut pipes = server.pipes();
         pipes.hello();
         Self::on(mock, server, pipes)
@@ -134,10 +134,10 @@ impl Client {
 
     /// One that may use what is experimental.
     fn experimental(script: &str) -> Self {
-        let mock = Mock::start(script);
+        let mock = MockModel::start(script);
         let arguments = mock.arguments(&[]);
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        let mut server = Server::start(&arguments);
+        let mut server = TestServer::start(&arguments);
         let mut pipes = server.pipes();
         let params = json!({
             "clientInfo": { "name": "test", "version": "1" }, "capabilities": { "experimentalApi": true },
@@ -149,7 +149,7 @@ impl Client {
     }
 
     /// One that has said hello.
-    fn on(mock: Mock, server: Server, pipes: Pipes) -> Self {
+    fn on(mock: MockModel, server: TestServer, pipes: Pipes) -> Self {
         let work = server.home().join("work");
         std::fs::create_dir(&work).expect("a folder");
         let mut client = Self {
@@ -237,7 +237,7 @@ fn client_id(id: u64) -> Value {
 
 #[test]
 fn a_turn_without_a_script_repeats_what_was_said() {
-    let mut client = Client::start("", &[]);
+    let mut client = MockClient::start("", &[]);
     let (_, turn) = client.say("hello loom");
     assert_eq!(turn["status"], "completed", "{turn}");
     let text = turn["items"][0]["text"].as_str().unwrap_or_default();
@@ -252,7 +252,7 @@ fn every_fault_ends_its_turn_once_and_typed() {
         "stream_max_retries=0",
         "request_max_retries=0",
     ];
-    let mut client = Client::start("", &settings);
+    let mut client = MockClient::start("", &settings);
     let disconnected = json!({ "responseStreamDisconnected": { "httpStatusCode": null } });
     let unreachable = json!({ "httpConnectionFailed": { "httpStatusCode": null } });
     for (fault, wanted) in [
@@ -284,7 +284,7 @@ fn every_fault_ends_its_turn_once_and_typed() {
 fn what_may_pass_is_tried_again_and_the_client_is_told() {
     let script = "[[answer]]\nsteps = [{ fault = '529' }]\n[[answer]]\nsteps = [{ text = 'half' }, { fault = 'cut' }]\n\
                   [[answer]]\nsteps = [{ text = 'whole' }]";
-    let mut client = Client::start(script, &[]);
+    let mut client = MockClient::start(script, &[]);
     let (heard, turn) = client.say("go on");
     assert_eq!(turn["status"], "completed", "{turn}");
     assert_eq!(turn["items"][0]["text"], "whole", "{turn}");
@@ -298,7 +298,7 @@ fn what_may_pass_is_tried_again_and_the_client_is_told() {
 
 #[test]
 fn a_title_fits_its_schema() {
-    let mut client = Client::start("", &[]);
+    let mut client = MockClient::start("", &[]);
     let schema = json!({ "type": "object", "properties": { "title": { "type": "string" } },
         "required": ["title"], "additionalProperties": false });
     let input = json!([{ "type": "text", "text": "mend the loom" }]);
@@ -311,7 +311,7 @@ fn a_title_fits_its_schema() {
 
 #[test]
 fn what_is_injected_stands_in_the_next_request_as_it_came() {
-    let mut client = Client::start("", &[]);
+    let mut client = MockClient::start("", &[]);
     let items = json!([
         { "type": "message", "role": "developer", "content": [{ "type": "input_text", "text": "be brief" }] },
         { "type": "message", "role": "user", "content": [

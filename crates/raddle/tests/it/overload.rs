@@ -6,8 +6,8 @@ use std::io::Write;
 
 use serde_json::{Value, json};
 
-use crate::support::server::Server;
-use crate::support::slow::Slow;
+use crate::support::config_lock::ConfigWriteLock;
+use crate::support::server::TestServer;
 use crate::support::websocket::Websocket;
 use crate::support::{code, request};
 
@@ -55,7 +55,7 @@ fn requests(kind: usize) -> impl Iterator<Item = Vec<u8>> {
 
 #[test]
 fn ten_thousand_over_stdio() {
-    let mut server = Server::start(&[]);
+    let mut server = TestServer::start(&[]);
     let mut pipes = server.pipes();
     pipes.hello();
     let mut stdin = pipes.take_stdin();
@@ -83,7 +83,7 @@ fn ten_thousand_over_stdio() {
 
 #[test]
 fn ten_thousand_over_a_websocket() {
-    let server = Server::open_websocket(&[]);
+    let server = TestServer::open_websocket(&[]);
     for kind in 0..3 {
         let mut client = server.client();
         // All of it fits into what the server and the system will hold, so one thread will do.
@@ -99,11 +99,11 @@ fn ten_thousand_over_a_websocket() {
 
 #[test]
 fn what_is_beyond_the_bound_is_refused_and_the_rest_is_done() {
-    let server = Server::open_websocket(&[]);
+    let server = TestServer::open_websocket(&[]);
     let mut client = server.client();
-    let slow = Slow::new(server.home());
+    let slow = ConfigWriteLock::new(server.home());
     for id in 0..REQUESTS {
-        client.send(&Slow::request(id));
+        client.send(&ConfigWriteLock::request(id));
     }
     // Nothing that runs can end yet, so exactly the rest is refused.
     let mut answers: HashMap<u64, bool> = HashMap::new();
@@ -139,10 +139,10 @@ fn what_is_beyond_the_bound_is_refused_and_the_rest_is_done() {
 
 #[test]
 fn an_id_in_use_is_refused_and_the_first_one_goes_on() {
-    let server = Server::open_websocket(&[]);
+    let server = TestServer::open_websocket(&[]);
     let mut client = server.client();
-    let slow = Slow::new(server.home());
-    client.send(&Slow::request(7));
+    let slow = ConfigWriteLock::new(server.home());
+    client.send(&ConfigWriteLock::request(7));
     let refused = client.ask(&request(7, "account/read", json!({})));
     assert_eq!(refused["id"], 7);
     assert_eq!(code(&refused), Some(-32600));
@@ -154,7 +154,7 @@ fn an_id_in_use_is_refused_and_the_first_one_goes_on() {
     drop(slow);
     let answer = client.receive();
     assert_eq!(answer["id"], 7);
-    Slow::check(&answer);
+    ConfigWriteLock::check(&answer);
     client.leave();
     server.stop();
 }
@@ -162,7 +162,7 @@ fn an_id_in_use_is_refused_and_the_first_one_goes_on() {
 /// A client may use an id again the moment it has the answer.
 #[test]
 fn an_id_is_free_once_it_is_answered() {
-    let server = Server::open_websocket(&[]);
+    let server = TestServer::open_websocket(&[]);
     let mut client = server.client();
     for _ in 0..3000 {
         let answer = client.ask(&request(1, "fs/getMetadata", json!({ "path": "/" })));

@@ -1,6 +1,6 @@
 //! `raddle sandbox` and `raddle doctor`: commands inside the fence, and what is said of it.
 
-mod exchanged;
+mod swapped_folders;
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{Read, Write};
@@ -14,17 +14,17 @@ use rustix::fs::{CWD, Mode, mkfifoat};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use tempfile::TempDir;
 
-use crate::support::PATIENCE;
+use crate::support::TEST_TIMEOUT;
 use crate::support::server::command;
 
 /// A folder to work in, and a home beside it.
-struct Place {
+struct SandboxHome {
     folder: TempDir,
     /// Where programs are looked for.
     path: String,
 }
 
-impl Place {
+impl SandboxHome {
     fn new() -> Self {
         let folder = TempDir::new().expect("a folder");
         fs::create_dir_all(folder.path().join("work/.git")).expect("it is made");
@@ -152,7 +152,7 @@ fn a_command_does_what_it_may_and_ends_as_it_ends() {
             "fence\nholds\nwritten-folders",
         ),
     ] {
-        let place = Place::new();
+        let place = SandboxHome::new();
         let script = &place.with_outside(script);
         let words = [&["sandbox"], options, &["--", "/bin/sh", "-c", script]].concat();
         let ran = place.run(&words);
@@ -164,7 +164,7 @@ fn a_command_does_what_it_may_and_ends_as_it_ends() {
 
 #[test]
 fn nothing_is_left_in_the_workspace() {
-    let place = Place::new();
+    let place = SandboxHome::new();
     let inside = place.run(&["sandbox", "--", "/bin/ls", "-A"]);
     let seen = [".agents", ".codex", ".git", ".raddle"];
     assert_eq!(
@@ -179,7 +179,7 @@ fn nothing_is_left_in_the_workspace() {
 /// What one command leaves behind stops no other, and the user hears of it and how to get rid of it.
 #[test]
 fn what_cannot_be_protected_is_named_and_stops_nothing() {
-    let place = Place::new();
+    let place = SandboxHome::new();
     let spoil = "mkdir -p closed/a linked && ln -s ../evil linked/.git && chmod 000 closed";
     assert!(
         place
@@ -222,7 +222,7 @@ fn what_cannot_be_protected_is_named_and_stops_nothing() {
 
 #[test]
 fn the_dotfiles_of_a_home_stay_as_they_are() {
-    let place = Place::new();
+    let place = SandboxHome::new();
     fs::create_dir(place.work().join("project")).expect("it is made");
     for (script, works) in [
         ("echo x > .profile", false),
@@ -243,7 +243,7 @@ fn the_dotfiles_of_a_home_stay_as_they_are() {
 
 #[test]
 fn the_doctor_tries_once_and_remembers() {
-    let place = Place::new();
+    let place = SandboxHome::new();
     for (words, expected) in [
         (&["doctor"][..], "just now"),
         (&["doctor"], "earlier"),
@@ -277,7 +277,7 @@ fn a_bubblewrap_that_does_not_fence_is_found_out() {
         (&does_nothing, "can be written although no rule says so"),
         ("exit 0", "without a report"),
     ] {
-        let place = Place::with_bubblewrap(script);
+        let place = SandboxHome::with_bubblewrap(script);
         let told = out(&place.run(&["doctor"]));
         assert!(told.starts_with("sandbox: landlock (tier B"), "{told}");
         assert!(told.contains(why), "{told}");
@@ -290,7 +290,7 @@ fn a_bubblewrap_that_does_not_fence_is_found_out() {
 #[test]
 fn a_bubblewrap_on_path_is_never_run() {
     for folder in ["work/bin", "programs"] {
-        let mut place = Place::new();
+        let mut place = SandboxHome::new();
         let ran = place.folder.path().join("outside");
         let script = format!(
             "echo \"$@\" >> '{}'; exec /usr/bin/bwrap \"$@\"",
@@ -322,7 +322,7 @@ fn only_a_verdict_is_remembered() {
         ),
         ("exit 0", "just now"),
     ] {
-        let place = Place::with_bubblewrap(script);
+        let place = SandboxHome::with_bubblewrap(script);
         for expected in ["just now", next] {
             let told = out(&place.run(&["doctor"]));
             let first = told.lines().next().unwrap_or_default();
@@ -333,7 +333,7 @@ fn only_a_verdict_is_remembered() {
 
 #[test]
 fn the_second_tier_says_what_it_cannot_and_does_the_rest() {
-    let place = Place::new();
+    let place = SandboxHome::new();
     place.configure(Path::new("/nowhere/bwrap"));
     let told = out(&place.run(&["doctor"]));
     assert!(
@@ -363,7 +363,7 @@ fn the_second_tier_says_what_it_cannot_and_does_the_rest() {
 /// The fence inside the fence: there are no namespaces, and the second tier stands.
 #[test]
 fn a_fence_stands_inside_another() {
-    let place = Place::new();
+    let place = SandboxHome::new();
     let work = place.work();
     let raddle = env!("CARGO_BIN_EXE_raddle");
     let told = place
@@ -383,7 +383,7 @@ fn a_fence_stands_inside_another() {
 
 #[test]
 fn whoever_kills_the_fence_kills_what_is_in_it() {
-    let place = Place::new();
+    let place = SandboxHome::new();
     let pipe = place.work().join("pipe");
     mkfifoat(CWD, &pipe, Mode::RUSR | Mode::WUSR).expect("a pipe");
     let script = "setsid cat pipe & wait";
@@ -399,7 +399,7 @@ fn whoever_kills_the_fence_kills_what_is_in_it() {
     raddle.kill().expect("it is killed");
     raddle.wait().expect("it ends");
     let patience = Timespec {
-        tv_sec: PATIENCE.as_secs() as i64,
+        tv_sec: TEST_TIMEOUT.as_secs() as i64,
         tv_nsec: 0,
     };
     let gone = poll(&mut [PollFd::new(&ours, PollFlags::ERR)], Some(&patience));
@@ -409,7 +409,7 @@ fn whoever_kills_the_fence_kills_what_is_in_it() {
 /// The first command is still protected when the second one, which stood on the same empty folders, is over.
 #[test]
 fn two_commands_share_what_keeps_names_taken() {
-    let place = Place::new();
+    let place = SandboxHome::new();
     let pipe = place.work().join("pipe");
     mkfifoat(CWD, &pipe, Mode::RUSR | Mode::WUSR).expect("a pipe");
     let script = "cat pipe; mkdir .codex/x || mkdir .codex && echo made";
@@ -430,7 +430,7 @@ fn two_commands_share_what_keeps_names_taken() {
 }
 
 /// A terminal of its own, in front of which a shell is told something inside the fence.
-fn in_front_of_a_terminal(place: &Place, script: &str) -> (File, Child) {
+fn in_front_of_a_terminal(place: &SandboxHome, script: &str) -> (File, Child) {
     let (master, slave) = terminal();
     let plain = place.raddle(&["sandbox", "--", "/bin/sh", "-c", script]);
     let variables = plain.get_envs();
@@ -450,7 +450,7 @@ fn in_front_of_a_terminal(place: &Place, script: &str) -> (File, Child) {
 
 #[test]
 fn a_command_keeps_the_terminal_that_it_was_given() {
-    let place = Place::new();
+    let place = SandboxHome::new();
     let script = "test -t 0 && echo hello > /dev/tty";
     let (mut terminal, child) = in_front_of_a_terminal(&place, script);
     let ran = child.wait_with_output().expect("it ends");
@@ -462,7 +462,7 @@ fn a_command_keeps_the_terminal_that_it_was_given() {
 
 #[test]
 fn a_command_decides_itself_what_an_interrupt_means() {
-    let place = Place::new();
+    let place = SandboxHome::new();
     // A shell that waits for a program could miss what comes just before it starts one.
     let script = "trap 'echo caught; exit 5' INT; echo ready > /dev/tty; while :; do :; done";
     let (mut terminal, child) = in_front_of_a_terminal(&place, script);

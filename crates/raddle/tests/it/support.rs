@@ -1,6 +1,6 @@
+pub mod config_lock;
 pub mod http;
 pub mod server;
-pub mod slow;
 pub mod stdio;
 pub mod terminal;
 pub mod websocket;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 /// How long anything may take before a test gives up on it. Nothing waits this long unless it is broken.
-pub const PATIENCE: Duration = Duration::from_secs(90);
+pub const TEST_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// Asks again and again until the answer is there; fails when patience ends.
 pub fn eventually<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
@@ -19,7 +19,7 @@ pub fn eventually<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
         if let Some(found) = ask() {
             return found;
         }
-        assert!(begun.elapsed() < PATIENCE, "waited in vain for {what}");
+        assert!(begun.elapsed() < TEST_TIMEOUT, "waited in vain for {what}");
         std::thread::sleep(Duration::from_millis(2));
     }
 }

@@ -1,37 +1,39 @@
 //! `raddle thread`: what each command prints, how it ends, and what it leaves in the home.
 
-mod copies;
 mod damage;
+mod export_import;
 mod removal;
-mod served;
+mod server_views;
 mod views;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use raddle_core::ports::Blobs;
-use raddle_core::{Body, Event, Image, Input, InputAccepted, ItemBody, ItemStatus, UserMessage};
+use raddle_core::{
+    Event, Image, Input, InputAccepted, ItemBody, ItemStatus, RecordBody, UserMessage,
+};
 use raddle_core::{Record, Seq, ThreadId};
 use raddle_store::{Archive, LocalJournal, Options};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::records::{Script, delta, item, item_started, renamed};
+use crate::records::{ThreadScript, delta, item, item_started, renamed};
 use crate::support::server::command;
 
 /// A home that commands are run on.
-pub struct Home {
+pub struct StoredHome {
     folder: TempDir,
 }
 
 /// How a command ended.
-pub struct Ran {
+pub struct CommandOutput {
     pub code: i32,
     pub out: String,
     pub err: String,
 }
 
-impl Home {
+impl StoredHome {
     pub fn new() -> Self {
         let folder = TempDir::new().expect("a home");
         Self { folder }
@@ -56,12 +58,12 @@ impl Home {
     }
 
     /// Runs `raddle thread` with these arguments.
-    pub fn run(&self, arguments: &[&str]) -> Ran {
+    pub fn run(&self, arguments: &[&str]) -> CommandOutput {
         self.run_with(arguments, b"")
     }
 
     /// The same, with something on stdin.
-    pub fn run_with(&self, arguments: &[&str], stdin: &[u8]) -> Ran {
+    pub fn run_with(&self, arguments: &[&str], stdin: &[u8]) -> CommandOutput {
         let mut command = command(self.path());
         command.arg("thread").args(arguments);
         let mut child = command.spawn().expect("the binary starts");
@@ -70,7 +72,7 @@ impl Home {
         let _ = pipe.write_all(stdin);
         drop(pipe);
         let output = child.wait_with_output().expect("it ends");
-        let ran = Ran {
+        let ran = CommandOutput {
             code: output.status.code().expect("no signal ends it"),
             out: String::from_utf8(output.stdout).expect("text"),
             err: String::from_utf8(output.stderr).expect("text"),
@@ -109,15 +111,15 @@ pub fn block_on<T>(future: impl Future<Output = T>) -> T {
 }
 
 /// Three threads: two turns with an image and a name; one turn in another folder; one with an open item.
-pub fn filled() -> (Home, [ThreadId; 3]) {
-    let home = Home::new();
+pub fn filled() -> (StoredHome, [ThreadId; 3]) {
+    let home = StoredHome::new();
     let threads = block_on(fill(&home));
     (home, threads)
 }
 
-async fn fill(home: &Home) -> [ThreadId; 3] {
+async fn fill(home: &StoredHome) -> [ThreadId; 3] {
     let journal = home.journal();
-    let mut one = Script::new();
+    let mut one = ThreadScript::new();
     one.start(&journal, "/code/one").await;
     one.turn(&journal, "t1", "first question").await;
     one.turn(&journal, "t2", "second question").await;
@@ -130,11 +132,11 @@ async fn fill(home: &Home) -> [ThreadId; 3] {
         renamed("the first"),
     ];
     one.append(&journal, bodies).await;
-    let mut two = Script::new();
+    let mut two = ThreadScript::new();
     two.now = 2_000_000;
     two.start(&journal, "/code/two").await;
     two.turn(&journal, "t1", "only here: xylophone").await;
-    let mut three = Script::new();
+    let mut three = ThreadScript::new();
     three.now = 3_000_000;
     three.start(&journal, "/code/one").await;
     three.turn(&journal, "t1", "third").await;
@@ -146,7 +148,7 @@ async fn fill(home: &Home) -> [ThreadId; 3] {
     [one.thread, two.thread, three.thread]
 }
 
-fn with_image(turn: &str, image: Image) -> Body {
+fn with_image(turn: &str, image: Image) -> RecordBody {
     let body = ItemBody::UserMessage(UserMessage {
         input: vec![Input::Image {
             image,

@@ -11,11 +11,11 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use crate::support::request;
-use crate::support::server::{Server, command};
+use crate::support::server::{TestServer, command};
 use crate::support::websocket::Websocket;
 
-fn start() -> (Server, Websocket) {
-    let server = Server::start(&["--listen", "unix://"]);
+fn start() -> (TestServer, Websocket) {
+    let server = TestServer::start(&["--listen", "unix://"]);
     let client = server.unix_client();
     (server, client)
 }

@@ -3,25 +3,29 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use raddle_core::{Body, Context, Entry, Event, Input, Piece, Purpose, Record, Thread};
+use raddle_core::{
+    Context, ContextEntry, Event, Input, Purpose, Record, RecordBody, SharedEntry, Thread,
+};
 
 use super::{Check, Oracle, broken};
-use crate::store::Row;
+use crate::store::LogRow;
 
 const CONTEXT: &str = "the context is well-formed";
 
 /// Whatever was cut where, the model can read what it is given, and all input is in it.
-pub fn well_formed(oracle: &Oracle, rows: &[Rc<Row>]) -> Check {
+pub fn well_formed(oracle: &Oracle, rows: &[Rc<LogRow>]) -> Check {
     let called = rows.iter().find_map(|row| match &row.record.body {
-        Body::Event(event) => match &**event {
+        RecordBody::Event(event) => match &**event {
             Event::ModelCalled(it) => Some(it.clone()),
             _ => None,
         },
-        Body::Delta(_) => None,
+        RecordBody::Delta(_) => None,
     });
     let asked = rows.iter().any(|row| match &row.record.body {
-        Body::Event(event) => matches!(&**event, Event::ItemStarted(it) if it.item.call.is_some()),
-        Body::Delta(_) => false,
+        RecordBody::Event(event) => {
+            matches!(&**event, Event::ItemStarted(it) if it.item.call.is_some())
+        }
+        RecordBody::Delta(_) => false,
     });
     if called.is_none() && !asked {
         return Ok(());
@@ -41,18 +45,21 @@ fn in_lineage<'a>(thread: &'a Thread, oracle: &'a Oracle) -> impl Iterator<Item 
     oracle.ever.values().map(|row| &row.record).filter(counts)
 }
 
-fn calls_have_outputs(entries: &[Piece]) -> Check {
+fn calls_have_outputs(entries: &[SharedEntry]) -> Check {
     let mut open: Vec<&str> = Vec::new();
     for entry in entries {
         match &**entry {
-            Entry::Call(call) => open.push(&call.id),
-            Entry::Output { call, .. } => match open.iter().position(|open| open == call) {
+            ContextEntry::Call(call) => open.push(&call.id),
+            ContextEntry::Output { call, .. } => match open.iter().position(|open| open == call) {
                 Some(index) => {
                     open.remove(index);
                 }
                 None => return broken(CONTEXT, format!("an output without its call: {call}")),
             },
-            Entry::User(_) | Entry::Developer(_) | Entry::Assistant { .. } | Entry::Note(_)
+            ContextEntry::User(_)
+            | ContextEntry::Developer(_)
+            | ContextEntry::Assistant { .. }
+            | ContextEntry::Note(_)
                 if !open.is_empty() =>
             {
                 return broken(CONTEXT, format!("{open:?} has no output before {entry:?}"));
@@ -63,24 +70,25 @@ fn calls_have_outputs(entries: &[Piece]) -> Check {
     if !open.is_empty() {
         return broken(CONTEXT, format!("{open:?} has no output"));
     }
-    if let Some(Entry::Assistant { partial: true, .. }) = entries.last().map(|it| &**it) {
+    if let Some(ContextEntry::Assistant { partial: true, .. }) = entries.last().map(|it| &**it) {
         return broken(CONTEXT, "it ends with a message that was cut off");
     }
     Ok(())
 }
 
 /// What was last told about the surroundings, in the history that counts, is read.
-fn surroundings_are_known(oracle: &Oracle, entries: &[Piece]) -> Check {
+fn surroundings_are_known(oracle: &Oracle, entries: &[SharedEntry]) -> Check {
     let mut last = BTreeMap::new();
     for record in in_lineage(&oracle.fold, oracle) {
-        if let Body::Event(event) = &record.body
+        if let RecordBody::Event(event) = &record.body
             && let Event::Briefed(it) = &**event
         {
             last.insert(it.topic, &it.text);
         }
     }
     for text in last.values() {
-        let is_read = |entry: &Piece| matches!(&**entry, Entry::Note(note) if note == *text);
+        let is_read =
+            |entry: &SharedEntry| matches!(&**entry, ContextEntry::Note(note) if note == *text);
         if !entries.iter().any(is_read) {
             return broken(CONTEXT, format!("{text:?} was told and is not read"));
         }
@@ -88,8 +96,8 @@ fn surroundings_are_known(oracle: &Oracle, entries: &[Piece]) -> Check {
     // Every turn but one that condenses begins with this.
     let mut records = in_lineage(&oracle.fold, oracle);
     let said_here = records.any(|record| match &record.body {
-        Body::Event(event) => matches!(**event, Event::InputAccepted(_)),
-        Body::Delta(_) => false,
+        RecordBody::Event(event) => matches!(**event, Event::InputAccepted(_)),
+        RecordBody::Delta(_) => false,
     });
     if last.is_empty() && said_here {
         return broken(CONTEXT, "nothing is known of the surroundings");
@@ -98,9 +106,9 @@ fn surroundings_are_known(oracle: &Oracle, entries: &[Piece]) -> Check {
 }
 
 /// What the user said is read, each once and in order: all that counts, and nothing that does not.
-fn all_input_is_read(oracle: &Oracle, entries: &[Piece]) -> Check {
+fn all_input_is_read(oracle: &Oracle, entries: &[SharedEntry]) -> Check {
     let read = entries.iter().filter_map(|entry| match &**entry {
-        Entry::User(inputs) => match inputs.first() {
+        ContextEntry::User(inputs) => match inputs.first() {
             Some(Input::Text { text, .. }) => Some(text),
             _ => None,
         },

@@ -1,6 +1,6 @@
 //! Turns and items: everything that begins ends, once and in order.
 
-use raddle_core::{Body, Event, ModelCalled, ModelEnd, Purpose, Record};
+use raddle_core::{Event, ModelCalled, ModelEnd, Purpose, Record, RecordBody};
 
 use super::{Check, Oracle, broken, text_of};
 
@@ -9,7 +9,7 @@ const I5: &str = "I5 ending";
 /// I5: every turn ends exactly once, and every item of it before it.
 pub fn i5_ending(oracle: &Oracle, record: &Record) -> Check {
     let event = match &record.body {
-        Body::Delta(delta) => {
+        RecordBody::Delta(delta) => {
             let open = oracle.items.get(&delta.item).is_some_and(|item| item.open);
             if !open {
                 return broken(
@@ -19,7 +19,7 @@ pub fn i5_ending(oracle: &Oracle, record: &Record) -> Check {
             }
             return grows_where_it_ends(oracle, record);
         }
-        Body::Event(event) => event,
+        RecordBody::Event(event) => event,
     };
     let open = oracle
         .items
@@ -97,7 +97,7 @@ fn goes_on_as_it_ended(oracle: &Oracle, called: &ModelCalled) -> Check {
 
 /// Text is stored where the text before it ends.
 fn grows_where_it_ends(oracle: &Oracle, record: &Record) -> Check {
-    let Body::Delta(delta) = &record.body else {
+    let RecordBody::Delta(delta) = &record.body else {
         return Ok(());
     };
     let items = oracle.fold.turn().map(|turn| turn.items.iter());

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use raddle_core::{Body, Class, Event};
+use raddle_core::{Class, Event, RecordBody};
 
 use super::{Check, Oracle, broken};
 use crate::store::Log;
@@ -33,7 +33,7 @@ impl Oracle {
         for (seq, row) in old.range(..=log.head) {
             // What is left out below the head are deltas whose items are settled.
             if !settled.contains_key(seq) {
-                if matches!(row.record.body, Body::Event(_)) {
+                if matches!(row.record.body, RecordBody::Event(_)) {
                     return broken(I7, format!("{seq} is gone from the middle"));
                 }
                 self.ever.insert(*seq, row.clone());
@@ -42,7 +42,7 @@ impl Oracle {
         // Whoever wrote last among what is left is the one that counts.
         self.writer = None;
         for row in self.ever.values() {
-            if let Body::Event(event) = &row.record.body
+            if let RecordBody::Event(event) = &row.record.body
                 && let Event::Owned(it) = &**event
             {
                 self.writer = self.epochs.get(&it.epoch).map(|writer| (*writer, it.epoch));

@@ -1,9 +1,9 @@
 //! What a client is told adds up to what is stored.
 
-use raddle_core::{Body, Cursor, Event, Seq};
+use raddle_core::{CursorStatus, Event, RecordBody, Seq};
 
 use super::{Check, Oracle, broken};
-use crate::picture::{Nonsense, Picture};
+use crate::client_view::{ClientView, ViewError};
 use crate::store::Log;
 
 const I1: &str = "I1 rejoin is exact";
@@ -12,7 +12,7 @@ const I1: &str = "I1 rejoin is exact";
 pub const GAPS_MAX: usize = 3;
 
 /// I1: what is told makes sense to whoever heard all that was told before.
-pub fn i1_makes_sense(heard: Result<(), Nonsense>) -> Check {
+pub fn i1_makes_sense(heard: Result<(), ViewError>) -> Check {
     match heard {
         Ok(()) => Ok(()),
         Err(nonsense) => broken(I1, nonsense),
@@ -21,8 +21,14 @@ pub fn i1_makes_sense(heard: Result<(), Nonsense>) -> Check {
 
 /// I1: a client with a number that was lost, or that never was, or from the midst of a text that was stored
 /// anew as a whole, needs a snapshot; any other does not.
-pub fn i1_cursor(oracle: &Oracle, log: &Log, owner_at: Seq, seen: Seq, cursor: Cursor) -> Check {
-    if cursor == Cursor::Good && oracle.lost.contains(&seen) {
+pub fn i1_cursor(
+    oracle: &Oracle,
+    log: &Log,
+    owner_at: Seq,
+    seen: Seq,
+    cursor: CursorStatus,
+) -> Check {
+    if cursor == CursorStatus::Good && oracle.lost.contains(&seen) {
         return broken(
             I1,
             format!("{seen} was lost, and the client is not told so"),
@@ -31,12 +37,12 @@ pub fn i1_cursor(oracle: &Oracle, log: &Log, owner_at: Seq, seen: Seq, cursor: C
     // A former owner knows less, and says so.
     let current = owner_at == log.head;
     let gaps = oracle.ever.values().filter(|row| match &row.record.body {
-        Body::Event(event) => matches!(**event, Event::Owned(_)),
-        Body::Delta(_) => false,
+        RecordBody::Event(event) => matches!(**event, Event::Owned(_)),
+        RecordBody::Delta(_) => false,
     });
     let known = oracle.ever.contains_key(&seen) && gaps.count() <= GAPS_MAX;
     let known = known && !oracle.is_amid_saved_text(seen);
-    if cursor == Cursor::Expired && current && known {
+    if cursor == CursorStatus::Expired && current && known {
         return broken(
             I1,
             format!("{seen} is stored, and the client is told it was lost"),
@@ -61,7 +67,7 @@ pub fn i1_next(log: &Log, seen: Seq, next: Seq) -> Check {
 }
 
 /// I1: a client that has heard everything believes what someone does who never left.
-pub fn i1_picture(oracle: &Oracle, believed: &Picture) -> Check {
+pub fn i1_picture(oracle: &Oracle, believed: &ClientView) -> Check {
     match believed.differs(&oracle.picture) {
         Some(difference) => broken(
             I1,

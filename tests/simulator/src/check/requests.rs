@@ -3,11 +3,12 @@
 use std::rc::Rc;
 
 use raddle_core::{
-    Answer, AnswerRequest, Ask, Body, Event, Outcome, Record, Refusal, RequestNumber, Resolution,
+    AnswerRequest, Ask, CommandOutcome, Event, Record, RecordBody, Refusal, RequestAnswer,
+    RequestNumber, Resolution,
 };
 
 use super::{Check, Oracle, broken};
-use crate::store::Row;
+use crate::store::LogRow;
 
 const I4: &str = "I4 requests";
 
@@ -16,7 +17,9 @@ pub fn is_yes(resolution: &Resolution) -> bool {
     match resolution {
         Resolution::Answered { answer, .. } => matches!(
             **answer,
-            Answer::Accept {} | Answer::AcceptForSession {} | Answer::AcceptWithRule { .. }
+            RequestAnswer::Accept {}
+                | RequestAnswer::AcceptForSession {}
+                | RequestAnswer::AcceptWithRule { .. }
         ),
         Resolution::Expired {} | Resolution::Withdrawn {} => false,
     }
@@ -24,7 +27,7 @@ pub fn is_yes(resolution: &Resolution) -> bool {
 
 /// I4: a request opens once and is settled once, and a client runs only what is wholly asked for.
 pub fn i4_requests(oracle: &Oracle, record: &Record) -> Check {
-    let Body::Event(event) = &record.body else {
+    let RecordBody::Event(event) = &record.body else {
         return Ok(());
     };
     match &**event {
@@ -60,9 +63,9 @@ pub fn i4_put_once(is_new: bool, request: RequestNumber) -> Check {
 }
 
 /// I4: nobody withdraws a request whose item goes on.
-pub fn withdrawn_with_their_items(oracle: &Oracle, rows: &[Rc<Row>]) -> Check {
+pub fn withdrawn_with_their_items(oracle: &Oracle, rows: &[Rc<LogRow>]) -> Check {
     for row in rows {
-        let Body::Event(event) = &row.record.body else {
+        let RecordBody::Event(event) = &row.record.body else {
             continue;
         };
         let Event::RequestResolved(it) = &**event else {
@@ -72,13 +75,13 @@ pub fn withdrawn_with_their_items(oracle: &Oracle, rows: &[Rc<Row>]) -> Check {
             continue;
         }
         let opened = oracle.ever.values().find_map(|row| match &row.record.body {
-            Body::Event(event) => match &**event {
+            RecordBody::Event(event) => match &**event {
                 Event::RequestOpened(opened) if opened.request == it.request => {
                     Some(opened.clone())
                 }
                 _ => None,
             },
-            Body::Delta(_) => None,
+            RecordBody::Delta(_) => None,
         });
         let open = opened.and_then(|opened| oracle.items.get(&opened.item));
         if open.is_some_and(|item| item.open) {
@@ -95,7 +98,7 @@ pub fn withdrawn_with_their_items(oracle: &Oracle, rows: &[Rc<Row>]) -> Check {
 pub fn i4_answer_told(
     oracle: &Oracle,
     asked: &AnswerRequest,
-    told: &Result<Outcome, Refusal>,
+    told: &Result<CommandOutcome, Refusal>,
 ) -> Check {
     let settled = oracle.resolved.get(&asked.request);
     match (told, settled) {

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use raddle_core::policy::{Ruling, Verdict};
 use raddle_core::{
-    Answer, Ask, Body, Event, Grant, ItemId, Record, RequestNumber, RequestOpened, RequestResolved,
-    Resolution,
+    Ask, Event, Grant, ItemId, Record, RecordBody, RequestAnswer, RequestNumber, RequestOpened,
+    RequestResolved, Resolution,
 };
 
 use super::requests::is_yes;
@@ -16,14 +16,14 @@ const I3: &str = "I3 no silent run";
 /// What is known of rulings, of yeses, and of rights.
 #[derive(Debug, Default)]
 pub struct Rulings {
-    items: BTreeMap<ItemId, Ruled>,
+    items: BTreeMap<ItemId, RulingFacts>,
     asked: BTreeMap<RequestNumber, RequestOpened>,
     /// What has a yes until the session ends.
     session: BTreeSet<String>,
 }
 
 #[derive(Debug)]
-struct Ruled {
+struct RulingFacts {
     ruling: Option<Ruling>,
     is_users: bool,
     /// Whether someone said yes to exactly this.
@@ -34,7 +34,7 @@ impl Rulings {
     /// I3: no tool runs without a ruling that allows it or a yes that matches it, and nobody gives rights that
     /// were not asked for.
     pub fn check(&self, record: &Record) -> Check {
-        let Body::Event(event) = &record.body else {
+        let RecordBody::Event(event) = &record.body else {
             return Ok(());
         };
         match &**event {
@@ -85,12 +85,12 @@ impl Rulings {
 
     /// A record is stored.
     pub fn note(&mut self, record: &Record) {
-        let Body::Event(event) = &record.body else {
+        let RecordBody::Event(event) = &record.body else {
             return;
         };
         match &**event {
             Event::ItemStarted(it) => {
-                let ruled = Ruled {
+                let ruled = RulingFacts {
                     ruling: it.ruling.clone(),
                     is_users: it.item.is_users_command(),
                     has_yes: false,
@@ -110,7 +110,7 @@ impl Rulings {
                 let ruling = ruled.ruling.as_ref();
                 ruled.has_yes |= ruling.is_some_and(|it| it.digest == digest);
                 if let Resolution::Answered { answer, .. } = &it.resolution
-                    && matches!(**answer, Answer::AcceptForSession {})
+                    && matches!(**answer, RequestAnswer::AcceptForSession {})
                 {
                     self.session.insert(digest);
                 }

@@ -2,19 +2,19 @@
 
 use std::rc::Rc;
 
-use raddle_core::{Body, Event, ItemStatus, ModelEnd, Seq};
+use raddle_core::{Event, ItemStatus, ModelEnd, RecordBody, Seq};
 
 use super::{Check, Oracle, broken};
-use crate::reach::Reach;
-use crate::store::Row;
+use crate::coverage::Coverage;
+use crate::store::LogRow;
 
 impl Oracle {
     /// Counts what is remarkable about records, before they are taken.
-    pub fn count(&self, rows: &[Rc<Row>], reach: &mut Reach) {
+    pub fn count(&self, rows: &[Rc<LogRow>], reach: &mut Coverage) {
         let events = || {
             rows.iter().filter_map(|row| match &row.record.body {
-                Body::Event(event) => Some(&**event),
-                Body::Delta(_) => None,
+                RecordBody::Event(event) => Some(&**event),
+                RecordBody::Delta(_) => None,
             })
         };
         let forks = events().any(|event| matches!(event, Event::Forked(_)));

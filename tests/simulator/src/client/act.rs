@@ -2,16 +2,18 @@
 
 use std::ops::Range;
 
-use raddle_core::{Answer, AnswerRequest, Ask, Key, Outcome, Output, Refusal};
+use raddle_core::{
+    AnswerRequest, Ask, CommandOutcome, IdempotencyKey, Output, Refusal, RequestAnswer,
+};
 use raddle_protocol::Notification;
 
-use super::{Asking, Client, Link, State, ToClient, ToNode, Wish};
+use super::{ClientRequest, Link, SimClient, State, ToClient, ToNode, UnansweredRequest};
 use crate::check::{Check, broken, rejoin, requests};
-use crate::picture::{Nonsense, Words};
+use crate::client_view::{ToldRecord, ViewError};
 use crate::rng::Rng;
-use crate::world::{AtNode, Next, World};
+use crate::world::{AtNode, Next, SimWorld};
 
-impl World {
+impl SimWorld {
     /// A client does something, and will do something again.
     pub fn client_step(&mut self, thread: usize, client: usize) -> Check {
         if self.lanes[thread].gone {
@@ -55,10 +57,10 @@ impl World {
         let burst = if lane.rng.percent(3) { 7 } else { 1 };
         for _ in 0..burst {
             if let Some(wish) = self.wish(thread, client) {
-                let last = matches!(wish, Wish::Delete);
+                let last = matches!(wish, ClientRequest::Delete);
                 self.ask(thread, client, wish);
                 if last {
-                    self.ask(thread, client, Wish::Rename(None));
+                    self.ask(thread, client, ClientRequest::Rename(None));
                 }
             }
         }
@@ -74,7 +76,7 @@ impl World {
             let here = node.alive && node.life == it.link.life;
             here && !live.busy && live.owner.stored() == head
         });
-        let listener = live.and_then(|live| live.listeners.get(&client));
+        let listener = live.and_then(|live| live.subscribers.get(&client));
         let hears = listener.is_some_and(|it_| it_.link == it.link && it_.reader.is_none());
         if hears && it.reached == head && it.heard_until < self.now {
             requests::i4_all_are_asked(&lane.oracle, it.asked.keys())?;
@@ -119,10 +121,10 @@ impl World {
         self.push_at(at, Next::Node(link.node, link.life, at_node));
     }
 
-    fn ask(&mut self, thread: usize, client: usize, wish: Wish) {
+    fn ask(&mut self, thread: usize, client: usize, wish: ClientRequest) {
         let now = self.now;
         let lane = &mut self.lanes[thread];
-        let safe = !matches!(wish, Wish::Fork) && lane.rng.percent(75);
+        let safe = !matches!(wish, ClientRequest::Fork) && lane.rng.percent(75);
         let it = &mut lane.clients[client];
         it.next += 1;
         let number = it.next;
@@ -132,7 +134,7 @@ impl World {
             number
         };
         let key = safe.then(|| {
-            let key = Key {
+            let key = IdempotencyKey {
                 principal: it.name.clone(),
                 method: "do".to_owned(),
                 id: id.to_string(),
@@ -142,20 +144,23 @@ impl World {
         // What must not happen twice is not asked twice without a key.
         let makes = matches!(
             wish,
-            Wish::Turn { .. } | Wish::Steer { .. } | Wish::Inject { .. } | Wish::Enqueue(_)
+            ClientRequest::Turn { .. }
+                | ClientRequest::Steer { .. }
+                | ClientRequest::Inject { .. }
+                | ClientRequest::Enqueue(_)
         );
         let once = makes && key.is_none();
         let times = if once { u32::MAX } else { 0 };
         it.asking.insert(
             number,
-            Asking {
-                wish: wish.clone(),
+            UnansweredRequest {
+                request: wish.clone(),
                 key: key.clone(),
                 at: now,
                 times,
             },
         );
-        self.tell_node(thread, client, ToNode::Wish { number, wish, key });
+        self.tell_node(thread, client, ToNode::Request { number, wish, key });
     }
 
     /// What was not answered is asked again, with the same key.
@@ -164,7 +169,7 @@ impl World {
         let it = &mut self.lanes[thread].clients[client];
         let mut again = Vec::new();
         it.asking.retain(|number, asking| {
-            let patience = if matches!(asking.wish, Wish::Interrupt(_)) {
+            let patience = if matches!(asking.request, ClientRequest::Interrupt(_)) {
                 4_000
             } else {
                 900
@@ -177,12 +182,12 @@ impl World {
                 return false;
             }
             asking.times += 1;
-            again.push((*number, asking.wish.clone(), asking.key.clone()));
+            again.push((*number, asking.request.clone(), asking.key.clone()));
             true
         });
         for (number, wish, key) in again {
             self.reach.hit("same request again");
-            self.tell_node(thread, client, ToNode::Wish { number, wish, key });
+            self.tell_node(thread, client, ToNode::Request { number, wish, key });
         }
     }
 
@@ -199,7 +204,7 @@ impl World {
             by: it.name.clone(),
             answer,
         };
-        self.ask(thread, client, Wish::Answer(Box::new(answer)));
+        self.ask(thread, client, ClientRequest::Answer(Box::new(answer)));
     }
 
     /// What a client hears.
@@ -236,7 +241,7 @@ impl World {
                 it.believes = Some(*believed);
                 it.asked.clear();
             }
-            ToClient::Told(words, part) => {
+            ToClient::Notified(words, part) => {
                 let (log, last) = (
                     self.store.log(thread),
                     part.end == words.notifications.len(),
@@ -275,7 +280,7 @@ impl World {
         thread: usize,
         client: usize,
         number: u64,
-        result: Result<Outcome, Refusal>,
+        result: Result<CommandOutcome, Refusal>,
     ) -> Check {
         let it = &mut self.lanes[thread].clients[client];
         match result {
@@ -312,9 +317,9 @@ impl World {
     }
 }
 
-impl Client {
+impl SimClient {
     /// Some of the words for a record. What they are about is folded; the number comes with the last of them.
-    fn hear(&mut self, words: &Words, part: Range<usize>) -> Result<(), Nonsense> {
+    fn hear(&mut self, words: &ToldRecord, part: Range<usize>) -> Result<(), ViewError> {
         let last = part.end == words.notifications.len();
         if last {
             self.reached = words.seq;
@@ -341,30 +346,30 @@ impl Client {
 }
 
 /// An answer that fits, most of the time.
-fn answer(rng: &mut Rng, ask: &Ask) -> Answer {
+fn answer(rng: &mut Rng, ask: &Ask) -> RequestAnswer {
     match rng.below(20) {
-        0 => return Answer::Cancel {},
-        1..=3 => return Answer::Decline {},
+        0 => return RequestAnswer::Cancel {},
+        1..=3 => return RequestAnswer::Decline {},
         4 => {
-            return Answer::Failed {
+            return RequestAnswer::Failed {
                 message: "cannot".to_owned(),
             };
         }
         5 => {
-            return Answer::Elicitation {
+            return RequestAnswer::Elicitation {
                 body: serde_json::json!("odd"),
             };
         }
         _ => {}
     }
     match ask {
-        Ask::Command(_) if rng.percent(20) => Answer::AcceptWithRule {
+        Ask::Command(_) if rng.percent(20) => RequestAnswer::AcceptWithRule {
             rule: serde_json::json!(["make"]),
         },
         Ask::Command(_) | Ask::Patch(_) | Ask::Tool(_) if rng.percent(45) => {
-            Answer::AcceptForSession {}
+            RequestAnswer::AcceptForSession {}
         }
-        Ask::Command(_) | Ask::Patch(_) | Ask::Tool(_) => Answer::Accept {},
+        Ask::Command(_) | Ask::Patch(_) | Ask::Tool(_) => RequestAnswer::Accept {},
         // Now and then more than was asked for.
         Ask::Permissions(_) => {
             let paths = ["/a", "/b", "/c"].into_iter().filter(|_| rng.percent(50));
@@ -374,18 +379,18 @@ fn answer(rng: &mut Rng, ask: &Ask) -> Answer {
                 "fileSystem": { "write": paths },
                 "network": { "enabled": rng.percent(50) },
             });
-            Answer::Permissions {
+            RequestAnswer::Permissions {
                 granted: serde_json::json!({ "permissions": rights, "scope": scope }),
             }
         }
-        Ask::Questions(_) => Answer::Answers {
+        Ask::Questions(_) => RequestAnswer::Answers {
             answers: [("q".to_owned(), vec!["so".to_owned()])].into(),
         },
-        Ask::ClientTool {} => Answer::Tool {
+        Ask::ClientTool {} => RequestAnswer::Tool {
             output: Output::text("seen"),
             content: serde_json::json!("seen"),
         },
-        Ask::Elicitation(_) => Answer::Elicitation {
+        Ask::Elicitation(_) => RequestAnswer::Elicitation {
             body: serde_json::json!("this one"),
         },
     }

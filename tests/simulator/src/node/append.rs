@@ -1,14 +1,14 @@
 //! Appends: they set out, arrive, and are answered or not.
 
-use raddle_core::ports::{AppendError, ends_for_lack_of_room};
-use raddle_core::{Body, Epoch, Event, Failure, FailureKind, Record, Seq};
+use raddle_core::ports::{AppendError, ends_for_lack_of_space};
+use raddle_core::{Epoch, Event, Failure, FailureKind, Record, RecordBody, Seq};
 
 use super::open::identity;
 use crate::check::{Check, broken};
 use crate::store::Append;
-use crate::world::{Arrival, AtNode, Next, Trouble, World};
+use crate::world::{Arrival, AtNode, Next, SimWorld, StoreFault};
 
-impl World {
+impl SimWorld {
     /// An append sets out. It, or its answer, may lose its way.
     pub(super) fn send(&mut self, node: usize, opening: u64, append: Append) {
         let lane = &mut self.lanes[append.thread];
@@ -62,10 +62,10 @@ impl World {
         } = arrival;
         let thread = append.thread;
         let trouble = self.trouble(thread);
-        let result = match trouble.filter(|it| *it != Trouble::Full || !uses_reserve(&append)) {
-            Some(Trouble::Unavailable) => Err(AppendError::Unavailable("away".to_owned())),
-            Some(Trouble::Full) => Err(AppendError::Full("no room".to_owned())),
-            Some(Trouble::ReadOnly) => Err(AppendError::ReadOnly("sealed".to_owned())),
+        let result = match trouble.filter(|it| *it != StoreFault::Full || !uses_reserve(&append)) {
+            Some(StoreFault::Unavailable) => Err(AppendError::Unavailable("away".to_owned())),
+            Some(StoreFault::Full) => Err(AppendError::Full("no room".to_owned())),
+            Some(StoreFault::ReadOnly) => Err(AppendError::ReadOnly("sealed".to_owned())),
             None if self.lanes[thread].gone => Err(AppendError::Conflict),
             None => self.store.append(&append),
         };
@@ -212,17 +212,17 @@ impl World {
 
 /// Whether an append may use what the store holds back, and that is still there.
 fn uses_reserve(append: &Append) -> bool {
-    ends_for_lack_of_room(&append.records) && !append.after.0.is_multiple_of(4)
+    ends_for_lack_of_space(&append.records) && !append.after.0.is_multiple_of(4)
 }
 
 fn is_barrier(record: &Record) -> bool {
     match &record.body {
-        Body::Event(event) => matches!(**event, Event::Owned(_)),
-        Body::Delta(_) => false,
+        RecordBody::Event(event) => matches!(**event, Event::Owned(_)),
+        RecordBody::Delta(_) => false,
     }
 }
 
-fn short(body: &Body) -> String {
+fn short(body: &RecordBody) -> String {
     let mut text = format!("{body:?}");
     if let Some((cut, _)) = text.char_indices().nth(150) {
         text.truncate(cut);

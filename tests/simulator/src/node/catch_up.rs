@@ -2,21 +2,23 @@
 
 use std::rc::Rc;
 
-use raddle_core::{Body, Cursor, Event, Reader, Record, RequestNumber, Seq};
+use raddle_core::{CatchUpReader, CursorStatus, Event, Record, RecordBody, RequestNumber, Seq};
 
 use super::tell::question;
 use crate::check::{Check, broken, rejoin};
 use crate::client::{Link, ToClient};
-use crate::picture::{Picture, Words};
-use crate::world::{Asked, AtNode, Caller, Listener, Live, Trouble, World};
+use crate::client_view::{ClientView, ToldRecord};
+use crate::world::{
+    AtNode, Caller, CallerRequest, OpenThread, SimSubscriber, SimWorld, StoreFault,
+};
 
-impl World {
+impl SimWorld {
     /// Someone listens now.
     pub(super) fn subscribed(
         &mut self,
         thread: usize,
         node: usize,
-        settled: raddle_core::Settled,
+        settled: raddle_core::SubscriptionStart,
     ) -> Check {
         let Some(live) = self.nodes[node].live.get_mut(&thread) else {
             return Ok(());
@@ -25,30 +27,32 @@ impl World {
         let Some(Caller {
             client,
             link,
-            asked: Asked::Subscribe(seen),
+            request: CallerRequest::Subscribe(seen),
         }) = live.tokens.remove(&settled.token)
         else {
             return broken(super::ONE_ANSWER, "a wish is taken for a listener");
         };
         // Two connections of one client are not in order with each other: the older one, when it comes
         // last, is over already, and must not take the place of the newer one.
-        let newer = |it: &Listener| it.link.count > link.count;
-        if live.listeners.get(&client).is_some_and(newer) {
+        let newer = |it: &SimSubscriber| it.link.count > link.count;
+        if live.subscribers.get(&client).is_some_and(newer) {
             return Ok(());
         }
-        let whole = seen.is_none() || settled.cursor == Cursor::Expired;
+        let whole = seen.is_none() || settled.cursor == CursorStatus::Expired;
         let log = self.store.log(thread);
         let now = live.owner.thread();
-        let reader = (!whole).then(|| Box::new(Reader::returning(log.fold(settled.after), now)));
-        live.listeners.insert(client, Listener { link, reader });
+        let reader =
+            (!whole).then(|| Box::new(CatchUpReader::returning(log.fold(settled.after), now)));
+        live.subscribers
+            .insert(client, SimSubscriber { link, reader });
         let lane = &self.lanes[thread];
         if let Some(seen) = seen {
             if !lane.gone {
                 rejoin::i1_cursor(&lane.oracle, log, stored, seen, settled.cursor)?;
             }
             self.reach.hit(match settled.cursor {
-                Cursor::Good => "cursor good",
-                Cursor::Expired => "cursor expired",
+                CursorStatus::Good => "cursor good",
+                CursorStatus::Expired => "cursor expired",
             });
         }
         if !whole {
@@ -58,7 +62,7 @@ impl World {
         }
         self.reach.hit("snapshot");
         let rows = log.rows.iter().filter(|row| row.record.seq <= stored);
-        let picture = Picture::snapshot(rows.map(|row| &**row), live.owner.thread());
+        let picture = ClientView::snapshot(rows.map(|row| &**row), live.owner.thread());
         let snapshot = match picture {
             Ok(picture) => ToClient::Snapshot(stored, Box::new(picture)),
             // The records went while a former owner still believes in them.
@@ -79,9 +83,9 @@ impl World {
             return;
         };
         let mut fallen = Vec::new();
-        for (client, listener) in &mut live.listeners {
+        for (client, listener) in &mut live.subscribers {
             if listener.reader.is_none() && self.lanes[thread].rng.percent(4) {
-                listener.reader = Some(Box::new(Reader::behind(settled)));
+                listener.reader = Some(Box::new(CatchUpReader::at_head(settled)));
                 fallen.push((*client, listener.link));
             }
         }
@@ -101,7 +105,7 @@ impl World {
         link: Link,
     ) -> Check {
         const PAGE: usize = 6;
-        if self.trouble(thread) == Some(Trouble::Unavailable) {
+        if self.trouble(thread) == Some(StoreFault::Unavailable) {
             self.push_node(50, node, AtNode::CatchUp(thread, opening, client, link));
             return Ok(());
         }
@@ -110,7 +114,10 @@ impl World {
             return Ok(());
         };
         let (stored, busy) = (live.owner.stored(), live.owner.settled().is_none());
-        let listener = live.listeners.get_mut(&client).filter(|it| it.link == link);
+        let listener = live
+            .subscribers
+            .get_mut(&client)
+            .filter(|it| it.link == link);
         let Some(reader) = listener.and_then(|it| it.reader.as_mut()) else {
             return Ok(());
         };
@@ -124,12 +131,12 @@ impl World {
                 self.reach.hit("text saved while someone catches up");
             }
             let told = reader.read(row.record.clone());
-            let words = Words {
+            let words = ToldRecord {
                 seq: told.record.seq,
                 notifications: told.notifications,
             };
             let all = 0..words.notifications.len();
-            messages.push(ToClient::Told(Rc::new(words), all));
+            messages.push(ToClient::Notified(Rc::new(words), all));
         }
         // While an append is under way its owner knows of more than is stored.
         let more = messages.len() == PAGE || busy;
@@ -159,7 +166,7 @@ impl World {
             return Ok(());
         };
         let reader = live
-            .listeners
+            .subscribers
             .get_mut(&client)
             .and_then(|it| it.reader.take());
         let (Some(settled), Some(reader)) = (live.owner.settled(), reader) else {
@@ -201,14 +208,14 @@ impl World {
 }
 
 /// The requests that are open.
-fn numbers(live: &Live) -> Vec<RequestNumber> {
+fn numbers(live: &OpenThread) -> Vec<RequestNumber> {
     let requests = live.owner.thread().requests();
     requests.map(|(number, _)| number).collect()
 }
 
 fn is_saved(record: &Record) -> bool {
     match &record.body {
-        Body::Event(event) => matches!(**event, Event::ItemSaved(_)),
-        Body::Delta(_) => false,
+        RecordBody::Event(event) => matches!(**event, Event::ItemSaved(_)),
+        RecordBody::Delta(_) => false,
     }
 }

@@ -4,17 +4,18 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use raddle_core::{
-    Command, Epoch, Forked, Owner, Recovery, Route, Seq, Settings, Source, ThreadId, ThreadStarted,
+    Command, Epoch, Forked, Recovery, Route, Seq, Settings, ThreadId, ThreadSource, ThreadStarted,
+    ThreadWriter,
 };
 
 use crate::check::Check;
 use crate::client::{ToClient, ToNode};
-use crate::store::Row;
-use crate::world::{AtNode, LEASE_MS, Lease, Live, Next, Trouble, Waiting, World};
+use crate::store::LogRow;
+use crate::world::{AtNode, LEASE_MS, Lease, Next, OpenThread, OpenWaiter, SimWorld, StoreFault};
 
-impl World {
+impl SimWorld {
     /// A client wants a thread that is not open here.
-    pub(super) fn want(&mut self, thread: usize, node: usize, waiting: Waiting) {
+    pub(super) fn want(&mut self, thread: usize, node: usize, waiting: OpenWaiter) {
         let life = self.nodes[node].life;
         let now = self.now;
         let lane = &mut self.lanes[thread];
@@ -74,7 +75,7 @@ impl World {
         if self.nodes[node].live.contains_key(&thread) {
             return Ok(());
         }
-        if self.trouble(thread) == Some(Trouble::Unavailable) {
+        if self.trouble(thread) == Some(StoreFault::Unavailable) {
             self.push_node(100, node, AtNode::Read(thread, epoch));
             return Ok(());
         }
@@ -89,7 +90,7 @@ impl World {
         let log = self.store.log(thread);
         let me = identity(node, epoch);
         let owner = if log.is_empty() && log.head == Seq::ZERO {
-            Owner::start(beginning(self.lanes[thread].id), me, now)
+            ThreadWriter::start(beginning(self.lanes[thread].id), me, now)
         } else {
             self.lanes[thread].oracle.i8_opens_alike(log)?;
             let ((opened, tail), head) = (log.open(log.head), log.head);
@@ -99,12 +100,12 @@ impl World {
             if opened.is_deleted() {
                 self.push(5, Next::Remove(thread));
             }
-            Owner::open(opened, head, me, now).since_base(tail)
+            ThreadWriter::open(opened, head, me, now).since_base(tail)
         };
         self.say(|| format!("thread {thread}: node {node} opens it in {epoch:?}"));
         self.install(thread, node, epoch, owner, None);
         let waiting = self.nodes[node].wants.remove(&thread).unwrap_or_default();
-        for Waiting { client, link, seen } in waiting {
+        for OpenWaiter { client, link, seen } in waiting {
             self.message(thread, node, client, link, ToNode::Subscribe(seen))?;
         }
         self.drive(thread, node)
@@ -115,20 +116,20 @@ impl World {
         thread: usize,
         node: usize,
         epoch: Epoch,
-        owner: Owner,
-        copy: Option<Rc<Vec<Rc<Row>>>>,
+        owner: ThreadWriter,
+        copy: Option<Rc<Vec<Rc<LogRow>>>>,
     ) {
         let lane = &mut self.lanes[thread];
         lane.openings += 1;
         let opening = lane.openings;
-        let live = Live {
+        let live = OpenThread {
             opening,
             epoch,
             owner,
             busy: false,
             full: false,
             copy,
-            listeners: BTreeMap::new(),
+            subscribers: BTreeMap::new(),
             tokens: BTreeMap::new(),
             model: None,
             tools: BTreeMap::new(),
@@ -195,7 +196,7 @@ impl World {
             ephemeral: false,
         };
         let me = identity(node, epoch);
-        let owner = Owner::fork(past, forked, me, self.clock(node));
+        let owner = ThreadWriter::fork(past, forked, me, self.clock(node));
         self.install(new, node, epoch, owner, copy);
         let opening = self.lanes[new].openings;
         self.push_node(0, node, AtNode::Drive(new, opening));
@@ -229,7 +230,7 @@ impl World {
             return;
         };
         let listeners = live
-            .listeners
+            .subscribers
             .into_iter()
             .map(|(client, it)| (client, it.link));
         let callers = live
@@ -257,7 +258,7 @@ fn beginning(thread: ThreadId) -> ThreadStarted {
         thread,
         tenant: None,
         principal: Some("someone".to_owned()),
-        source: Source::AppServer,
+        source: ThreadSource::AppServer,
         originator: None,
         label: None,
         version: "0".to_owned(),
@@ -277,8 +278,8 @@ fn beginning(thread: ThreadId) -> ThreadStarted {
 }
 
 /// A node as threads see it. One of three ends the turns of dead owners, as a child of an editor does.
-pub(super) fn identity(node: usize, epoch: Epoch) -> raddle_core::Node {
-    raddle_core::Node {
+pub(super) fn identity(node: usize, epoch: Epoch) -> raddle_core::WriterNode {
+    raddle_core::WriterNode {
         name: format!("node{node}"),
         epoch,
         recovery: if node % 3 == 2 {

@@ -2,17 +2,19 @@
 
 use std::rc::Rc;
 
-use raddle_core::{Command, Envelope, Out, Outcome, Refusal, RequestNumber, Thread, Told};
+use raddle_core::{
+    Announcement, Command, CommandOutcome, Envelope, Refusal, RequestNumber, Thread, WriterAction,
+};
 
 use super::ONE_ANSWER;
-use crate::check::{Broken, Check, broken, requests};
-use crate::client::{Link, ToClient, Wish};
-use crate::picture::{Question, Words};
-use crate::reach::refusal_name;
+use crate::check::{BrokenPromise, Check, broken, requests};
+use crate::client::{ClientRequest, Link, ToClient};
+use crate::client_view::{PutRequest, ToldRecord};
+use crate::coverage::refusal_name;
 use crate::script::said_at;
-use crate::world::{Asked, Caller, Listener, Next, World};
+use crate::world::{Caller, CallerRequest, Next, SimSubscriber, SimWorld};
 
-impl World {
+impl SimWorld {
     /// Every request has its answer once nothing is to be done, except who waits for a turn to stop.
     pub(super) fn all_are_answered(&self, thread: usize, node: usize) -> Check {
         let Some(live) = self.nodes[node].live.get(&thread) else {
@@ -20,15 +22,17 @@ impl World {
         };
         let running = live.owner.thread().turn().map(|turn| &turn.id);
         for caller in live.tokens.values() {
-            let waits = match &caller.asked {
-                Asked::Wish(_, Wish::Interrupt(Some(turn))) => running == Some(turn),
-                Asked::Wish(_, Wish::Interrupt(None)) => running.is_some(),
-                Asked::Wish(..) | Asked::Subscribe(_) => false,
+            let waits = match &caller.request {
+                CallerRequest::Request(_, ClientRequest::Interrupt(Some(turn))) => {
+                    running == Some(turn)
+                }
+                CallerRequest::Request(_, ClientRequest::Interrupt(None)) => running.is_some(),
+                CallerRequest::Request(..) | CallerRequest::Subscribe(_) => false,
             };
             if !waits {
                 return broken(
                     ONE_ANSWER,
-                    format!("{:?} is left without one", caller.asked),
+                    format!("{:?} is left without one", caller.request),
                 );
             }
         }
@@ -36,22 +40,27 @@ impl World {
     }
 
     /// What goes out, goes out.
-    pub(super) fn carry_out(&mut self, thread: usize, node: usize, outs: Vec<Out>) -> Check {
+    pub(super) fn carry_out(
+        &mut self,
+        thread: usize,
+        node: usize,
+        outs: Vec<WriterAction>,
+    ) -> Check {
         for out in outs {
             match out {
-                Out::Reply(token, result) => {
+                WriterAction::Reply(token, result) => {
                     let live = self.nodes[node].live.get_mut(&thread);
                     match live.and_then(|live| live.tokens.remove(&token)) {
                         Some(caller) => self.reply(thread, caller, result)?,
                         None => return broken(ONE_ANSWER, "someone is answered twice"),
                     }
                 }
-                Out::Subscribed(settled) => self.subscribed(thread, node, settled)?,
-                Out::Tell(told) => {
+                WriterAction::Subscribed(settled) => self.subscribed(thread, node, settled)?,
+                WriterAction::Tell(told) => {
                     self.lanes[thread].oracle.i6_told_is_stored(&told)?;
                     self.announce(thread, node, told);
                 }
-                Out::Ask(request) => {
+                WriterAction::Ask(request) => {
                     requests::i4_asked(&self.lanes[thread].oracle, request)?;
                     let live = self.nodes[node].live.get(&thread);
                     let question = live.map(|live| question(live.owner.thread(), request));
@@ -59,10 +68,10 @@ impl World {
                         self.broadcast(thread, node, &ToClient::Ask(question));
                     }
                 }
-                Out::Deliver(item, _, _) => self.tool_is_answered(thread, node, &item),
-                Out::Start(effect) => self.start_work(thread, node, &effect)?,
-                Out::Stop(effect) => self.stop_work(thread, node, &effect),
-                Out::SaveBase(base) => {
+                WriterAction::Deliver(item, _, _) => self.tool_is_answered(thread, node, &item),
+                WriterAction::Start(effect) => self.start_work(thread, node, &effect)?,
+                WriterAction::Stop(effect) => self.stop_work(thread, node, &effect),
+                WriterAction::SaveBase(base) => {
                     let fold = &self.lanes[thread].oracle.fold;
                     if base.thread.head() == fold.head() && base.thread != *fold {
                         return broken("I8 base and tail make the whole", "a base is not the fold");
@@ -80,32 +89,32 @@ impl World {
         &mut self,
         thread: usize,
         caller: Caller,
-        result: Result<Outcome, Refusal>,
+        result: Result<CommandOutcome, Refusal>,
     ) -> Check {
         let Caller {
             client,
             link,
-            asked,
+            request: asked,
         } = caller;
         if let Err(refusal) = &result {
             self.reach.hit(refusal_name(refusal));
         }
-        let Asked::Wish(number, wish) = asked else {
+        let CallerRequest::Request(number, wish) = asked else {
             self.tell_client(thread, client, link, ToClient::Closed);
             return Ok(());
         };
         let lane = &mut self.lanes[thread];
-        if let (Wish::Revert(Some(at)), Err(Refusal::NoSuchTurn)) = (&wish, &result)
+        if let (ClientRequest::Revert(Some(at)), Err(Refusal::NoSuchTurn)) = (&wish, &result)
             && lane.oracle.is_cut(*at)
         {
             self.reach.hit("revert into what was taken back refused");
         }
-        if let Wish::Answer(answer) = &wish
+        if let ClientRequest::Answer(answer) = &wish
             && !lane.gone
         {
             requests::i4_answer_told(&lane.oracle, answer, &result)?;
         }
-        if let Ok(Outcome::Started { turn } | Outcome::Joined { turn }) = &result
+        if let Ok(CommandOutcome::Started { turn } | CommandOutcome::Joined { turn }) = &result
             && !lane.gone
         {
             if lane.oracle.turns.iter().all(|(known, _)| known != turn) {
@@ -121,13 +130,13 @@ impl World {
     }
 
     /// A record is told to everyone who listens, as the wire says it.
-    fn announce(&mut self, thread: usize, node: usize, told: Told) {
-        let words = Words {
+    fn announce(&mut self, thread: usize, node: usize, told: Announcement) {
+        let words = ToldRecord {
             seq: told.record.seq,
             notifications: told.notifications,
         };
         let all = 0..words.notifications.len();
-        self.broadcast(thread, node, &ToClient::Told(Rc::new(words), all));
+        self.broadcast(thread, node, &ToClient::Notified(Rc::new(words), all));
     }
 
     fn broadcast(&mut self, thread: usize, node: usize, message: &ToClient) {
@@ -136,8 +145,8 @@ impl World {
         };
         let mut now = Vec::new();
         // Whoever is behind comes to it by reading.
-        let hears = |(_, it): &(&usize, &Listener)| it.reader.is_none();
-        for (client, listener) in live.listeners.iter().filter(hears) {
+        let hears = |(_, it): &(&usize, &SimSubscriber)| it.reader.is_none();
+        for (client, listener) in live.subscribers.iter().filter(hears) {
             now.push((*client, listener.link));
         }
         for (client, link) in now {
@@ -153,7 +162,7 @@ impl World {
         link: Link,
         message: ToClient,
     ) {
-        if let ToClient::Told(words, all) = &message
+        if let ToClient::Notified(words, all) = &message
             && all.len() > 1
             && self.lanes[thread].rng.percent(30)
         {
@@ -161,9 +170,14 @@ impl World {
             let (first, rest) = (0..middle, middle..all.end);
             let wait = self.lanes[thread].rng.below(60);
             let words = words.clone();
-            self.tell_client(thread, client, link, ToClient::Told(words.clone(), first));
+            self.tell_client(
+                thread,
+                client,
+                link,
+                ToClient::Notified(words.clone(), first),
+            );
             self.lanes[thread].clients[client].heard_until += wait;
-            return self.tell_client(thread, client, link, ToClient::Told(words, rest));
+            return self.tell_client(thread, client, link, ToClient::Notified(words, rest));
         }
         self.tell_client(thread, client, link, message);
     }
@@ -182,7 +196,12 @@ impl World {
     }
 
     /// A report of work comes in; whoever reports waits for room.
-    pub fn report(&mut self, thread: usize, node: usize, command: Command) -> Result<bool, Broken> {
+    pub fn report(
+        &mut self,
+        thread: usize,
+        node: usize,
+        command: Command,
+    ) -> Result<bool, BrokenPromise> {
         let now = self.clock(node);
         let command = said_at(&command, now);
         let Some(live) = self.nodes[node].live.get_mut(&thread) else {
@@ -200,17 +219,20 @@ impl World {
 }
 
 /// An open request, as it is put to a client.
-pub(super) fn question(thread: &Thread, request: RequestNumber) -> Result<Rc<Question>, Broken> {
+pub(super) fn question(
+    thread: &Thread,
+    request: RequestNumber,
+) -> Result<Rc<PutRequest>, BrokenPromise> {
     let open = thread.requests().find(|(number, _)| *number == request);
     let words = raddle_core::ask(thread, request);
     match (open, words) {
-        (Some((number, open)), Some((id, ..))) => Ok(Rc::new(Question {
+        (Some((number, open)), Some((id, ..))) => Ok(Rc::new(PutRequest {
             number,
             id,
             item: open.item.clone(),
             ask: open.ask.clone(),
         })),
-        _ => Err(Broken {
+        _ => Err(BrokenPromise {
             promise: "I4 requests",
             how: format!("there are no words for request {request}"),
         }),

@@ -1,8 +1,8 @@
 //! What tools do.
 
 use raddle_core::{
-    AppendText, Ask, AskForTool, AskQuestions, Command, EndTool, ItemBody, ItemId, ItemStatus,
-    Output, Part, Timestamp,
+    AppendText, Ask, AskForTool, AskQuestions, Command, EndTool, ItemBody, ItemId, ItemPart,
+    ItemStatus, Output, Timestamp,
 };
 
 use super::{Steps, question};
@@ -20,7 +20,7 @@ pub fn running(rng: &mut Rng, item: &ItemId, body: &ItemBody) -> Steps {
         let text = "x".repeat(usize::try_from(length).unwrap_or(1));
         let print = AppendText {
             item: item.clone(),
-            part: Part::Printed,
+            part: ItemPart::Printed,
             text,
         };
         steps.push_back((rng.range(1, 120), Command::AppendText(print)));
@@ -64,7 +64,7 @@ pub fn stopping(rng: &mut Rng, item: &ItemId, body: &ItemBody) -> Steps {
         let text = "bye".to_owned();
         let print = AppendText {
             item: item.clone(),
-            part: Part::Printed,
+            part: ItemPart::Printed,
             text,
         };
         steps.push_back((rng.range(1, 100), Command::AppendText(print)));

@@ -2,33 +2,35 @@
 
 use raddle_core::Seq;
 
-use super::{Next, Trouble, World};
+use super::{Next, SimWorld, StoreFault};
 use crate::check::Check;
 use crate::client::ToClient;
 use crate::rng::Rng;
-use crate::scenario::{Fault, Medium, Moment};
+use crate::scenario::{Medium, Moment, PlannedFault};
 use crate::store::Log;
 
-impl World {
-    pub(super) fn fault(&mut self, fault: &Fault) -> Check {
+impl SimWorld {
+    pub(super) fn fault(&mut self, fault: &PlannedFault) -> Check {
         if self.healed {
             return Ok(());
         }
         let nodes = self.nodes.len();
         let mut happened = true;
         match *fault {
-            Fault::Kill { node, ms } => happened = self.kill(node % nodes, ms),
-            Fault::Leave { node, .. } if !self.nodes[node % nodes].alive => happened = false,
-            Fault::Leave { node, ms } => {
-                self.leave(node % nodes);
-                self.push(300, Next::Fault(Fault::Kill { node, ms }));
+            PlannedFault::Kill { node, ms } => happened = self.kill(node % nodes, ms),
+            PlannedFault::Shutdown { node, .. } if !self.nodes[node % nodes].alive => {
+                happened = false
             }
-            Fault::PowerCut { ms, kept, torn } => {
+            PlannedFault::Shutdown { node, ms } => {
+                self.leave(node % nodes);
+                self.push(300, Next::Fault(PlannedFault::Kill { node, ms }));
+            }
+            PlannedFault::PowerCut { ms, kept, torn } => {
                 self.say(|| format!("{fault:?}"));
                 self.reach.hit(fault.name());
                 return self.cut_power(ms, kept, torn);
             }
-            Fault::Pause { node, ms } => {
+            PlannedFault::Pause { node, ms } => {
                 let it = &mut self.nodes[node % nodes];
                 happened = it.alive && !it.paused;
                 if happened {
@@ -37,16 +39,20 @@ impl World {
                     self.push(ms, Next::Resume(node % nodes, life));
                 }
             }
-            Fault::ClockJump { node, by, moment } => {
+            PlannedFault::ClockJump { node, by, moment } => {
                 happened = self.jump(node % nodes, by, moment);
                 if !happened {
                     self.push(50, Next::Fault(fault.clone()));
                 }
             }
-            Fault::Unavailable { thread, ms } => self.trouble_for(thread, Trouble::Unavailable, ms),
-            Fault::Full { thread, ms } => self.trouble_for(thread, Trouble::Full, ms),
-            Fault::ReadOnly { thread, ms } => self.trouble_for(thread, Trouble::ReadOnly, ms),
-            Fault::LeaseLost { thread } => {
+            PlannedFault::Unavailable { thread, ms } => {
+                self.trouble_for(thread, StoreFault::Unavailable, ms)
+            }
+            PlannedFault::Full { thread, ms } => self.trouble_for(thread, StoreFault::Full, ms),
+            PlannedFault::ReadOnly { thread, ms } => {
+                self.trouble_for(thread, StoreFault::ReadOnly, ms)
+            }
+            PlannedFault::LeaseLost { thread } => {
                 if let Some(lane) = self.lanes.get_mut(thread) {
                     lane.lease.until = self.now;
                 }
@@ -59,7 +65,7 @@ impl World {
         Ok(())
     }
 
-    pub(super) fn trouble_for(&mut self, thread: usize, trouble: Trouble, ms: u64) {
+    pub(super) fn trouble_for(&mut self, thread: usize, trouble: StoreFault, ms: u64) {
         let until = self.now + ms;
         if let Some(lane) = self.lanes.get_mut(thread) {
             lane.trouble = Some((trouble, until));
@@ -222,6 +228,6 @@ impl World {
                 client.commands_left = 0;
             }
         }
-        self.push(500, Next::Look);
+        self.push(500, Next::CheckDone);
     }
 }

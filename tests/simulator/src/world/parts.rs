@@ -4,13 +4,15 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use raddle_core::ports::AppendError;
-use raddle_core::{Base, Command, Epoch, ItemBody, ItemId, Owner, Reader, Seq, ThreadId, Token};
+use raddle_core::{
+    Base, CatchUpReader, Command, Epoch, ItemBody, ItemId, Seq, ThreadId, ThreadWriter, Token,
+};
 
 use crate::check::Oracle;
-use crate::client::{Client, Link, ToClient, ToNode, Wish};
+use crate::client::{ClientRequest, Link, SimClient, ToClient, ToNode};
 use crate::rng::Rng;
-use crate::scenario::Fault;
-use crate::store::{Append, Row};
+use crate::scenario::PlannedFault;
+use crate::store::{Append, LogRow};
 
 /// A thread and everything of its own, chance included, so that no other thread can touch it.
 pub struct Lane {
@@ -23,7 +25,7 @@ pub struct Lane {
     /// Who should write it.
     pub lease: Lease,
     /// Its clients.
-    pub clients: Vec<Client>,
+    pub clients: Vec<SimClient>,
     /// How often it was opened.
     pub openings: u64,
     /// Names given out so far.
@@ -33,7 +35,7 @@ pub struct Lane {
     /// How many turns clients still ask for.
     pub turns_left: u32,
     /// What is wrong with its store, and until when.
-    pub trouble: Option<(Trouble, u64)>,
+    pub trouble: Option<(StoreFault, u64)>,
     /// Whether it was removed.
     pub gone: bool,
     /// Whether it may still be forked.
@@ -53,7 +55,7 @@ pub struct Lease {
 
 /// What is wrong with a thread's store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trouble {
+pub enum StoreFault {
     /// Not to be reached.
     Unavailable,
     /// No room.
@@ -64,7 +66,7 @@ pub enum Trouble {
 
 /// One process.
 #[derive(Default)]
-pub struct Node {
+pub struct SimNode {
     /// Whether it runs.
     pub alive: bool,
     /// Which of its lives this is.
@@ -76,13 +78,13 @@ pub struct Node {
     /// How far its clock is off.
     pub clock: i64,
     /// The threads it has open.
-    pub live: BTreeMap<usize, Live>,
+    pub live: BTreeMap<usize, OpenThread>,
     /// The threads it wants, and who waits for them.
-    pub wants: BTreeMap<usize, Vec<Waiting>>,
+    pub wants: BTreeMap<usize, Vec<OpenWaiter>>,
 }
 
 /// A client that waits for a thread to be opened.
-pub struct Waiting {
+pub struct OpenWaiter {
     /// Which.
     pub client: usize,
     /// On which connection.
@@ -92,21 +94,21 @@ pub struct Waiting {
 }
 
 /// A thread that is open on a node.
-pub struct Live {
+pub struct OpenThread {
     /// Which opening of the thread this is.
     pub opening: u64,
     /// The reign.
     pub epoch: Epoch,
     /// The core's own task.
-    pub owner: Owner,
+    pub owner: ThreadWriter,
     /// Whether an answer of the store is awaited.
     pub busy: bool,
     /// Whether the store had no room for the last append.
     pub full: bool,
     /// The log that is to be copied in front of the first append.
-    pub copy: Option<Rc<Vec<Rc<Row>>>>,
+    pub copy: Option<Rc<Vec<Rc<LogRow>>>>,
     /// Who hears of it.
-    pub listeners: BTreeMap<usize, Listener>,
+    pub subscribers: BTreeMap<usize, SimSubscriber>,
     /// Who waits for an answer.
     pub tokens: BTreeMap<Token, Caller>,
     /// The call of the model that runs.
@@ -118,11 +120,11 @@ pub struct Live {
 }
 
 /// A client that hears of a thread.
-pub struct Listener {
+pub struct SimSubscriber {
     /// On which connection.
     pub link: Link,
     /// Where it stands in the journal while it does not hear live.
-    pub reader: Option<Box<Reader>>,
+    pub reader: Option<Box<CatchUpReader>>,
 }
 
 /// A client that waits for an answer.
@@ -132,16 +134,16 @@ pub struct Caller {
     /// On which connection.
     pub link: Link,
     /// What it asked.
-    pub asked: Asked,
+    pub request: CallerRequest,
 }
 
 /// What a caller asked.
 #[derive(Debug)]
-pub enum Asked {
+pub enum CallerRequest {
     /// To hear of the thread.
     Subscribe(Option<Seq>),
     /// Something else, by its own number.
-    Wish(u64, Wish),
+    Request(u64, ClientRequest),
 }
 
 /// A tool that runs.
@@ -159,7 +161,7 @@ pub struct ToolRun {
 /// What comes next.
 pub enum Next {
     /// Something goes wrong.
-    Fault(Fault),
+    Fault(PlannedFault),
     /// A node comes back.
     Up(usize),
     /// A node goes on.
@@ -167,7 +169,7 @@ pub enum Next {
     /// Faults are over.
     Heal,
     /// Is everything at an end?
-    Look,
+    CheckDone,
     /// Something comes to a node in one of its lives.
     Node(usize, u64, AtNode),
     /// An append comes to the store.

@@ -1,8 +1,8 @@
 //! A planted bug is caught, and what caught it can be made small.
 
 use raddle_core::Bug;
-use raddle_sim::scenario::Scenario;
-use raddle_sim::{play, shrink};
+use simulator::scenario::Scenario;
+use simulator::{play, shrink};
 
 /// The first of some seeds that catches a bug, and the promise that it breaks.
 fn caught(bug: Bug, seeds: u64) -> Option<(u64, &'static str)> {

@@ -1,7 +1,7 @@
 //! Without a planted bug nothing breaks, and the same seed is the same run.
 
-use raddle_sim::scenario::Scenario;
-use raddle_sim::{isolated, play};
+use simulator::scenario::Scenario;
+use simulator::{isolated, play};
 
 fn check(seed: u64) {
     let scenario = Scenario::of(seed);

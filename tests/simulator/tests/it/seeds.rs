@@ -1,35 +1,35 @@
 //! The file of seeds: each still shows what it was kept for.
 
 use raddle_core::Bug;
-use raddle_sim::play;
-use raddle_sim::reach::REQUIRED;
-use raddle_sim::scenario::Scenario;
+use simulator::coverage::REQUIRED;
+use simulator::play;
+use simulator::scenario::Scenario;
 
 /// What a seed is kept for.
-enum Shows {
+enum SeedPurpose {
     /// It reaches this, and keeps every promise.
     Reach(&'static str),
     /// It catches this bug when that is planted, and keeps every promise when it is not.
     Bug(Bug),
 }
 
-fn shows(what: &str) -> Option<Shows> {
+fn shows(what: &str) -> Option<SeedPurpose> {
     let (kind, name) = what.split_once(' ')?;
     match kind {
         "reach" => REQUIRED
             .iter()
             .find(|it| **it == name)
-            .map(|it| Shows::Reach(it)),
+            .map(|it| SeedPurpose::Reach(it)),
         "bug" => Bug::ALL
             .into_iter()
             .find(|bug| format!("{bug:?}") == name)
-            .map(Shows::Bug),
+            .map(SeedPurpose::Bug),
         _ => None,
     }
 }
 
 /// The lines of the file: a seed, what it shows, and why it was kept.
-fn kept() -> Vec<(u64, Shows)> {
+fn kept() -> Vec<(u64, SeedPurpose)> {
     let lines = include_str!("../../seeds.txt").lines();
     let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
     lines
@@ -52,7 +52,7 @@ fn every_seed_keeps_every_promise_and_reaches_what_it_was_kept_for() {
         if let Some(broken) = outcome.broken {
             panic!("seed {seed}: {}: {}", broken.promise, broken.how);
         }
-        if let Shows::Reach(what) = shows {
+        if let SeedPurpose::Reach(what) = shows {
             let reached = outcome.reach.0.contains_key(what);
             assert!(reached, "seed {seed} no longer reaches: {what}");
         }
@@ -62,8 +62,8 @@ fn every_seed_keeps_every_promise_and_reaches_what_it_was_kept_for() {
 #[test]
 fn every_planted_bug_has_a_seed_that_catches_it() {
     let bugs = kept().into_iter().filter_map(|(seed, shows)| match shows {
-        Shows::Bug(bug) => Some((seed, bug)),
-        Shows::Reach(_) => None,
+        SeedPurpose::Bug(bug) => Some((seed, bug)),
+        SeedPurpose::Reach(_) => None,
     });
     let bugs: Vec<(u64, Bug)> = bugs.collect();
     for bug in Bug::ALL {

@@ -3,12 +3,12 @@
 use raddle_core::*;
 use serde_json::{Value, json};
 
-use crate::life::Life;
-use crate::words;
+use crate::fixtures;
+use crate::simulated::SimulatedThread;
 
 /// The method and the params of a request that a running tool makes, without what names thread, turn and item.
 fn asked(question: Ask) -> (&'static str, Value) {
-    let mut life = Life::new();
+    let mut life = SimulatedThread::new();
     life.say(r#"start t1 "hi" · call i1 shell "a" run · done"#);
     life.report(Command::AskForTool(Box::new(AskForTool {
         item: "i1".into(),
@@ -18,7 +18,7 @@ fn asked(question: Ask) -> (&'static str, Value) {
     life.settle();
     let (_, method, mut params) = ask(life.owner.thread(), RequestNumber(0)).expect("a request");
     let members = params.as_object_mut().expect("params");
-    let id = words::thread_id().to_string();
+    let id = fixtures::thread_id().to_string();
     assert_eq!(members.remove("threadId"), Some(id.into()));
     assert_eq!(members.remove("turnId"), Some("t1".into()));
     members.remove("itemId");
@@ -65,7 +65,7 @@ fn a_command() {
 fn a_tool_by_its_name() {
     let long = "x".repeat(3000);
     for arguments in ["{}", &*long] {
-        let mut life = Life::new();
+        let mut life = SimulatedThread::new();
         life.say(&format!(
             r#"start t1 "hi" · call i1 client "{arguments}" may · done"#
         ));
@@ -87,23 +87,29 @@ fn what_is_answered_to_a_tool_by_its_name() {
     for (said, wanted) in [
         (
             json!({"may_call": {"answers": ["Allow"]}}),
-            Answer::Accept {},
+            RequestAnswer::Accept {},
         ),
         (
             json!({"may_call": {"answers": ["Allow for this session"]}}),
-            Answer::AcceptForSession {},
+            RequestAnswer::AcceptForSession {},
         ),
         (
             json!({"may_call": {"answers": ["Decline"]}}),
-            Answer::Decline {},
+            RequestAnswer::Decline {},
         ),
         (
             json!({"may_call": {"answers": ["Allow", "Decline"]}}),
-            Answer::Decline {},
+            RequestAnswer::Decline {},
         ),
-        (json!({"may_call": {"answers": []}}), Answer::Decline {}),
-        (json!({"other": {"answers": ["Allow"]}}), Answer::Decline {}),
-        (json!({}), Answer::Decline {}),
+        (
+            json!({"may_call": {"answers": []}}),
+            RequestAnswer::Decline {},
+        ),
+        (
+            json!({"other": {"answers": ["Allow"]}}),
+            RequestAnswer::Decline {},
+        ),
+        (json!({}), RequestAnswer::Decline {}),
     ] {
         let answers = serde_json::from_value(json!({"answers": said})).expect("answers");
         assert_eq!(may_call_answer(&answers), wanted, "{said}");

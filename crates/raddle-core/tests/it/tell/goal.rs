@@ -4,8 +4,8 @@ use raddle_core::*;
 use serde_json::json;
 
 use super::told;
-use crate::life::Life;
-use crate::words;
+use crate::fixtures;
+use crate::simulated::SimulatedThread;
 
 /// Under the turn in which it changed, if that was in a turn.
 #[test]
@@ -38,8 +38,8 @@ fn a_goal_is_told_as_it_changes() {
 
 #[test]
 fn who_comes_is_told_how_the_goal_stands() {
-    let mut life = Life::new();
-    let stands = |life: &Life| {
+    let mut life = SimulatedThread::new();
+    let stands = |life: &SimulatedThread| {
         let told = tell_goal(life.owner.thread()).expect("a thread that was started");
         (told.method(), serde_json::to_value(&told).expect("JSON"))
     };
@@ -58,7 +58,7 @@ fn who_comes_is_told_how_the_goal_stands() {
     assert_eq!(
         params["goal"],
         json!({
-            "threadId": words::thread_id(),
+            "threadId": fixtures::thread_id(),
             "objective": "a poem",
             "status": "active",
             "tokenBudget": 100,

@@ -9,7 +9,7 @@ fn shown(status: ItemStatus, body: ItemBody) -> Value {
         id: "i1".into(),
         status,
         body,
-        call: Some(Call {
+        call: Some(ToolCall {
             id: "c1".to_owned(),
             tool: "shell".to_owned(),
             arguments: "{\"a\":1}".to_owned(),
@@ -25,7 +25,7 @@ fn shown(status: ItemStatus, body: ItemBody) -> Value {
 }
 
 fn tool() -> ItemBody {
-    ItemBody::Tool(Tool {
+    ItemBody::Tool(NamedTool {
         name: "probe".to_owned(),
     })
 }

@@ -3,10 +3,10 @@
 use raddle_core::*;
 use serde_json::{Value, json};
 
-use crate::life::Life;
+use crate::simulated::SimulatedThread;
 
-fn life(line: &str) -> Life {
-    let mut life = Life::new();
+fn life(line: &str) -> SimulatedThread {
+    let mut life = SimulatedThread::new();
     life.say(line);
     life
 }

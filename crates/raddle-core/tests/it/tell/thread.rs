@@ -3,8 +3,8 @@
 use raddle_core::ports::Summary;
 use raddle_core::*;
 
-use crate::life::Life;
-use crate::words;
+use crate::fixtures;
+use crate::simulated::SimulatedThread;
 
 fn shown(thread: &raddle_protocol::Thread) -> (bool, String) {
     let json = serde_json::to_value(thread).expect("JSON");
@@ -17,10 +17,10 @@ fn a_thread_is_shown_with_what_it_does() {
     for ephemeral in [false, true] {
         let start = ThreadStarted {
             ephemeral,
-            ..words::thread_started()
+            ..fixtures::thread_started()
         };
-        let mut life = Life::new();
-        life.owner = Owner::start(start, crate::life::node(1), life.now);
+        let mut life = SimulatedThread::new();
+        life.owner = ThreadWriter::start(start, crate::simulated::node(1), life.now);
         life.journal.clear();
         life.settle();
         for (line, status) in [("rename \"n\"", "idle"), ("start t1 \"hi\"", "active")] {

@@ -1,10 +1,10 @@
 use serde_json::json;
 
 use super::*;
-use crate::Fault;
+use crate::VendorFault;
 
-fn read(wire: &Value) -> Result<Heard, CallError> {
-    Reader::default().read(&wire.to_string())
+fn read(wire: &Value) -> Result<ReadOutcome, CallError> {
+    ResponsesReader::default().read(&wire.to_string())
 }
 
 #[test]
@@ -13,28 +13,28 @@ fn events_are_read() {
     let cases = [
         (
             json!({"type": "response.output_item.added", "item": {"type": "message", "id": "m"}}),
-            Event::Started {
+            StreamEvent::Started {
                 id: "m".into(),
                 kind: ItemKind::Message,
             },
         ),
         (
             json!({"type": "response.output_text.delta", "item_id": "m", "delta": "h\"é\n"}),
-            Event::Text {
+            StreamEvent::Text {
                 id: "m".into(),
                 text: "h\"é\n".into(),
             },
         ),
         (
             json!({"type": "response.refusal.delta", "item_id": "m", "delta": "no"}),
-            Event::Text {
+            StreamEvent::Text {
                 id: "m".into(),
                 text: "no".into(),
             },
         ),
         (
             json!({"type": "response.reasoning_summary_text.delta", "item_id": "r", "summary_index": 1, "delta": "hm"}),
-            Event::Summary {
+            StreamEvent::Summary {
                 id: "r".into(),
                 part: 1,
                 text: "hm".into(),
@@ -42,7 +42,7 @@ fn events_are_read() {
         ),
         (
             json!({"type": "response.reasoning_text.delta", "item_id": "r", "content_index": 2, "delta": "hm"}),
-            Event::Thought {
+            StreamEvent::Thought {
                 id: "r".into(),
                 part: 2,
                 text: "hm".into(),
@@ -53,7 +53,7 @@ fn events_are_read() {
                 json!({"type": "message", "id": "m", "phase": "final_answer",
                 "content": [{"type": "output_text", "text": "he"}, {"type": "refusal", "refusal": "y"}]}),
             ),
-            Event::Message {
+            StreamEvent::Message {
                 id: "m".into(),
                 text: "hey".into(),
                 phase: Some("final_answer".into()),
@@ -65,7 +65,7 @@ fn events_are_read() {
                 json!({"type": "reasoning", "id": "r", "encrypted_content": "sealed",
                 "summary": [{"type": "summary_text", "text": "a"}, {"type": "summary_text", "text": "b"}]}),
             ),
-            Event::Reasoning {
+            StreamEvent::Reasoning {
                 id: "r".into(),
                 summary: vec!["a".into(), "b".into()],
                 content: Vec::new(),
@@ -75,7 +75,7 @@ fn events_are_read() {
         ),
         (
             done(json!({"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"})),
-            Event::Call {
+            StreamEvent::Call {
                 call_id: "c".into(),
                 name: "f".into(),
                 arguments: "{}".into(),
@@ -84,7 +84,7 @@ fn events_are_read() {
         ),
         (
             done(json!({"type": "custom_tool_call", "call_id": "c", "name": "f", "input": "a\nb"})),
-            Event::Call {
+            StreamEvent::Call {
                 call_id: "c".into(),
                 name: "f".into(),
                 arguments: "a\nb".into(),
@@ -94,7 +94,7 @@ fn events_are_read() {
         (
             json!({"type": "response.completed", "response": {"usage": {"input_tokens": 7, "output_tokens": 2,
                 "input_tokens_details": null, "output_tokens_details": {"reasoning_tokens": 1}}}}),
-            Event::Completed(Some(Tokens {
+            StreamEvent::Completed(Some(Tokens {
                 input: 7,
                 cached: 0,
                 output: 2,
@@ -105,7 +105,7 @@ fn events_are_read() {
         (
             json!({"type": "response.completed", "response": {"usage": {"input_tokens": null, "output_tokens": 2.0,
                 "input_tokens_details": {"cached_tokens": null}}}}),
-            Event::Completed(Some(Tokens {
+            StreamEvent::Completed(Some(Tokens {
                 input: 0,
                 cached: 0,
                 output: 2,
@@ -115,62 +115,68 @@ fn events_are_read() {
         ),
         (
             json!({"type": "response.completed", "response": {"usage": {"input_tokens": "many"}}}),
-            Event::Completed(None),
+            StreamEvent::Completed(None),
         ),
         (
             json!({"type": "response.completed", "response": {"usage": 7}}),
-            Event::Completed(None),
+            StreamEvent::Completed(None),
         ),
         (
             json!({"type": "response.completed", "response": {"usage": null}}),
-            Event::Completed(None),
+            StreamEvent::Completed(None),
         ),
         (
             json!({"type": "response.completed"}),
-            Event::Completed(None),
+            StreamEvent::Completed(None),
         ),
     ];
     for (wire, wanted) in cases {
-        assert_eq!(read(&wire), Ok(Heard::Said(wanted)), "{wire}");
+        assert_eq!(read(&wire), Ok(ReadOutcome::Event(wanted)), "{wire}");
     }
 }
 
 #[test]
 fn what_says_nothing_is_told_from_what_shows_life() {
     for (wire, wanted) in [
-        (json!({"type": "response.created"}), Heard::Life),
-        (json!({"type": "response.in_progress"}), Heard::Nothing),
+        (json!({"type": "response.created"}), ReadOutcome::Progress),
+        (
+            json!({"type": "response.in_progress"}),
+            ReadOutcome::Nothing,
+        ),
         (
             json!({"type": "keepalive", "sequence_number": 3}),
-            Heard::Nothing,
+            ReadOutcome::Nothing,
         ),
-        (json!({"type": "ping"}), Heard::Nothing),
+        (json!({"type": "ping"}), ReadOutcome::Nothing),
         (
             json!({"type": "response.function_call_arguments.delta", "item_id": "f", "delta": "{"}),
-            Heard::Life,
+            ReadOutcome::Progress,
         ),
         (
             json!({"type": "response.output_item.done", "item": {"type": "web_search_call", "id": "w"}}),
-            Heard::Life,
+            ReadOutcome::Progress,
         ),
         (
             json!({"type": "of a later year", "delta": {"x": 1}, "item": 7}),
-            Heard::Life,
+            ReadOutcome::Progress,
         ),
     ] {
         assert_eq!(read(&wire), Ok(wanted), "{wire}");
     }
-    assert_eq!(Reader::default().read("[DONE]"), Ok(Heard::Nothing));
+    assert_eq!(
+        ResponsesReader::default().read("[DONE]"),
+        Ok(ReadOutcome::Nothing)
+    );
 }
 
 #[test]
 fn an_item_that_was_not_announced_is() {
-    let mut reader = Reader::default();
+    let mut reader = ResponsesReader::default();
     let delta = json!({"type": "response.output_text.delta", "item_id": "m", "delta": "x"});
-    let Ok(Heard::Said(event)) = reader.read(&delta.to_string()) else {
+    let Ok(ReadOutcome::Event(event)) = reader.read(&delta.to_string()) else {
         panic!("no event");
     };
-    let start = Event::Started {
+    let start = StreamEvent::Started {
         id: "m".into(),
         kind: ItemKind::Message,
     };
@@ -181,7 +187,7 @@ fn an_item_that_was_not_announced_is() {
 
 #[test]
 fn items_are_told_apart_by_place_and_else_by_id() {
-    let mut reader = Reader::default();
+    let mut reader = ResponsesReader::default();
     for (place, id, wanted) in [
         (Some(0), "a", "a"),
         (Some(0), "of another event", "a"),
@@ -197,11 +203,11 @@ fn items_are_told_apart_by_place_and_else_by_id() {
 
 #[test]
 fn text_of_one_part_grows_together() {
-    let text = |id: &str, text: &str| Event::Text {
+    let text = |id: &str, text: &str| StreamEvent::Text {
         id: id.into(),
         text: text.into(),
     };
-    let thought = |part, text: &str| Event::Thought {
+    let thought = |part, text: &str| StreamEvent::Thought {
         id: "m".into(),
         part,
         text: text.into(),
@@ -224,36 +230,40 @@ fn failures_are_typed() {
     for (wire, wanted, wait_ms) in [
         (
             failed("rate_limit_exceeded", "slow down, try again in 2s"),
-            Fault::RateLimit,
+            VendorFault::RateLimit,
             Some(2000),
         ),
-        (failed("server_error", "oh"), Fault::Internal, None),
-        (failed("something_new", "oh"), Fault::Internal, None),
-        (failed("insufficient_quota", "oh"), Fault::Quota, None),
-        (failed("invalid_image", "oh"), Fault::BadRequest, None),
+        (failed("server_error", "oh"), VendorFault::Internal, None),
+        (failed("something_new", "oh"), VendorFault::Internal, None),
+        (failed("insufficient_quota", "oh"), VendorFault::Quota, None),
+        (failed("invalid_image", "oh"), VendorFault::BadRequest, None),
         (
             failed("context_length_exceeded", "oh"),
-            Fault::ContextFull,
+            VendorFault::ContextFull,
             None,
         ),
-        (incomplete("max_output_tokens"), Fault::CutShort, None),
-        (incomplete("content_filter"), Fault::Policy, None),
+        (incomplete("max_output_tokens"), VendorFault::CutShort, None),
+        (incomplete("content_filter"), VendorFault::Policy, None),
         (
             json!({"type": "error", "code": "rate_limit_exceeded", "message": "m"}),
-            Fault::RateLimit,
+            VendorFault::RateLimit,
             None,
         ),
         (
             json!({"type": "error", "error": {"type": "overloaded_error", "message": "m"}}),
-            Fault::Overloaded,
+            VendorFault::Overloaded,
             None,
         ),
         (
             json!({"error": {"type": "server_error", "message": "m"}}),
-            Fault::Internal,
+            VendorFault::Internal,
             None,
         ),
-        (json!({"type": "response.failed"}), Fault::Internal, None),
+        (
+            json!({"type": "response.failed"}),
+            VendorFault::Internal,
+            None,
+        ),
     ] {
         let error = read(&wire).expect_err("a failure");
         let wait = error.retry_after().map(|it| it.as_millis());
@@ -264,7 +274,9 @@ fn failures_are_typed() {
         assert!(!error.message.is_empty(), "{wire}");
     }
     for data in ["{", "", "null", "{\"x\":1}", "[]"] {
-        let error = Reader::default().read(data).expect_err("a failure");
+        let error = ResponsesReader::default()
+            .read(data)
+            .expect_err("a failure");
         assert!(
             matches!(error, CallError::Malformed(_)),
             "{data}: {error:?}"

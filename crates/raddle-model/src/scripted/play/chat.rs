@@ -2,20 +2,20 @@
 
 use serde_json::{Value, json};
 
-use super::{Heading, Spoken, Words, data, in_json, pieces};
-use crate::scripted::fault::{Said, Stop};
-use crate::{CallForm, Tokens, Wire};
+use super::{AnswerMeta, OutputKind, WireWriter, data, in_json, pieces};
+use crate::scripted::fault::{FaultReply, StopReason};
+use crate::{CallForm, Tokens, WireFormat};
 
 /// Pieces of one message.
-pub(super) struct Chat {
-    head: Heading,
+pub(super) struct ChatWriter {
+    head: AnswerMeta,
     calls: usize,
     /// The member that grows.
     member: &'static str,
 }
 
-impl Chat {
-    pub(super) fn new(head: Heading) -> Self {
+impl ChatWriter {
+    pub(super) fn new(head: AnswerMeta) -> Self {
         Self {
             head,
             calls: 0,
@@ -40,15 +40,15 @@ impl Chat {
     }
 }
 
-impl Words for Chat {
+impl WireWriter for ChatWriter {
     fn begin(&mut self, out: &mut Vec<u8>) {
         self.delta(&json!({ "role": "assistant", "content": null }), out);
     }
 
-    fn start(&mut self, spoken: Spoken, _: &mut Vec<u8>) {
+    fn start(&mut self, spoken: OutputKind, _: &mut Vec<u8>) {
         self.member = match spoken {
-            Spoken::Text => "content",
-            Spoken::Reasoning => "reasoning_content",
+            OutputKind::Text => "content",
+            OutputKind::Reasoning => "reasoning_content",
         };
     }
 
@@ -56,7 +56,7 @@ impl Words for Chat {
         self.delta(&json!({ self.member: text }), out);
     }
 
-    fn stop(&mut self, _: Spoken, _: &str, _: &mut Vec<u8>) {}
+    fn stop(&mut self, _: OutputKind, _: &str, _: &mut Vec<u8>) {}
 
     fn refusal(&mut self, text: &str, out: &mut Vec<u8>) {
         self.delta(&json!({ "refusal": text }), out);
@@ -89,16 +89,16 @@ impl Words for Chat {
         out.extend_from_slice(b"data: [DONE]\n\n");
     }
 
-    fn failed(&mut self, said: &Said, message: &str, out: &mut Vec<u8>) {
-        let error = said.error(Wire::Chat, message);
+    fn failed(&mut self, said: &FaultReply, message: &str, out: &mut Vec<u8>) {
+        let error = said.error(WireFormat::Chat, message);
         data(&json!({ "error": error }), out);
     }
 
-    fn incomplete(&mut self, stop: Stop, out: &mut Vec<u8>) {
+    fn incomplete(&mut self, stop: StopReason, out: &mut Vec<u8>) {
         self.finish(
             match stop {
-                Stop::Length => "length",
-                Stop::Filter => "content_filter",
+                StopReason::Length => "length",
+                StopReason::Filter => "content_filter",
             },
             out,
         );

@@ -2,23 +2,23 @@
 
 use serde_json::{Value, json};
 
-use super::{Heading, Spoken, Words, data, in_json};
-use crate::scripted::fault::{Said, Stop};
-use crate::{CallForm, Tokens, Wire};
+use super::{AnswerMeta, OutputKind, WireWriter, data, in_json};
+use crate::scripted::fault::{FaultReply, StopReason};
+use crate::{CallForm, Tokens, WireFormat};
 
 /// Parts, each in an event of its own.
-pub(super) struct Gemini {
-    head: Heading,
+pub(super) struct GeminiWriter {
+    head: AnswerMeta,
     calls: usize,
-    growing: Spoken,
+    open: OutputKind,
 }
 
-impl Gemini {
-    pub(super) fn new(head: Heading) -> Self {
+impl GeminiWriter {
+    pub(super) fn new(head: AnswerMeta) -> Self {
         Self {
             head,
             calls: 0,
-            growing: Spoken::Text,
+            open: OutputKind::Text,
         }
     }
 
@@ -48,24 +48,24 @@ impl Gemini {
     }
 }
 
-impl Words for Gemini {
+impl WireWriter for GeminiWriter {
     fn begin(&mut self, out: &mut Vec<u8>) {
         self.part(&json!({ "text": "" }), out);
     }
 
-    fn start(&mut self, spoken: Spoken, _: &mut Vec<u8>) {
-        self.growing = spoken;
+    fn start(&mut self, spoken: OutputKind, _: &mut Vec<u8>) {
+        self.open = spoken;
     }
 
     fn piece(&mut self, text: &str, out: &mut Vec<u8>) {
-        let part = match self.growing {
-            Spoken::Text => json!({ "text": text }),
-            Spoken::Reasoning => json!({ "text": text, "thought": true }),
+        let part = match self.open {
+            OutputKind::Text => json!({ "text": text }),
+            OutputKind::Reasoning => json!({ "text": text, "thought": true }),
         };
         self.part(&part, out);
     }
 
-    fn stop(&mut self, _: Spoken, _: &str, _: &mut Vec<u8>) {}
+    fn stop(&mut self, _: OutputKind, _: &str, _: &mut Vec<u8>) {}
 
     fn refusal(&mut self, text: &str, out: &mut Vec<u8>) {
         self.part(&json!({ "text": text }), out);
@@ -95,14 +95,17 @@ impl Words for Gemini {
         data(&last, out);
     }
 
-    fn failed(&mut self, said: &Said, message: &str, out: &mut Vec<u8>) {
-        data(&json!({ "error": said.error(Wire::Gemini, message) }), out);
+    fn failed(&mut self, said: &FaultReply, message: &str, out: &mut Vec<u8>) {
+        data(
+            &json!({ "error": said.error(WireFormat::Gemini, message) }),
+            out,
+        );
     }
 
-    fn incomplete(&mut self, stop: Stop, out: &mut Vec<u8>) {
+    fn incomplete(&mut self, stop: StopReason, out: &mut Vec<u8>) {
         let reason = match stop {
-            Stop::Length => "MAX_TOKENS",
-            Stop::Filter => "SAFETY",
+            StopReason::Length => "MAX_TOKENS",
+            StopReason::Filter => "SAFETY",
         };
         data(&self.last(reason), out);
     }

@@ -4,25 +4,25 @@ use std::io::Write;
 
 use serde_json::{Value, json};
 
-use super::{Heading, Spoken, Words, in_json, pieces};
-use crate::scripted::fault::{Said, Stop};
-use crate::{CallForm, Tokens, Wire};
+use super::{AnswerMeta, OutputKind, WireWriter, in_json, pieces};
+use crate::scripted::fault::{FaultReply, StopReason};
+use crate::{CallForm, Tokens, WireFormat};
 
 /// A row of blocks.
-pub(super) struct Messages {
-    head: Heading,
+pub(super) struct MessagesWriter {
+    head: AnswerMeta,
     blocks: usize,
     has_called: bool,
-    growing: Spoken,
+    open: OutputKind,
 }
 
-impl Messages {
-    pub(super) fn new(head: Heading) -> Self {
+impl MessagesWriter {
+    pub(super) fn new(head: AnswerMeta) -> Self {
         Self {
             head,
             blocks: 0,
             has_called: false,
-            growing: Spoken::Text,
+            open: OutputKind::Text,
         }
     }
 
@@ -57,7 +57,7 @@ impl Messages {
     }
 }
 
-impl Words for Messages {
+impl WireWriter for MessagesWriter {
     fn begin(&mut self, out: &mut Vec<u8>) {
         let id = format!("msg_{}", self.head.number);
         let message = json!({ "id": id, "type": "message", "role": "assistant", "model": self.head.model,
@@ -66,25 +66,25 @@ impl Words for Messages {
         Self::event("ping", json!({}), out);
     }
 
-    fn start(&mut self, spoken: Spoken, out: &mut Vec<u8>) {
-        self.growing = spoken;
+    fn start(&mut self, spoken: OutputKind, out: &mut Vec<u8>) {
+        self.open = spoken;
         let block = match spoken {
-            Spoken::Text => json!({ "type": "text", "text": "" }),
-            Spoken::Reasoning => json!({ "type": "thinking", "thinking": "", "signature": "" }),
+            OutputKind::Text => json!({ "type": "text", "text": "" }),
+            OutputKind::Reasoning => json!({ "type": "thinking", "thinking": "", "signature": "" }),
         };
         self.begin_block(&block, out);
     }
 
     fn piece(&mut self, text: &str, out: &mut Vec<u8>) {
-        let delta = match self.growing {
-            Spoken::Text => json!({ "type": "text_delta", "text": text }),
-            Spoken::Reasoning => json!({ "type": "thinking_delta", "thinking": text }),
+        let delta = match self.open {
+            OutputKind::Text => json!({ "type": "text_delta", "text": text }),
+            OutputKind::Reasoning => json!({ "type": "thinking_delta", "thinking": text }),
         };
         self.delta(&delta, out);
     }
 
-    fn stop(&mut self, spoken: Spoken, _: &str, out: &mut Vec<u8>) {
-        if spoken == Spoken::Reasoning {
+    fn stop(&mut self, spoken: OutputKind, _: &str, out: &mut Vec<u8>) {
+        if spoken == OutputKind::Reasoning {
             let signature = format!("sealed {}", self.head.id("rs", self.blocks));
             let delta = json!({ "type": "signature_delta", "signature": signature });
             self.delta(&delta, out);
@@ -93,7 +93,7 @@ impl Words for Messages {
     }
 
     fn refusal(&mut self, text: &str, out: &mut Vec<u8>) {
-        self.start(Spoken::Text, out);
+        self.start(OutputKind::Text, out);
         self.piece(text, out);
         self.end_block(out);
     }
@@ -125,15 +125,15 @@ impl Words for Messages {
         Self::end(reason, &usage, out);
     }
 
-    fn failed(&mut self, said: &Said, message: &str, out: &mut Vec<u8>) {
-        let error = said.error(Wire::Messages, message);
+    fn failed(&mut self, said: &FaultReply, message: &str, out: &mut Vec<u8>) {
+        let error = said.error(WireFormat::Messages, message);
         Self::event("error", json!({ "error": error }), out);
     }
 
-    fn incomplete(&mut self, stop: Stop, out: &mut Vec<u8>) {
+    fn incomplete(&mut self, stop: StopReason, out: &mut Vec<u8>) {
         let reason = match stop {
-            Stop::Length => "max_tokens",
-            Stop::Filter => "refusal",
+            StopReason::Length => "max_tokens",
+            StopReason::Filter => "refusal",
         };
         Self::end(reason, &json!({ "output_tokens": 1 }), out);
     }

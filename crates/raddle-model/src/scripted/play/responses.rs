@@ -4,22 +4,22 @@ use std::io::Write;
 
 use serde_json::{Value, json};
 
-use super::{Heading, Spoken, Words, pieces};
-use crate::scripted::fault::{Said, Stop};
-use crate::{CallForm, Tokens, Wire};
+use super::{AnswerMeta, OutputKind, WireWriter, pieces};
+use crate::scripted::fault::{FaultReply, StopReason};
+use crate::{CallForm, Tokens, WireFormat};
 
 /// Events, written one after the other.
-pub(super) struct Responses {
-    head: Heading,
+pub(super) struct ResponsesWriter {
+    head: AnswerMeta,
     sequence: u64,
     /// The items that are whole.
     output: Vec<Value>,
-    growing: Growing,
+    open: OpenOutput,
 }
 
 /// What grows when something is said.
 #[derive(Default)]
-struct Growing {
+struct OpenOutput {
     item: Value,
     place: Value,
     delta: &'static str,
@@ -27,13 +27,13 @@ struct Growing {
     written: String,
 }
 
-impl Responses {
-    pub(super) fn new(head: Heading) -> Self {
+impl ResponsesWriter {
+    pub(super) fn new(head: AnswerMeta) -> Self {
         Self {
             head,
             sequence: 0,
             output: Vec::new(),
-            growing: Growing::default(),
+            open: OpenOutput::default(),
         }
     }
 
@@ -94,7 +94,7 @@ impl Responses {
     }
 }
 
-impl Words for Responses {
+impl WireWriter for ResponsesWriter {
     fn begin(&mut self, out: &mut Vec<u8>) {
         let response = self.response("in_progress");
         for kind in ["response.created", "response.in_progress"] {
@@ -102,17 +102,17 @@ impl Words for Responses {
         }
     }
 
-    fn start(&mut self, spoken: Spoken, out: &mut Vec<u8>) {
+    fn start(&mut self, spoken: OutputKind, out: &mut Vec<u8>) {
         let at = self.output.len();
         let (item, part, index, added, delta) = match spoken {
-            Spoken::Text => (
+            OutputKind::Text => (
                 self.message(),
                 json!({ "type": "output_text", "text": "", "annotations": [] }),
                 "content_index",
                 "response.content_part.added",
                 "response.output_text.delta",
             ),
-            Spoken::Reasoning => (
+            OutputKind::Reasoning => (
                 json!({ "id": self.id("rs"), "type": "reasoning", "summary": [] }),
                 json!({ "type": "summary_text", "text": "" }),
                 "summary_index",
@@ -124,10 +124,10 @@ impl Words for Responses {
         let place = json!({ "item_id": item["id"], "output_index": at, index: 0 });
         self.event(added, with(&place, "part", &part), out);
         let written = match spoken {
-            Spoken::Text => members(&with(&place, "logprobs", &json!([]))),
-            Spoken::Reasoning => members(&place),
+            OutputKind::Text => members(&with(&place, "logprobs", &json!([]))),
+            OutputKind::Reasoning => members(&place),
         };
-        self.growing = Growing {
+        self.open = OpenOutput {
             written,
             item,
             place,
@@ -136,18 +136,18 @@ impl Words for Responses {
     }
 
     fn piece(&mut self, text: &str, out: &mut Vec<u8>) {
-        let written = std::mem::take(&mut self.growing.written);
-        self.delta(self.growing.delta, &written, text, out);
-        self.growing.written = written;
+        let written = std::mem::take(&mut self.open.written);
+        self.delta(self.open.delta, &written, text, out);
+        self.open.written = written;
     }
 
-    fn stop(&mut self, spoken: Spoken, said: &str, out: &mut Vec<u8>) {
-        let Growing {
+    fn stop(&mut self, spoken: OutputKind, said: &str, out: &mut Vec<u8>) {
+        let OpenOutput {
             mut item, place, ..
-        } = std::mem::take(&mut self.growing);
+        } = std::mem::take(&mut self.open);
         let text = Value::from(said);
         match spoken {
-            Spoken::Text => {
+            OutputKind::Text => {
                 let part = json!({ "type": "output_text", "text": said, "annotations": [] });
                 let mut done = with(&place, "text", &text);
                 done["logprobs"] = json!([]);
@@ -160,7 +160,7 @@ impl Words for Responses {
                 item["status"] = "completed".into();
                 item["content"] = json!([part]);
             }
-            Spoken::Reasoning => {
+            OutputKind::Reasoning => {
                 let part = json!({ "type": "summary_text", "text": said });
                 let done = "response.reasoning_summary_text.done";
                 self.event(done, with(&place, "text", &text), out);
@@ -236,16 +236,16 @@ impl Words for Responses {
         self.event("response.completed", json!({ "response": response }), out);
     }
 
-    fn failed(&mut self, said: &Said, message: &str, out: &mut Vec<u8>) {
+    fn failed(&mut self, said: &FaultReply, message: &str, out: &mut Vec<u8>) {
         let mut response = self.response("failed");
-        response["error"] = said.error(Wire::Responses, message);
+        response["error"] = said.error(WireFormat::Responses, message);
         self.event("response.failed", json!({ "response": response }), out);
     }
 
-    fn incomplete(&mut self, stop: Stop, out: &mut Vec<u8>) {
+    fn incomplete(&mut self, stop: StopReason, out: &mut Vec<u8>) {
         let reason = match stop {
-            Stop::Length => "max_output_tokens",
-            Stop::Filter => "content_filter",
+            StopReason::Length => "max_output_tokens",
+            StopReason::Filter => "content_filter",
         };
         let mut response = self.response("incomplete");
         response["output"] = Value::Array(std::mem::take(&mut self.output));

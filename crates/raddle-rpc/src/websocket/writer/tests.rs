@@ -6,7 +6,7 @@ use tokio::net::UnixStream;
 use tokio::time::sleep;
 
 use super::*;
-use crate::line::Socket;
+use crate::socket_stream::RawSocket;
 
 const DEADLINE: Duration = Duration::from_secs(120);
 
@@ -14,11 +14,11 @@ const DEADLINE: Duration = Duration::from_secs(120);
 const MUCH_BYTES: usize = 1 << 20;
 
 /// A peer, what is sent to it, and what did not get through.
-fn open() -> (std::os::unix::net::UnixStream, Outgoing, Loss) {
+fn open() -> (std::os::unix::net::UnixStream, Outgoing, DataLoss) {
     let (ours, peer) = UnixStream::pair().expect("a pair of sockets");
-    let (outgoing, loss) = (Outgoing::new(MUCH_BYTES), Loss::default());
-    let line = Line::over(Socket::Unix(ours));
-    let writer = Writer::new(line, Pongs::default(), DEADLINE);
+    let (outgoing, loss) = (Outgoing::new(MUCH_BYTES), DataLoss::default());
+    let line = SocketStream::new(RawSocket::Unix(ours));
+    let writer = WebsocketWriter::new(line, Pongs::default(), DEADLINE);
     tokio::spawn(writer.run(outgoing.clone(), loss.clone()));
     let peer = peer.into_std().expect("a socket");
     (peer, outgoing, loss)
@@ -103,18 +103,18 @@ async fn who_reads_nothing_is_let_go_with_a_reason() {
     }
     let (texts, close) = understood(&told);
     assert!(!texts.is_empty() && sent.starts_with(&texts));
-    assert_eq!(close, Some(farewell(&Close::NOT_READ)));
+    assert_eq!(close, Some(close_payload(&Close::NOT_READ)));
 }
 
 #[tokio::test(start_paused = true)]
 async fn who_has_nothing_to_read_is_pinged_and_need_not_answer() {
     let (mut peer, outgoing, _) = open();
     for _ in 0..10 {
-        sleep(PING + Duration::from_secs(1)).await;
+        sleep(PING_INTERVAL + Duration::from_secs(1)).await;
         assert_eq!(read(&mut peer, 100), Some(vec![0x89, 0]));
     }
     outgoing.send(Bytes::from_static(b"x"));
-    sleep(PING).await;
+    sleep(PING_INTERVAL).await;
     let told = read(&mut peer, 100).expect("it goes on");
     assert_eq!(
         told,

@@ -7,14 +7,14 @@ use tokio::net::TcpListener;
 use super::*;
 
 /// Names with fixed addresses, and one server behind all of them.
-struct World {
+struct FakeDialer {
     names: HashMap<&'static str, Vec<IpAddr>>,
     server: SocketAddr,
     dialled: Mutex<Vec<SocketAddr>>,
 }
 
-impl Outside for World {
-    fn resolve<'a>(&'a self, name: &'a str) -> Waiting<'a, io::Result<Vec<IpAddr>>> {
+impl Dialer for FakeDialer {
+    fn resolve<'a>(&'a self, name: &'a str) -> EgressFuture<'a, io::Result<Vec<IpAddr>>> {
         let found = self.names.get(name).cloned();
         Box::pin(async move { found.ok_or_else(|| io::ErrorKind::NotFound.into()) })
     }
@@ -23,24 +23,24 @@ impl Outside for World {
         Ok(vec!["93.184.216.36".parse().expect("an address")])
     }
 
-    fn dial(&self, address: SocketAddr) -> Waiting<'_, io::Result<TcpStream>> {
+    fn dial(&self, address: SocketAddr) -> EgressFuture<'_, io::Result<TcpStream>> {
         self.dialled.lock().expect("dialled").push(address);
         Box::pin(TcpStream::connect(self.server))
     }
 }
 
 /// What one request came to: what the client got, what was dialled, what the server got, what was noted.
-struct Came {
+struct RequestTrace {
     client: String,
     dialled: Vec<String>,
     server: String,
     noted: Vec<String>,
 }
 
-async fn ask(request: &str) -> Came {
+async fn ask(request: &str) -> RequestTrace {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a listener");
     let address = |text: &str| -> IpAddr { text.parse().expect("an address") };
-    let world = Arc::new(World {
+    let world = Arc::new(FakeDialer {
         names: HashMap::from([
             ("listed.test", vec![address("93.184.216.34")]),
             (
@@ -56,7 +56,7 @@ async fn ask(request: &str) -> Came {
         server: listener.local_addr().expect("an address"),
         dialled: Mutex::default(),
     });
-    let rules = Rules::parse(
+    let rules = EgressRules::parse(
         [
             "listed.test",
             "mixed.test",
@@ -105,7 +105,7 @@ async fn ask(request: &str) -> Came {
         assert!(got.ends_with("answer"), "{got}");
     }
     let noted = noted.lock().expect("notes").clone();
-    Came {
+    RequestTrace {
         client: got.lines().next().unwrap_or_default().to_owned(),
         dialled: dialled.iter().map(SocketAddr::to_string).collect(),
         server,

@@ -6,15 +6,15 @@ use raddle_protocol::LogoutAccountResponse;
 use raddle_protocol::methods::AccountLogout;
 
 use crate::call::Call;
-use crate::rooms::Rooms;
-use crate::rooms::accounts::{self, Desk};
+use crate::services::ServerState;
+use crate::services::accounts::{self, ProviderAccount};
 use crate::wire_error::WireError;
 
-pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<AccountLogout>) {
+pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<AccountLogout>) {
     let rooms = rooms.clone();
     tokio::spawn(async move {
         let forgotten = async {
-            let desk = Desk::of(&rooms, None).await?;
+            let desk = ProviderAccount::of(&rooms, None).await?;
             let forgotten = desk.vendors.forget(&desk.provider).await;
             forgotten.map_err(|why| WireError::Refused(why.into()))
         };

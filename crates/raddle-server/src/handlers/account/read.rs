@@ -7,20 +7,20 @@ use raddle_protocol::methods::AccountRead;
 use raddle_protocol::{Account, ChatgptAccount, GetAccountResponse, PlanType};
 
 use crate::call::Call;
-use crate::rooms::Rooms;
-use crate::rooms::accounts::Desk;
-use crate::rooms::providers::KeySource;
-use crate::rooms::vendors::SignedIn;
+use crate::services::ServerState;
+use crate::services::accounts::ProviderAccount;
+use crate::services::providers::KeySource;
+use crate::services::vendors::SignInKind;
 use crate::wire_error::WireError;
 
-pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<AccountRead>) {
+pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<AccountRead>) {
     if rooms.options.vendors.is_none() {
         return call.reply.ok(&told(None, false));
     }
     let rooms = rooms.clone();
     tokio::spawn(async move {
         // Without a provider there is nothing to sign in with, which is no error to one who asks.
-        let Ok(desk) = Desk::of(&rooms, None).await else {
+        let Ok(desk) = ProviderAccount::of(&rooms, None).await else {
             return call.reply.ok(&told(None, false));
         };
         let refused = |why: String| WireError::Refused(why.into());
@@ -43,7 +43,7 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<AccountRead>) {
     });
 }
 
-fn told(how: Option<SignedIn>, requires_openai_auth: bool) -> GetAccountResponse {
+fn told(how: Option<SignInKind>, requires_openai_auth: bool) -> GetAccountResponse {
     let tokens = ChatgptAccount {
         email: None,
         plan_type: PlanType::Unknown,
@@ -52,8 +52,8 @@ fn told(how: Option<SignedIn>, requires_openai_auth: bool) -> GetAccountResponse
     GetAccountResponse {
         requires_openai_auth,
         account: how.map(|it| match it {
-            SignedIn::Key => Account::ApiKey,
-            SignedIn::Tokens => Account::Chatgpt(tokens),
+            SignInKind::Key => Account::ApiKey,
+            SignInKind::Tokens => Account::Chatgpt(tokens),
         }),
         workspace_routing: None,
     }

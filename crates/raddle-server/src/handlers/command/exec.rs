@@ -13,34 +13,37 @@ use raddle_protocol::{
     CommandExecOutputDeltaNotification, CommandExecOutputStream, CommandExecParams,
     CommandExecResponse, CommandExecTerminalSize, SandboxPolicy,
 };
-use raddle_sandbox::{Inside, Launch, Policy, Rules, Size, Stdio, environment};
+use raddle_sandbox::{
+    ConfinedProcess, Launch, Policy, SandboxRules, Stdio, TerminalSize, environment,
+};
 
 use crate::call::{Call, Reply};
-use crate::rooms::Rooms;
-use crate::rooms::files;
-use crate::rooms::permissions;
-use crate::rooms::processes::{
-    self, Delta, KEPT_BYTES_MAX, Name, OUTPUT_BYTES, Plan, Processes, Run, Stream, TIME_MS,
+use crate::services::ServerState;
+use crate::services::files;
+use crate::services::permissions;
+use crate::services::processes::{
+    self, CAPTURED_BYTES_MAX, OUTPUT_BYTES, OutputDelta, OutputPlan, OutputStream, ProcessName,
+    ProcessRun, Processes, TIME_MS,
 };
-use crate::rooms::threads::folders;
+use crate::services::threads::folders;
 use crate::session::Session;
 use crate::wire_error::WireError;
 
-pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<CommandExec>) {
+pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<CommandExec>) {
     let Call {
         params,
         reply,
         session,
     } = call;
     let begun = wish(params).and_then(|wish| {
-        let Wish {
+        let ExecRequest {
             name,
             launch,
             limits,
             stdio,
             plan,
         } = wish;
-        let (run, start) = Processes::begin(&session, name, plan, || rooms.engine.open(stdio))?;
+        let (run, start) = Processes::begin(&session, name, plan, || rooms.launcher.open(stdio))?;
         Ok((run, start, launch, limits))
     });
     let (mut run, start, launch, limits) = match begun {
@@ -57,7 +60,7 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<CommandExec>) {
         };
         let started = fenced.and_then(|inside| {
             match &inside {
-                Some(inside) => start.inside(&inside.fenced)?,
+                Some(inside) => start.confined(&inside.confined)?,
                 None => drop(start),
             }
             Ok(inside)
@@ -74,25 +77,25 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<CommandExec>) {
 }
 
 async fn fence(
-    rooms: &Rooms,
+    rooms: &ServerState,
     session: &Session,
     launch: Launch,
-    limits: Limits,
-) -> Result<Inside, WireError> {
+    limits: SandboxSource,
+) -> Result<ConfinedProcess, WireError> {
     let config = rooms.config_now().await?;
     let wished = match limits {
-        Limits::Configured => None,
-        Limits::Policy(policy) => Some(policy),
-        Limits::Profile(id) => {
-            let choice = permissions::of_profile(&config.said(None), &id)?;
+        SandboxSource::Configured => None,
+        SandboxSource::Policy(policy) => Some(policy),
+        SandboxSource::Profile(id) => {
+            let choice = permissions::of_profile(&config.with_request(None), &id)?;
             let sandbox = choice.sandbox()?;
             permissions::allowed(rooms, choice.profile.as_ref(), &sandbox).await?;
             Some(choice.policy)
         }
     };
-    let own = rooms.own();
+    let own = rooms.hidden_paths();
     let mut held = processes::policy(wished.as_ref(), &config, &launch.cwd, &own)?;
-    if let Policy::Fenced(rules) = &mut held.policy {
+    if let Policy::Confined(rules) = &mut held.policy {
         resolve(rooms, rules).await?;
     }
     let sandbox = processes::sandbox(&held, wished.as_ref())?;
@@ -100,11 +103,11 @@ async fn fence(
     if let Some(hosts) = held.network.take() {
         held.network = Some(processes::without_closed(rooms, hosts).await?);
     }
-    processes::wrap(&rooms.fences, session, launch, held).await
+    processes::wrap(&rooms.sandbox, session, launch, held).await
 }
 
 /// Puts the real path in the place of each folder that the command may write.
-async fn resolve(rooms: &Rooms, rules: &mut Rules) -> Result<(), WireError> {
+async fn resolve(rooms: &ServerState, rules: &mut SandboxRules) -> Result<(), WireError> {
     let text = |it: &PathBuf| it.to_str().map(str::to_owned);
     let folders = rules.write.iter().filter_map(text).collect();
     let real_paths = folders::real_paths(rooms, folders, &Settings::default()).await?;
@@ -118,7 +121,7 @@ async fn resolve(rooms: &Rooms, rules: &mut Rules) -> Result<(), WireError> {
 }
 
 /// What bounds a command.
-enum Limits {
+enum SandboxSource {
     /// What the configuration says.
     Configured,
     Policy(SandboxPolicy),
@@ -127,16 +130,16 @@ enum Limits {
 }
 
 /// What a client wants.
-struct Wish {
-    name: Name,
+struct ExecRequest {
+    name: ProcessName,
     launch: Launch,
-    limits: Limits,
+    limits: SandboxSource,
     stdio: Stdio,
-    plan: Plan,
+    plan: OutputPlan,
 }
 
 /// What the client wants, or why that cannot be.
-fn wish(params: CommandExecParams) -> Result<Wish, WireError> {
+fn wish(params: CommandExecParams) -> Result<ExecRequest, WireError> {
     let refuse = |what: &'static str| Err(WireError::Refused(what.into()));
     let streams = params.tty || params.stream_stdin || params.stream_stdout_stderr;
     if streams && params.process_id.is_none() {
@@ -155,9 +158,9 @@ fn wish(params: CommandExecParams) -> Result<Wish, WireError> {
         (Some(_), Some(_)) => {
             return refuse("`permissionProfile` cannot be combined with `sandboxPolicy`");
         }
-        (Some(profile), None) => Limits::Profile(profile),
-        (None, Some(policy)) => Limits::Policy(policy),
-        (None, None) => Limits::Configured,
+        (Some(profile), None) => SandboxSource::Profile(profile),
+        (None, Some(policy)) => SandboxSource::Policy(policy),
+        (None, None) => SandboxSource::Configured,
     };
     let (program, args) = processes::program(params.command)?;
     let cwd = match &params.cwd {
@@ -186,7 +189,7 @@ fn wish(params: CommandExecParams) -> Result<Wish, WireError> {
         false => Some(params.output_bytes_cap.unwrap_or(OUTPUT_BYTES)),
     };
     let process_id = params.process_id.clone();
-    let plan = Plan {
+    let plan = OutputPlan {
         tell: process_id
             .filter(|_| params.tty || params.stream_stdout_stderr)
             .map(|process_id| Box::new(move |delta| told(&process_id, delta).into()) as _),
@@ -194,8 +197,10 @@ fn wish(params: CommandExecParams) -> Result<Wish, WireError> {
         all_or_nothing: true,
         time,
     };
-    let name = params.process_id.map_or_else(Name::unnamed, Name::Command);
-    Ok(Wish {
+    let name = params
+        .process_id
+        .map_or_else(ProcessName::unnamed, ProcessName::Command);
+    Ok(ExecRequest {
         name,
         launch,
         limits,
@@ -204,38 +209,42 @@ fn wish(params: CommandExecParams) -> Result<Wish, WireError> {
     })
 }
 
-fn size(size: Option<CommandExecTerminalSize>) -> Size {
+fn size(size: Option<CommandExecTerminalSize>) -> TerminalSize {
     let Some(CommandExecTerminalSize { cols, rows }) = size else {
-        return Size::default();
+        return TerminalSize::default();
     };
-    Size { rows, cols }
+    TerminalSize { rows, cols }
 }
 
-fn told(process_id: &str, delta: Delta) -> CommandExecOutputDeltaNotification {
+fn told(process_id: &str, delta: OutputDelta) -> CommandExecOutputDeltaNotification {
     CommandExecOutputDeltaNotification {
         process_id: process_id.to_owned(),
         cap_reached: delta.cap_reached,
         delta_base64: delta.delta_base64,
         stream: match delta.stream {
-            Stream::Stdout => CommandExecOutputStream::Stdout,
-            Stream::Stderr => CommandExecOutputStream::Stderr,
+            OutputStream::Stdout => CommandExecOutputStream::Stdout,
+            OutputStream::Stderr => CommandExecOutputStream::Stderr,
         },
     }
 }
 
 /// Answers when the command is over and all its output was told. Its fence stands as long.
-async fn answer(mut run: Run, reply: Reply<CommandExecResponse>, _fence: Option<Inside>) {
+async fn answer(
+    mut run: ProcessRun,
+    reply: Reply<CommandExecResponse>,
+    _fence: Option<ConfinedProcess>,
+) {
     if let Err(error) = run.started().await {
         return reply.error(error);
     }
     let outcome = run.finish().await;
     if outcome.stdout.is_too_much || outcome.stderr.is_too_much {
         return reply.error(WireError::OutputTooLarge {
-            bytes_max: KEPT_BYTES_MAX,
+            bytes_max: CAPTURED_BYTES_MAX,
         });
     }
     let bytes = outcome.stdout.len() + outcome.stderr.len();
-    let hold = reply.session().outgoing.hold(bytes).await;
+    let hold = reply.session().outgoing.reserve(bytes).await;
     reply.ok(&CommandExecResponse {
         exit_code: outcome.exit_code,
         stdout: outcome.stdout.text(),

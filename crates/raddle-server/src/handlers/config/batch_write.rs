@@ -5,9 +5,9 @@ use std::sync::Arc;
 use raddle_protocol::methods::ConfigBatchWrite;
 
 use crate::call::Call;
-use crate::rooms::Rooms;
+use crate::services::ServerState;
 
-pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ConfigBatchWrite>) {
+pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ConfigBatchWrite>) {
     // `reloadUserConfig` needs no work: what was written is in force when the answer goes out.
     let (config, writer) = (rooms.config.clone(), call.session.config_writer());
     call.at_home(rooms, move |params| {

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use raddle_protocol::methods::ConfigRead;
 
 use crate::call::Call;
-use crate::rooms::Rooms;
-use crate::rooms::config::Looked;
+use crate::services::ServerState;
+use crate::services::config::ConfigSnapshot;
 
-pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ConfigRead>) {
+pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ConfigRead>) {
     // `cwd` changes nothing: a workspace's files are never configuration.
     let Call { params, reply, .. } = call;
-    rooms.look_at_config(move |looked| {
-        let told = |looked: Looked<'_>| Ok(looked.read()?.told(params.include_layers));
+    rooms.read_config(move |looked| {
+        let told = |looked: ConfigSnapshot<'_>| Ok(looked.read()?.told(params.include_layers));
         reply.finish(looked.and_then(told));
     });
 }

@@ -7,9 +7,9 @@ use raddle_protocol::ConfigRequirementsReadResponse;
 use raddle_protocol::methods::ConfigRequirementsRead;
 
 use crate::call::Call;
-use crate::rooms::Rooms;
+use crate::services::ServerState;
 
-pub(crate) fn handle(_rooms: &Arc<Rooms>, call: Call<ConfigRequirementsRead>) {
+pub(crate) fn handle(_rooms: &Arc<ServerState>, call: Call<ConfigRequirementsRead>) {
     call.reply.ok(&ConfigRequirementsReadResponse {
         requirements: None,
         supports_independent_speed_modes: None,

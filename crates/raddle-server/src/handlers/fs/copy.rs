@@ -6,11 +6,11 @@ use raddle_protocol::FsCopyResponse;
 use raddle_protocol::methods::FsCopy;
 
 use crate::call::Call;
-use crate::rooms::Rooms;
-use crate::rooms::files::{self, LastLink, PathAdmission};
+use crate::services::ServerState;
+use crate::services::files::{self, LastLink, PathAdmission};
 use crate::wire_error::WireError;
 
-pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<FsCopy>) {
+pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<FsCopy>) {
     PathAdmission::on_disk(rooms, call, |params, admission| {
         let from = files::absolute(&params.source_path)?;
         let to = files::absolute(&params.destination_path)?;

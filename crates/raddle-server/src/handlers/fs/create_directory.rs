@@ -6,10 +6,10 @@ use raddle_protocol::FsCreateDirectoryResponse;
 use raddle_protocol::methods::FsCreateDirectory;
 
 use crate::call::Call;
-use crate::rooms::Rooms;
-use crate::rooms::files::{self, LastLink, PathAdmission};
+use crate::services::ServerState;
+use crate::services::files::{self, LastLink, PathAdmission};
 
-pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<FsCreateDirectory>) {
+pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<FsCreateDirectory>) {
     PathAdmission::on_disk(rooms, call, |params, admission| {
         let path = files::absolute(&params.path)?;
         let place = admission.place(&path, LastLink::Follow)?;

@@ -6,10 +6,10 @@ use raddle_protocol::FsGetMetadataResponse;
 use raddle_protocol::methods::FsGetMetadata;
 
 use crate::call::Call;
-use crate::rooms::Rooms;
-use crate::rooms::files::{self, PathAdmission};
+use crate::services::ServerState;
+use crate::services::files::{self, PathAdmission};
 
-pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<FsGetMetadata>) {
+pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<FsGetMetadata>) {
     PathAdmission::on_disk(rooms, call, |params, admission| {
         let path = files::absolute(&params.path)?;
         let admitted = admission.open(&path)?;

@@ -6,10 +6,10 @@ use raddle_protocol::methods::FsReadDirectory;
 use raddle_protocol::{FsReadDirectoryEntry, FsReadDirectoryResponse};
 
 use crate::call::Call;
-use crate::rooms::Rooms;
-use crate::rooms::files::{self, PathAdmission};
+use crate::services::ServerState;
+use crate::services::files::{self, PathAdmission};
 
-pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<FsReadDirectory>) {
+pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<FsReadDirectory>) {
     PathAdmission::on_disk(rooms, call, |params, admission| {
         let mut entries = Vec::new();
         let folder = files::absolute(&params.path)?;

@@ -14,8 +14,8 @@ use raddle_protocol::methods::FsReadFile;
 use tokio::time::timeout;
 
 use crate::call::{Call, Reply};
-use crate::rooms::Rooms;
-use crate::rooms::files::{self, PathAdmission, Stay};
+use crate::services::ServerState;
+use crate::services::files::{self, FileLock, PathAdmission};
 use crate::session::Session;
 use crate::wire_error::WireError;
 
@@ -33,12 +33,12 @@ const BYTES_MIN: u64 = 64 << 10;
 
 /// How long a request stays in its lane while its client takes no answers. After that it lets the
 /// others go, and is answered like one too many if they change the file before its turn comes.
-const LANE_PATIENCE: Duration = Duration::from_secs(1);
+const LANE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How much is read at once; a multiple of three, so that the pieces' base64 can be joined.
 const PIECE_BYTES: usize = 48 << 10;
 
-pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<FsReadFile>) {
+pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<FsReadFile>) {
     let Call {
         params,
         reply,
@@ -75,15 +75,15 @@ async fn read(
     loop {
         let bytes = (room.div_ceil(3) * 4 + FRAME_BYTES) as usize;
         // Nothing is open while this waits, which may be as long as the client reads nothing.
-        let hold = match timeout(LANE_PATIENCE, client.hold(bytes)).await {
+        let hold = match timeout(LANE_TIMEOUT, client.reserve(bytes)).await {
             Ok(hold) => hold,
             Err(_) => {
                 drop(reply.take_pass());
                 unchanged_since = Some(seen);
-                client.hold(bytes).await
+                client.reserve(bytes).await
             }
         };
-        let turn = match session.disk.turn(client).await {
+        let turn = match session.disk.acquire(client).await {
             Ok(turn) => turn,
             Err(error) => return reply.error(error),
         };
@@ -108,15 +108,15 @@ async fn read(
 }
 
 /// Tells one state of a file from another: device, inode, size and time of change.
-type Stamp = (u64, u64, u64, (i64, i64));
+type FileVersion = (u64, u64, u64, (i64, i64));
 
-fn stamp(file: &Metadata) -> Stamp {
+fn stamp(file: &Metadata) -> FileVersion {
     let changed = (file.ctime(), file.ctime_nsec());
     (file.dev(), file.ino(), file.len(), changed)
 }
 
 /// How large the file seems to be, and its state.
-fn look(path: &Path, admission: &PathAdmission) -> Result<(u64, Stamp), WireError> {
+fn look(path: &Path, admission: &PathAdmission) -> Result<(u64, FileVersion), WireError> {
     let (_, metadata) = files::open(path, admission)?;
     if metadata.is_dir() {
         let message = format!("{} is not a file", path.display());
@@ -151,10 +151,10 @@ fn read_at_most(
     path: &Path,
     admission: &PathAdmission,
     room: u64,
-    unchanged_since: Option<Stamp>,
+    unchanged_since: Option<FileVersion>,
 ) -> Result<Contents, WireError> {
     let (mut file, metadata) = files::open(path, admission)?;
-    let _stay = Stay::to_read(&metadata)?;
+    let _stay = FileLock::to_read(&metadata)?;
     // Who wrote it until now may have made it longer.
     let metadata = file.metadata()?;
     let check = |metadata: &Metadata| match unchanged_since {

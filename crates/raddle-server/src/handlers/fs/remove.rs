@@ -7,11 +7,11 @@ use raddle_protocol::FsRemoveResponse;
 use raddle_protocol::methods::FsRemove;
 
 use crate::call::Call;
-use crate::rooms::Rooms;
-use crate::rooms::files::{self, LastLink, PathAdmission};
+use crate::services::ServerState;
+use crate::services::files::{self, LastLink, PathAdmission};
 use crate::wire_error::WireError;
 
-pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<FsRemove>) {
+pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<FsRemove>) {
     PathAdmission::on_disk(rooms, call, |params, admission| {
         let path = files::absolute(&params.path)?;
         let place = admission.place(&path, LastLink::Keep)?;

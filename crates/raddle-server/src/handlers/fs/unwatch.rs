@@ -6,9 +6,9 @@ use raddle_protocol::FsUnwatchResponse;
 use raddle_protocol::methods::FsUnwatch;
 
 use crate::call::Call;
-use crate::rooms::Rooms;
+use crate::services::ServerState;
 
-pub(crate) fn handle(_rooms: &Arc<Rooms>, call: Call<FsUnwatch>) {
+pub(crate) fn handle(_rooms: &Arc<ServerState>, call: Call<FsUnwatch>) {
     let watch = call.session.watches().remove(&call.params.watch_id);
     drop(watch);
     call.reply.ok(&FsUnwatchResponse {});

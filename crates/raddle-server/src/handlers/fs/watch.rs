@@ -7,9 +7,9 @@ use raddle_protocol::methods::FsWatch;
 use raddle_protocol::{FsWatchParams, FsWatchResponse};
 
 use crate::call::Call;
-use crate::rooms::Rooms;
-use crate::rooms::files::{self, PathAdmission};
-use crate::rooms::watches::{Lookout, Watch};
+use crate::services::ServerState;
+use crate::services::files::{self, PathAdmission};
+use crate::services::watches::{PathWatcher, Watch};
 use crate::session::Session;
 use crate::wire_error::{WireError, shown};
 
@@ -19,7 +19,7 @@ const WATCHES_MAX: usize = 64;
 /// The longest name of a watch. Every notification carries it.
 const NAME_BYTES_MAX: usize = 256;
 
-pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<FsWatch>) {
+pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<FsWatch>) {
     let Call {
         params,
         reply,
@@ -28,14 +28,14 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<FsWatch>) {
     let rooms = rooms.clone();
     tokio::spawn(async move {
         let admission = PathAdmission::of(&rooms, &session).await;
-        reply.finish(begin(params, &session, &rooms.lookout, admission).await);
+        reply.finish(begin(params, &session, &rooms.watcher, admission).await);
     });
 }
 
 async fn begin(
     params: FsWatchParams,
     session: &Arc<Session>,
-    lookout: &Lookout,
+    lookout: &PathWatcher,
     admission: PathAdmission,
 ) -> Result<FsWatchResponse, WireError> {
     let FsWatchParams { watch_id, path } = params;

@@ -8,11 +8,11 @@ use raddle_protocol::FsWriteFileResponse;
 use raddle_protocol::methods::FsWriteFile;
 
 use crate::call::Call;
-use crate::rooms::Rooms;
-use crate::rooms::files::{self, PathAdmission};
+use crate::services::ServerState;
+use crate::services::files::{self, PathAdmission};
 use crate::wire_error::WireError;
 
-pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<FsWriteFile>) {
+pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<FsWriteFile>) {
     PathAdmission::on_disk(rooms, call, |params, admission| {
         let path = files::absolute(&params.path)?;
         let bytes = STANDARD.decode(&params.data_base64).map_err(|error| {

@@ -7,15 +7,15 @@ use raddle_protocol::{ModelListParams, ModelListResponse};
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::call::{Call, Reply};
-use crate::rooms::config::{Config, State};
-use crate::rooms::models::Known;
-use crate::rooms::{Rooms, models, pages, providers};
+use crate::services::config::{Config, State};
+use crate::services::models::ModelsByProvider;
+use crate::services::{ServerState, models, pages, providers};
 use crate::wire_error::WireError;
 
-pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ModelList>) {
+pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ModelList>) {
     let Call { params, reply, .. } = call;
     let asked = rooms.clone();
-    rooms.look_at_config(move |looked| {
+    rooms.read_config(move |looked| {
         let state = match looked {
             Ok(looked) => looked.in_force(),
             Err(error) => return reply.error(error),
@@ -74,7 +74,7 @@ fn whole<'a>(state: &'a State, config: &Config) -> Result<&'a RawValue, WireErro
 fn page(
     state: &State,
     config: &Config,
-    known: &Known,
+    known: &ModelsByProvider,
     cursor: Option<&str>,
     limit: Option<u32>,
 ) -> Result<ModelListResponse, WireError> {

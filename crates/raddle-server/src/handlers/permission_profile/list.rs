@@ -6,18 +6,18 @@ use raddle_protocol::PermissionProfileListResponse;
 use raddle_protocol::methods::PermissionProfileList;
 
 use crate::call::Call;
-use crate::rooms::{Rooms, pages, permissions};
+use crate::services::{ServerState, pages, permissions};
 
-pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<PermissionProfileList>) {
+pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<PermissionProfileList>) {
     let Call { params, reply, .. } = call;
     let shared = rooms.clone();
-    rooms.look_at_config(move |looked| {
+    rooms.read_config(move |looked| {
         let config = match looked {
             Ok(looked) => looked.in_force(),
             Err(error) => return reply.error(error),
         };
         // The rules lie beside the configuration, so that who may look at one may look at the other.
-        let profiles = permissions::list(&shared, &config.said(None));
+        let profiles = permissions::list(&shared, &config.with_request(None));
         let page = pages::page(profiles, params.cursor.as_deref(), params.limit);
         reply.finish(
             page.map(|(data, next_cursor)| PermissionProfileListResponse { data, next_cursor }),

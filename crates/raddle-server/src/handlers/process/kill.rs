@@ -6,11 +6,11 @@ use raddle_protocol::ProcessKillResponse;
 use raddle_protocol::methods::ProcessKill;
 
 use crate::call::Call;
-use crate::rooms::Rooms;
-use crate::rooms::processes::Name;
+use crate::services::ServerState;
+use crate::services::processes::ProcessName;
 
-pub(crate) fn handle(_rooms: &Arc<Rooms>, call: Call<ProcessKill>) {
-    let name = Name::Process(call.params.process_handle);
+pub(crate) fn handle(_rooms: &Arc<ServerState>, call: Call<ProcessKill>) {
+    let name = ProcessName::Process(call.params.process_handle);
     let ended = call.session.processes.end(&name);
     call.reply.finish(ended.map(|()| ProcessKillResponse {}));
 }

@@ -4,16 +4,19 @@ use std::sync::Arc;
 
 use raddle_protocol::methods::ProcessResizePty;
 use raddle_protocol::{ProcessResizePtyResponse, ProcessTerminalSize};
-use raddle_sandbox::Size;
+use raddle_sandbox::TerminalSize;
 
 use crate::call::Call;
-use crate::rooms::Rooms;
-use crate::rooms::processes::Name;
+use crate::services::ServerState;
+use crate::services::processes::ProcessName;
 
-pub(crate) fn handle(_rooms: &Arc<Rooms>, call: Call<ProcessResizePty>) {
+pub(crate) fn handle(_rooms: &Arc<ServerState>, call: Call<ProcessResizePty>) {
     let ProcessTerminalSize { cols, rows } = call.params.size;
-    let name = Name::Process(call.params.process_handle);
-    let resized = call.session.processes.resize(&name, Size { rows, cols });
+    let name = ProcessName::Process(call.params.process_handle);
+    let resized = call
+        .session
+        .processes
+        .resize(&name, TerminalSize { rows, cols });
     call.reply
         .finish(resized.map(|()| ProcessResizePtyResponse {}));
 }

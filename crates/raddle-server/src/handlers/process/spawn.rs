@@ -8,18 +8,19 @@ use raddle_protocol::{
     Maybe, ProcessExitedNotification, ProcessOutputDeltaNotification, ProcessOutputStream,
     ProcessSpawnParams, ProcessSpawnResponse, ProcessTerminalSize,
 };
-use raddle_sandbox::{Launch, Size, Stdio, environment};
+use raddle_sandbox::{Launch, Stdio, TerminalSize, environment};
 
 use crate::call::{Call, Reply};
-use crate::rooms::Rooms;
-use crate::rooms::files;
-use crate::rooms::processes::{
-    self, Delta, Name, OUTPUT_BYTES, Plan, Processes, Run, Stream, TIME_MS,
+use crate::services::ServerState;
+use crate::services::files;
+use crate::services::processes::{
+    self, OUTPUT_BYTES, OutputDelta, OutputPlan, OutputStream, ProcessName, ProcessRun, Processes,
+    TIME_MS,
 };
 use crate::session::Session;
 use crate::wire_error::WireError;
 
-pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ProcessSpawn>) {
+pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ProcessSpawn>) {
     let Call {
         params,
         reply,
@@ -27,8 +28,8 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ProcessSpawn>) {
     } = call;
     let handle = params.process_handle.clone();
     let begun = wish(params).and_then(|(launch, stdio, plan)| {
-        let name = Name::Process(handle.clone());
-        let (run, start) = Processes::begin(&session, name, plan, || rooms.engine.open(stdio))?;
+        let name = ProcessName::Process(handle.clone());
+        let (run, start) = Processes::begin(&session, name, plan, || rooms.launcher.open(stdio))?;
         Ok((run, start, launch))
     });
     let (mut run, start, launch) = match begun {
@@ -62,7 +63,7 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ProcessSpawn>) {
 }
 
 /// What the client wants, or why that cannot be.
-fn wish(params: ProcessSpawnParams) -> Result<(Launch, Stdio, Plan), WireError> {
+fn wish(params: ProcessSpawnParams) -> Result<(Launch, Stdio, OutputPlan), WireError> {
     if params.size.is_some() && !params.tty {
         return Err(WireError::Refused("size needs tty".into()));
     }
@@ -91,7 +92,7 @@ fn wish(params: ProcessSpawnParams) -> Result<(Launch, Stdio, Plan), WireError> 
     };
     let handle = params.process_handle;
     let is_told = params.tty || params.stream_stdout_stderr;
-    let plan = Plan {
+    let plan = OutputPlan {
         tell: is_told.then(|| Box::new(move |delta| told(&handle, delta).into()) as _),
         bytes_max,
         all_or_nothing: false,
@@ -100,28 +101,28 @@ fn wish(params: ProcessSpawnParams) -> Result<(Launch, Stdio, Plan), WireError> 
     Ok((launch, stdio, plan))
 }
 
-fn size(size: Option<ProcessTerminalSize>) -> Size {
+fn size(size: Option<ProcessTerminalSize>) -> TerminalSize {
     let Some(ProcessTerminalSize { cols, rows }) = size else {
-        return Size::default();
+        return TerminalSize::default();
     };
-    Size { rows, cols }
+    TerminalSize { rows, cols }
 }
 
-fn told(process_handle: &str, delta: Delta) -> ProcessOutputDeltaNotification {
+fn told(process_handle: &str, delta: OutputDelta) -> ProcessOutputDeltaNotification {
     ProcessOutputDeltaNotification {
         process_handle: process_handle.to_owned(),
         cap_reached: delta.cap_reached,
         delta_base64: delta.delta_base64,
         stream: match delta.stream {
-            Stream::Stdout => ProcessOutputStream::Stdout,
-            Stream::Stderr => ProcessOutputStream::Stderr,
+            OutputStream::Stdout => ProcessOutputStream::Stdout,
+            OutputStream::Stderr => ProcessOutputStream::Stderr,
         },
     }
 }
 
 /// Answers when the process runs, and tells when it is over and all its output was told.
 async fn tell(
-    mut run: Run,
+    mut run: ProcessRun,
     process_handle: String,
     reply: Reply<ProcessSpawnResponse>,
     session: Arc<Session>,
@@ -132,7 +133,7 @@ async fn tell(
     reply.ok(&ProcessSpawnResponse {});
     let outcome = run.finish().await;
     let bytes = outcome.stdout.len() + outcome.stderr.len();
-    let hold = session.outgoing.hold(bytes).await;
+    let hold = session.outgoing.reserve(bytes).await;
     let exited = ProcessExitedNotification {
         exit_code: outcome.exit_code,
         process_handle,

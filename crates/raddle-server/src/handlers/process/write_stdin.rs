@@ -6,16 +6,16 @@ use raddle_protocol::methods::ProcessWriteStdin;
 use raddle_protocol::{ProcessWriteStdinParams, ProcessWriteStdinResponse};
 
 use crate::call::Call;
-use crate::rooms::Rooms;
-use crate::rooms::processes::Name;
+use crate::services::ServerState;
+use crate::services::processes::ProcessName;
 
-pub(crate) fn handle(_rooms: &Arc<Rooms>, call: Call<ProcessWriteStdin>) {
+pub(crate) fn handle(_rooms: &Arc<ServerState>, call: Call<ProcessWriteStdin>) {
     let ProcessWriteStdinParams {
         process_handle,
         close_stdin,
         delta_base64,
     } = call.params;
-    let name = Name::Process(process_handle);
+    let name = ProcessName::Process(process_handle);
     let processes = &call.session.processes;
     let written = processes.write(&name, delta_base64.as_deref(), close_stdin);
     call.reply

@@ -10,17 +10,17 @@ use raddle_protocol::{
 };
 
 use crate::call::Call;
-use crate::rooms::{Rooms, threads};
+use crate::services::{ServerState, threads};
 use crate::wire_error::WireError;
 
 /// How a review is done, whatever is reviewed.
-const MANNER: &str = "Look only for problems that these changes bring: wrong results, crashes, lost data, \
+const REVIEW_INSTRUCTIONS: &str = "Look only for problems that these changes bring: wrong results, crashes, lost data, \
     security holes, broken promises to callers, tests that cannot fail. Read as much of the code around \
     them as you need to be sure. Change no file. Answer with the problems you found, the worst first, \
     each with its file and line, what goes wrong and when, and how it could be mended. Leave out matters \
     of taste. If you found nothing, say so in one sentence.";
 
-pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ReviewStart>) {
+pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ReviewStart>) {
     let Call {
         params,
         reply,
@@ -42,18 +42,18 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ReviewStart>) {
             turn: turn.clone(),
             item: ItemId::mint(),
             text: text.clone(),
-            prompt: format!("{task} {MANNER}"),
+            prompt: format!("{task} {REVIEW_INSTRUCTIONS}"),
             briefs: Vec::new(),
             principal: threads::principal(&session),
         }));
-        let answer = reply.owed(move |done| {
+        let answer = reply.into_reply_to(move |done| {
             let begun = done.map(|_| ReviewStartResponse {
                 review_thread_id: id,
                 turn: begun(turn.clone(), text.clone()),
             });
             begun.map_err(|error| threads::refused(id, error))
         });
-        rooms.threads.order(id, start, answer).await;
+        rooms.threads.send_command(id, start, answer).await;
     });
 }
 

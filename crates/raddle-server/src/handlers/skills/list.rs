@@ -7,14 +7,14 @@ use raddle_protocol::SkillsListResponse;
 use raddle_protocol::methods::SkillsList;
 
 use crate::call::Call;
-use crate::rooms::files::{self, PathAdmission};
-use crate::rooms::{Rooms, skills};
+use crate::services::files::{self, PathAdmission};
+use crate::services::{ServerState, skills};
 use crate::wire_error::WireError;
 
 /// How many folders one request may ask for.
 const FOLDERS_MAX: usize = 64;
 
-pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<SkillsList>) {
+pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<SkillsList>) {
     if call.params.cwds.len() > FOLDERS_MAX {
         let what = format!("cwds has more than {FOLDERS_MAX} folders");
         return call.reply.error(WireError::Refused(what.into()));
@@ -41,7 +41,7 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<SkillsList>) {
         // An observer sees workspaces, and nothing else of the user's.
         let user = Some(&*user).filter(|_| !is_observer);
         let mut seen = HashSet::new();
-        let mut list = skills::List::new(admission);
+        let mut list = skills::SkillList::new(admission);
         for cwd in folders.iter().filter(|cwd| seen.insert(cwd.as_str())) {
             list.add_folder(user, cwd);
         }

@@ -6,10 +6,10 @@ use raddle_protocol::ThreadArchiveResponse;
 use raddle_protocol::methods::ThreadArchive;
 
 use crate::call::Call;
-use crate::rooms::{Rooms, threads};
+use crate::services::{ServerState, threads};
 use crate::wire_error::WireError;
 
-pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadArchive>) {
+pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadArchive>) {
     let Call {
         params,
         reply,
@@ -27,7 +27,7 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadArchive>) {
         if let Err(error) = threads::stop(&rooms.threads, id, principal.clone()).await {
             return reply.error(threads::refused(id, error));
         }
-        let answer = reply.owed(move |done| {
+        let answer = reply.into_reply_to(move |done| {
             let archived = done.map(|_| ThreadArchiveResponse {});
             archived.map_err(|error| threads::refused(id, error))
         });

@@ -9,9 +9,9 @@ use raddle_protocol::ThreadDeleteResponse;
 use raddle_protocol::methods::ThreadDelete;
 
 use crate::call::Call;
-use crate::rooms::{Rooms, threads};
+use crate::services::{ServerState, threads};
 
-pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadDelete>) {
+pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadDelete>) {
     let Call {
         params,
         reply,
@@ -24,9 +24,9 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadDelete>) {
             principal: threads::principal(&session),
         });
         // One that may have come before finds the thread gone, which is what it wants.
-        let may_be_gone = reply.keyed().is_some();
+        let may_be_gone = reply.idempotency().is_some();
         let answer =
-            reply.owed(move |done| match done {
+            reply.into_reply_to(move |done| match done {
                 Err(
                     AgentError::Read(ReadError::NotFound) | AgentError::Refused(Refusal::Deleted),
                 ) if may_be_gone => Ok(ThreadDeleteResponse {}),
@@ -35,6 +35,6 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadDelete>) {
                     deleted.map_err(|error| threads::refused(id, error))
                 }
             });
-        rooms.threads.order(id, delete, answer).await;
+        rooms.threads.send_command(id, delete, answer).await;
     });
 }

@@ -3,17 +3,17 @@
 use std::future::ready;
 use std::sync::Arc;
 
-use raddle_agent::{AgentError, Cut, Fork, Peek, Subscribed, Threads};
-use raddle_core::ports::Waiting;
+use raddle_agent::{AgentError, ForkPoint, ForkRequest, PeekResult, SubscribeResult, Threads};
+use raddle_core::ports::BoxFuture;
 use raddle_protocol::methods::ThreadFork;
 use raddle_protocol::{ThreadForkParams, ThreadForkResponse, ThreadId};
 
 use crate::call::Call;
-use crate::rooms::threads::view::{self, Open};
-use crate::rooms::{Rooms, threads};
+use crate::services::threads::view::{self, OpenItemText};
+use crate::services::{ServerState, threads};
 use crate::wire_error::WireError;
 
-pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadFork>) {
+pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadFork>) {
     let Call {
         params,
         mut reply,
@@ -25,7 +25,7 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadFork>) {
     };
     let rooms = rooms.clone();
     tokio::spawn(async move {
-        let room = match threads::room(&session).await {
+        let room = match threads::reserve_answer(&session).await {
             Ok(room) => room,
             Err(error) => return reply.error(error),
         };
@@ -45,22 +45,22 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadFork>) {
             Err(error) => return reply.error(error),
         };
         let from = params.thread_id;
-        let keyed = reply.keyed();
+        let keyed = reply.idempotency();
         let to = keyed.map_or_else(ThreadId::mint, |it| it.thread);
-        let is_made = keyed.is_some_and(|it| it.is_made);
-        let fork = Fork {
+        let is_made = keyed.is_some_and(|it| it.thread_exists);
+        let fork = ForkRequest {
             from,
-            cut,
+            point: cut,
             to,
             change,
             ephemeral: params.ephemeral,
             principal: threads::principal(&session),
-            keyed: reply.remembered(),
+            idempotency: reply.take_idempotency(),
         };
         let is_new = !session.threads().contains(&to);
-        let newcomer = threads::newcomer(&session, to);
+        let newcomer = threads::subscribe_request(&session, to);
         let all = rooms.threads.clone();
-        let answer = move |subscribed: Result<Subscribed, AgentError>| {
+        let answer = move |subscribed: Result<SubscribeResult, AgentError>| {
             let thread = match subscribed {
                 Ok(subscribed) => subscribed.thread,
                 Err(error) => {
@@ -68,11 +68,11 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadFork>) {
                         session.threads().remove(&to);
                     }
                     reply.error(threads::refused(from, error));
-                    return Box::pin(ready(false)) as Waiting<'static, bool>;
+                    return Box::pin(ready(false)) as BoxFuture<'static, bool>;
                 }
             };
             session.relay.forget(to);
-            let peek = Peek {
+            let peek = PeekResult {
                 thread,
                 live: true,
                 owned: true,
@@ -89,12 +89,12 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadFork>) {
             // When the request came before. The caller hears of the fork as it is by now.
             rooms.threads.resume(to, newcomer, answer).await;
         } else {
-            rooms.threads.fork(fork, newcomer.listener, answer).await;
+            rooms.threads.fork(fork, newcomer.subscriber, answer).await;
         }
     });
 }
 
-fn cut(params: &ThreadForkParams) -> Result<Cut, &'static str> {
+fn cut(params: &ThreadForkParams) -> Result<ForkPoint, &'static str> {
     if params.path.as_ref().is_some_and(|path| !path.is_empty()) {
         return Err("a thread is forked by its id here; leave out path");
     }
@@ -102,22 +102,22 @@ fn cut(params: &ThreadForkParams) -> Result<Cut, &'static str> {
         return Err("a fork stands on its own here; leave out attachToSource and prediction modes");
     }
     match (&params.last_turn_id, &params.before_turn_id) {
-        (None, None) => Ok(Cut::Now),
-        (Some(turn), None) => Ok(Cut::After(turn.clone())),
-        (None, Some(turn)) => Ok(Cut::Before(turn.clone())),
+        (None, None) => Ok(ForkPoint::Now),
+        (Some(turn), None) => Ok(ForkPoint::After(turn.clone())),
+        (None, Some(turn)) => Ok(ForkPoint::Before(turn.clone())),
         (Some(_), Some(_)) => Err("say lastTurnId or beforeTurnId, not both"),
     }
 }
 
 async fn shown(
     all: &Threads,
-    peek: &Peek,
+    peek: &PeekResult,
     exclude_turns: bool,
 ) -> Result<ThreadForkResponse, AgentError> {
     let asked = all.instructions(&peek.thread.settings().cwd).await;
     let mut head = view::head(&peek.thread, asked.sources);
     if !exclude_turns {
-        head.thread.turns = view::turns(all, peek, Open::Bare).await?;
+        head.thread.turns = view::turns(all, peek, OpenItemText::WithoutText).await?;
     }
     Ok(ThreadForkResponse {
         approval_policy: head.approval_policy,

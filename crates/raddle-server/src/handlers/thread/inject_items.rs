@@ -7,9 +7,9 @@ use raddle_protocol::ThreadInjectItemsResponse;
 use raddle_protocol::methods::ThreadInjectItems;
 
 use crate::call::Call;
-use crate::rooms::{Rooms, threads};
+use crate::services::{ServerState, threads};
 
-pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadInjectItems>) {
+pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadInjectItems>) {
     let Call {
         params,
         reply,
@@ -26,10 +26,10 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadInjectItems>) {
     let rooms = rooms.clone();
     tokio::spawn(async move {
         let id = params.thread_id;
-        let answer = reply.owed(move |done| {
+        let answer = reply.into_reply_to(move |done| {
             let injected = done.map(|_| ThreadInjectItemsResponse {});
             injected.map_err(|error| threads::refused(id, error))
         });
-        rooms.threads.order(id, inject, answer).await;
+        rooms.threads.send_command(id, inject, answer).await;
     });
 }

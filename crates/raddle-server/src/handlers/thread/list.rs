@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use raddle_agent::Listed;
+use raddle_agent::ListedThread;
 use raddle_core::ports::{ListOrder, ListQuery, Page};
 use raddle_protocol::methods::ThreadList;
 use raddle_protocol::{
@@ -14,8 +14,8 @@ use serde_json::json;
 
 use crate::call::Call;
 use crate::relay;
-use crate::rooms::Rooms;
-use crate::rooms::threads::{self, lists};
+use crate::services::ServerState;
+use crate::services::threads::{self, lists};
 use crate::wire_error::WireError;
 
 /// How many folders one request may name.
@@ -24,7 +24,7 @@ const FOLDERS_MAX: usize = 64;
 /// How many threads one request may leave out.
 const EXCLUDED_MAX: usize = 100;
 
-pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadList>) {
+pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadList>) {
     let Call {
         params,
         reply,
@@ -46,7 +46,7 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadList>) {
             true => Ok(Page::empty()),
             false => lists::page(&rooms.threads, None, query).await,
         };
-        let there = relay::whereabouts(&rooms, &session).await;
+        let there = relay::remote_threads(&rooms, &session).await;
         let answer = page.map(|page| ThreadListResponse {
             data: page.entries.iter().map(|it| owned(it, &there)).collect(),
             backwards_cursor: page.back,
@@ -58,7 +58,7 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadList>) {
 }
 
 /// A thread of the list, with the process that has it where that is another one.
-fn owned(it: &Listed, there: &HashMap<ThreadId, String>) -> Thread {
+fn owned(it: &ListedThread, there: &HashMap<ThreadId, String>) -> Thread {
     let mut thread = lists::listed(it);
     let node = there.get(&it.summary.thread);
     thread.extra = node.map(|node| json!({ "owner": { "node": node } }));

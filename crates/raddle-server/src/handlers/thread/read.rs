@@ -7,12 +7,12 @@ use raddle_protocol::methods::ThreadRead;
 use raddle_protocol::{ThreadReadResponse, ThreadStatus};
 
 use crate::call::Call;
-use crate::rooms::Rooms;
-use crate::rooms::threads;
-use crate::rooms::threads::view::{Open, turns};
+use crate::services::ServerState;
+use crate::services::threads;
+use crate::services::threads::view::{OpenItemText, turns};
 use crate::wire_error::WireError;
 
-pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadRead>) {
+pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadRead>) {
     let Call {
         params,
         mut reply,
@@ -40,11 +40,11 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadRead>) {
                 let what = "ephemeral threads do not support includeTurns; use thread/turns/list";
                 return reply.error(WireError::Refused(what.into()));
             }
-            let _room = match threads::room(&session).await {
+            let _room = match threads::reserve_answer(&session).await {
                 Ok(room) => room,
                 Err(error) => return reply.error(error),
             };
-            match turns(&rooms.threads, &peek, Open::SoFar).await {
+            match turns(&rooms.threads, &peek, OpenItemText::WithText).await {
                 Ok(turns) => thread.turns = turns,
                 Err(error) => return reply.error(threads::refused(id, error)),
             }

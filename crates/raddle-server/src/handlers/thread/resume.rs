@@ -3,9 +3,9 @@
 use std::future::ready;
 use std::sync::Arc;
 
-use raddle_agent::{AgentError, Newcomer, Peek, Subscribed, Threads};
-use raddle_core::ports::{PageQuery, Waiting};
-use raddle_core::{ChangeSettings, Cursor, Seq, SettingsChange, settings_view};
+use raddle_agent::{AgentError, PeekResult, SubscribeRequest, SubscribeResult, Threads};
+use raddle_core::ports::{BoxFuture, PageQuery};
+use raddle_core::{ChangeSettings, CursorStatus, Seq, SettingsChange, settings_view};
 use raddle_protocol::methods::ThreadResume;
 use raddle_protocol::{
     SortDirection, ThreadId, ThreadResumeInitialTurnsPageParams, ThreadResumeParams,
@@ -13,13 +13,13 @@ use raddle_protocol::{
 };
 
 use crate::call::Call;
-use crate::rooms::threads::ends::ends;
-use crate::rooms::threads::lists;
-use crate::rooms::threads::view::{self, Open};
-use crate::rooms::{Rooms, threads};
+use crate::services::threads::end_cursors::ends;
+use crate::services::threads::lists;
+use crate::services::threads::view::{self, OpenItemText};
+use crate::services::{ServerState, threads};
 use crate::wire_error::WireError;
 
-pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadResume>) {
+pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadResume>) {
     let Call {
         params,
         reply,
@@ -29,7 +29,7 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadResume>) {
         let what = "a thread is resumed by its id here; leave out history and path";
         return reply.error(WireError::Refused(what.into()));
     }
-    let is_numbered = session.client().is_some_and(|it| it.numbered);
+    let is_numbered = session.client().is_some_and(|it| it.wants_seq);
     if params.after_seq.is_some() && !is_numbered {
         let what = "afterSeq needs the extension raddle/seq; name it in capabilities.extensions of initialize";
         return reply.error(WireError::Refused(what.into()));
@@ -38,7 +38,7 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadResume>) {
     tokio::spawn(async move {
         let id = params.thread_id;
         // Before the thread waits for the answer: it must not wait for a client that does not read.
-        let room = match threads::room(&session).await {
+        let room = match threads::reserve_answer(&session).await {
             Ok(room) => room,
             Err(error) => return reply.error(error),
         };
@@ -66,8 +66,8 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadResume>) {
             false => change,
         };
         let is_new = !session.threads().contains(&id);
-        let newcomer = Newcomer {
-            listener: threads::subscriber(&session, id),
+        let newcomer = SubscribeRequest {
+            subscriber: threads::subscriber(&session, id),
             change: ChangeSettings {
                 change,
                 principal: threads::principal(&session),
@@ -76,10 +76,10 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadResume>) {
             seen: params.after_seq.map(Seq),
         };
         let all = rooms.threads.clone();
-        let answer = move |subscribed: Result<Subscribed, AgentError>| {
+        let answer = move |subscribed: Result<SubscribeResult, AgentError>| {
             let thread = match subscribed {
-                Ok(Subscribed {
-                    cursor: Cursor::Expired,
+                Ok(SubscribeResult {
+                    cursor: CursorStatus::Expired,
                     after,
                     ..
                 }) => Err(WireError::CursorExpired { seen: after.0 }),
@@ -93,11 +93,11 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadResume>) {
                         session.threads().remove(&id);
                     }
                     reply.error(error);
-                    return Box::pin(ready(false)) as Waiting<'static, bool>;
+                    return Box::pin(ready(false)) as BoxFuture<'static, bool>;
                 }
             };
             session.relay.forget(id);
-            let peek = Peek {
+            let peek = PeekResult {
                 thread,
                 live: true,
                 owned: true,
@@ -126,13 +126,13 @@ async fn would_begin(all: &Threads, id: ThreadId) -> bool {
 }
 
 /// Whether a thread has work that its next owner begins.
-pub(crate) fn has_work(peek: &Peek) -> bool {
+pub(crate) fn has_work(peek: &PeekResult) -> bool {
     peek.thread.turn().is_some() || !peek.thread.pending().is_empty()
 }
 
 async fn shown(
     all: &Threads,
-    peek: &Peek,
+    peek: &PeekResult,
     params: &ThreadResumeParams,
 ) -> Result<ThreadResumeResponse, AgentError> {
     let id = params.thread_id;
@@ -141,7 +141,7 @@ async fn shown(
     let ends = ends(all, id, None).await?;
     // Who goes on from what it knows is told the rest.
     if !params.exclude_turns && params.after_seq.is_none() {
-        head.thread.turns = view::turns(all, peek, Open::Bare).await?;
+        head.thread.turns = view::turns(all, peek, OpenItemText::WithoutText).await?;
     }
     let initial_turns_page = match &params.initial_turns_page {
         Some(page) => Some(first_page(all, id, page).await?),

@@ -8,10 +8,10 @@ use raddle_protocol::ThreadRevertResponse;
 use raddle_protocol::methods::ThreadRevert;
 
 use crate::call::Call;
-use crate::rooms::threads::ends::ends;
-use crate::rooms::{Rooms, threads};
+use crate::services::threads::end_cursors::ends;
+use crate::services::{ServerState, threads};
 
-pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadRevert>) {
+pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadRevert>) {
     let Call {
         params,
         reply,
@@ -33,7 +33,7 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadRevert>) {
             Ok(prepared) => prepared,
             Err(error) => return reply.error(threads::refused(id, error)),
         };
-        let answer = reply.owed(move |done| {
+        let answer = reply.into_reply_to(move |done| {
             let reverted = done.map(|done| ThreadRevertResponse {
                 thread: view(done.thread),
                 items_backwards_cursor: left.items.clone(),

@@ -10,14 +10,14 @@ use raddle_protocol::{
 };
 
 use crate::call::Call;
-use crate::rooms::Rooms;
-use crate::rooms::threads::{self, lists, snippets};
+use crate::services::ServerState;
+use crate::services::threads::{self, lists, snippets};
 use crate::wire_error::WireError;
 
 /// The shortest text that can be searched for, in letters.
 const LETTERS_MIN: usize = 3;
 
-pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadSearch>) {
+pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadSearch>) {
     let Call { params, reply, .. } = call;
     let text = params.search_term.clone();
     if text.chars().count() < LETTERS_MIN {

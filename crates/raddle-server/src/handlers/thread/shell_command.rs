@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use raddle_agent::UsersLine;
+use raddle_agent::UserCommand;
 use raddle_core::Sandbox;
 use raddle_protocol::ThreadShellCommandResponse;
 use raddle_protocol::methods::ThreadShellCommand;
 
 use crate::call::Call;
-use crate::rooms::{Rooms, threads};
+use crate::services::{ServerState, threads};
 use crate::wire_error::WireError;
 
-pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadShellCommand>) {
+pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadShellCommand>) {
     let Call {
         params,
         reply,
@@ -39,12 +39,12 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadShellCommand>) {
             let why = format!("the command would run without a sandbox, and may not: {why}");
             return reply.error(WireError::Refused(why.into()));
         }
-        let line = UsersLine {
+        let line = UserCommand {
             line: params.command,
             time_ms_max,
             principal: threads::principal(&session),
         };
-        let answer = reply.owed(move |done| {
+        let answer = reply.into_reply_to(move |done| {
             let begun = done.map(|_| ThreadShellCommandResponse {});
             begun.map_err(|error| threads::refused(id, error))
         });

@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use raddle_agent::{AgentError, Subscribed};
+use raddle_agent::{AgentError, SubscribeResult};
 use raddle_core::ThreadStarted;
-use raddle_core::ports::Waiting;
+use raddle_core::ports::BoxFuture;
 use raddle_protocol::methods::ThreadStart;
 use raddle_protocol::{ThreadHistoryMode, ThreadId, ThreadStartResponse};
 
 use crate::call::{Call, Reply};
-use crate::rooms::threads::{self, view};
-use crate::rooms::{Rooms, permissions};
+use crate::services::threads::{self, view};
+use crate::services::{ServerState, permissions};
 use crate::session::Session;
 
-pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadStart>) {
+pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadStart>) {
     let Call {
         params,
         mut reply,
@@ -21,8 +21,8 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadStart>) {
     } = call;
     let rooms = rooms.clone();
     tokio::spawn(async move {
-        let keyed = reply.keyed();
-        if let Some(id) = keyed.filter(|it| it.is_made).map(|it| it.thread) {
+        let keyed = reply.idempotency();
+        if let Some(id) = keyed.filter(|it| it.thread_exists).map(|it| it.thread) {
             return come_again(&rooms, session, reply, id).await;
         }
         let config = match rooms.config_now().await {
@@ -59,8 +59,8 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadStart>) {
         let cwd = &started.settings.cwd;
         let sources = rooms.threads.instructions(cwd).await.sources;
         let ear = threads::subscriber(&session, id);
-        let keyed = reply.remembered();
-        let answer = move |subscribed: Result<Subscribed, AgentError>| {
+        let keyed = reply.take_idempotency();
+        let answer = move |subscribed: Result<SubscribeResult, AgentError>| {
             let head = subscribed.map(|subscribed| view::head(&subscribed.thread, sources));
             if head.is_err() {
                 session.threads().remove(&id);
@@ -73,18 +73,18 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadStart>) {
 
 /// The thread was begun when the request came before. The caller hears of it as it is by now.
 async fn come_again(
-    rooms: &Rooms,
+    rooms: &ServerState,
     session: Arc<Session>,
     reply: Reply<ThreadStartResponse>,
     id: ThreadId,
 ) {
     let is_new = !session.threads().contains(&id);
-    let newcomer = threads::newcomer(&session, id);
+    let newcomer = threads::subscribe_request(&session, id);
     let all = rooms.threads.clone();
-    let answer = move |subscribed: Result<Subscribed, AgentError>| {
+    let answer = move |subscribed: Result<SubscribeResult, AgentError>| {
         Box::pin(async move {
             let head = match subscribed {
-                Ok(Subscribed { thread, .. }) => {
+                Ok(SubscribeResult { thread, .. }) => {
                     session.relay.forget(id);
                     let asked = all.instructions(&thread.settings().cwd).await;
                     Ok(view::head(&thread, asked.sources))
@@ -97,7 +97,7 @@ async fn come_again(
             }
             reply.finish(head);
             is_well
-        }) as Waiting<'static, bool>
+        }) as BoxFuture<'static, bool>
     };
     rooms.threads.resume(id, newcomer, answer).await;
 }

@@ -7,9 +7,9 @@ use raddle_protocol::ThreadUnarchiveResponse;
 use raddle_protocol::methods::ThreadUnarchive;
 
 use crate::call::Call;
-use crate::rooms::{Rooms, threads};
+use crate::services::{ServerState, threads};
 
-pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadUnarchive>) {
+pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadUnarchive>) {
     let Call {
         params,
         reply,
@@ -22,12 +22,12 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadUnarchive>) {
             archived: false,
             principal: threads::principal(&session),
         });
-        let answer = reply.owed(move |done| {
+        let answer = reply.into_reply_to(move |done| {
             let shown = done.map(|done| ThreadUnarchiveResponse {
                 thread: view(done.thread),
             });
             shown.map_err(|error| threads::refused(id, error))
         });
-        rooms.threads.order(id, unarchive, answer).await;
+        rooms.threads.send_command(id, unarchive, answer).await;
     });
 }

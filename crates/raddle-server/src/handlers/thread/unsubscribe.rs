@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use raddle_agent::Unsubscribed;
+use raddle_agent::UnsubscribeResult;
 use raddle_protocol::methods::ThreadUnsubscribe;
 use raddle_protocol::{ThreadUnsubscribeResponse, ThreadUnsubscribeStatus};
 
 use crate::call::Call;
-use crate::rooms::{Rooms, threads};
+use crate::services::{ServerState, threads};
 
-pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadUnsubscribe>) {
+pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadUnsubscribe>) {
     let Call {
         params,
         reply,
@@ -19,11 +19,11 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadUnsubscribe>) {
     tokio::spawn(async move {
         let id = params.thread_id;
         session.threads().remove(&id);
-        let ear = threads::ear(&session);
+        let ear = threads::session_subscriber(&session);
         let status = match rooms.threads.unsubscribe(id, ear).await {
-            Unsubscribed::Done => ThreadUnsubscribeStatus::Unsubscribed,
-            Unsubscribed::NotSubscribed => ThreadUnsubscribeStatus::NotSubscribed,
-            Unsubscribed::NotLive => ThreadUnsubscribeStatus::NotLoaded,
+            UnsubscribeResult::Done => ThreadUnsubscribeStatus::Unsubscribed,
+            UnsubscribeResult::NotSubscribed => ThreadUnsubscribeStatus::NotSubscribed,
+            UnsubscribeResult::NotLive => ThreadUnsubscribeStatus::NotLoaded,
         };
         reply.ok(&ThreadUnsubscribeResponse { status });
     });

@@ -8,10 +8,10 @@ use raddle_protocol::TurnInterruptResponse;
 use raddle_protocol::methods::TurnInterrupt;
 
 use crate::call::Call;
-use crate::rooms::{Rooms, threads};
+use crate::services::{ServerState, threads};
 use crate::wire_error::WireError;
 
-pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<TurnInterrupt>) {
+pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<TurnInterrupt>) {
     let Call {
         params,
         mut reply,
@@ -30,13 +30,13 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<TurnInterrupt>) {
             },
         };
         let command = Command::Interrupt(interrupt);
-        let answer = reply.owed(move |done| match done {
+        let answer = reply.into_reply_to(move |done| match done {
             Ok(_) => Ok(TurnInterruptResponse {}),
             Err(AgentError::Refused(Refusal::NoTurn)) => {
                 Err(WireError::Refused("no active turn to interrupt".into()))
             }
             Err(error) => Err(threads::refused(id, error)),
         });
-        rooms.threads.order(id, command, answer).await;
+        rooms.threads.send_command(id, command, answer).await;
     });
 }

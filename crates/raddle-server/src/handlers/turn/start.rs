@@ -7,9 +7,9 @@ use raddle_protocol::methods::TurnStart;
 use raddle_protocol::{TurnId, TurnStartResponse};
 
 use crate::call::Call;
-use crate::rooms::{Rooms, threads};
+use crate::services::{ServerState, threads};
 
-pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<TurnStart>) {
+pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<TurnStart>) {
     let Call {
         params,
         mut reply,
@@ -45,10 +45,10 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<TurnStart>) {
             output_schema: params.output_schema,
         };
         let command = Command::StartTurn(Box::new(start));
-        let answer = reply.owed(move |done| {
+        let answer = reply.into_reply_to(move |done| {
             let turn = threads::begun(threads::taker(id, done)?);
             Ok(TurnStartResponse { turn })
         });
-        rooms.threads.order(id, command, answer).await;
+        rooms.threads.send_command(id, command, answer).await;
     });
 }

@@ -8,10 +8,10 @@ use raddle_protocol::TurnSteerResponse;
 use raddle_protocol::methods::TurnSteer;
 
 use crate::call::Call;
-use crate::rooms::{Rooms, threads};
+use crate::services::{ServerState, threads};
 use crate::wire_error::WireError;
 
-pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<TurnSteer>) {
+pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<TurnSteer>) {
     let Call {
         params,
         mut reply,
@@ -33,13 +33,16 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<TurnSteer>) {
             message,
             principal: threads::principal(&session),
         };
-        let answer = reply.owed(move |done| match done {
+        let answer = reply.into_reply_to(move |done| match done {
             Err(AgentError::Refused(Refusal::NoTurn)) => Err(WireError::NothingToSteer),
             done => {
                 let turn_id = threads::taker(id, done)?;
                 Ok(TurnSteerResponse { turn_id })
             }
         });
-        rooms.threads.order(id, Command::Steer(steer), answer).await;
+        rooms
+            .threads
+            .send_command(id, Command::Steer(steer), answer)
+            .await;
     });
 }

@@ -1,15 +1,15 @@
 //! Every request that starts something, and what each of its members bounds.
 
 /// A request, and what its members mean for what the agent or a command may do.
-pub(super) struct Request {
+pub(super) struct RequestBounds {
     pub(super) method: &'static str,
     /// Members that bound nothing: they are about the model, its history, its output, or a name.
     pub(super) free: &'static str,
-    pub(super) bounds: &'static [Bound],
+    pub(super) bounds: &'static [BoundMember],
 }
 
 /// A member that bounds something.
-pub(super) struct Bound {
+pub(super) struct BoundMember {
     pub(super) member: &'static str,
     pub(super) probes: &'static [Probe],
     /// Probes that another member has too.
@@ -17,9 +17,9 @@ pub(super) struct Bound {
 }
 
 /// A value for the member, as JSON, and what must come of it.
-pub(super) struct Probe(pub(super) &'static str, pub(super) Want);
+pub(super) struct Probe(pub(super) &'static str, pub(super) Expectation);
 
-pub(super) enum Want {
+pub(super) enum Expectation {
     /// The thread's settings then show this, as JSON.
     Shows(&'static str),
     /// The request is refused, and the error names this.
@@ -30,9 +30,9 @@ pub(super) enum Want {
     ShownBy(&'static str, &'static str),
 }
 
-use Want::{Done, Refused, ShownBy, Shows};
+use Expectation::{Done, Refused, ShownBy, Shows};
 
-const HANDS: &str = "crates/raddle/tests/it/model/hands.rs";
+const TOOL_GATE: &str = "crates/raddle/tests/it/model/tool_gate.rs";
 const SETTINGS: &str = "conformance/thread/settings/update.md";
 const COMMAND: &str = "conformance/command/exec.md";
 const PROCESS: &str = "conformance/process/spawn.md";
@@ -44,7 +44,7 @@ const WORKSPACE: &str = r#"{"sandbox": {"type": "workspaceWrite", "writableRoots
 const MINE: &str = r#"{"sandbox": {"type": "readOnly", "networkAccess": true},
     "activePermissionProfile": {"id": "mine", "extends": ":read-only"}}"#;
 
-const PERMISSIONS: Bound = Bound {
+const PERMISSIONS: BoundMember = BoundMember {
     member: "permissions",
     probes: &[
         Probe(r#"":read-only""#, Shows(READ_ONLY)),
@@ -75,7 +75,7 @@ const PERMISSIONS: Bound = Bound {
 const CONFIGURED: &str =
     r#"{"sandbox": {"type": "workspaceWrite"}, "activePermissionProfile": null}"#;
 
-const APPROVAL: Bound = Bound {
+const APPROVAL: BoundMember = BoundMember {
     member: "approvalPolicy",
     probes: &[
         Probe(
@@ -96,7 +96,7 @@ const APPROVAL: Bound = Bound {
     shared: &[],
 };
 
-const REVIEWER: Bound = Bound {
+const REVIEWER: BoundMember = BoundMember {
     member: "approvalsReviewer",
     probes: &[
         Probe(
@@ -109,13 +109,13 @@ const REVIEWER: Bound = Bound {
     shared: &[],
 };
 
-const CWD: Bound = Bound {
+const CWD: BoundMember = BoundMember {
     member: "cwd",
     probes: &[Probe(r#""/usr""#, Shows(r#"{"cwd": "/usr"}"#))],
     shared: &[],
 };
 
-const ROOTS: Bound = Bound {
+const ROOTS: BoundMember = BoundMember {
     member: "runtimeWorkspaceRoots",
     probes: &[
         Probe(
@@ -129,7 +129,7 @@ const ROOTS: Bound = Bound {
 };
 
 /// A mode, as it is named when a thread is opened.
-const SANDBOX: Bound = Bound {
+const SANDBOX: BoundMember = BoundMember {
     member: "sandbox",
     probes: &[
         Probe(
@@ -142,7 +142,7 @@ const SANDBOX: Bound = Bound {
 };
 
 /// A policy, as it is said once a thread is there.
-const SANDBOX_POLICY: Bound = Bound {
+const SANDBOX_POLICY: BoundMember = BoundMember {
     member: "sandboxPolicy",
     probes: &[
         Probe(
@@ -266,7 +266,7 @@ const CONFIG_ALWAYS: &[Probe] = &[
     // This bounds nothing: agents have the tool anyway.
     Probe(r#"{"tools.view_image": true}"#, Shows(CONFIGURED)),
     Probe(r#"{"tools": {"view_image": true}}"#, Shows(CONFIGURED)),
-    // Nobody has such a tool here.
+    // The server has no such tool.
     Probe(r#"{"tools.web_search": false}"#, Shows(CONFIGURED)),
     Probe(r#"{"tools.web_search": true}"#, Shows(CONFIGURED)),
     Probe(r#"{"tools": {"web_search": true}}"#, Shows(CONFIGURED)),
@@ -309,7 +309,7 @@ const CONFIG_ALWAYS: &[Probe] = &[
 ];
 
 /// The request's own configuration, of a thread that is there. How far a mode goes says nothing without the mode.
-const CONFIG_LATER: Bound = Bound {
+const EXISTING_THREAD_CONFIG: BoundMember = BoundMember {
     member: "config",
     probes: &[
         Probe(
@@ -326,7 +326,7 @@ const CONFIG_LATER: Bound = Bound {
 };
 
 /// The request's own configuration.
-const CONFIG: Bound = Bound {
+const CONFIG: BoundMember = BoundMember {
     member: "config",
     probes: &[
         Probe(
@@ -368,12 +368,15 @@ const CONFIG: Bound = Bound {
     shared: CONFIG_ALWAYS,
 };
 
-const ENVIRONMENTS: Bound = Bound {
+const ENVIRONMENTS: BoundMember = BoundMember {
     member: "environments",
     probes: &[
         Probe(
             "[]",
-            ShownBy(HANDS, "fn without_an_environment_the_agent_has_no_tools()"),
+            ShownBy(
+                TOOL_GATE,
+                "fn without_an_environment_the_agent_has_no_tools()",
+            ),
         ),
         Probe(
             r#"[{"environmentId": "local", "cwd": "/usr"}]"#,
@@ -395,8 +398,8 @@ const ENVIRONMENTS: Bound = Bound {
     shared: &[],
 };
 
-pub(super) const TABLE: &[Request] = &[
-    Request {
+pub(super) const TABLE: &[RequestBounds] = &[
+    RequestBounds {
         method: "thread/start",
         free: "allowProviderModelFallback baseInstructions clientRequestId daybreakEnabled \
             developerInstructions dynamicTools ephemeral experimentalRawEvents historyMode \
@@ -413,21 +416,21 @@ pub(super) const TABLE: &[Request] = &[
             SANDBOX,
         ],
     },
-    Request {
+    RequestBounds {
         method: "thread/resume",
         free: "afterSeq baseInstructions developerInstructions excludeTurns history initialTurnsPage \
             model modelProvider path personality serviceTier threadId",
         bounds: &[
             APPROVAL,
             REVIEWER,
-            CONFIG_LATER,
+            EXISTING_THREAD_CONFIG,
             CWD,
             PERMISSIONS,
             ROOTS,
             SANDBOX,
         ],
     },
-    Request {
+    RequestBounds {
         method: "thread/fork",
         free: "attachToSource baseInstructions beforeTurnId clientRequestId deferGoalContinuation \
             developerInstructions ephemeral excludeTurns experimentalDisablePredictionMcp \
@@ -436,14 +439,14 @@ pub(super) const TABLE: &[Request] = &[
         bounds: &[
             APPROVAL,
             REVIEWER,
-            CONFIG_LATER,
+            EXISTING_THREAD_CONFIG,
             CWD,
             PERMISSIONS,
             ROOTS,
             SANDBOX,
         ],
     },
-    Request {
+    RequestBounds {
         method: "thread/settings/update",
         // A mode is an instruction for the model; there are no plugins to switch off.
         free: "clientRequestId collaborationMode disabledPluginIds dynamicTools effort model \
@@ -454,7 +457,7 @@ pub(super) const TABLE: &[Request] = &[
             CWD,
             PERMISSIONS,
             SANDBOX_POLICY,
-            Bound {
+            BoundMember {
                 member: "budget",
                 probes: &[
                     Probe(
@@ -471,7 +474,7 @@ pub(super) const TABLE: &[Request] = &[
             },
         ],
     },
-    Request {
+    RequestBounds {
         method: "turn/start",
         // To ask for a programme grants nothing.
         free: "additionalContext clientRequestId clientUserMessageId collaborationMode \
@@ -489,41 +492,41 @@ pub(super) const TABLE: &[Request] = &[
             SANDBOX_POLICY,
         ],
     },
-    Request {
+    RequestBounds {
         method: "command/exec",
         free: "command processId size streamStdin streamStdoutStderr tty",
         bounds: &[
-            Bound {
+            BoundMember {
                 member: "cwd",
                 probes: &[Probe(r#""usr""#, Refused("absolute"))],
                 shared: &[],
             },
-            Bound {
+            BoundMember {
                 member: "env",
                 probes: &[Probe(r#"{"A": "b"}"#, ShownBy(COMMAND, r#""env": {"A""#))],
                 shared: &[],
             },
-            Bound {
+            BoundMember {
                 member: "disableOutputCap",
                 probes: &[Probe("true", Done)],
                 shared: &[],
             },
-            Bound {
+            BoundMember {
                 member: "outputBytesCap",
                 probes: &[Probe("5", ShownBy(COMMAND, r#""outputBytesCap": "#))],
                 shared: &[],
             },
-            Bound {
+            BoundMember {
                 member: "disableTimeout",
                 probes: &[Probe("true", Done)],
                 shared: &[],
             },
-            Bound {
+            BoundMember {
                 member: "timeoutMs",
                 probes: &[Probe("-1", Refused("timeoutMs"))],
                 shared: &[],
             },
-            Bound {
+            BoundMember {
                 member: "permissionProfile",
                 probes: &[
                     Probe(r#"":danger-full-access""#, Done),
@@ -538,7 +541,7 @@ pub(super) const TABLE: &[Request] = &[
                 ],
                 shared: &[],
             },
-            Bound {
+            BoundMember {
                 member: "sandboxPolicy",
                 probes: &[
                     Probe(r#"{"type": "dangerFullAccess"}"#, Done),
@@ -552,38 +555,38 @@ pub(super) const TABLE: &[Request] = &[
             },
         ],
     },
-    Request {
+    RequestBounds {
         // It has no sandbox, by the contract; the operator can forbid it.
         method: "process/spawn",
         free: "command processHandle size streamStdin streamStdoutStderr tty",
         bounds: &[
-            Bound {
+            BoundMember {
                 member: "cwd",
                 probes: &[Probe(r#""usr""#, Refused("absolute"))],
                 shared: &[],
             },
-            Bound {
+            BoundMember {
                 member: "env",
                 probes: &[Probe(r#"{"A": "b"}"#, ShownBy(PROCESS, r#""env": {"A""#))],
                 shared: &[],
             },
-            Bound {
+            BoundMember {
                 member: "outputBytesCap",
                 probes: &[Probe("5", ShownBy(PROCESS, r#""outputBytesCap": "#))],
                 shared: &[],
             },
-            Bound {
+            BoundMember {
                 member: "timeoutMs",
                 probes: &[Probe("-1", Refused("timeoutMs"))],
                 shared: &[],
             },
         ],
     },
-    Request {
+    RequestBounds {
         // It is the user's own and has no sandbox; the operator can forbid it.
         method: "thread/shellCommand",
         free: "clientRequestId command threadId",
-        bounds: &[Bound {
+        bounds: &[BoundMember {
             member: "timeoutMs",
             probes: &[Probe("-1", Refused("timeoutMs"))],
             shared: &[],
@@ -593,7 +596,7 @@ pub(super) const TABLE: &[Request] = &[
 
 /// Members that the contract had, or that belong to another request: a client that says one here
 /// believes to be bounded by it.
-pub(super) const ELSEWHERE: &[(&str, &str, &str)] = &[
+pub(super) const REPLACED_MEMBERS: &[(&str, &str, &str)] = &[
     ("thread/start", "permissionProfile", "permissions"),
     ("thread/resume", "permissionProfile", "permissions"),
     ("thread/fork", "permissionProfile", "permissions"),
@@ -650,7 +653,7 @@ pub(super) const ELSEWHERE: &[(&str, &str, &str)] = &[
 
 /// Members that bound the same as a key of `config`: the member, its value, the key, the same value of the key, and
 /// another one.
-pub(super) const TWICE: &[[&str; 5]] = &[
+pub(super) const DUPLICATE_BOUNDS: &[[&str; 5]] = &[
     [
         "sandbox",
         "workspace-write",

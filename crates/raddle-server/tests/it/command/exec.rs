@@ -6,7 +6,7 @@ mod write;
 
 use serde_json::{Value, json};
 
-use crate::client::{Client, Deaf};
+use crate::client::{StalledClient, TestClient};
 use crate::player::Stage;
 
 #[tokio::test]
@@ -42,7 +42,7 @@ async fn when_gone(pid: &str) {
 async fn all_of_an_output_without_a_cap_is_in_the_answer() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     let script = "head -c 5000000 /dev/zero | tr '\\0' x";
     let params = sh(script, json!({"disableOutputCap": true}));
     let result = client.ask("command/exec", params).await.expect("a result");
@@ -56,7 +56,7 @@ async fn all_of_an_output_without_a_cap_is_in_the_answer() {
 async fn more_than_is_kept_for_anyone_ends_the_command() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     let params = sh(
         "yes",
         json!({"disableOutputCap": true, "disableTimeout": true}),
@@ -73,7 +73,7 @@ async fn more_than_is_kept_for_anyone_ends_the_command() {
 async fn a_connection_that_ends_ends_its_commands() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     let script = "trap '' TERM HUP; setsid sleep 1000 & echo $! $$; sleep 1000; :";
     let more = json!({"processId": "p", "streamStdoutStderr": true, "disableTimeout": true});
     client.request("command/exec", sh(script, more));
@@ -96,7 +96,7 @@ async fn a_connection_that_ends_ends_its_commands() {
 async fn a_client_that_does_not_read_holds_up_its_command_and_nothing_piles_up() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut deaf = Deaf::connect(&mut server, 8 << 20).await;
+    let mut deaf = StalledClient::connect(&mut server, 8 << 20).await;
     let more = json!({
         "processId": "p", "streamStdoutStderr": true, "disableTimeout": true, "disableOutputCap": true,
     });
@@ -133,7 +133,7 @@ async fn a_client_that_does_not_read_holds_up_its_command_and_nothing_piles_up()
 async fn no_connection_has_more_than_64_processes() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     for number in 0..64 {
         let more = json!({"processId": number.to_string(), "disableTimeout": true});
         client.request("command/exec", sh("exec sleep 1000", more));
@@ -141,7 +141,7 @@ async fn no_connection_has_more_than_64_processes() {
     let error = client.ask("command/exec", sh(":", json!({}))).await;
     assert_eq!(error.unwrap_err()["code"], -32001);
     // Another client has its own.
-    let mut other = Client::connect(&mut server).await;
+    let mut other = TestClient::connect(&mut server).await;
     let result = other.ask("command/exec", sh(":", json!({}))).await;
     assert_eq!(result.unwrap()["exitCode"], 0);
 }
@@ -150,7 +150,7 @@ async fn no_connection_has_more_than_64_processes() {
 async fn a_name_has_at_most_256_bytes() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     let named = |bytes: usize| sh(":", json!({"processId": "x".repeat(bytes)}));
     let result = client.ask("command/exec", named(256)).await;
     assert_eq!(result.unwrap()["exitCode"], 0);

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::client::Client;
+use crate::client::TestClient;
 use crate::player::Stage;
 
 #[tokio::test]
@@ -16,7 +16,7 @@ async fn the_file_is_written_once_or_not_at_all() {
     let before = "# Mine.\nmodel = \"a\" # why\n";
     std::fs::write(stage.config(), before).unwrap();
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     let edit = |key: &str, value: &str| json!({"keyPath": key, "value": value, "mergeStrategy": "replace"});
 
     let refused = client

@@ -3,7 +3,7 @@
 use raddle_server::{Options, Server};
 use serde_json::json;
 
-use crate::client::Client;
+use crate::client::TestClient;
 use crate::player::Stage;
 
 #[tokio::test]
@@ -36,7 +36,7 @@ async fn each_value_comes_from_the_strongest_layer_that_has_it() {
         crate::script::threads(&[]),
     )
     .expect("a server");
-    let mut client = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     let read = client
         .ask("config/read", json!({"includeLayers": true}))
         .await
@@ -68,7 +68,7 @@ async fn each_value_comes_from_the_strongest_layer_that_has_it() {
 async fn an_edit_by_hand_is_seen_however_soon_it_comes() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     // A file system's clock may be coarse, or another machine's: every edit gets the same time. It
     // lies ahead so that a slow run of this test does not reach it.
     let time = std::time::SystemTime::now() + std::time::Duration::from_secs(3600);

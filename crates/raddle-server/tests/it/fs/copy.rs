@@ -5,8 +5,8 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::client::Client;
-use crate::deep::{Deep, LEVELS};
+use crate::client::TestClient;
+use crate::deep_folder::{DeepFolder, LEVELS};
 use crate::player::Stage;
 
 #[tokio::test]
@@ -22,7 +22,7 @@ fn params(stage: &Stage, from: &str, to: &str) -> Value {
 async fn links_are_copied_as_links() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     std::fs::create_dir(stage.path("folder")).unwrap();
     symlink("nowhere", stage.path("folder/link")).unwrap();
     client
@@ -41,7 +41,7 @@ async fn links_are_copied_as_links() {
 async fn another_name_of_the_source_does_not_destroy_it() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     std::fs::create_dir(stage.path("folder")).unwrap();
     std::fs::write(stage.path("folder/file"), "hello").unwrap();
     symlink(stage.path("folder"), stage.path("folder_link")).unwrap();
@@ -81,9 +81,9 @@ async fn another_name_of_the_source_does_not_destroy_it() {
 async fn a_tree_of_any_depth_is_copied_as_far_as_paths_go() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
-    let _deep = Deep::new(stage.path("deep"), LEVELS);
-    let _copied = Deep::made_elsewhere(stage.path("copy"));
+    let mut client = TestClient::connect(&mut server).await;
+    let _deep = DeepFolder::new(stage.path("deep"), LEVELS);
+    let _copied = DeepFolder::made_elsewhere(stage.path("copy"));
     let answer = client.ask("fs/copy", params(&stage, "deep", "copy")).await;
     let refused = answer.expect_err("too deep");
     assert_eq!(refused["code"], -32600);

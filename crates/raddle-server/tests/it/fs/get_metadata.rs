@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::json;
 
-use crate::client::Client;
+use crate::client::TestClient;
 use crate::player::Stage;
 
 #[tokio::test]
@@ -16,7 +16,7 @@ async fn conversation() {
 async fn links_are_followed_and_times_are_told() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     let file = std::fs::File::create(stage.path("file")).unwrap();
     file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_millis(1_234_567_890_123))
         .unwrap();

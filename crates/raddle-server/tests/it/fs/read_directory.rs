@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::client::Client;
+use crate::client::TestClient;
 use crate::player::Stage;
 
 #[tokio::test]
@@ -14,7 +14,7 @@ async fn conversation() {
 async fn a_link_counts_as_what_it_points_to() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     for (link, target) in [("a", "/"), ("b", "/dev/null"), ("c", "nowhere")] {
         std::os::unix::fs::symlink(target, stage.path(link)).unwrap();
     }

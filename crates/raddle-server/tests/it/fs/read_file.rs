@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::client::{Client, Deaf, Pipe, base64};
+use crate::client::{NamedPipe, StalledClient, TestClient, base64};
 use crate::player::Stage;
 
 #[tokio::test]
@@ -16,7 +16,7 @@ async fn conversation() {
 async fn any_bytes_come_back_as_they_are() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     let bytes: Vec<u8> = (0..=255).cycle().take(1 << 20).collect();
     std::fs::write(stage.path("file"), &bytes).unwrap();
     let read = client
@@ -32,7 +32,7 @@ const BYTES_MAX: u64 = ((32 << 20) - (8 << 10)) / 4 * 3;
 async fn a_file_is_read_if_its_answer_fits_into_a_message() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     let file = std::fs::File::create(stage.path("file")).unwrap();
     let params = json!({"path": stage.path("file")});
     file.set_len(BYTES_MAX).unwrap();
@@ -58,7 +58,7 @@ async fn a_file_is_read_if_its_answer_fits_into_a_message() {
 async fn a_file_that_says_wrongly_how_large_it_is_is_read() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     // The kernel says the same of all of these. What it shows of processes is not served.
     let path = "/sys/kernel/uevent_seqnum";
     assert_eq!(std::fs::metadata(path).unwrap().len(), 4096);
@@ -71,8 +71,8 @@ async fn a_file_that_says_wrongly_how_large_it_is_is_read() {
 async fn what_is_no_regular_file_is_refused() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
-    let _pipe = Pipe::new(stage.path("pipe"));
+    let mut client = TestClient::connect(&mut server).await;
+    let _pipe = NamedPipe::new(stage.path("pipe"));
     let _socket = std::os::unix::net::UnixListener::bind(stage.path("socket")).unwrap();
     std::os::unix::fs::symlink("pipe", stage.path("link")).unwrap();
     let paths = ["pipe", "link", "socket"].map(|name| stage.path(name));
@@ -106,8 +106,8 @@ async fn large_answers_wait_until_there_is_room() {
     const BYTES: u64 = 3 << 20;
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut other = Client::connect(&mut server).await;
-    let mut deaf = Deaf::connect(&mut server, 1 << 20).await;
+    let mut other = TestClient::connect(&mut server).await;
+    let mut deaf = StalledClient::connect(&mut server, 1 << 20).await;
     for number in 0..FILES {
         let path = stage.path(&format!("file{number}"));
         std::fs::File::create(&path)
@@ -140,8 +140,8 @@ async fn large_answers_wait_until_there_is_room() {
 async fn a_read_that_waits_for_its_client_lets_others_write() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut other = Client::connect(&mut server).await;
-    let mut deaf = Deaf::connect(&mut server, 64 << 10).await;
+    let mut other = TestClient::connect(&mut server).await;
+    let mut deaf = StalledClient::connect(&mut server, 64 << 10).await;
     for name in ["a", "b", "c"] {
         std::fs::write(stage.path(name), "old").unwrap();
     }
@@ -185,7 +185,7 @@ async fn a_read_that_waits_for_its_client_lets_others_write() {
 async fn a_link_is_followed() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     std::fs::write(stage.path("file"), "hello").unwrap();
     std::os::unix::fs::symlink("file", stage.path("link")).unwrap();
     let read = client

@@ -3,8 +3,8 @@
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
 
-use crate::client::Client;
-use crate::deep::Deep;
+use crate::client::TestClient;
+use crate::deep_folder::DeepFolder;
 use crate::player::Stage;
 
 #[tokio::test]
@@ -16,7 +16,7 @@ async fn conversation() {
 async fn a_link_goes_and_what_it_points_to_stays() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     std::fs::create_dir(stage.path("folder")).unwrap();
     std::fs::write(stage.path("folder/file"), "x").unwrap();
     for link in ["link", "tree/link"] {
@@ -45,8 +45,8 @@ async fn a_tree_of_any_depth_goes_and_takes_few_descriptors() {
     setrlimit(Resource::Nofile, limit).unwrap();
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
-    let _deep = Deep::new(stage.path("deep"), 500);
+    let mut client = TestClient::connect(&mut server).await;
+    let _deep = DeepFolder::new(stage.path("deep"), 500);
     std::fs::write(stage.path("deep/d/d/file"), "x").unwrap();
     let params = json!({"path": stage.path("deep")});
     assert_eq!(client.ask("fs/remove", params).await, Ok(json!({})));
@@ -57,7 +57,7 @@ async fn a_tree_of_any_depth_goes_and_takes_few_descriptors() {
 async fn a_wide_tree_goes_with_all_that_is_in_it() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     for folder in 0..60 {
         let inside = stage.path(&format!("wide/{folder}/inside"));
         std::fs::create_dir_all(&inside).unwrap();

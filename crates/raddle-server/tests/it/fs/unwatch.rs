@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::client::Client;
+use crate::client::TestClient;
 use crate::player::Stage;
 
 #[tokio::test]
@@ -14,7 +14,7 @@ async fn conversation() {
 async fn nothing_is_told_after_the_answer() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     let watch = |id: &str| json!({"watchId": id, "path": stage.workspace});
     client
         .ask("fs/watch", watch("other"))

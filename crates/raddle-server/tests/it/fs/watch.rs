@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::json;
 
-use crate::client::{Client, Deaf};
+use crate::client::{StalledClient, TestClient};
 use crate::player::Stage;
 
 #[tokio::test]
@@ -15,13 +15,13 @@ async fn conversation() {
     crate::client::play("fs/watch").await;
 }
 
-async fn watch(client: &mut Client, stage: &Stage, name: &str) {
+async fn watch(client: &mut TestClient, stage: &Stage, name: &str) {
     let params = json!({"watchId": name, "path": stage.path(name)});
     client.ask("fs/watch", params).await.expect("a watch");
 }
 
 /// Reads notifications until all these paths of the workspace were told.
-async fn told(client: &mut Client, stage: &Stage, watch: &str, names: &[&str]) {
+async fn told(client: &mut TestClient, stage: &Stage, watch: &str, names: &[&str]) {
     let mut missing: BTreeSet<String> = names.iter().map(|name| stage.path(name)).collect();
     while !missing.is_empty() {
         let message = client.next().await;
@@ -38,7 +38,7 @@ async fn told(client: &mut Client, stage: &Stage, watch: &str, names: &[&str]) {
 async fn files_written_renamed_and_removed_are_told() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     std::fs::create_dir_all(stage.path("w/deep")).unwrap();
     watch(&mut client, &stage, "w").await;
     std::fs::write(stage.path("w/a"), "x").unwrap();
@@ -54,7 +54,7 @@ async fn files_written_renamed_and_removed_are_told() {
 async fn a_file_is_followed_when_it_is_replaced() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     std::fs::write(stage.path("w"), "old").unwrap();
     watch(&mut client, &stage, "w").await;
     for text in ["one", "two", "three"] {
@@ -71,7 +71,7 @@ async fn a_file_is_followed_when_it_is_replaced() {
 async fn a_folder_is_followed_when_it_is_made_again() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     // Neither the folder nor the one above it is there yet.
     watch(&mut client, &stage, "above/w").await;
     for _ in 0..3 {
@@ -88,7 +88,7 @@ async fn a_folder_is_followed_when_it_is_made_again() {
 async fn a_file_that_never_rests_is_told() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     let mut file = std::fs::File::create(stage.path("log")).unwrap();
     watch(&mut client, &stage, "log").await;
     let done = Arc::new(AtomicBool::new(false));
@@ -115,8 +115,8 @@ async fn a_file_that_never_rests_is_told() {
 async fn only_the_connection_that_watches_is_told() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut first = Client::connect(&mut server).await;
-    let mut second = Client::connect(&mut server).await;
+    let mut first = TestClient::connect(&mut server).await;
+    let mut second = TestClient::connect(&mut server).await;
     // The names belong to the connection, so both may use the same one.
     std::fs::create_dir_all(stage.path("w")).unwrap();
     watch(&mut first, &stage, "w").await;
@@ -146,7 +146,7 @@ async fn all_watches_of_a_server_share_one_watcher() {
     let mut server = stage.open();
     let mut clients = Vec::new();
     for _ in 0..3 {
-        let mut client = Client::connect(&mut server).await;
+        let mut client = TestClient::connect(&mut server).await;
         for number in 0..64 {
             let name = format!("folder{}", number % 32);
             std::fs::create_dir_all(stage.path(&name)).unwrap();
@@ -188,7 +188,7 @@ async fn watches_inside_each_other_go_on_when_one_of_them_ends() {
             if reversed {
                 order.reverse();
             }
-            let mut watcher = Client::connect(&mut server).await;
+            let mut watcher = TestClient::connect(&mut server).await;
             for name in order {
                 watch(&mut watcher, &stage, name).await;
             }
@@ -230,8 +230,8 @@ async fn watches_inside_each_other_go_on_when_one_of_them_ends() {
 async fn a_folder_by_two_names_is_told_by_each() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut first = Client::connect(&mut server).await;
-    let mut second = Client::connect(&mut server).await;
+    let mut first = TestClient::connect(&mut server).await;
+    let mut second = TestClient::connect(&mut server).await;
     std::fs::create_dir_all(stage.path("real/inside")).unwrap();
     std::os::unix::fs::symlink("real", stage.path("link")).unwrap();
     watch(&mut first, &stage, "real").await;
@@ -251,10 +251,10 @@ async fn changes_wait_for_a_client_that_does_not_read() {
     let mut server = stage.open();
     std::fs::create_dir(stage.path("w")).unwrap();
     // Room for one notification, not for two.
-    let mut deaf = Deaf::connect(&mut server, 1).await;
+    let mut deaf = StalledClient::connect(&mut server, 1).await;
     deaf.request("fs/watch", json!({"watchId": "w", "path": stage.path("w")}));
     assert_eq!(deaf.take().await[0]["result"]["path"], stage.path("w"));
-    let mut other = Client::connect(&mut server).await;
+    let mut other = TestClient::connect(&mut server).await;
     watch(&mut other, &stage, "w").await;
     let folder = |round: usize| format!("w/{round}");
     std::fs::create_dir(stage.path(&folder(0))).unwrap();
@@ -284,7 +284,7 @@ async fn changes_wait_for_a_client_that_does_not_read() {
 async fn a_name_has_at_most_256_bytes() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     let params = |bytes: usize| json!({"watchId": "x".repeat(bytes), "path": stage.workspace});
     client.ask("fs/watch", params(256)).await.expect("a watch");
     let refused = client.ask("fs/watch", params(257)).await.unwrap_err();

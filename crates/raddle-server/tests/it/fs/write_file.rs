@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::client::{Client, base64};
+use crate::client::{TestClient, base64};
 use crate::player::Stage;
 
 #[tokio::test]
@@ -14,7 +14,7 @@ async fn conversation() {
 async fn a_large_file_of_any_bytes_is_written() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     let bytes: Vec<u8> = (0..=255).cycle().take(2 << 20).collect();
     let params = json!({"path": stage.path("file"), "dataBase64": base64(&bytes)});
     assert_eq!(client.ask("fs/writeFile", params).await, Ok(json!({})));

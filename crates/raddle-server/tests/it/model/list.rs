@@ -3,7 +3,7 @@
 use raddle_server::{Options, Server};
 use serde_json::json;
 
-use crate::client::Client;
+use crate::client::TestClient;
 use crate::player::Stage;
 
 #[tokio::test]
@@ -23,7 +23,7 @@ async fn a_model_of_the_command_line_is_the_default() {
         crate::script::threads(&[]),
     )
     .expect("a server");
-    let mut client = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     let listed = client.ask("model/list", json!({})).await.unwrap();
     assert_eq!(listed["data"][0]["id"], "flag");
     assert_eq!(listed["data"].as_array().map(Vec::len), Some(1));
@@ -33,7 +33,7 @@ async fn a_model_of_the_command_line_is_the_default() {
 async fn a_model_that_was_just_written_by_hand_is_listed() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     for name in ["one", "two", "three"] {
         std::fs::write(stage.config(), format!("model = \"{name}\"\n")).unwrap();
         let listed = client.ask("model/list", json!({})).await.unwrap();
@@ -49,7 +49,7 @@ async fn a_model_that_was_just_written_by_hand_is_listed() {
 async fn a_model_written_just_before_is_listed() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     let mut expected = Vec::new();
     for number in 0..20 {
         let name = format!("m{number}");

@@ -10,9 +10,9 @@ const REST: &str = "…";
 
 /// What the names of a conversation stand for.
 #[derive(Debug, Default)]
-pub struct Names(BTreeMap<String, Value>);
+pub struct Bindings(BTreeMap<String, Value>);
 
-impl Names {
+impl Bindings {
     pub fn set(&mut self, name: &str, value: Value) {
         self.0.insert(name.to_owned(), value);
     }
@@ -22,8 +22,8 @@ impl Names {
         let mut filled = String::new();
         for part in parts(text) {
             match part {
-                Part::Text(text) => filled.push_str(text),
-                Part::Name(name) => filled.push_str(&plain(self.get(name)?)),
+                PatternPart::Text(text) => filled.push_str(text),
+                PatternPart::Name(name) => filled.push_str(&plain(self.get(name)?)),
             }
         }
         Ok(filled)
@@ -90,11 +90,11 @@ pub fn read(text: &str) -> Result<Value, String> {
 
 /// Holds a value against a pattern. Names seen for the first time are bound; the error says where
 /// the two part.
-pub fn check(pattern: &Value, actual: &Value, names: &mut Names) -> Result<(), String> {
+pub fn check(pattern: &Value, actual: &Value, names: &mut Bindings) -> Result<(), String> {
     check_at("", pattern, actual, names)
 }
 
-fn check_at(at: &str, pattern: &Value, actual: &Value, names: &mut Names) -> Result<(), String> {
+fn check_at(at: &str, pattern: &Value, actual: &Value, names: &mut Bindings) -> Result<(), String> {
     let differ = || {
         let at = if at.is_empty() { "the message" } else { at };
         Err(format!("{at} must be {pattern} but is {actual}"))
@@ -149,13 +149,13 @@ fn check_at(at: &str, pattern: &Value, actual: &Value, names: &mut Names) -> Res
 }
 
 /// Holds a text against one with names in it. An unbound name takes as little as it can.
-fn check_text(pattern: &str, actual: &str, names: &mut Names) -> Result<(), String> {
+fn check_text(pattern: &str, actual: &str, names: &mut Bindings) -> Result<(), String> {
     let mut rest = actual;
     let mut unbound: Option<&str> = None;
     for part in parts(pattern) {
         let known = match part {
-            Part::Text(text) => text.to_owned(),
-            Part::Name(name) => match names.get(name) {
+            PatternPart::Text(text) => text.to_owned(),
+            PatternPart::Name(name) => match names.get(name) {
                 Ok(value) => plain(value),
                 Err(_) if unbound.is_none() => {
                     unbound = Some(name);
@@ -182,13 +182,13 @@ fn check_text(pattern: &str, actual: &str, names: &mut Names) -> Result<(), Stri
     Ok(())
 }
 
-enum Part<'a> {
+enum PatternPart<'a> {
     Text(&'a str),
     Name(&'a str),
 }
 
 /// Cuts a text at its names. A name is `$` and lower-case letters, digits or `_`.
-fn parts(text: &str) -> Vec<Part<'_>> {
+fn parts(text: &str) -> Vec<PatternPart<'_>> {
     let mut parts = Vec::new();
     for (index, piece) in text.split('$').enumerate() {
         let end = piece
@@ -196,12 +196,12 @@ fn parts(text: &str) -> Vec<Part<'_>> {
             .unwrap_or(piece.len());
         let (name, after) = piece.split_at(if index == 0 { 0 } else { end });
         if !name.is_empty() {
-            parts.push(Part::Name(name));
+            parts.push(PatternPart::Name(name));
         } else if index > 0 {
-            parts.push(Part::Text("$"));
+            parts.push(PatternPart::Text("$"));
         }
         if !after.is_empty() {
-            parts.push(Part::Text(after));
+            parts.push(PatternPart::Text(after));
         }
     }
     parts
@@ -209,7 +209,7 @@ fn parts(text: &str) -> Vec<Part<'_>> {
 
 fn whole_name(text: &str) -> Option<&str> {
     match parts(text).as_slice() {
-        [Part::Name(name)] => Some(name),
+        [PatternPart::Name(name)] => Some(name),
         _ => None,
     }
 }
@@ -227,7 +227,7 @@ mod tests {
     use super::*;
 
     fn holds(pattern: &str, actual: &str) -> bool {
-        let mut names = Names::default();
+        let mut names = Bindings::default();
         names.set("known", "k".into());
         names.set("seven", 7.into());
         let pattern = read(pattern).expect(pattern);
@@ -304,7 +304,7 @@ mod tests {
 
     #[test]
     fn names_are_filled_in() {
-        let mut names = Names::default();
+        let mut names = Bindings::default();
         names.set("n", 7.into());
         names.set("folder", "/a".into());
         let filled =

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::client::Client;
+use crate::client::TestClient;
 use crate::player::Stage;
 
 #[tokio::test]
@@ -14,7 +14,7 @@ async fn conversation() {
 async fn more_than_is_kept_is_cut_off_and_said() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut client = Client::connect_boldly(&mut server).await;
+    let mut client = TestClient::connect_boldly(&mut server).await;
     let script = "head -c 17000000 /dev/zero | tr '\\0' x; echo done >&2";
     let params = json!({
         "command": ["sh", "-c", script], "cwd": "/", "processHandle": "p", "outputBytesCap": null,

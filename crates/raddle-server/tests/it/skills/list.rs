@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::client::Client;
+use crate::client::TestClient;
 use crate::player::Stage;
 
 #[tokio::test]
@@ -14,7 +14,7 @@ async fn conversation() {
 async fn a_skill_that_is_too_long_is_told_as_an_error() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     std::fs::create_dir_all(stage.home.join("skills/long")).unwrap();
     let text = format!("---\ndescription: x\n---\n{}", "x".repeat(256 << 10));
     std::fs::write(stage.home.join("skills/long/SKILL.md"), text).unwrap();
@@ -33,7 +33,7 @@ async fn a_skill_that_is_too_long_is_told_as_an_error() {
 async fn more_folders_than_allowed_are_refused_and_a_repeated_one_is_told_once() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     let too_many = vec![stage.path("w"); 65];
     let refused = client.ask("skills/list", json!({"cwds": too_many})).await;
     let refused = refused.expect_err("too many");
@@ -54,7 +54,7 @@ async fn more_folders_than_allowed_are_refused_and_a_repeated_one_is_told_once()
 async fn a_folder_whose_path_no_system_takes_is_refused_at_once() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     for (method, params) in [
         ("skills/list", json!({"cwds": ["/a".repeat(1 << 20)]})),
         (

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::client::{Client, play};
+use crate::client::{TestClient, play};
 use crate::player::Stage;
 
 #[tokio::test]
@@ -16,8 +16,8 @@ async fn others_hear_of_it_and_the_thread_is_still_there() {
     let mut stage = Stage::new();
     stage.says.push("hello".to_owned());
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
-    let mut other = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
+    let mut other = TestClient::connect(&mut server).await;
     let thread = client.start_thread().await;
     client.request("thread/archive", json!({"threadId": thread}));
     let words = ["thread/started", "thread/status/changed", "thread/archived"];

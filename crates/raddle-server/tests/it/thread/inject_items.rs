@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::client::{Client, play};
+use crate::client::{TestClient, play};
 use crate::player::Stage;
 
 #[tokio::test]
@@ -15,7 +15,7 @@ async fn conversation() {
 async fn items_that_are_too_long_are_refused() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     let thread = client.start_thread().await;
     for (letters, is_taken) in [((1 << 20) + 1, false), (1 << 20, true)] {
         let text = "x".repeat(letters);

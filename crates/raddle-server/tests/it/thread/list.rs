@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::client::{Client, play};
+use crate::client::{TestClient, play};
 use crate::player::Stage;
 
 #[tokio::test]
@@ -15,7 +15,7 @@ async fn conversation() {
 async fn limits() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     for _ in 0..101 {
         client.start_thread().await;
     }

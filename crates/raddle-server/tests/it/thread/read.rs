@@ -8,7 +8,7 @@ use raddle_server::Server;
 use raddle_store::MemoryJournal;
 use serde_json::{Value, json};
 
-use crate::client::{Client, play};
+use crate::client::{TestClient, play};
 use crate::player::Stage;
 use crate::script::threads_of;
 
@@ -18,13 +18,13 @@ async fn conversation() {
 }
 
 /// Begins a turn and reads on until a message of this method.
-async fn turn(client: &mut Client, thread: &Value, until: &str) {
+async fn turn(client: &mut TestClient, thread: &Value, until: &str) {
     let input = json!([{"type": "text", "text": "hi"}]);
     client.request("turn/start", json!({"threadId": thread, "input": input}));
     while client.next().await["method"] != until {}
 }
 
-async fn read(client: &mut Client, thread: &Value) -> Value {
+async fn read(client: &mut TestClient, thread: &Value) -> Value {
     let params = json!({"threadId": thread, "includeTurns": true});
     let mut result = client.ask("thread/read", params).await.expect("a thread");
     result["thread"].take()
@@ -37,12 +37,12 @@ async fn what_another_server_has_is_only_looked_at() {
     let journal = Arc::new(MemoryJournal::new());
     let open = |says| Server::open(stage.options(), threads_of(journal.clone(), says));
     let mut server = open(&["one", "two…"]).expect("a server");
-    let mut client = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     let id = client.start_thread().await;
     turn(&mut client, &id, "turn/completed").await;
 
     let mut other = open(&[]).expect("a server");
-    let mut reader = Client::connect(&mut other).await;
+    let mut reader = TestClient::connect(&mut other).await;
     let thread: ThreadId = id.as_str().unwrap().parse().unwrap();
     let head = journal.head(thread).await;
     let shown = read(&mut reader, &id).await;
@@ -75,8 +75,8 @@ async fn a_turn_that_runs_is_shown_as_far_as_it_is() {
     let mut stage = Stage::new();
     stage.says.push("half of it…".to_owned());
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
-    let mut reader = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
+    let mut reader = TestClient::connect(&mut server).await;
     let id = client.start_thread().await;
     turn(&mut client, &id, "item/agentMessage/delta").await;
     for method in ["thread/started", "thread/status/changed"] {
@@ -115,7 +115,7 @@ async fn a_long_thread_is_shown_by_its_end() {
     let long = "0123456789abcdef".repeat(3 << 16);
     stage.says = vec![long; 4];
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     let id = client.start_thread().await;
     for _ in 0..4 {
         turn(&mut client, &id, "turn/completed").await;

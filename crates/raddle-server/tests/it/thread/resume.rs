@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use raddle_core::ports::Journal;
 use raddle_core::{Class, Event, Record, Seq, ThreadId, Timestamp};
-use raddle_rpc::Limits;
+use raddle_rpc::ConnectionLimits;
 use raddle_server::Server;
 use raddle_store::MemoryJournal;
 use serde_json::json;
 
-use crate::client::{Client, play};
+use crate::client::{TestClient, play};
 use crate::player::Stage;
 use crate::script;
 
@@ -25,14 +25,14 @@ async fn two_clients_hear_the_same() {
     let mut stage = Stage::new();
     stage.says.push("hel…".to_owned());
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     let thread = client.start_thread().await;
     let input = json!([{"type": "text", "text": "hi"}]);
     let params = json!({"threadId": thread, "input": input});
     let turn = client.ask("turn/start", params).await.expect("a turn");
     while client.next().await["method"] != "item/agentMessage/delta" {}
 
-    let mut other = Client::connect(&mut server).await;
+    let mut other = TestClient::connect(&mut server).await;
     let params = json!({"threadId": thread, "model": "other"});
     let resumed = other.ask("thread/resume", params).await.expect("a thread");
     // Someone is there and a turn runs, so what it wants otherwise does not count.
@@ -61,7 +61,7 @@ async fn a_stored_thread_is_opened() {
         Server::open(stage.options(), threads).expect("a server")
     };
     let mut first = open(&["hello"]);
-    let mut client = Client::connect(&mut first).await;
+    let mut client = TestClient::connect(&mut first).await;
     let thread = client.start_thread().await;
     let input = json!([{"type": "text", "text": "hi"}]);
     let params = json!({"threadId": thread, "input": input});
@@ -71,7 +71,7 @@ async fn a_stored_thread_is_opened() {
     first.drain().await;
 
     let mut second = open(&[]);
-    let mut client = Client::connect(&mut second).await;
+    let mut client = TestClient::connect(&mut second).await;
     let params = json!({"threadId": thread, "model": "other", "sandbox": "danger-full-access"});
     let resumed = client.ask("thread/resume", params).await.expect("a thread");
     assert_eq!(resumed["model"], "other");
@@ -94,7 +94,7 @@ async fn an_observer_makes_no_work_begin() {
             Server::open(stage.options(), threads).expect("a server")
         };
         let mut first = open();
-        let mut client = Client::connect(&mut first).await;
+        let mut client = TestClient::connect(&mut first).await;
         let thread = client.start_thread().await;
         drop(client);
         first.drain().await;
@@ -114,7 +114,8 @@ async fn an_observer_makes_no_work_begin() {
 
         let mut second = open();
         let wishes = json!({"extensions": {"raddle/roles": {"role": "observer"}}});
-        let mut observer = Client::introduced(&mut second, Limits::default(), wishes).await;
+        let mut observer =
+            TestClient::introduced(&mut second, ConnectionLimits::default(), wishes).await;
         let params = json!({"threadId": thread});
         let resumed = observer.ask("thread/resume", params.clone()).await;
         assert_eq!(resumed.is_ok(), left.is_none(), "{left:?}: {resumed:?}");
@@ -126,7 +127,7 @@ async fn an_observer_makes_no_work_begin() {
         read.expect("a look");
         assert_eq!(journal.head(id).await, Ok::<Seq, _>(before), "{left:?}");
 
-        let mut driver = Client::connect(&mut second).await;
+        let mut driver = TestClient::connect(&mut second).await;
         let resumed = driver.ask("thread/resume", params.clone()).await;
         resumed.expect("a thread");
         let id = observer.request("thread/resume", params);

@@ -4,14 +4,14 @@ use std::future::ready;
 use std::sync::Arc;
 
 use raddle_core::ports::{
-    ItemEntry, ListQuery, Page, PageQuery, Pages, ReadError, Summary, TurnEntry, Waiting,
+    BoxFuture, ItemEntry, ListQuery, Page, PageQuery, Pages, ReadError, Summary, TurnEntry,
 };
 use raddle_core::{Seq, ThreadId, TurnId};
 use raddle_server::Server;
 use raddle_store::MemoryJournal;
 use serde_json::json;
 
-use crate::client::{Client, play};
+use crate::client::{TestClient, play};
 use crate::player::Stage;
 use crate::script;
 
@@ -21,13 +21,13 @@ async fn conversation() {
 }
 
 /// Pages on which threads are found whose items cannot be read.
-struct Hurt {
+struct DamagedPages {
     inner: Arc<MemoryJournal>,
     error: ReadError,
 }
 
-impl Pages for Hurt {
-    fn list(&self, query: ListQuery) -> Waiting<'_, Result<Page<Summary>, ReadError>> {
+impl Pages for DamagedPages {
+    fn list(&self, query: ListQuery) -> BoxFuture<'_, Result<Page<Summary>, ReadError>> {
         self.inner.list(query)
     }
 
@@ -35,7 +35,7 @@ impl Pages for Hurt {
         &self,
         thread: ThreadId,
         query: PageQuery,
-    ) -> Waiting<'_, Result<Page<TurnEntry>, ReadError>> {
+    ) -> BoxFuture<'_, Result<Page<TurnEntry>, ReadError>> {
         self.inner.turns(thread, query)
     }
 
@@ -44,7 +44,7 @@ impl Pages for Hurt {
         _: ThreadId,
         _: Option<TurnId>,
         _: PageQuery,
-    ) -> Waiting<'_, Result<Page<ItemEntry>, ReadError>> {
+    ) -> BoxFuture<'_, Result<Page<ItemEntry>, ReadError>> {
         Box::pin(ready(Err(self.error.clone())))
     }
 
@@ -52,7 +52,7 @@ impl Pages for Hurt {
         &self,
         text: String,
         query: ListQuery,
-    ) -> Waiting<'_, Result<Page<Summary>, ReadError>> {
+    ) -> BoxFuture<'_, Result<Page<Summary>, ReadError>> {
         self.inner.search(text, query)
     }
 }
@@ -67,13 +67,13 @@ async fn a_thread_that_was_found_and_cannot_be_read_is_shown_by_its_first_words(
     for (error, is_shown) in [(ReadError::NotFound, true), (damaged, true), (away, false)] {
         let stage = Stage::new();
         let inner = Arc::new(MemoryJournal::new());
-        let pages = Arc::new(Hurt {
+        let pages = Arc::new(DamagedPages {
             inner: inner.clone(),
             error: error.clone(),
         });
         let threads = script::with_pages(inner, pages, &["a needle in the hay"]);
         let mut server = Server::open(stage.options(), threads).expect("a server");
-        let mut client = Client::connect_boldly(&mut server).await;
+        let mut client = TestClient::connect_boldly(&mut server).await;
         let started = client.ask("thread/start", json!({})).await;
         let thread = &started.expect("a thread")["thread"]["id"];
         let input = json!([{"type": "text", "text": "first words"}]);

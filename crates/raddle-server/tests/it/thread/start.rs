@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use raddle_server::Server;
-use raddle_store::{FaultyJournal, Mood};
+use raddle_store::{FaultMode, FaultyJournal};
 use serde_json::json;
 
-use crate::client::{Client, play};
+use crate::client::{TestClient, play};
 use crate::player::Stage;
 
 #[tokio::test]
@@ -20,8 +20,8 @@ async fn conversation() {
 async fn others_hear_of_it() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut other = Client::connect(&mut server).await;
-    let mut client = Client::connect(&mut server).await;
+    let mut other = TestClient::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     let result = client
         .ask("thread/start", json!({}))
         .await
@@ -35,13 +35,13 @@ async fn others_hear_of_it() {
 
 #[tokio::test(start_paused = true)]
 async fn while_the_journal_is_away_the_caller_is_told_to_try_again() {
-    for mood in [Mood::Away, Mood::Lost, Mood::Dropping] {
+    for mood in [FaultMode::Unavailable, FaultMode::Lost, FaultMode::Dropping] {
         let stage = Stage::new();
         let journal = Arc::new(FaultyJournal::new());
         journal.set(mood);
         let threads = crate::script::threads_in(journal.clone(), &[]);
         let mut server = Server::open(stage.options(), threads).expect("a server");
-        let mut client = Client::connect(&mut server).await;
+        let mut client = TestClient::connect(&mut server).await;
         let begun = tokio::time::Instant::now();
         let refused = client.ask("thread/start", json!({})).await;
         let refused = refused.expect_err("no journal");
@@ -53,7 +53,7 @@ async fn while_the_journal_is_away_the_caller_is_told_to_try_again() {
         // Back in time, it takes what it was asked for.
         client.request("thread/start", json!({}));
         tokio::time::sleep(Duration::from_secs(2)).await;
-        journal.set(Mood::Well);
+        journal.set(FaultMode::Healthy);
         let answer = client.next().await;
         assert!(answer["result"]["thread"]["id"].is_string(), "{answer}");
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::client::{Client, play};
+use crate::client::{TestClient, play};
 use crate::player::Stage;
 
 #[tokio::test]
@@ -15,7 +15,7 @@ async fn conversation() {
 const A_MINUTE: Duration = Duration::from_secs(61);
 
 /// What a client hears of a thread that leaves memory.
-async fn hears_it_leave(client: &mut Client, thread: &Value) {
+async fn hears_it_leave(client: &mut TestClient, thread: &Value) {
     let status = client.next().await;
     assert_eq!(status["method"], "thread/status/changed");
     let left = json!({"threadId": thread, "status": {"type": "notLoaded"}});
@@ -30,8 +30,8 @@ async fn hears_it_leave(client: &mut Client, thread: &Value) {
 async fn a_thread_nobody_needs_leaves_memory() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
-    let mut other = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
+    let mut other = TestClient::connect(&mut server).await;
     let thread = client.start_thread().await;
     assert_eq!(other.next().await["method"], "thread/started");
     let params = json!({"threadId": thread});
@@ -50,8 +50,8 @@ async fn to_leave_is_to_unsubscribe() {
     let mut stage = Stage::new();
     stage.says.push("hel…".to_owned());
     let mut server = stage.open();
-    let mut other = Client::connect(&mut server).await;
-    let mut client = Client::connect(&mut server).await;
+    let mut other = TestClient::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     let idle = client.start_thread().await;
     let runs = client.start_thread().await;
     let input = json!([{"type": "text", "text": "hi"}]);

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::client::{Client, play};
+use crate::client::{TestClient, play};
 use crate::player::Stage;
 
 #[tokio::test]
@@ -16,7 +16,7 @@ async fn numbers_rise() {
     let mut stage = Stage::new();
     stage.says.push("hello".to_owned());
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     let result = client
         .ask("thread/start", json!({}))
         .await

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::client::{Client, play};
+use crate::client::{TestClient, play};
 use crate::player::Stage;
 
 #[tokio::test]
@@ -15,7 +15,7 @@ async fn conversation() {
 async fn input_that_is_too_long_is_refused() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     let thread = client.start_thread().await;
     let half = "é".repeat(1 << 19);
     let input = json!([{"type": "text", "text": half}, {"type": "text", "text": half + "x"}]);

@@ -3,8 +3,8 @@
 use raddle_core::{Seq, ThreadId};
 use rusqlite::{Connection, params};
 
-use super::super::files::Files;
-use super::super::key::key;
+use super::super::files::BlobFiles;
+use super::super::rowid::key;
 use super::super::schema;
 use super::{mark, piece};
 
@@ -17,7 +17,7 @@ fn log_bytes(folder: &std::path::Path) -> u64 {
 /// A thread with 300 records of 60 KiB.
 fn long_thread(connection: &Connection) -> ThreadId {
     let thread = ThreadId::mint();
-    let mut row = super::fence::Row::new(thread);
+    let mut row = super::fence::ThreadRow::new(thread);
     super::fence::begin(connection, thread, &mut row).unwrap();
     let number = row.number;
     for seq in 1..=300 {
@@ -34,7 +34,7 @@ fn long_thread(connection: &Connection) -> ThreadId {
 #[test]
 fn no_transaction_of_a_deletion_is_long() {
     let folder = tempfile::tempdir().unwrap();
-    let files = Files::new(folder.path());
+    let files = BlobFiles::new(folder.path());
     let connection = schema::open_or_create(folder.path()).unwrap();
     connection
         .pragma_update(None, "wal_autocheckpoint", 0)
@@ -50,7 +50,7 @@ fn no_transaction_of_a_deletion_is_long() {
         let written = log_bytes(folder.path()) - before;
         assert!(written < 3 << 19, "a piece wrote {written} bytes");
         pieces += 1;
-        if done.over {
+        if done.done {
             break;
         }
     }

@@ -1,8 +1,8 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use raddle_core::{Delta, Part, Timestamp};
+use raddle_core::{Delta, ItemPart, Timestamp};
 
-use super::super::files::Files;
+use super::super::files::BlobFiles;
 use super::super::{delete, schema};
 use super::*;
 
@@ -10,9 +10,9 @@ fn deltas(count: u64, length: usize) -> Vec<Record> {
     let deltas = (1..=count).map(|seq| Record {
         seq: Seq(seq),
         at: Timestamp(1),
-        body: Body::Delta(Delta {
+        body: RecordBody::Delta(Delta {
             item: "i".into(),
-            part: Part::Text,
+            part: ItemPart::Text,
             offset: 0,
             text: "x".repeat(length),
         }),
@@ -36,10 +36,10 @@ fn no_piece_is_large() {
 /// A thread that has open text, and the first piece of a fork of it.
 fn begun(connection: &Connection) -> Fork {
     let from = ThreadId::mint();
-    let mut row = Row::new(from);
+    let mut row = ThreadRow::new(from);
     fence::begin(connection, from, &mut row).unwrap();
     for record in deltas(4, 8) {
-        if let Body::Delta(delta) = &record.body {
+        if let RecordBody::Delta(delta) = &record.body {
             write_delta(connection, row.number, from, &record, delta).unwrap();
         }
     }
@@ -78,9 +78,9 @@ fn a_fork_that_breaks_off_is_cleared_away() {
     let folder = tempfile::tempdir().unwrap();
     let connection = schema::open_or_create(folder.path()).unwrap();
     let fork = begun(&connection);
-    let files = Files::new(folder.path());
-    let number = delete::going(&connection).unwrap().unwrap();
-    while !delete::piece(&connection, &files, number).unwrap().over {}
+    let files = BlobFiles::new(folder.path());
+    let number = delete::find_interrupted(&connection).unwrap().unwrap();
+    while !delete::piece(&connection, &files, number).unwrap().done {}
     let refused = fork.run(&connection).unwrap();
     let tried = matches!(refused, Err(ForkError::Append(AppendError::Unavailable(_))));
     assert!(tried, "{refused:?}");

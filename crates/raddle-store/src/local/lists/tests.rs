@@ -1,7 +1,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use raddle_core::ports::Journal;
-use raddle_core::{Class, Event, Record, Renamed, Settings, Source, ThreadStarted};
+use raddle_core::{Class, Event, Record, Renamed, Settings, ThreadSource, ThreadStarted};
 
 use super::*;
 use crate::local::schema;
@@ -14,7 +14,7 @@ async fn thread(journal: &LocalJournal, at: i64, cwd: &str, name: &str) -> Threa
         thread,
         tenant: None,
         principal: None,
-        source: Source::Cli,
+        source: ThreadSource::Cli,
         originator: None,
         label: None,
         version: "1".to_owned(),
@@ -65,7 +65,7 @@ async fn pages_that_end_early_meet() {
         for oldest_first in [false, true] {
             let query = |limit, cursor| ListQuery {
                 cwds: cwds.iter().map(|it| (*it).to_owned()).collect(),
-                sources: Some(vec![Source::Cli]),
+                sources: Some(vec![ThreadSource::Cli]),
                 title: Some("größe".replace('ß', "ss")),
                 oldest_first,
                 cursor,

@@ -21,7 +21,7 @@ pub(super) struct Cell {
 
 /// A column's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Value {
+pub(super) enum ColumnValue {
     Null,
     Integer(i64),
     Bytes(Vec<u8>),
@@ -30,7 +30,7 @@ pub(super) enum Value {
 
 /// What was found in a page.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct PageCells {
     /// Each with where in the page it begins.
     pub(super) cells: Vec<(usize, Cell)>,
     /// Whether something in it could not be read.
@@ -43,8 +43,8 @@ const INDEX_INTERIOR: u8 = 0x02;
 
 /// The rows and entries of a page. `header` is where the page's own header begins, which is not at the
 /// start in the file's first page.
-pub(super) fn read(page: &[u8], header: usize) -> Found {
-    let mut found = Found::default();
+pub(super) fn read(page: &[u8], header: usize) -> PageCells {
+    let mut found = PageCells::default();
     let Some(kind) = page.get(header).copied() else {
         return found;
     };
@@ -125,7 +125,7 @@ fn local_bytes(page: usize, bytes: usize, in_table: bool) -> Option<usize> {
 
 impl Cell {
     /// The values of its columns, once the whole of it is there.
-    pub(super) fn values(&self, whole: &[u8]) -> Option<Vec<Value>> {
+    pub(super) fn values(&self, whole: &[u8]) -> Option<Vec<ColumnValue>> {
         let mut at = self.columns;
         let mut values = Vec::with_capacity(self.types.len());
         for kind in &self.types {
@@ -133,12 +133,12 @@ impl Cell {
             let raw = whole.get(at..at.checked_add(bytes)?)?;
             at += bytes;
             values.push(match kind {
-                0 => Value::Null,
-                1..=6 => Value::Integer(integer(raw)),
-                8 => Value::Integer(0),
-                9 => Value::Integer(1),
-                kind if *kind >= 12 && kind % 2 == 0 => Value::Bytes(raw.to_vec()),
-                kind if *kind >= 13 => Value::Text(String::from_utf8(raw.to_vec()).ok()?),
+                0 => ColumnValue::Null,
+                1..=6 => ColumnValue::Integer(integer(raw)),
+                8 => ColumnValue::Integer(0),
+                9 => ColumnValue::Integer(1),
+                kind if *kind >= 12 && kind % 2 == 0 => ColumnValue::Bytes(raw.to_vec()),
+                kind if *kind >= 13 => ColumnValue::Text(String::from_utf8(raw.to_vec()).ok()?),
                 _ => return None,
             });
         }

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, HashMap};
 use raddle_core::{Seq, ThreadId};
 
 use super::super::chain::{self, Link};
-use super::super::fence::{self, Row};
-use super::super::trail::Ends;
-use super::disk::Place;
-use super::page::{Cell, Value, is_integer};
+use super::super::fence::{self, ThreadRow};
+use super::super::kind_index::KindEnds;
+use super::page::{Cell, ColumnValue, is_integer};
+use super::raw_pages::RowLocation;
 
 /// The types of columns as the file format counts them: nothing, sixteen bytes, eight bytes.
 const NULL: u64 = 0;
@@ -17,21 +17,21 @@ const SUM: u64 = 12 + 2 * 8;
 
 /// What was found in the pages, and where. Bodies stay where they are.
 #[derive(Debug, Default)]
-pub(super) struct Rows {
+pub(super) struct RawRows {
     /// What bears its checksum; and those whose records say who they are, with no head.
-    pub(super) threads: HashMap<ThreadId, Row>,
+    pub(super) threads: HashMap<ThreadId, ThreadRow>,
     /// Of rows that do not bear their checksum, what may be true of them: where the chain of a number
     /// begins.
     pub(super) hints: HashMap<i64, Vec<Link>>,
     /// For each number of a fork, what it took over: up to which record, and of which number.
     pub(super) parts: BTreeMap<i64, Vec<(Seq, i64)>>,
-    pub(super) events: BTreeMap<i64, Vec<Place>>,
-    pub(super) deltas: BTreeMap<i64, Vec<Place>>,
+    pub(super) events: BTreeMap<i64, Vec<RowLocation>>,
+    pub(super) deltas: BTreeMap<i64, Vec<RowLocation>>,
 }
 
-impl Rows {
+impl RawRows {
     /// Puts a row where rows of its shape go. What has none of these shapes is of no use here.
-    pub(super) fn sort(&mut self, place: Place, cell: &Cell) {
+    pub(super) fn sort(&mut self, place: RowLocation, cell: &Cell) {
         let integers = |range: &[u64]| range.iter().all(|kind| is_integer(*kind));
         match (cell.rowid, cell.types.as_slice()) {
             (Some(at), [NULL, time, form, LINK, _]) if integers(&[*time, *form]) => {
@@ -55,17 +55,17 @@ impl Rows {
                     SUM,
                 ],
             ) if integers(&[*head, *going]) && integers(ends) => {
-                if let Some(thread) = ThreadRow::read(cell, number) {
+                if let Some(thread) = RawThreadRow::read(cell, number) {
                     self.thread(thread);
                 }
             }
             (None, [number, upto, taken, SUM]) if integers(&[*number, *upto, *taken]) => {
                 if let Some(
                     [
-                        Value::Integer(number),
-                        Value::Integer(upto),
-                        Value::Integer(taken),
-                        Value::Bytes(sum),
+                        ColumnValue::Integer(number),
+                        ColumnValue::Integer(upto),
+                        ColumnValue::Integer(taken),
+                        ColumnValue::Bytes(sum),
                     ],
                 ) = cell.values(&cell.local).as_deref()
                 {
@@ -79,7 +79,7 @@ impl Rows {
         }
     }
 
-    fn thread(&mut self, ThreadRow { thread, row, sound }: ThreadRow) {
+    fn thread(&mut self, RawThreadRow { thread, row, sound }: RawThreadRow) {
         if !sound {
             self.hints.entry(row.number).or_default().push(row.origin);
             return;
@@ -87,24 +87,30 @@ impl Rows {
         // Where the log breaks off there may be two forms of it. The first that comes is the one that
         // SQLite would serve.
         let known = self.threads.entry(thread).or_insert(row);
-        if (known.head, known.going) < (row.head, row.going) {
+        if (known.head, known.deleting) < (row.head, row.deleting) {
             *known = row;
         }
     }
 }
 
 /// A row that looks like a thread's.
-struct ThreadRow {
+struct RawThreadRow {
     thread: ThreadId,
-    row: Row,
+    row: ThreadRow,
     /// Whether it bears its checksum.
     sound: bool,
 }
 
-impl ThreadRow {
+impl RawThreadRow {
     fn read(cell: &Cell, number: i64) -> Option<Self> {
         let values = cell.values(&cell.local)?;
-        let [_, Value::Bytes(id), numbers @ .., listed, Value::Bytes(sum)] = values.as_slice()
+        let [
+            _,
+            ColumnValue::Bytes(id),
+            numbers @ ..,
+            listed,
+            ColumnValue::Bytes(sum),
+        ] = values.as_slice()
         else {
             return None;
         };
@@ -112,29 +118,29 @@ impl ThreadRow {
         let [head, going, origin, turn, turn_end, item, cut] = numbers else {
             return None;
         };
-        let bytes = |value: &Value| match value {
-            Value::Bytes(bytes) => Some(bytes.clone()),
+        let bytes = |value: &ColumnValue| match value {
+            ColumnValue::Bytes(bytes) => Some(bytes.clone()),
             _ => None,
         };
-        let seq = |value: &Value| match value {
-            Value::Integer(seq) => Some(Seq(seq.unsigned_abs())),
+        let seq = |value: &ColumnValue| match value {
+            ColumnValue::Integer(seq) => Some(Seq(seq.unsigned_abs())),
             _ => None,
         };
         let origin = bytes(origin);
         let going = match going {
-            Value::Integer(mark) => fence::going(*mark),
+            ColumnValue::Integer(mark) => fence::parse_deleting(*mark),
             _ => None,
         };
-        let row = Row {
+        let row = ThreadRow {
             number,
             head: seq(head)?,
-            going: going.unwrap_or_default(),
+            deleting: going.unwrap_or_default(),
             forked: origin.is_some(),
             origin: match origin {
                 Some(origin) => origin.try_into().ok()?,
                 None => chain::origin(thread),
             },
-            ends: Ends::new([seq(turn)?, seq(turn_end)?, seq(item)?, seq(cut)?]),
+            ends: KindEnds::new([seq(turn)?, seq(turn_end)?, seq(item)?, seq(cut)?]),
             listed: match bytes(listed) {
                 Some(listed) => Some(listed.try_into().ok()?),
                 None => None,

@@ -12,7 +12,7 @@ use raddle_core::Seq;
 use raddle_core::ports::ReadError;
 use rusqlite::{Connection, Error, Params, TransactionBehavior, params};
 
-use crate::local::{home, key};
+use crate::local::{readonly, rowid};
 use crate::page::LETTERS_MIN;
 
 /// The file's name in the journal's folder.
@@ -65,7 +65,7 @@ fn version(connection: &Connection) -> Result<i64, Error> {
 
 /// Takes in the words of a record.
 pub(super) fn insert(connection: &Connection, at: i64, text: &str) -> Result<(), Error> {
-    let number = at >> key::SEQ_BITS;
+    let number = at >> rowid::SEQ_BITS;
     connection
         .prepare_cached("INSERT INTO words (rowid, text, thread, block) VALUES (?1, ?2, ?3, ?4)")?
         .execute(params![at, text, word(number), word(block_of(number))])?;
@@ -89,23 +89,23 @@ fn word(number: i64) -> String {
 }
 
 /// The numbers under which a text was found, and the first record of each that holds it.
-pub(super) type Found = BTreeMap<i64, Seq>;
+pub(super) type Matches = BTreeMap<i64, Seq>;
 
 /// The index as it is at one moment, asked for one text.
 #[derive(Debug)]
-pub(super) struct Index {
+pub(super) struct IndexSnapshot {
     connection: Connection,
     text: String,
 }
 
-impl Index {
+impl IndexSnapshot {
     /// Nothing if there is no index yet.
     pub(super) fn open(folder: &Path, text: String) -> Result<Option<Self>, ReadError> {
         if !folder.join(FILE).exists() {
             return Ok(None);
         }
         let open = || -> Result<Option<Connection>, Error> {
-            let connection = home::open_to_read(folder, FILE)?;
+            let connection = readonly::open_to_read(folder, FILE)?;
             connection.execute_batch("BEGIN")?;
             Ok((version(&connection)? == VERSION).then_some(connection))
         };
@@ -145,34 +145,34 @@ impl Index {
     }
 
     /// Everything that holds the text.
-    pub(super) fn all(&self) -> Result<Found, ReadError> {
+    pub(super) fn all(&self) -> Result<Matches, ReadError> {
         self.find([holds(&self.text)])
     }
 
     /// What holds the text in a block.
-    pub(super) fn in_block(&self, block: i64) -> Result<Found, ReadError> {
+    pub(super) fn in_block(&self, block: i64) -> Result<Matches, ReadError> {
         let holds = holds(&self.text);
         self.find([format!("{holds} AND block : \"{}\"", word(block))])
     }
 
     /// What holds the text under these numbers.
-    pub(super) fn among(&self, numbers: impl Iterator<Item = i64>) -> Result<Found, ReadError> {
+    pub(super) fn among(&self, numbers: impl Iterator<Item = i64>) -> Result<Matches, ReadError> {
         let words: Vec<String> = numbers.map(|it| format!("\"{}\"", word(it))).collect();
         let holds = holds(&self.text);
         self.find([format!("{holds} AND thread : ({})", words.join(" OR "))])
     }
 
-    fn find(&self, what: impl Params) -> Result<Found, ReadError> {
+    fn find(&self, what: impl Params) -> Result<Matches, ReadError> {
         let find = || {
             let mut statement = self
                 .connection
                 .prepare_cached("SELECT rowid FROM words WHERE words MATCH ?1 ORDER BY rowid")?;
             let mut rows = statement.query(what)?;
-            let mut found = Found::new();
+            let mut found = Matches::new();
             while let Some(row) = rows.next()? {
                 let at: i64 = row.get(0)?;
-                let number = at >> key::SEQ_BITS;
-                found.entry(number).or_insert(key::seq(at));
+                let number = at >> rowid::SEQ_BITS;
+                found.entry(number).or_insert(rowid::seq(at));
             }
             Ok(found)
         };
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn every_number_has_its_own_word() {
-        let numbers = [0, 1, 511, 512, key::NUMBER_MAX - 1, key::NUMBER_MAX];
+        let numbers = [0, 1, 511, 512, rowid::NUMBER_MAX - 1, rowid::NUMBER_MAX];
         for (at, number) in numbers.into_iter().enumerate() {
             assert_eq!(word(number).chars().count(), LETTERS_MIN);
             let others = &numbers[at + 1..];

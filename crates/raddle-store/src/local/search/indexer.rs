@@ -6,10 +6,10 @@ use std::thread::JoinHandle;
 
 use rusqlite::{Connection, Error, OptionalExtension};
 
-use super::bell::{Bell, Note};
 use super::index;
-use crate::local::files::Files;
-use crate::local::{course, form, key, schema};
+use super::signal::{IndexSignal, PendingThreads};
+use crate::local::files::BlobFiles;
+use crate::local::{row_codec, rowid, schema, segments};
 use crate::records;
 use crate::text::searchable;
 
@@ -19,22 +19,22 @@ const EVENTS_MAX: i64 = 256;
 /// The thread that keeps the index.
 #[derive(Debug)]
 pub(in crate::local) struct Indexer {
-    bell: Bell,
+    signal: IndexSignal,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Indexer {
-    pub(in crate::local) fn start(folder: &Path, files: Files) -> std::io::Result<Self> {
-        let bell = Bell::ringing();
-        let desk = Desk {
+    pub(in crate::local) fn start(folder: &Path, files: BlobFiles) -> std::io::Result<Self> {
+        let bell = IndexSignal::for_all();
+        let desk = IndexWorker {
             folder: folder.to_owned(),
             files,
-            bell: bell.clone(),
+            signal: bell.clone(),
         };
         let builder = std::thread::Builder::new().name("journal-search".to_owned());
         let thread = builder.spawn(move || desk.run())?;
         Ok(Self {
-            bell,
+            signal: bell,
             thread: Some(thread),
         })
     }
@@ -42,19 +42,19 @@ impl Indexer {
     /// One that keeps nothing, for a folder that is only read.
     pub(in crate::local) fn none() -> Self {
         Self {
-            bell: Bell::silent(),
+            signal: IndexSignal::disconnected(),
             thread: None,
         }
     }
 
-    pub(in crate::local) fn bell(&self) -> &Bell {
-        &self.bell
+    pub(in crate::local) fn signal(&self) -> &IndexSignal {
+        &self.signal
     }
 }
 
 impl Drop for Indexer {
     fn drop(&mut self) {
-        self.bell.close();
+        self.signal.close();
         if let Some(thread) = self.thread.take() {
             // What it has not done, the next one does.
             let _ = thread.join();
@@ -62,27 +62,27 @@ impl Drop for Indexer {
     }
 }
 
-struct Desk {
+struct IndexWorker {
     folder: PathBuf,
-    files: Files,
-    bell: Bell,
+    files: BlobFiles,
+    signal: IndexSignal,
 }
 
 /// The index, open for writing, and the journal, open for reading.
-struct Open {
+struct IndexConns {
     index: Connection,
     journal: Connection,
 }
 
-impl Desk {
+impl IndexWorker {
     fn run(self) {
         let mut open = None;
         let mut failed = false;
-        while let Some(mut note) = self.bell.wait() {
+        while let Some(mut note) = self.signal.wait() {
             note.all |= failed;
             let opened = match open.take() {
                 Some(open) => Ok(open),
-                None => Open::new(&self.folder),
+                None => IndexConns::new(&self.folder),
             };
             // A failure costs nothing but time: what was not taken in is found by its watermark.
             let done = opened.and_then(|open| self.take_in(&open, note).map(|()| open));
@@ -91,12 +91,12 @@ impl Desk {
         }
     }
 
-    fn take_in(&self, open: &Open, note: Note) -> Result<(), Error> {
+    fn take_in(&self, open: &IndexConns, note: PendingThreads) -> Result<(), Error> {
         let mut numbers = note.threads;
         if note.all {
             numbers.extend(open.behind()?);
         }
-        while !numbers.is_empty() && !self.bell.is_closed() {
+        while !numbers.is_empty() && !self.signal.is_closed() {
             open.index.execute_batch("BEGIN IMMEDIATE")?;
             let done = self.piece(open, &mut numbers);
             let end = if done.is_ok() { "COMMIT" } else { "ROLLBACK" };
@@ -107,7 +107,7 @@ impl Desk {
     }
 
     /// Takes in some events of some threads, and leaves those that are not done.
-    fn piece(&self, open: &Open, numbers: &mut BTreeSet<i64>) -> Result<(), Error> {
+    fn piece(&self, open: &IndexConns, numbers: &mut BTreeSet<i64>) -> Result<(), Error> {
         let mut room = EVENTS_MAX;
         while let Some(number) = numbers.first().copied() {
             let taken = self.thread(open, number, room)?;
@@ -121,17 +121,17 @@ impl Desk {
     }
 
     /// Takes in events of a thread, or forgets it if it is gone. Says how many there were.
-    fn thread(&self, open: &Open, number: i64, room: i64) -> Result<i64, Error> {
-        let Open { index, journal } = open;
+    fn thread(&self, open: &IndexConns, number: i64, room: i64) -> Result<i64, Error> {
+        let IndexConns { index, journal } = open;
         let there = journal
             .prepare_cached("SELECT 1 FROM thread WHERE number = ?1 AND going = 0")?
             .exists([number])?;
-        let mut end = key::last(number);
+        let mut end = rowid::last(number);
         if !there {
             // What forks have taken over of it stays.
-            let kept = course::taken_upto(journal, number, number)?;
-            end = kept.map_or(key::first(number), |kept| key::key(number, kept));
-            let gone = [end + 1, key::last(number)];
+            let kept = segments::taken_upto(journal, number, number)?;
+            end = kept.map_or(rowid::first(number), |kept| rowid::key(number, kept));
+            let gone = [end + 1, rowid::last(number)];
             index.execute("DELETE FROM words WHERE rowid BETWEEN ?1 AND ?2", gone)?;
             if kept.is_none() {
                 index.execute("DELETE FROM mark WHERE number = ?1", [number])?;
@@ -142,7 +142,7 @@ impl Desk {
             .prepare_cached("SELECT upto FROM mark WHERE number = ?1")?
             .query_row([number], |row| row.get(0))
             .optional()?;
-        let upto = upto.unwrap_or(key::first(number));
+        let upto = upto.unwrap_or(rowid::first(number));
         let mut events = journal.prepare_cached(
             "SELECT at, form, body FROM event WHERE at > ?1 AND at <= ?2 ORDER BY at LIMIT ?3",
         )?;
@@ -166,13 +166,13 @@ impl Desk {
 
     /// The words of an event. One that cannot be read has none; whoever opens its thread is told.
     fn text(&self, form: i64, body: &[u8]) -> Option<String> {
-        let json = form::open(form, body, &self.files).ok()?;
+        let json = row_codec::open(form, body, &self.files).ok()?;
         let event = records::decode(&json).ok()?;
         searchable(&event)
     }
 }
 
-impl Open {
+impl IndexConns {
     /// Opens both. An index that is damaged is thrown away.
     fn new(folder: &Path) -> Result<Self, Error> {
         let journal = schema::open_to_read(folder)?;

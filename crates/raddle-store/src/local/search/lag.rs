@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use raddle_core::ports::ReadError;
 use rusqlite::{Connection, Error};
 
-use super::index::Index;
-use crate::local::{error, key};
+use super::index::IndexSnapshot;
+use crate::local::{error, rowid};
 
 /// What was stored at one moment and was not yet in the index of words when it was last looked at.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ impl Lag {
 }
 
 fn marks(folder: &Path) -> Result<BTreeMap<i64, i64>, ReadError> {
-    let index = Index::open(folder, String::new())?;
+    let index = IndexSnapshot::open(folder, String::new())?;
     index.map_or_else(|| Ok(BTreeMap::new()), |index| index.marks())
 }
 
@@ -56,12 +56,12 @@ fn behind(
     let mut rows = threads.query([])?;
     while let Some(row) = rows.next()? {
         let (number, head): (i64, i64) = (row.get(0)?, row.get(1)?);
-        let mark = marks.get(&number).copied().unwrap_or(key::first(number));
-        if mark >= key::first(number) + head {
+        let mark = marks.get(&number).copied().unwrap_or(rowid::first(number));
+        if mark >= rowid::first(number) + head {
             continue;
         }
         let own: Option<i64> =
-            newest.query_row([mark + 1, key::first(number) + head], |row| row.get(0))?;
+            newest.query_row([mark + 1, rowid::first(number) + head], |row| row.get(0))?;
         if let Some(own) = own {
             heads.insert(number, own);
         }

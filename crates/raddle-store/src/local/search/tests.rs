@@ -2,19 +2,20 @@
 
 use raddle_core::ports::Journal;
 use raddle_core::{
-    Body, Class, Event, Record, Renamed, Settings, Source, ThreadId, ThreadStarted, Timestamp,
+    Class, Event, Record, RecordBody, Renamed, Settings, ThreadId, ThreadSource, ThreadStarted,
+    Timestamp,
 };
 
 use super::*;
 use crate::local::schema;
 use crate::{Archive, LocalJournal, Options};
 
-fn started(thread: ThreadId) -> Body {
+fn started(thread: ThreadId) -> RecordBody {
     Event::ThreadStarted(ThreadStarted {
         thread,
         tenant: None,
         principal: None,
-        source: Source::Cli,
+        source: ThreadSource::Cli,
         originator: None,
         label: None,
         version: "1".to_owned(),
@@ -26,7 +27,7 @@ fn started(thread: ThreadId) -> Body {
     .into()
 }
 
-fn renamed(name: &str) -> Body {
+fn renamed(name: &str) -> RecordBody {
     Event::Renamed(Renamed {
         name: Some(name.to_owned()),
         principal: None,
@@ -56,7 +57,7 @@ fn catch_up(journal: &LocalJournal, folder: &Path) {
     let archive = Archive::open(folder).unwrap().unwrap();
     let mut lag = archive.lag().unwrap();
     while lag.threads() > 0 {
-        journal.indexer.bell().hurry();
+        journal.indexer.signal().hurry();
         std::thread::yield_now();
         lag.look().unwrap();
     }

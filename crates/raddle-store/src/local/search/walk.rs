@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use raddle_core::ports::{ListQuery, Page, ReadError, Summary};
 
-use super::index::{Found, Index, block_of};
+use super::index::{IndexSnapshot, Matches, block_of};
 use crate::local::error;
-use crate::local::lists::{Lists, Passing};
+use crate::local::lists::{CandidateThread, Lists};
 use crate::page::{self, ListCursor};
 
 /// How many threads are taken from the list at a time: few at first, because most pages are full soon, and
@@ -22,36 +22,36 @@ const NAMES_MAX: usize = 32;
 
 /// If so many of one block come by, all of it is looked at. With fewer it would be done again for each page
 /// where the order of the list is not the order in which threads were made.
-const CROWD_MIN: usize = 128;
+const BLOCK_THREADS_MIN: usize = 128;
 
 /// A walk, and what it knows so far.
 #[derive(Debug)]
-pub(super) struct Walk<'a> {
-    index: &'a Index,
+pub(super) struct SearchWalk<'a> {
+    index: &'a IndexSnapshot,
     /// Whether all that holds the text is found.
     knows_all: bool,
     /// Blocks and numbers that were looked at.
     blocks: BTreeSet<i64>,
     numbers: BTreeSet<i64>,
-    found: Found,
+    matches: Matches,
 }
 
-impl<'a> Walk<'a> {
-    pub(super) fn new(index: &'a Index) -> Self {
+impl<'a> SearchWalk<'a> {
+    pub(super) fn new(index: &'a IndexSnapshot) -> Self {
         Self {
             index,
             knows_all: false,
             blocks: BTreeSet::new(),
             numbers: BTreeSet::new(),
-            found: Found::new(),
+            matches: Matches::new(),
         }
     }
 
     /// One that looks at nothing, because all is found.
-    pub(super) fn knowing(index: &'a Index, found: Found) -> Self {
+    pub(super) fn knowing(index: &'a IndexSnapshot, matches: Matches) -> Self {
         Self {
             knows_all: true,
-            found,
+            matches,
             ..Self::new(index)
         }
     }
@@ -71,7 +71,7 @@ impl<'a> Walk<'a> {
         let mut count = (limit + 1).clamp(STEP_MIN, STEP_MAX);
         let more = 'walk: loop {
             let step = lists.step(query, last, count).map_err(error::open)?;
-            let crowds = crowds(&step);
+            let crowds = block_counts(&step);
             for (at, thread) in step.iter().enumerate() {
                 // What is known costs nothing, so only whoever would have to look is late.
                 if !self.knows(thread) && last != cursor && is_late() {
@@ -87,7 +87,7 @@ impl<'a> Walk<'a> {
                     held.insert(thread.number);
                 }
                 last = Some(ListCursor {
-                    place: thread.place,
+                    key: thread.key,
                     included: false,
                 });
             }
@@ -100,14 +100,14 @@ impl<'a> Walk<'a> {
             count = STEP_MAX;
         };
         let mut entries = lists.of_numbers(&held).map_err(error::open)?;
-        entries.retain(|it| query.takes(it));
+        entries.retain(|it| query.matches(it));
         page::arrange(&mut entries, query);
         let mut page = page::of_threads(entries, query);
         page.next = last.filter(|_| more).map(|it| it.text(query.order));
         Ok(page)
     }
 
-    fn knows(&self, thread: &Passing) -> bool {
+    fn knows(&self, thread: &CandidateThread) -> bool {
         thread
             .rows
             .iter()
@@ -119,14 +119,14 @@ impl<'a> Walk<'a> {
     }
 
     /// Whether a thread that is known holds the text.
-    fn holds(&self, thread: &Passing) -> bool {
-        let found = |number| self.found.get(&number);
+    fn holds(&self, thread: &CandidateThread) -> bool {
+        let found = |number| self.matches.get(&number);
         let mut rows = thread.rows.iter();
         rows.any(|(number, upto)| found(*number).is_some_and(|first| first <= upto))
     }
 
     /// Looks for what is not known of the first of these threads, and of others on the way.
-    fn look(&mut self, threads: &[Passing], crowds: &Crowds) -> Result<(), ReadError> {
+    fn look(&mut self, threads: &[CandidateThread], crowds: &BlockCounts) -> Result<(), ReadError> {
         let rows = threads.iter().flat_map(|thread| &thread.rows);
         let unknown = rows.filter(|(number, _)| !self.knows_number(*number));
         let mut numbers = unknown.map(|(number, _)| *number);
@@ -135,27 +135,28 @@ impl<'a> Walk<'a> {
         };
         let is_crowded = |number| {
             let crowd = crowds.get(&block_of(number));
-            crowd.is_some_and(|crowd| *crowd >= CROWD_MIN)
+            crowd.is_some_and(|crowd| *crowd >= BLOCK_THREADS_MIN)
         };
         if is_crowded(first) {
             let block = block_of(first);
-            self.found.extend(self.index.in_block(block)?);
+            self.matches.extend(self.index.in_block(block)?);
             self.blocks.insert(block);
             return Ok(());
         }
         let others = numbers.filter(|number| !is_crowded(*number));
         let named: BTreeSet<i64> = others.take(NAMES_MAX - 1).chain([first]).collect();
-        self.found.extend(self.index.among(named.iter().copied())?);
+        self.matches
+            .extend(self.index.among(named.iter().copied())?);
         self.numbers.extend(named);
         Ok(())
     }
 }
 
 /// How many of each block come by.
-type Crowds = BTreeMap<i64, usize>;
+type BlockCounts = BTreeMap<i64, usize>;
 
-fn crowds(threads: &[Passing]) -> Crowds {
-    let mut crowds = Crowds::new();
+fn block_counts(threads: &[CandidateThread]) -> BlockCounts {
+    let mut crowds = BlockCounts::new();
     for thread in threads {
         *crowds.entry(block_of(thread.number)).or_default() += 1;
     }

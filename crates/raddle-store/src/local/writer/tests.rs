@@ -5,14 +5,14 @@
 use std::time::{Duration, Instant};
 
 use raddle_core::ports::Journal;
-use raddle_core::{Body, Class, Delta, Event, Part, Record, Renamed, Timestamp};
+use raddle_core::{Class, Delta, Event, ItemPart, Record, RecordBody, Renamed, Timestamp};
 use tempfile::TempDir;
 
 use super::*;
 use crate::local::schema;
 use crate::{LocalJournal, Options};
 
-fn record(seq: u64, body: Body) -> Record {
+fn record(seq: u64, body: RecordBody) -> Record {
     Record {
         seq: Seq(seq),
         at: Timestamp(1),
@@ -23,11 +23,11 @@ fn record(seq: u64, body: Body) -> Record {
 fn text(seq: u64, length: usize) -> Record {
     let delta = Delta {
         item: "i".into(),
-        part: Part::Text,
+        part: ItemPart::Text,
         offset: 0,
         text: "x".repeat(length),
     };
-    record(seq, Body::Delta(delta))
+    record(seq, RecordBody::Delta(delta))
 }
 
 fn renamed(seq: u64) -> Record {
@@ -53,14 +53,14 @@ async fn begun() -> (TempDir, LocalJournal, ThreadId, u64) {
         let records = [renamed(head)];
         let appended = journal.append(thread, Seq(head - 1), &records, Class::Process);
         appended.await.unwrap();
-        journal.writer.rest();
+        journal.writer.wait_idle();
     }
     (folder, journal, thread, head)
 }
 
 fn may_wait(journal: &LocalJournal) -> bool {
-    let desk = journal.writer.place.desk();
-    desk.as_ref().unwrap().book.may_wait()
+    let desk = journal.writer.slot.state();
+    desk.as_ref().unwrap().conn.may_wait()
 }
 
 fn now(
@@ -87,8 +87,8 @@ async fn a_little_text_is_written_on_the_spot() {
 #[tokio::test]
 async fn what_may_take_waiting_is_left_to_the_thread() {
     let (folder, journal, thread, head) = begun().await;
-    let place = &journal.writer.place;
-    let pause = |until| place.desk().as_mut().unwrap().pause = until;
+    let place = &journal.writer.slot;
+    let pause = |until| place.state().as_mut().unwrap().pause = until;
     for (record, class) in [
         (text(head + 1, 9 << 10), Class::Process),
         (text(head + 1, 100), Class::Power),
@@ -115,7 +115,7 @@ async fn what_may_take_waiting_is_left_to_the_thread() {
     place.is_busy.store(false, Ordering::Release);
     little(None);
 
-    let desk = place.desk();
+    let desk = place.state();
     little(Some("someone else writes on the spot"));
     drop(desk);
     little(None);
@@ -146,7 +146,7 @@ async fn the_thread_looks_at_the_log_however_little_comes_at_a_time() {
                 let records = [text(seq, 100)];
                 let stored = journal.append(thread, Seq(seq - 1), &records, Class::Process);
                 assert_eq!(stored.await, Ok(Seq(seq)));
-                journal.writer.rest();
+                journal.writer.wait_idle();
             }
         }
     }

@@ -5,8 +5,8 @@ use raddle_core::{Base, Seq, Thread};
 use raddle_store::{Archive, DamageKind, LocalJournal};
 use rusqlite::Connection;
 
-use super::{Pair, pair};
-use crate::records::{Script, class_of, renamed};
+use super::{DamagedPair, pair};
+use crate::records::{ThreadScript, class_of, renamed};
 use crate::suite::local;
 
 async fn listed(journal: &LocalJournal) -> Result<Vec<Summary>, ReadError> {
@@ -20,7 +20,7 @@ async fn listed(journal: &LocalJournal) -> Result<Vec<Summary>, ReadError> {
 }
 
 /// The threads that hold a word, once the index has come that far.
-async fn found(journal: &LocalJournal, pair: &Pair) -> Result<Vec<Summary>, ReadError> {
+async fn found(journal: &LocalJournal, pair: &DamagedPair) -> Result<Vec<Summary>, ReadError> {
     let archive = Archive::open(pair.folder.path()).unwrap().unwrap();
     let mut lag = archive.lag().unwrap();
     loop {
@@ -37,7 +37,7 @@ async fn found(journal: &LocalJournal, pair: &Pair) -> Result<Vec<Summary>, Read
     }
 }
 
-impl Pair {
+impl DamagedPair {
     /// The same change to the damaged thread, by its number.
     fn hit(&self, sql: &str) {
         self.change(|connection: &Connection, number| {
@@ -125,9 +125,9 @@ async fn a_damaged_thread_that_comes_back_takes_appends() {
     let records = pair.hurt.records(vec![renamed("more")]);
     let refused = journal.append(pair.hurt.thread, after, &records, class_of(&records));
     assert!(matches!(refused.await, Err(AppendError::ReadOnly(_))));
-    let mut again = Script {
+    let mut again = ThreadScript {
         thread: pair.hurt.thread,
-        ..Script::new()
+        ..ThreadScript::new()
     };
     let other = local(pair.folder.path());
     other.delete(again.thread).await.unwrap();

@@ -1,7 +1,7 @@
 //! Every column of every table is changed, every row and every entry of an index vanishes. What is shown
 //! then is what was stored, or an error; or a thread is missing from a list, and whoever verifies is told.
 
-mod going_on;
+mod continuing;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,16 +13,20 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
 use super::{file, move_log};
-use crate::records::{Script, completed, delta, forked, item_started, renamed, reverted};
+use crate::records::{ThreadScript, completed, delta, forked, item_started, renamed, reverted};
 use crate::suite::local;
 
 /// What is asked, and what is said then.
-type Answers = BTreeMap<String, Result<String, ReadError>>;
+type QueryResults = BTreeMap<String, Result<String, ReadError>>;
 
 /// Threads of every kind, and their ids.
 async fn journal(folder: &Path) -> Vec<ThreadId> {
     let journal = local(folder);
-    let mut scripts = vec![Script::new(), Script::new(), Script::new()];
+    let mut scripts = vec![
+        ThreadScript::new(),
+        ThreadScript::new(),
+        ThreadScript::new(),
+    ];
     for (round, script) in scripts.iter_mut().enumerate() {
         script.start(&journal, &format!("/w{}", round % 2)).await;
         for turn in 0..4 {
@@ -62,8 +66,8 @@ async fn journal(folder: &Path) -> Vec<ThreadId> {
 }
 
 /// Asks for everything that is shown.
-fn ask(folder: &Path, threads: &[ThreadId]) -> Answers {
-    let mut answers = Answers::new();
+fn ask(folder: &Path, threads: &[ThreadId]) -> QueryResults {
+    let mut answers = QueryResults::new();
     let archive = match Archive::open(folder) {
         Ok(archive) => archive.unwrap(),
         Err(error) => {
@@ -128,15 +132,15 @@ fn bases(folder: &Path, threads: &[ThreadId]) -> Vec<Option<Base>> {
 }
 
 /// A journal at rest, and what it says.
-struct Rest {
+struct IdleJournal {
     folder: tempfile::TempDir,
     bytes: Vec<u8>,
     threads: Vec<ThreadId>,
-    said: Answers,
+    said: QueryResults,
     bases: Vec<Option<Base>>,
 }
 
-impl Rest {
+impl IdleJournal {
     async fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let threads = journal(folder.path()).await;
@@ -317,7 +321,7 @@ const TABLES: &str = "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER 
 
 #[tokio::test]
 async fn a_changed_column_of_any_table() {
-    let rest = Rest::new().await;
+    let rest = IdleJournal::new().await;
     let tables = rest.names(TABLES);
     assert!(tables.len() > 12, "{tables:?}");
     let mut hits = 0;
@@ -345,7 +349,7 @@ async fn a_changed_column_of_any_table() {
 
 #[tokio::test]
 async fn a_row_of_any_table_that_vanished() {
-    let rest = Rest::new().await;
+    let rest = IdleJournal::new().await;
     let mut hits = 0;
     // The last text of an open item goes unnoticed, and that is said.
     for table in rest.names(TABLES).iter().filter(|it| *it != "delta") {
@@ -366,7 +370,7 @@ async fn a_row_of_any_table_that_vanished() {
 
 #[tokio::test]
 async fn an_entry_of_any_index_that_vanished() {
-    let rest = Rest::new().await;
+    let rest = IdleJournal::new().await;
     let indexes = "SELECT name FROM sqlite_schema WHERE type = 'index' AND sql NOT LIKE '%WHERE%'";
     let indexes = rest.names(indexes);
     assert!(indexes.len() > 7, "{indexes:?}");

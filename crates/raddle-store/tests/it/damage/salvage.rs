@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use raddle_core::ports::{AppendError, Journal, ReadError};
-use raddle_core::{Body, Record, Seq, ThreadId};
+use raddle_core::{Record, RecordBody, Seq, ThreadId};
 use raddle_store::{BundleEntry, BundleReader, Extent, LocalJournal, Options, Salvage};
 use rusqlite::Connection;
 
 use super::{file, move_log};
-use crate::records::{Script, completed, delta, forked, item_started, renamed};
+use crate::records::{ThreadScript, completed, delta, forked, item_started, renamed};
 use crate::suite::local;
 
 const PAGE: usize = 1024;
@@ -19,7 +19,7 @@ async fn journal(folder: &Path) -> BTreeMap<ThreadId, Vec<Record>> {
     let journal = local(folder);
     let mut scripts = Vec::new();
     for round in 0..6_usize {
-        let mut script = Script::new();
+        let mut script = ThreadScript::new();
         script.start(&journal, "/w").await;
         for turn in 0..=round {
             script
@@ -63,7 +63,7 @@ fn save(folder: &Path, all: &BTreeMap<ThreadId, Vec<Record>>) -> BTreeSet<Thread
             let events = |records: &[Record]| {
                 let events = records
                     .iter()
-                    .filter(|it| matches!(it.body, Body::Event(_)));
+                    .filter(|it| matches!(it.body, RecordBody::Event(_)));
                 events.cloned().collect::<Vec<_>>()
             };
             let (found, records) = (events(&read(&out)), events(records));
@@ -115,7 +115,7 @@ async fn serves_nothing_false(folder: &Path, all: &BTreeMap<ThreadId, Vec<Record
             Err(other) => panic!("{other:?}"),
         }
     }
-    let mut script = Script::new();
+    let mut script = ThreadScript::new();
     let records = script.records(vec![crate::records::started(script.thread, "/w")]);
     let class = crate::records::class_of(&records);
     match journal
@@ -136,7 +136,7 @@ async fn serves_nothing_false(folder: &Path, all: &BTreeMap<ThreadId, Vec<Record
 /// are theirs.
 fn needed(folder: &Path, bytes: &[u8]) -> Vec<BTreeSet<ThreadId>> {
     let connection = Connection::open(file(folder)).unwrap();
-    let pages = Pages::new(&connection, bytes);
+    let pages = RowFinder::new(&connection, bytes);
     let mut needed = vec![BTreeSet::new(); bytes.len() / PAGE];
     // A thread's events are those of its number, and up to the seam those of the number it was forked from.
     let sql = "
@@ -167,13 +167,13 @@ fn needed(folder: &Path, bytes: &[u8]) -> Vec<BTreeSet<ThreadId>> {
 }
 
 /// Where rows lie. They are found by the hashes that they bear, which stand nowhere else.
-struct Pages<'a> {
+struct RowFinder<'a> {
     bytes: &'a [u8],
     /// For each event its page, and those in which it goes on.
     of_events: BTreeMap<i64, Vec<usize>>,
 }
 
-impl<'a> Pages<'a> {
+impl<'a> RowFinder<'a> {
     fn new(connection: &Connection, bytes: &'a [u8]) -> Self {
         let mut pages = Self {
             bytes,

@@ -2,11 +2,11 @@
 
 use raddle_core::ports::{AppendError, Blobs, Journal, ReadError};
 use raddle_core::{
-    Blob, Body, Class, DiffUpdated, Event, Image, ImageMade, Input, InputAccepted, Item, ItemBody,
-    ItemCompleted, ItemStarted, ItemStatus, Output, Seq, UserMessage,
+    Blob, Class, DiffUpdated, Event, Image, ImageOutput, Input, InputAccepted, Item, ItemBody,
+    ItemCompleted, ItemStarted, ItemStatus, Output, RecordBody, Seq, UserMessage,
 };
 
-use crate::records::{Script, item, message, renamed};
+use crate::records::{ThreadScript, item, message, renamed};
 
 super::for_each_journal!(
     bytes_come_back,
@@ -53,7 +53,7 @@ async fn put(journal: &impl Blobs, byte: u8) -> Blob {
 }
 
 /// A record that names a blob.
-pub fn naming(blob: &Blob) -> Body {
+pub fn naming(blob: &Blob) -> RecordBody {
     let image = Image::Blob(blob.clone());
     let input = Input::Image {
         image,
@@ -74,7 +74,7 @@ pub fn naming(blob: &Blob) -> Body {
 
 async fn a_blob_goes_with_the_last_thread_that_names_it(journal: impl Journal + Blobs) {
     let blob = put(&journal, 9).await;
-    let mut scripts = [Script::new(), Script::new()];
+    let mut scripts = [ThreadScript::new(), ThreadScript::new()];
     for script in &mut scripts {
         script.start(&journal, "/w").await;
         // Once, and once more.
@@ -88,7 +88,7 @@ async fn a_blob_goes_with_the_last_thread_that_names_it(journal: impl Journal + 
 }
 
 async fn what_is_not_there_cannot_be_named(journal: impl Journal + Blobs) {
-    let mut script = Script::new();
+    let mut script = ThreadScript::new();
     script.start(&journal, "/w").await;
     let there = put(&journal, 1).await;
     for hash in ["", "zz", &"0".repeat(64), &"g".repeat(64)] {
@@ -124,7 +124,7 @@ async fn every_place_that_can_name_a_blob(journal: impl Journal + Blobs) {
         ..item("i", message("text"), ItemStatus::Completed)
     };
     let made = |blob: &Blob| {
-        let made = ImageMade {
+        let made = ImageOutput {
             stage: "done".to_owned(),
             image: Some(image(blob)),
             prompt: None,
@@ -159,7 +159,7 @@ async fn every_place_that_can_name_a_blob(journal: impl Journal + Blobs) {
         },
     ];
     for (byte, place) in (10..).zip(places) {
-        let mut script = Script::new();
+        let mut script = ThreadScript::new();
         script.start(&journal, "/w").await;
         let blob = put(&journal, byte).await;
         script.append(&journal, vec![place(&blob).into()]).await;
@@ -170,7 +170,7 @@ async fn every_place_that_can_name_a_blob(journal: impl Journal + Blobs) {
 }
 
 async fn a_blob_that_was_put_again_waits_for_its_name(journal: impl Journal + Blobs) {
-    let mut scripts = [Script::new(), Script::new()];
+    let mut scripts = [ThreadScript::new(), ThreadScript::new()];
     for script in &mut scripts {
         script.start(&journal, "/w").await;
     }
@@ -187,7 +187,7 @@ async fn a_blob_that_was_put_again_waits_for_its_name(journal: impl Journal + Bl
 }
 
 async fn a_fork_keeps_the_blobs_that_it_took_over(journal: impl Journal + Blobs) {
-    let mut script = Script::new();
+    let mut script = ThreadScript::new();
     script.start(&journal, "/w").await;
     let (early, late, long) = (
         put(&journal, 1).await,

@@ -4,7 +4,7 @@ use raddle_core::ports::{AppendError, Journal, ReadError};
 use raddle_core::{Class, Seq, ThreadId};
 
 use crate::records::{
-    Script, completed, deleted, delta, item_started, owned, remembered, renamed, started,
+    ThreadScript, completed, deleted, delta, item_started, owned, remembered, renamed, started,
 };
 
 super::for_each_journal!(
@@ -33,7 +33,7 @@ async fn a_new_thread_has_no_head(journal: impl Journal) {
 }
 
 async fn the_head_moves_with_each_append(journal: impl Journal) {
-    let mut script = Script::new();
+    let mut script = ThreadScript::new();
     script.start(&journal, "/w").await;
     assert_eq!(journal.head(script.thread).await, Ok(Seq(2)));
     script.append(&journal, vec![renamed("a")]).await;
@@ -41,7 +41,7 @@ async fn the_head_moves_with_each_append(journal: impl Journal) {
 }
 
 async fn a_stale_writer_gets_a_conflict_and_writes_nothing(journal: impl Journal) {
-    let mut script = Script::new();
+    let mut script = ThreadScript::new();
     let before = script.start(&journal, "/w").await;
     let mut stale = script.clone();
     let after = stale.head;
@@ -60,7 +60,7 @@ async fn a_stale_writer_gets_a_conflict_and_writes_nothing(journal: impl Journal
 }
 
 async fn a_delta_moves_the_fence(journal: impl Journal) {
-    let mut script = Script::new();
+    let mut script = ThreadScript::new();
     script.start(&journal, "/w").await;
     script.append(&journal, vec![item_started("t", "i")]).await;
     let mut stale = script.clone();
@@ -80,7 +80,7 @@ async fn a_delta_moves_the_fence(journal: impl Journal) {
 }
 
 async fn the_fence_stays_when_deltas_vanish(journal: impl Journal) {
-    let mut script = Script::new();
+    let mut script = ThreadScript::new();
     script.start(&journal, "/w").await;
     script.append(&journal, vec![item_started("t", "i")]).await;
     let before = script.clone();
@@ -101,7 +101,7 @@ async fn the_fence_stays_when_deltas_vanish(journal: impl Journal) {
 }
 
 async fn numbers_may_skip_but_never_fall(journal: impl Journal) {
-    let mut script = Script::new();
+    let mut script = ThreadScript::new();
     script.start(&journal, "/w").await;
     let after = script.head;
     let mut falling = script.records(vec![renamed("a"), renamed("b")]);
@@ -121,7 +121,7 @@ async fn numbers_may_skip_but_never_fall(journal: impl Journal) {
 }
 
 async fn of_many_writers_one_succeeds(journal: impl Journal) {
-    let mut script = Script::new();
+    let mut script = ThreadScript::new();
     script.start(&journal, "/w").await;
     let after = script.head;
     let writers: Vec<_> = (0..8)
@@ -144,7 +144,7 @@ async fn of_many_writers_one_succeeds(journal: impl Journal) {
 }
 
 /// Polls all until all are ready.
-pub async fn join<T>(waiting: Vec<raddle_core::ports::Waiting<'_, T>>) -> Vec<T> {
+pub async fn join<T>(waiting: Vec<raddle_core::ports::BoxFuture<'_, T>>) -> Vec<T> {
     let mut waiting: Vec<_> = waiting.into_iter().map(|one| (one, None)).collect();
     std::future::poll_fn(|context| {
         for (one, ready) in waiting.iter_mut().filter(|(_, ready)| ready.is_none()) {
@@ -162,7 +162,7 @@ pub async fn join<T>(waiting: Vec<raddle_core::ports::Waiting<'_, T>>) -> Vec<T>
 }
 
 async fn a_lost_answer_is_settled_by_the_head(journal: impl Journal) {
-    let mut script = Script::new();
+    let mut script = ThreadScript::new();
     script.start(&journal, "/w").await;
     let after = script.head;
     let records = script.records(vec![renamed("a")]);
@@ -181,7 +181,7 @@ async fn a_lost_answer_is_settled_by_the_head(journal: impl Journal) {
 }
 
 /// Polls once and drops.
-async fn abandon<T>(mut waiting: raddle_core::ports::Waiting<'_, T>) {
+async fn abandon<T>(mut waiting: raddle_core::ports::BoxFuture<'_, T>) {
     std::future::poll_fn(|context| {
         let _ = waiting.as_mut().poll(context);
         std::task::Poll::Ready(())
@@ -190,7 +190,7 @@ async fn abandon<T>(mut waiting: raddle_core::ports::Waiting<'_, T>) {
 }
 
 async fn an_empty_append_only_asks(journal: impl Journal) {
-    let mut script = Script::new();
+    let mut script = ThreadScript::new();
     let thread = script.thread;
     let nothing = journal.append(thread, Seq::ZERO, &[], Class::Power).await;
     assert_eq!(nothing, Ok(Seq::ZERO));
@@ -202,9 +202,9 @@ async fn an_empty_append_only_asks(journal: impl Journal) {
 }
 
 async fn a_deleted_thread_is_gone_and_fences_its_writer(journal: impl Journal) {
-    let mut other = Script::new();
+    let mut other = ThreadScript::new();
     let kept = other.start(&journal, "/other").await;
-    let mut script = Script::new();
+    let mut script = ThreadScript::new();
     script.start(&journal, "/w").await;
     script.turn(&journal, "t", "hello").await;
     assert_eq!(journal.delete(script.thread).await, Ok(()));
@@ -229,7 +229,7 @@ async fn a_deleted_thread_is_gone_and_fences_its_writer(journal: impl Journal) {
 
 /// As where two found a thread deleted, and one of them was slow.
 async fn who_forgets_late_leaves_what_was_begun_anew(journal: impl Journal) {
-    let mut script = Script::new();
+    let mut script = ThreadScript::new();
     script.start(&journal, "/w").await;
     script.turn(&journal, "t", "hello").await;
     // A deletion under a key is remembered after it.

@@ -1,9 +1,11 @@
 //! A fork begins with another thread's records, and then neither notices the other.
 
 use raddle_core::ports::{ForkError, Journal, PageQuery, Pages, ReadError};
-use raddle_core::{Base, Body, Class, Record, Seq, Thread, ThreadId};
+use raddle_core::{Base, Class, Record, RecordBody, Seq, Thread, ThreadId};
 
-use crate::records::{Script, begin_turn, completed, delta, forked, item_started, renamed, saved};
+use crate::records::{
+    ThreadScript, begin_turn, completed, delta, forked, item_started, renamed, saved,
+};
 
 mod deleting;
 mod views;
@@ -90,8 +92,8 @@ fn folded(records: &[Record]) -> Thread {
 }
 
 /// A thread with so many turns, `t1` and so on.
-async fn with_turns(journal: &impl Journal, count: usize) -> Script {
-    let mut script = Script::new();
+async fn with_turns(journal: &impl Journal, count: usize) -> ThreadScript {
+    let mut script = ThreadScript::new();
     script.start(journal, "/w").await;
     for turn in 1..=count {
         script.turn(journal, &format!("t{turn}"), "go").await;
@@ -225,7 +227,7 @@ async fn a_fork_before_everything(journal: impl Journal) {
 async fn a_fork_where_numbers_were_skipped(journal: impl Journal + Pages) {
     let mut script = with_turns(&journal, 1).await;
     let last = script.head;
-    let mut ahead = Script {
+    let mut ahead = ThreadScript {
         head: last.plus(1000),
         ..script.clone()
     };
@@ -296,8 +298,8 @@ async fn bases_on_both_sides_of_the_seam(journal: impl Journal) {
 
 fn texts(records: &[Record]) -> String {
     let texts = records.iter().filter_map(|record| match &record.body {
-        Body::Delta(delta) => Some(delta.text.as_str()),
-        Body::Event(_) => None,
+        RecordBody::Delta(delta) => Some(delta.text.as_str()),
+        RecordBody::Event(_) => None,
     });
     texts.collect()
 }

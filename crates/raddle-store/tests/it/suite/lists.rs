@@ -1,10 +1,10 @@
 //! Lists of threads follow the records.
 
 use raddle_core::ports::{Journal, ListOrder, ListQuery, Page, Pages, ReadError, Summary};
-use raddle_core::{Body, Event, Seq, Source, Thread, ThreadId};
+use raddle_core::{Event, RecordBody, Seq, Thread, ThreadId, ThreadSource};
 
 use crate::records::{
-    Script, begin_turn, delta, forked, item_started, owned, renamed, started, turn_ended,
+    ThreadScript, begin_turn, delta, forked, item_started, owned, renamed, started, turn_ended,
 };
 
 super::for_each_journal!(
@@ -32,10 +32,10 @@ pub(super) fn ids(page: &Page<Summary>) -> Vec<ThreadId> {
     page.entries.iter().map(|summary| summary.thread).collect()
 }
 
-pub(super) async fn threads(journal: &impl Journal, count: usize) -> Vec<Script> {
+pub(super) async fn threads(journal: &impl Journal, count: usize) -> Vec<ThreadScript> {
     let mut scripts = Vec::new();
     for at in 0..count {
-        let mut script = Script::new();
+        let mut script = ThreadScript::new();
         // Some share a moment, so that the order needs the id too.
         script.now = 1_000 * (at as i64 / 2);
         script.start(journal, &format!("/w{}", at % 3)).await;
@@ -129,15 +129,15 @@ async fn the_way_back_begins_where_the_page_did(journal: impl Journal + Pages) {
 async fn every_filter(journal: impl Journal + Pages) {
     let mut scripts = Vec::new();
     for (provider, source, originator, name) in [
-        ("one", Source::Cli, "tui", "Ägäis"),
-        ("two", Source::Editor, "ide", "50%_Off!"),
-        ("one", Source::Exec, "ide", "other"),
-        ("one", Source::Other("mine".to_owned()), "", "other"),
+        ("one", ThreadSource::Cli, "tui", "Ägäis"),
+        ("two", ThreadSource::Editor, "ide", "50%_Off!"),
+        ("one", ThreadSource::Exec, "ide", "other"),
+        ("one", ThreadSource::Other("mine".to_owned()), "", "other"),
     ] {
-        let mut script = Script::new();
+        let mut script = ThreadScript::new();
         script.now = 1_000 * scripts.len() as i64;
         let mut body = started(script.thread, &format!("/w{}", scripts.len()));
-        if let Body::Event(event) = &mut body
+        if let RecordBody::Event(event) = &mut body
             && let Event::ThreadStarted(it) = &mut **event
         {
             it.settings.provider = Some(provider.to_owned());
@@ -151,7 +151,7 @@ async fn every_filter(journal: impl Journal + Pages) {
     }
     let texts = |texts: &[&str]| texts.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
     let all = query(10);
-    let mine = Source::Other("mine".to_owned());
+    let mine = ThreadSource::Other("mine".to_owned());
     for (query, expected) in [
         (
             ListQuery {
@@ -183,7 +183,7 @@ async fn every_filter(journal: impl Journal + Pages) {
         ),
         (
             ListQuery {
-                sources: Some(vec![Source::Cli, Source::Editor]),
+                sources: Some(vec![ThreadSource::Cli, ThreadSource::Editor]),
                 ..all.clone()
             },
             vec![1, 0],
@@ -329,7 +329,7 @@ async fn only_those_of_a_folder(journal: impl Journal + Pages) {
 }
 
 async fn a_summary_is_that_of_the_thread(journal: impl Journal + Pages) {
-    let mut script = Script::new();
+    let mut script = ThreadScript::new();
     script.start(&journal, "/w").await;
     script.turn(&journal, "t1", "first words").await;
     script.turn(&journal, "t2", "other words").await;
@@ -362,10 +362,10 @@ async fn a_deleted_thread_is_not_listed(journal: impl Journal + Pages) {
 }
 
 async fn a_copy_is_listed_once_it_is_its_own(journal: impl Journal + Pages) {
-    let mut script = Script::new();
+    let mut script = ThreadScript::new();
     let mut records = script.start(&journal, "/w").await;
     records.extend(script.turn(&journal, "t1", "one").await);
-    let mut copy = Script {
+    let mut copy = ThreadScript {
         thread: ThreadId::mint(),
         ..script.clone()
     };

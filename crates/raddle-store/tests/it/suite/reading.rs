@@ -1,9 +1,9 @@
 //! Records come back as they went in.
 
 use raddle_core::ports::Journal;
-use raddle_core::{Base, Body, Class, Record, Seq, Thread};
+use raddle_core::{Base, Class, Record, RecordBody, Seq, Thread};
 
-use crate::records::{Script, completed, delta, item_started, renamed, saved};
+use crate::records::{ThreadScript, completed, delta, item_started, renamed, saved};
 
 super::for_each_journal!(
     records_come_back_in_order,
@@ -19,7 +19,7 @@ super::for_each_journal!(
     a_base_and_the_rest_are_the_whole,
 );
 
-async fn all(journal: &impl Journal, script: &Script) -> Vec<Record> {
+async fn all(journal: &impl Journal, script: &ThreadScript) -> Vec<Record> {
     journal
         .read(script.thread, Seq::ZERO, usize::MAX)
         .await
@@ -27,7 +27,7 @@ async fn all(journal: &impl Journal, script: &Script) -> Vec<Record> {
 }
 
 async fn records_come_back_in_order(journal: impl Journal) {
-    let mut script = Script::new();
+    let mut script = ThreadScript::new();
     let mut told = script.start(&journal, "/w").await;
     told.extend(script.turn(&journal, "t1", "hello").await);
     told.extend(script.append(&journal, vec![item_started("t1", "i")]).await);
@@ -45,7 +45,7 @@ async fn records_come_back_in_order(journal: impl Journal) {
 }
 
 async fn pages_of_records_meet_without_a_gap(journal: impl Journal) {
-    let mut script = Script::new();
+    let mut script = ThreadScript::new();
     script.start(&journal, "/w").await;
     for turn in 0..20 {
         script.turn(&journal, &format!("t{turn}"), "go").await;
@@ -69,7 +69,7 @@ async fn pages_of_records_meet_without_a_gap(journal: impl Journal) {
 }
 
 async fn a_page_has_at_least_one_record(journal: impl Journal) {
-    let mut script = Script::new();
+    let mut script = ThreadScript::new();
     script.start(&journal, "/w").await;
     let page = journal.read(script.thread, Seq::ZERO, 0).await.unwrap();
     assert_eq!(page.len(), 1);
@@ -80,7 +80,7 @@ async fn a_page_has_at_least_one_record(journal: impl Journal) {
 }
 
 async fn a_page_weighs_what_its_records_weigh(journal: impl Journal) {
-    let mut script = Script::new();
+    let mut script = ThreadScript::new();
     script.start(&journal, "/w").await;
     for bytes in [10_000, 100_000] {
         let after = script.head;
@@ -106,7 +106,7 @@ async fn a_page_weighs_what_its_records_weigh(journal: impl Journal) {
 }
 
 async fn long_records_come_back_whole(journal: impl Journal) {
-    let mut script = Script::new();
+    let mut script = ThreadScript::new();
     let mut told = script.start(&journal, "/w").await;
     for bytes in [1_000, 60_000, 70_000, 3_000_000] {
         let text = "long ".repeat(bytes / 5);
@@ -116,7 +116,7 @@ async fn long_records_come_back_whole(journal: impl Journal) {
     assert_eq!(all(&journal, &script).await, told);
     journal.delete(script.thread).await.unwrap();
     // What was kept for the one that is gone can be kept again.
-    let mut script = Script::new();
+    let mut script = ThreadScript::new();
     let text = "long ".repeat(20_000);
     script.start(&journal, "/w").await;
     let told = script
@@ -128,14 +128,14 @@ async fn long_records_come_back_whole(journal: impl Journal) {
 
 fn deltas(records: &[Record]) -> Vec<&str> {
     let texts = records.iter().filter_map(|record| match &record.body {
-        Body::Delta(delta) => Some(delta.text.as_str()),
-        Body::Event(_) => None,
+        RecordBody::Delta(delta) => Some(delta.text.as_str()),
+        RecordBody::Event(_) => None,
     });
     texts.collect()
 }
 
 async fn deltas_stay_while_their_item_is_open(journal: impl Journal) {
-    let mut script = Script::new();
+    let mut script = ThreadScript::new();
     script.start(&journal, "/w").await;
     let bodies = vec![item_started("t", "i"), item_started("t", "j")];
     script.append(&journal, bodies).await;
@@ -153,7 +153,7 @@ async fn deltas_stay_while_their_item_is_open(journal: impl Journal) {
 }
 
 async fn deltas_go_when_their_item_is_saved_or_completed(journal: impl Journal) {
-    let mut script = Script::new();
+    let mut script = ThreadScript::new();
     script.start(&journal, "/w").await;
     let bodies = vec![item_started("t", "i"), item_started("t", "j")];
     script.append(&journal, bodies).await;
@@ -175,7 +175,7 @@ async fn deltas_go_when_their_item_is_saved_or_completed(journal: impl Journal) 
 }
 
 async fn what_is_settled_in_the_same_append_is_not_kept(journal: impl Journal) {
-    let mut script = Script::new();
+    let mut script = ThreadScript::new();
     script.start(&journal, "/w").await;
     let bodies = vec![
         item_started("t", "i"),
@@ -192,7 +192,7 @@ async fn what_is_settled_in_the_same_append_is_not_kept(journal: impl Journal) {
 }
 
 async fn many_deltas_go_too(journal: impl Journal) {
-    let mut script = Script::new();
+    let mut script = ThreadScript::new();
     script.start(&journal, "/w").await;
     script.append(&journal, vec![item_started("t", "i")]).await;
     for _ in 0..5 {
@@ -211,7 +211,7 @@ async fn many_deltas_go_too(journal: impl Journal) {
 }
 
 async fn a_base_at_or_below_a_number(journal: impl Journal) {
-    let mut script = Script::new();
+    let mut script = ThreadScript::new();
     script.start(&journal, "/w").await;
     script.turn(&journal, "t1", "one").await;
     let first = base(&journal, &script).await;
@@ -237,7 +237,7 @@ async fn a_base_at_or_below_a_number(journal: impl Journal) {
     assert_eq!(at(None).await, Ok(None));
 }
 
-async fn base(journal: &impl Journal, script: &Script) -> Base {
+async fn base(journal: &impl Journal, script: &ThreadScript) -> Base {
     let mut thread = Thread::new();
     for record in all(journal, script).await {
         thread.apply(&record);
@@ -246,7 +246,7 @@ async fn base(journal: &impl Journal, script: &Script) -> Base {
 }
 
 async fn a_base_and_the_rest_are_the_whole(journal: impl Journal) {
-    let mut script = Script::new();
+    let mut script = ThreadScript::new();
     script.start(&journal, "/w").await;
     script.append(&journal, vec![item_started("t", "i")]).await;
     let after = script.head;

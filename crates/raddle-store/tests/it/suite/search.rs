@@ -3,10 +3,10 @@
 use std::time::Instant;
 
 use raddle_core::ports::{Journal, ListQuery, Pages, ReadError};
-use raddle_core::{Body, Event, Seq, ThreadId};
+use raddle_core::{Event, RecordBody, Seq, ThreadId};
 
 use super::lists::{ids, query, threads};
-use crate::records::{Script, forked, renamed};
+use crate::records::{ThreadScript, forked, renamed};
 
 super::for_each_journal!(
     threads_that_hold_a_text,
@@ -91,7 +91,7 @@ async fn what_is_found_nowhere(journal: impl Journal + Pages) {
 /// Where every three letters of a text are common, it is looked for in another way.
 async fn letters_that_are_everywhere(journal: impl Journal + Pages) {
     let mut scripts = threads(&journal, 9).await;
-    let crowd: Vec<Body> = (0..2_100).map(|_| renamed("a needle in the hay")).collect();
+    let crowd: Vec<RecordBody> = (0..2_100).map(|_| renamed("a needle in the hay")).collect();
     scripts[4].append(&journal, crowd).await;
     for (at, name) in [
         (1, "needle hay"),
@@ -144,7 +144,7 @@ async fn letters_that_are_everywhere(journal: impl Journal + Pages) {
     journal.delete(early).await.unwrap();
 }
 
-async fn fork(journal: &impl Journal, from: &Script, at: Seq, now: i64) -> ThreadId {
+async fn fork(journal: &impl Journal, from: &ThreadScript, at: Seq, now: i64) -> ThreadId {
     let mut fork = from.fork(journal, at).await;
     fork.now = now;
     let own = forked(fork.thread, from.thread, at, 0);

@@ -1,9 +1,11 @@
 //! Pages of turns and items show what counts.
 
-use raddle_core::ports::{ItemEntry, Journal, Mark, Page, PageQuery, Pages, ReadError, TurnEntry};
+use raddle_core::ports::{
+    ItemEntry, Journal, Page, PageCursor, PageQuery, Pages, ReadError, TurnEntry,
+};
 use raddle_core::{Seq, ThreadId, TurnEnd, TurnId};
 
-use crate::records::{Script, begin_turn, completed, reverted};
+use crate::records::{ThreadScript, begin_turn, completed, reverted};
 
 super::for_each_journal!(
     turns_in_both_directions,
@@ -72,8 +74,8 @@ fn items(items: &[ItemEntry]) -> Vec<&str> {
     items.iter().map(|entry| entry.item.id.as_str()).collect()
 }
 
-async fn thread(journal: &impl Journal, turns: usize) -> Script {
-    let mut script = Script::new();
+async fn thread(journal: &impl Journal, turns: usize) -> ThreadScript {
+    let mut script = ThreadScript::new();
     script.start(journal, "/w").await;
     for turn in 1..=turns {
         script.turn(journal, &format!("t{turn}"), "go").await;
@@ -137,7 +139,7 @@ async fn the_way_back_begins_where_the_page_did(journal: impl Journal + Pages) {
         .next;
     let page = journal.turns(script.thread, query.clone()).await.unwrap();
     assert_eq!(names(&page.entries), ["t2", "t1"]);
-    let mark: Mark = page.back.as_deref().unwrap().parse().unwrap();
+    let mark: PageCursor = page.back.as_deref().unwrap().parse().unwrap();
     assert_eq!((mark.seq, mark.included), (page.entries[0].from, true));
     query.cursor = page.back;
     let again = journal.turns(script.thread, query.clone()).await.unwrap();
@@ -162,7 +164,7 @@ async fn the_way_back_begins_where_the_page_did(journal: impl Journal + Pages) {
         (true, false, ["t2-input", "t2-answer"]),
         (false, false, ["t2-answer", "t3-input"]),
     ] {
-        let mark = Mark {
+        let mark = PageCursor {
             seq: third.seq,
             included,
         };
@@ -193,7 +195,12 @@ async fn a_page_of_long_items_ends_early(journal: impl Journal + Pages) {
     assert_eq!(items(&all), ["t1-input", "a", "b", "c", "d"]);
 }
 
-async fn revert(journal: &(impl Journal + Pages), script: &mut Script, turn: &str, turns: u64) {
+async fn revert(
+    journal: &(impl Journal + Pages),
+    script: &mut ThreadScript,
+    turn: &str,
+    turns: u64,
+) {
     let found = all_turns(journal, script.thread, 10, false).await;
     let entry = found.iter().find(|entry| entry.turn.as_str() == turn);
     let at = entry.unwrap().from;
@@ -249,7 +256,7 @@ async fn a_thread_that_is_not_there_has_no_pages(journal: impl Journal + Pages) 
     assert_eq!(turns, Err(ReadError::NotFound));
     let items = journal.items(thread, None, pages(1, false)).await;
     assert_eq!(items, Err(ReadError::NotFound));
-    let mut script = Script::new();
+    let mut script = ThreadScript::new();
     script.start(&journal, "/w").await;
     let bad = PageQuery {
         cursor: Some("x".to_owned()),

@@ -2,7 +2,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use raddle_sandbox::{Policy, Rules};
+use raddle_sandbox::{Policy, SandboxRules};
 
 use super::*;
 use crate::patch::plan;
@@ -32,9 +32,9 @@ fn names(folder: &Path) -> Vec<String> {
 /// stays, and all else is as it was.
 #[test]
 fn what_was_exchanged_before_a_change_is_noticed_is_put_back() {
-    type Meddle = fn(&Path);
-    type Files = &'static [(&'static str, Option<&'static str>)];
-    let cases: [(&str, Meddle, Files); 4] = [
+    type Interference = fn(&Path);
+    type FileSet = &'static [(&'static str, Option<&'static str>)];
+    let cases: [(&str, Interference, FileSet); 4] = [
         (
             "the last one is another",
             |it| fs::write(it.join("d.txt"), "theirs\n").expect("written"),
@@ -66,19 +66,19 @@ fn what_was_exchanged_before_a_change_is_noticed_is_put_back() {
             for (name, text) in [("a.txt", "one\n"), ("b.txt", "two\n"), ("d.txt", "four\n")] {
                 fs::write(at(name), text).expect("a file");
             }
-            let rules = Rules::workspace_write(vec![folder.path().to_owned()]);
-            let roots = Roots::new(folder.path(), &Policy::Fenced(rules)).expect("roots");
+            let rules = SandboxRules::workspace_write(vec![folder.path().to_owned()]);
+            let roots = Roots::new(folder.path(), &Policy::Confined(rules)).expect("roots");
             let roots = match is_older {
                 true => roots.on_an_older_kernel(),
                 false => roots,
             };
             let planned = plan(&roots, PATCH).expect("a plan");
-            let mut work = Work::new(&roots);
+            let mut work = SwapJob::new(&roots);
             work.stage_all(&roots, &planned.files).expect("staged");
             meddle(folder.path());
             let trouble = work.exchange_all(&planned.files).expect_err(name);
             assert!(
-                matches!(trouble, Trouble::Changed(_)),
+                matches!(trouble, SwapError::Changed(_)),
                 "{name}: {trouble:?}"
             );
             assert!(work.undo().is_empty(), "{name}: something stands");

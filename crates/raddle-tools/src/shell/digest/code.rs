@@ -6,10 +6,11 @@
 
 use std::path::{Path, PathBuf};
 
-use raddle_core::policy::{UNKNOWN, through};
+use raddle_core::policy::{UNKNOWN, wrapped_command};
 
-use super::Digested;
-use super::named::NAME_BYTES_MAX;
+use super::DigestInput;
+use super::expansion::DATA;
+use super::named_files::NAME_BYTES_MAX;
 
 /// Programs that load code from the folder they run in, or beside a file that they run, without being told to.
 /// What they load cannot be listed. A version behind the name does not count.
@@ -27,21 +28,19 @@ const LOADERS: &str = "R Rscript act ansible ansible-playbook ant ava bazel baze
 /// Those of them that other programs are mostly told to run, and that are hardly a word with another meaning.
 const INTERPRETERS: &str = "bun deno java lua make node perl php python ruby";
 
-/// Programs that run nothing of a folder unless the line says so. Outside the sandbox every other program, found by its
-/// name, is taken for one that may.
-const PLAIN: &str = ". : [ 7z adduser alias apt apt-get arch aws az base64 basename bg blkid break brew bunzip2 bzip2 cal \
-    cat cd chgrp chmod chown chsh cksum cmp column comm continue cp createdb crontab curl cut date dd declare df dig dirname \
-    dirs disown dmesg dnf docker dpkg dpkg-query dropdb du echo egrep eval exit expand export expr false fd fdisk fg fgrep \
-    file find findmnt fold free fuser gcloud getent getopts gh git git-lfs glab gpg grep groupadd groups gunzip gzip hash \
-    head hexdump host hostname hostnamectl hub iconv id ifconfig install iostat ip jobs join journalctl jq kill killall \
-    kubectl last let ln local locale logger ls lsblk lsmod lsof md5sum mapfile mkdir mkfifo mktemp modprobe mount mv mysql \
-    mysqldump nc ncat nerdctl netstat nl nproc nslookup od openssl pacman passwd paste patch pg_dump pg_isready pg_restore \
-    pgrep ping pkill podman popd printenv printf ps psql pushd pwd read readarray readlink readonly realpath reboot \
-    redis-cli return rg rm rmdir route rsync scp seq service set sftp sha1sum sha256sum sha512sum shift shopt shred shutdown \
-    sleep snap sort source split sqlite3 ss ssh ssh-add ssh-keygen ssh-keyscan stat strings stty sudo sync sysctl systemctl \
-    tac tail tar tee test timedatectl touch tr traceroute trap tree true truncate tty type typeset ulimit umask umount \
-    unalias uname unexpand uniq unset unxz unzip uptime useradd userdel usermod uuidgen vmstat w wait wc wget whereis which \
-    who whoami xxd xz yes yum zcat zip zstd";
+/// Programs that run nothing of a folder unless the line says so, besides those in [`DATA`]. Outside the sandbox every
+/// other program, found by its name, is taken for one that may.
+const PLAIN: &str = ". 7z adduser alias apt apt-get arch aws az base64 bg blkid break brew bunzip2 bzip2 cal chgrp chsh cksum cmp \
+    column comm continue createdb crontab dd declare dig dirs disown dmesg dnf dpkg dpkg-query dropdb egrep eval \
+    expand expr fd fdisk fg fgrep file find findmnt fold free fuser gcloud getent getopts git git-lfs glab gpg \
+    groupadd groups gunzip gzip hash hexdump host hostnamectl hub iconv ifconfig install iostat ip jobs join \
+    journalctl killall kubectl last let local locale logger lsblk lsmod lsof md5sum mapfile mkfifo modprobe mount \
+    mysql mysqldump nc ncat nerdctl netstat nl nproc nslookup od openssl pacman passwd paste patch pg_dump \
+    pg_isready pg_restore pgrep ping pkill podman printenv psql read readarray readonly reboot redis-cli return rg \
+    route rsync scp seq service sftp sha1sum sha256sum sha512sum shift shopt shred shutdown snap sort source split \
+    sqlite3 ss ssh ssh-add ssh-keygen ssh-keyscan strings stty sudo sync sysctl systemctl tac tar timedatectl \
+    traceroute trap tree truncate tty typeset ulimit umask umount unalias unexpand unset unxz unzip uptime useradd \
+    userdel usermod uuidgen vmstat w wget whereis who xxd xz yes yum zcat zip zstd";
 
 /// Programs that work like docker.
 const DOCKERS: &str = "docker nerdctl podman";
@@ -90,7 +89,7 @@ pub(super) fn recipe(program: &str) -> &'static [&'static str] {
 }
 
 /// Whether the line runs a program that loads code which cannot be listed.
-pub(super) fn loads(it: Digested<'_>) -> bool {
+pub(super) fn loads(it: DigestInput<'_>) -> bool {
     // In the sandbox a yes is about the line.
     let is_outside = !it.folders.is_empty();
     it.commands.iter().any(|words| {
@@ -109,9 +108,10 @@ fn is_plain(words: &[String], folders: &[PathBuf]) -> bool {
     let name = base(program);
     is_file
         || program.contains(UNKNOWN)
+        || is_one_of(DATA, name)
         || is_one_of(PLAIN, name)
         || is_one_of(SHELLS, name)
-        || through(words).is_some()
+        || wrapped_command(words).is_some()
 }
 
 /// Whether these words run a program that loads code.
@@ -132,7 +132,7 @@ pub(super) fn is_loader(program: &str) -> bool {
 
 /// The names of files that the line runs or loads as code, as far as they can be listed, whether they are
 /// there or not.
-pub(super) fn names(it: Digested<'_>) -> Vec<String> {
+pub(super) fn names(it: DigestInput<'_>) -> Vec<String> {
     let mut names = Vec::new();
     for words in it.commands {
         let Some((program, rest)) = words.split_first() else {

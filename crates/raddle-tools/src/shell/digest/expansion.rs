@@ -6,8 +6,8 @@
 use raddle_core::policy::UNKNOWN;
 
 use super::code::{base, is_one_of};
-use super::named::is_end;
-use super::{Digested, code};
+use super::named_files::is_end;
+use super::{DigestInput, code};
 
 /// The way in which the words of a line name the files that it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub(super) enum Spelling {
 }
 
 /// Programs that run no file because of their arguments.
-const DATA: &str = ": [ basename cat cd chmod chown cp curl cut date df dirname docker du echo exit export false gh \
+pub(super) const DATA: &str = ": [ basename cat cd chmod chown cp curl cut date df dirname docker du echo exit export false gh \
     grep head hostname id jq kill ln ls mkdir mktemp mv popd printf ps pushd pwd readlink realpath rm rmdir set sleep \
     stat tail tee test touch tr true type uname uniq wait wc which whoami";
 
@@ -88,7 +88,7 @@ const GIT_PLAIN_VARIABLES: [&str; 7] = [
 ];
 
 /// How the files of a line are spelled.
-pub(super) fn spelling(it: Digested<'_>) -> Spelling {
+pub(super) fn spelling(it: DigestInput<'_>) -> Spelling {
     let texts = || it.words.iter().map(String::as_str);
     // A command that is nothing but unknown stands for a file that a shell reads, which has a name.
     let is_unknown = |words: &Vec<String>| {

@@ -13,8 +13,8 @@ use raddle_sandbox::scratch_folders;
 use rustix::process::geteuid;
 use sha2::{Digest, Sha256};
 
-use super::Digested;
-use super::named::path;
+use super::DigestInput;
+use super::named_files::path;
 
 /// The most files and folders that count.
 const ENTRIES_MAX: usize = 262_144;
@@ -36,10 +36,10 @@ pub(super) struct FolderState {
 
 /// Looks at the folders of a line and of its thread, and at every other folder that sandboxed commands can write as
 /// far as `names`, those of the line, or links lead there.
-pub(super) fn look(it: Digested<'_>, names: &[&str]) -> FolderState {
-    let mut walk = Walk {
+pub(super) fn look(it: DigestInput<'_>, names: &[&str]) -> FolderState {
+    let mut walk = FolderWalk {
         names,
-        ..Walk::default()
+        ..FolderWalk::default()
     };
     match writable(it) {
         Ok(folders) => walk.writable = folders,
@@ -65,7 +65,7 @@ pub(super) fn look(it: Digested<'_>, names: &[&str]) -> FolderState {
 }
 
 /// Every folder that sandboxed commands of this home may write, by its real path.
-pub(super) fn writable(it: Digested<'_>) -> io::Result<Vec<PathBuf>> {
+pub(super) fn writable(it: DigestInput<'_>) -> io::Result<Vec<PathBuf>> {
     let written = it.written.map(|it| it.all()).transpose()?;
     let (tmp, tmpdir) = scratch_folders();
     let scratch = [tmp].into_iter().chain(tmpdir).cloned();
@@ -97,7 +97,7 @@ fn beginnings(cwd: &str, names: &[&str]) -> BTreeMap<PathBuf, BTreeSet<String>> 
 
 /// A walk through folders, the nearest to the top first.
 #[derive(Default)]
-struct Walk<'a> {
+struct FolderWalk<'a> {
     /// The names of the line.
     names: &'a [&'a str],
     /// Every folder that sandboxed commands may write.
@@ -112,7 +112,7 @@ struct Walk<'a> {
     unseen: Option<String>,
 }
 
-impl Walk<'_> {
+impl FolderWalk<'_> {
     /// Adds what sandboxed commands can write in this folder.
     fn add(&mut self, folder: &Path) {
         let Ok(real) = folder.canonicalize() else {

@@ -10,8 +10,8 @@ use raddle_sandbox::is_git_dir;
 
 use super::code::{base, is_one_of};
 use super::expansion::git;
-use super::named::{identity, path};
-use super::{Digested, folder};
+use super::named_files::{identity, path};
+use super::{DigestInput, folder};
 
 /// Programs that look for a repository around them.
 const PROGRAMS: &str = "gh git glab hub";
@@ -21,7 +21,7 @@ const TAKES_PATHS: &str =
     "archive clone fetch fetch-pack ls-remote pull push remote send-pack submodule";
 
 /// The repositories that programs of this line find from these folders: where each is, and which.
-pub(super) fn discovered(it: Digested<'_>, folders: &[PathBuf]) -> Vec<(PathBuf, Vec<u8>)> {
+pub(super) fn discovered(it: DigestInput<'_>, folders: &[PathBuf]) -> Vec<(PathBuf, Vec<u8>)> {
     let mut words = it.commands.iter().flatten();
     if !words.any(|it| is_one_of(PROGRAMS, base(it))) {
         return Vec::new();
@@ -51,7 +51,7 @@ fn around(folder: &Path) -> Option<(PathBuf, Vec<u8>)> {
 
 /// Whether a line names a repository without a work tree that sandboxed commands can write. Git runs its hooks, and
 /// no sandbox protects those.
-pub(super) fn names_bare(it: Digested<'_>, folders: &[PathBuf]) -> bool {
+pub(super) fn names_bare(it: DigestInput<'_>, folders: &[PathBuf]) -> bool {
     let taken = it.commands.iter().filter_map(|words| {
         let (program, rest) = words.split_first()?;
         let command = (base(program) == "git").then(|| git(rest).1)?;

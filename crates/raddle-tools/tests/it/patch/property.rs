@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use raddle_tools::files::unified;
 use raddle_tools::patch::plan;
 
-use crate::support::World;
+use crate::support::TestWorkspace;
 use crate::unified::apply_unified;
 
 /// Texts of few different lines, so that many places look alike.
@@ -58,7 +58,7 @@ proptest! {
     fn a_patch_of_the_difference_leads_there_too(base in text(), now in text(), is_dos in any::<bool>()) {
         prop_assume!(!(base.is_empty() && now.is_empty()));
         let ends = |it: &str| if is_dos && base.contains('\n') { it.replace('\n', "\r\n") } else { it.to_owned() };
-        let world = World::new();
+        let world = TestWorkspace::new();
         world.write("a.txt", ends(&base));
         let roots = world.roots();
         let planned = plan(&roots, &patch_of(&base, &now));
@@ -73,7 +73,7 @@ proptest! {
         let hunks = unified(&base, &now);
         let whole = format!("@@ -1,{} ", base.lines().count());
         prop_assume!(hunks.starts_with(&whole));
-        let world = World::new();
+        let world = TestWorkspace::new();
         world.write("a.txt", &base);
         let roots = world.roots();
         let patch = format!("*** Begin Patch\n*** Update File: a.txt\n{hunks}*** End Patch\n");
@@ -86,7 +86,7 @@ proptest! {
     /// Whatever a model writes, it is told something; nothing breaks.
     #[test]
     fn odd_texts_are_refused_in_words(lines in prop::collection::vec("[ +@*-]{0,4}(Begin Patch|End Patch|Update File: a.txt|Add File: b|End of File|Move to: c|[a-c ]{0,3})", 0..12)) {
-        let world = World::new();
+        let world = TestWorkspace::new();
         world.write("a.txt", "a\nb\nc\n");
         let text = format!("*** Begin Patch\n{}\n*** End Patch", lines.join("\n"));
         if let Err(error) = plan(&world.roots(), &text) {

@@ -1,7 +1,7 @@
 //! What a line does, in the words that clients know.
 
 use raddle_core::Action;
-use raddle_tools::shell::{actions, take_apart};
+use raddle_tools::shell::{actions, parse_line};
 
 fn told(line: &str) -> Vec<String> {
     let one = |action: Action| match action {
@@ -16,7 +16,7 @@ fn told(line: &str) -> Vec<String> {
         }
         Action::Other { command } => format!("other {command}"),
     };
-    actions(&take_apart(line), "/p")
+    actions(&parse_line(line), "/p")
         .into_iter()
         .map(one)
         .collect()

@@ -8,9 +8,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use raddle_core::policy::UNKNOWN;
-use raddle_tools::shell::{of_words, take_apart};
+use raddle_tools::shell::{parse_line, parse_words};
 
-use super::random::Bits;
+use super::random::RandomBits;
 
 /// How many lines an ordinary run makes, and the variables that ask for more and for others.
 const LINES: u64 = 500;
@@ -50,9 +50,9 @@ const READERS: &[&str] = &[
     ". /dev/fd/0",
 ];
 
-struct Maker(Bits);
+struct ScriptMaker(RandomBits);
 
-impl Maker {
+impl ScriptMaker {
     fn one<'a>(&mut self, of: &[&'a str]) -> &'a str {
         of[self.0.below(of.len() as u64) as usize]
     }
@@ -310,8 +310,8 @@ impl Maker {
 
 fn is_seen(shell: &str, line: &str) -> bool {
     let script = match shell {
-        "bash" => take_apart(line),
-        shell => of_words(&[shell, "-c", line].map(str::to_owned)),
+        "bash" => parse_line(line),
+        shell => parse_words(&[shell, "-c", line].map(str::to_owned)),
     };
     let is_program = |it: &String| it.rsplit('/').next() == Some("zzz");
     // A file that a shell is told to read is known by its name, and no command.
@@ -366,7 +366,7 @@ fn what_shells_run_was_seen() {
     }
     let (mut wrong, mut count) = (Vec::new(), 0);
     for number in first..first + lines {
-        let line = Maker(Bits(number.wrapping_mul(0xd134_2543_de82_ef95))).line();
+        let line = ScriptMaker(RandomBits(number.wrapping_mul(0xd134_2543_de82_ef95))).line();
         for shell in &shells {
             if is_seen(shell, &line) {
                 continue;

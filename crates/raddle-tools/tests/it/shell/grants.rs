@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use raddle_core::policy::{Act, ActKind, Policy, Verdict};
 use raddle_core::{ApprovalPolicy, Settings};
 use raddle_sandbox::{LoweredRights, WrittenFolders};
-use raddle_tools::shell::{Digested, digest, of_words, paths};
+use raddle_tools::shell::{ApprovalSubject, DigestInput, approval_subject, parse_words};
 
-struct Parts {
+struct DigestParts {
     words: Vec<String>,
     cwd: String,
     environment: BTreeMap<String, String>,
@@ -18,11 +18,11 @@ struct Parts {
     call: String,
 }
 
-type Swap<'a> = &'a dyn Fn(&mut Parts);
+type PartChange<'a> = &'a dyn Fn(&mut DigestParts);
 
-fn act(it: &Parts) -> Act {
-    let script = of_words(&it.words);
-    let digest = digest(Digested {
+fn act(it: &DigestParts) -> Act {
+    let script = parse_words(&it.words);
+    let subject = approval_subject(DigestInput {
         words: &it.words,
         commands: &script.commands,
         cwd: &it.cwd,
@@ -31,16 +31,46 @@ fn act(it: &Parts) -> Act {
         folders: &[PathBuf::from(&it.cwd)],
         written: None,
         call: &it.call,
-    })
-    .expect("a digest");
+    });
     Act {
         kind: ActKind::Command {
             script,
             cwd: it.cwd.clone(),
             beyond: true,
         },
-        digest,
+        digest: subject.digest.expect("a digest"),
         why: None,
+    }
+}
+
+/// A shell that runs lines: its words before a line, its folder, the folders that count as a whole, and those that other
+/// threads may write.
+#[derive(Clone, Copy)]
+struct Shell<'a> {
+    start: [&'static str; 2],
+    cwd: &'a Path,
+    folders: &'a [PathBuf],
+    written: Option<&'a WrittenFolders>,
+}
+
+impl Shell<'_> {
+    fn subject(&self, line: &str, call: &str) -> ApprovalSubject {
+        let [program, option] = self.start;
+        let words = [program, option, line].map(str::to_owned);
+        approval_subject(DigestInput {
+            words: &words,
+            commands: &parse_words(&words).commands,
+            cwd: self.cwd.to_str().expect("a name"),
+            environment: &BTreeMap::new(),
+            sandbox: "",
+            folders: self.folders,
+            written: self.written,
+            call,
+        })
+    }
+
+    fn digest(&self, line: &str, call: &str) -> String {
+        self.subject(line, call).digest.expect("a digest")
     }
 }
 
@@ -59,7 +89,7 @@ fn grant_swap() {
     std::fs::create_dir(folder.path().join("other")).expect("a file");
     std::fs::write(folder.path().join("other/run.sh"), "echo one").expect("a file");
     let cwd = folder.path().to_str().expect("a name").to_owned();
-    let parts = |line: &str| Parts {
+    let parts = |line: &str| DigestParts {
         words: words(line),
         cwd: cwd.clone(),
         environment: BTreeMap::from([("A".to_owned(), "b".to_owned())]),
@@ -80,12 +110,12 @@ fn grant_swap() {
     assert_eq!(judged(&allowed, &granted), Verdict::Allow);
     assert_eq!(allowed.digest.len(), 64);
 
-    let changed = |change: &dyn Fn(&mut Parts)| {
+    let changed = |change: &dyn Fn(&mut DigestParts)| {
         let mut parts = parts("bash run.sh now");
         change(&mut parts);
         act(&parts)
     };
-    let swaps: [(&str, Swap); 9] = [
+    let swaps: [(&str, PartChange); 9] = [
         ("a word", &|it| it.words[2] = "later".to_owned()),
         ("one word more", &|it| it.words.push("now".to_owned())),
         ("words joined", &|it| {
@@ -137,20 +167,13 @@ fn whatever_a_line_names_is_part_of_what_was_allowed() {
     let cwd = folder.path().canonicalize().expect("its plain path");
     std::fs::create_dir_all(cwd.join("sub/deep")).expect("folders");
     std::fs::create_dir_all(cwd.join(".cargo")).expect("a folder");
-    let of = |line: &str, call: &str| {
-        let words = ["/bin/bash", "-lc", line].map(str::to_owned);
-        digest(Digested {
-            words: &words,
-            commands: &of_words(&words).commands,
-            cwd: cwd.to_str().expect("a name"),
-            environment: &BTreeMap::new(),
-            sandbox: "",
-            folders: std::slice::from_ref(&cwd),
-            written: None,
-            call,
-        })
-        .expect("a digest")
+    let shell = Shell {
+        start: ["/bin/bash", "-lc"],
+        cwd: &cwd,
+        folders: std::slice::from_ref(&cwd),
+        written: None,
     };
+    let of = |line: &str, call: &str| shell.digest(line, call);
     std::fs::write(cwd.join("elsewhere"), "echo one").expect("a file");
     for (line, name) in [
         // By module, and by what an interpreter makes of a name.
@@ -325,18 +348,13 @@ fn the_repository_that_git_finds_is_part_of_what_was_allowed() {
     make("tree/.git");
     std::fs::create_dir_all(top.join("a/sub/deep")).expect("folders");
     let of = |cwd: &str, line: &str, call: &str| {
-        let words = ["/bin/bash", "-c", line].map(str::to_owned);
-        digest(Digested {
-            words: &words,
-            commands: &of_words(&words).commands,
-            cwd: top.join(cwd).to_str().expect("a name"),
-            environment: &BTreeMap::new(),
-            sandbox: "",
+        let shell = Shell {
+            start: ["/bin/bash", "-c"],
+            cwd: &top.join(cwd),
             folders: &[top.clone(), top.join(cwd)],
             written: None,
-            call,
-        })
-        .expect("a digest")
+        };
+        shell.digest(line, call)
     };
     for (cwd, line, is_found) in [
         ("a/sub", "git fetch", true),
@@ -392,21 +410,13 @@ fn the_repository_that_git_finds_is_part_of_what_was_allowed() {
 fn what_is_only_written_may_hold_anything() {
     let folder = tempfile::tempdir().expect("a folder");
     let at = |name: &str| folder.path().join(name);
-    let of = |line: &str| {
-        let words = ["bash", "-c", line].map(str::to_owned);
-        let script = of_words(&words);
-        digest(Digested {
-            words: &words,
-            commands: &script.commands,
-            cwd: folder.path().to_str().expect("a name"),
-            environment: &BTreeMap::new(),
-            sandbox: "",
-            folders: &[folder.path().to_owned()],
-            written: None,
-            call: "c1",
-        })
-        .expect("a digest")
+    let shell = Shell {
+        start: ["bash", "-c"],
+        cwd: folder.path(),
+        folders: &[folder.path().to_owned()],
+        written: None,
     };
+    let of = |line: &str| shell.digest(line, "c1");
     for (line, stays) in [
         ("echo a | tee -a log", true),
         ("echo a >> log", true),
@@ -438,19 +448,13 @@ fn what_a_line_would_run_is_held() {
     for name in ["Makefile", "sub/run.sh"] {
         std::fs::write(cwd.join(name), "").expect("a file");
     }
-    let of = |line: &str| {
-        let words = ["/bin/bash", "-lc", line].map(str::to_owned);
-        paths(Digested {
-            words: &words,
-            commands: &of_words(&words).commands,
-            cwd: cwd.to_str().expect("a name"),
-            environment: &BTreeMap::new(),
-            sandbox: "",
-            folders: std::slice::from_ref(&cwd),
-            written: None,
-            call: "",
-        })
+    let shell = Shell {
+        start: ["/bin/bash", "-lc"],
+        cwd: &cwd,
+        folders: std::slice::from_ref(&cwd),
+        written: None,
     };
+    let of = |line: &str| shell.subject(line, "").paths;
     for (line, name) in [
         ("make", "Makefile"),
         ("make", "GNUmakefile"),
@@ -487,21 +491,13 @@ fn a_yes_to_what_cannot_be_listed_covers_every_folder_that_it_leads_to() {
     }
     let written = WrittenFolders::of(&top.join("home"));
     written.add(&[top.join("other")]).expect("added");
-    let looked = |line: &str| {
-        let words = ["/bin/bash".to_owned(), "-c".to_owned(), line.to_owned()];
-        let commands = of_words(&words).commands;
-        let it = Digested {
-            words: &words,
-            commands: &commands,
-            cwd: cwd.to_str().expect("a name"),
-            environment: &BTreeMap::new(),
-            sandbox: "",
-            folders: std::slice::from_ref(&cwd),
-            written: Some(&written),
-            call: "c1",
-        };
-        (digest(it), paths(it))
+    let shell = Shell {
+        start: ["/bin/bash", "-c"],
+        cwd: &cwd,
+        folders: std::slice::from_ref(&cwd),
+        written: Some(&written),
     };
+    let of = |line: &str| shell.digest(line, "c1");
     let text = |name: &str| top.join(name).display().to_string();
     let (other, begin, others) = (text("other"), text("oth"), text("others"));
     for (line, file, counts) in [
@@ -534,23 +530,23 @@ fn a_yes_to_what_cannot_be_listed_covers_every_folder_that_it_leads_to() {
             true,
         ),
         ("d=own; bash $d/a.sh", "work/own/a.sh", true),
-        // What is only written is not run.
+        // The line only writes this file.
         (&format!("bash $x > {others}/out"), "others/out", false),
         // Nothing leads there.
         ("bash $x.sh", "others/a.sh", false),
     ] {
         let file = top.join(file);
-        let without = looked(line).0.expect("a digest");
+        let without = of(line);
         std::fs::write(&file, "echo one").expect("a file");
-        let one = looked(line).0.expect("a digest");
+        let one = of(line);
         assert_eq!(without != one, counts, "{line}: a new file");
-        assert_eq!(one, looked(line).0.expect("a digest"), "{line}: the same");
-        let held = looked(line).1;
+        assert_eq!(one, of(line), "{line}: the same");
+        let held = shell.subject(line, "c1").paths;
         let is_held = held.contains(&file) || held.contains(&file.with_file_name("*"));
         assert!(is_held || !counts, "{line}: held");
         std::fs::remove_file(&file).expect("a file");
     }
-    // What cannot be seen cannot be allowed. Without its capabilities root is like any other user.
+    // Files that cannot be seen cannot be approved. Root without its capabilities is like any other user.
     for (mode, line, is_seen) in [
         (0o311, "d=own; bash $d/a.sh", false),
         (0o000, "d=own; bash $d/a.sh", false),
@@ -563,7 +559,7 @@ fn a_yes_to_what_cannot_be_listed_covers_every_folder_that_it_leads_to() {
         std::fs::write(own.join("a.sh"), "").expect("a file");
         std::fs::set_permissions(&own, Permissions::from_mode(mode)).expect("a mode");
         let lowered = LoweredRights::enter().expect("fewer rights");
-        let looked = looked(line).0;
+        let looked = shell.subject(line, "c1").digest;
         drop(lowered);
         std::fs::set_permissions(&own, Permissions::from_mode(0o755)).expect("a mode");
         assert_eq!(looked.is_ok(), is_seen, "{line} with {mode:o}: {looked:?}");
@@ -670,23 +666,13 @@ fn a_yes_to_what_cannot_be_listed_is_good_for_one_call_and_one_state() {
     let cwd = cwd.join("work");
     std::fs::create_dir_all(cwd.join("sub")).expect("a folder");
     std::os::unix::fs::symlink("/proc/self/cwd", cwd.join("link")).expect("a link");
-    let digested = |line: &str, call: &str, folders: &[PathBuf]| {
-        let words = ["/bin/bash", "-c", line].map(str::to_owned);
-        let commands = of_words(&words).commands;
-        let it = Digested {
-            words: &words,
-            commands: &commands,
-            cwd: cwd.to_str().expect("a name"),
-            environment: &BTreeMap::new(),
-            sandbox: "",
-            folders,
-            written: None,
-            call,
-        };
-        (digest(it).expect("a digest"), paths(it))
+    let shell = Shell {
+        start: ["/bin/bash", "-c"],
+        cwd: &cwd,
+        folders: std::slice::from_ref(&cwd),
+        written: None,
     };
-    let folders = std::slice::from_ref(&cwd);
-    let of = |line: &str, call: &str| digested(line, call, folders).0;
+    let of = |line: &str, call: &str| shell.digest(line, call);
     let mut failures = Vec::new();
     for line in UNLISTED.lines().filter(|it| !it.is_empty()) {
         std::fs::write(cwd.join("run.sh"), "echo one").expect("a file");
@@ -703,7 +689,7 @@ fn a_yes_to_what_cannot_be_listed_is_good_for_one_call_and_one_state() {
             failures.push(format!("another script: {line}"));
         }
         // A sandboxed command that may write a folder further down is kept off too.
-        let held = digested(line, "c1", folders).1;
+        let held = shell.subject(line, "c1").paths;
         if !held.iter().any(|it| it.parent() == Some(&cwd.join("sub"))) {
             failures.push(format!("not held: {line}"));
         }
@@ -733,7 +719,7 @@ fn a_yes_to_what_cannot_be_listed_is_good_for_one_call_and_one_state() {
     ] {
         std::fs::write(cwd.join("run.sh"), "echo one").expect("a file");
         let one = of(line, "c1");
-        let commands = of_words(&["bash", "-c", line].map(str::to_owned)).commands;
+        let commands = parse_words(&["bash", "-c", line].map(str::to_owned)).commands;
         assert_eq!(one == of(line, "c2"), is_session, "{line}: {commands:?}");
         // Nothing of the folder is run, so it may change.
         std::fs::write(cwd.join("run.sh"), "echo two!").expect("a file");
@@ -741,7 +727,11 @@ fn a_yes_to_what_cannot_be_listed_is_good_for_one_call_and_one_state() {
     }
     // In the sandbox nothing changes.
     for line in ["for f in *; do ./x $f; done", "ls | xargs wc"] {
-        let of = |call| digested(line, call, &[]).0;
+        let shell = Shell {
+            folders: &[],
+            ..shell
+        };
+        let of = |call| shell.digest(line, call);
         assert_eq!(of("c1"), of("c2"), "{line}");
     }
 }

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use raddle_core::policy::{UNKNOWN, Verdict};
-use raddle_tools::shell::{of_words, quoted, take_apart};
+use raddle_tools::shell::{parse_line, parse_words, quoted};
 
 use super::{POLICIES, judged};
 
@@ -52,10 +52,10 @@ proptest! {
     /// Whatever is written, it is taken apart, and what is read whole stays as it is if more follows.
     #[test]
     fn any_line_is_taken_apart(line in "[a-z \n;&|$(){}<>'\"\\\\`#=~*?!-]{0,40}", more in "[a-z ;]{0,12}") {
-        let script = take_apart(&line);
+        let script = parse_line(&line);
         let is_whole = !script.commands.contains(&vec![UNKNOWN.to_string()]);
         if is_whole {
-            let longer = take_apart(&format!("{line}\n{more}"));
+            let longer = parse_line(&format!("{line}\n{more}"));
             prop_assert!(script.plain || !longer.plain, "{line:?} {more:?}");
             // What the parser cannot read any more could be anything.
             let is_lost = longer.commands.contains(&vec![UNKNOWN.to_string()]);
@@ -68,8 +68,8 @@ proptest! {
     /// Words that are quoted come out as they went in.
     #[test]
     fn quoted_words_are_the_same_words(words in prop::collection::vec("[a-z]{1}[ -~]{0,8}", 1..6)) {
-        let script = take_apart(&quoted(&words));
-        let expected = of_words(&words);
+        let script = parse_line(&quoted(&words));
+        let expected = parse_words(&words);
         prop_assert!(script.commands == expected.commands, "{script:?} {expected:?}");
     }
 

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use raddle_core::policy::{Act, ActKind, Layer, Policy, Rule, Script, Subject, UNKNOWN, Verdict};
+use raddle_core::policy::{
+    Act, ActKind, Layer, ParsedScript, Policy, Rule, Subject, UNKNOWN, Verdict,
+};
 use raddle_core::{ApprovalPolicy, Settings};
 use raddle_tools::shell::{
-    COMMANDS_MAX, LINE_BYTES_MAX, WORK_MAX, actions, shown, take_apart_counted,
+    COMMANDS_MAX, LINE_BYTES_MAX, WORK_MAX, actions, display_line, parse_line_counted,
 };
 
 /// More is never judged more loosely than less.
@@ -17,7 +19,7 @@ pub fn more_is_no_looser(input: &[u8]) {
     let (first, second) = text.split_once('\0').unwrap_or((&text, ""));
     let script = within_bounds(first);
     assert!(!actions(&script, "/").is_empty() || script.commands.is_empty());
-    assert!(!shown(first).contains(['\u{1b}', '\r', '\u{202e}', '\u{200b}']));
+    assert!(!display_line(first).contains(['\u{1b}', '\r', '\u{202e}', '\u{200b}']));
     let longer = format!("{first}\n{second}");
     // What is not plain the parser may read otherwise once more follows: an open quote or heredoc takes it in.
     if !script.plain || script.commands.is_empty() || longer.len() > LINE_BYTES_MAX {
@@ -60,8 +62,8 @@ pub fn repeated(input: &[u8]) -> String {
 }
 
 /// What a line consists of, which is never more than the bounds say.
-pub fn within_bounds(line: &str) -> Script {
-    let (script, spent) = take_apart_counted(line);
+pub fn within_bounds(line: &str) -> ParsedScript {
+    let (script, spent) = parse_line_counted(line);
     assert!(script.commands.len() <= COMMANDS_MAX + 1);
     assert!(script.commands.iter().all(|it| !it.is_empty()));
     let is_cut = script.commands.contains(&vec![UNKNOWN.to_string()]);
@@ -69,7 +71,7 @@ pub fn within_bounds(line: &str) -> Script {
     script
 }
 
-fn judged(script: &Script, settings: &Settings) -> Verdict {
+fn judged(script: &ParsedScript, settings: &Settings) -> Verdict {
     let rule = |verdict, words: &[&str]| Rule {
         layer: Layer::User,
         subject: Subject::Command(words.iter().map(|it| (*it).to_owned()).collect()),

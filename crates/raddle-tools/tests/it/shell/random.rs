@@ -115,9 +115,9 @@ const PIECES: &[&str] = &[
 ];
 
 /// The bits of a number, well mixed (SplitMix64).
-pub(super) struct Bits(pub(super) u64);
+pub(super) struct RandomBits(pub(super) u64);
 
-impl Bits {
+impl RandomBits {
     pub(super) fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -128,7 +128,7 @@ impl Bits {
 }
 
 fn input(number: u64) -> Vec<u8> {
-    let mut bits = Bits(number.wrapping_mul(0xd134_2543_de82_ef95));
+    let mut bits = RandomBits(number.wrapping_mul(0xd134_2543_de82_ef95));
     let count = 1 + bits.below(PIECES_MAX);
     let pieces = (0..count).map(|_| PIECES[bits.below(PIECES.len() as u64) as usize]);
     pieces.collect::<String>().into_bytes()

@@ -8,11 +8,11 @@ use super::*;
 const THREAD: &str = "019a0000-0000-7000-8000-000000000001";
 
 /// What the server says, and after it the lines that are printed for it.
-struct Case {
+struct FoldCase {
     name: &'static str,
-    told: Vec<(&'static str, Value)>,
+    notifications: Vec<(&'static str, Value)>,
     lines: Vec<Value>,
-    outcome: Option<Outcome>,
+    outcome: Option<TurnOutcome>,
 }
 
 fn item(item: Value) -> Value {
@@ -49,13 +49,13 @@ fn usage(total: i64) -> Value {
     json!({ "threadId": THREAD, "turnId": "t", "tokenUsage": tokens })
 }
 
-fn cases() -> Vec<Case> {
+fn cases() -> Vec<FoldCase> {
     let message =
         |id: &str, text: &str| item(json!({ "type": "agentMessage", "id": id, "text": text }));
     vec![
-        Case {
+        FoldCase {
             name: "messages and thoughts are told when they are whole, and what the user said is not",
-            told: vec![
+            notifications: vec![
                 (
                     "item/started",
                     item(json!({ "type": "userMessage", "id": "u", "content": [] })),
@@ -96,11 +96,11 @@ fn cases() -> Vec<Case> {
                     "output_tokens": 2, "reasoning_output_tokens": 3,
                 } }),
             ],
-            outcome: Some(Outcome::Completed(Some("hello".to_owned()))),
+            outcome: Some(TurnOutcome::Completed(Some("hello".to_owned()))),
         },
-        Case {
+        FoldCase {
             name: "a command has a beginning and an end under one id",
-            told: vec![
+            notifications: vec![
                 (
                     "item/started",
                     command("inProgress", Value::Null, Value::Null),
@@ -121,9 +121,9 @@ fn cases() -> Vec<Case> {
             ],
             outcome: None,
         },
-        Case {
+        FoldCase {
             name: "a command that nobody allowed was declined",
-            told: vec![(
+            notifications: vec![(
                 "item/completed",
                 command("declined", Value::Null, Value::Null),
             )],
@@ -133,9 +133,9 @@ fn cases() -> Vec<Case> {
             } })],
             outcome: None,
         },
-        Case {
+        FoldCase {
             name: "files that change, and those that do not",
-            told: vec![(
+            notifications: vec![(
                 "item/completed",
                 item(json!({
                     "type": "fileChange", "id": "f", "status": "declined", "changes": [
@@ -152,9 +152,9 @@ fn cases() -> Vec<Case> {
             } })],
             outcome: None,
         },
-        Case {
+        FoldCase {
             name: "a tool of an MCP server",
-            told: vec![(
+            notifications: vec![(
                 "item/completed",
                 item(json!({
                     "type": "mcpToolCall", "id": "c", "server": "s", "tool": "t", "status": "completed",
@@ -168,9 +168,9 @@ fn cases() -> Vec<Case> {
             } })],
             outcome: None,
         },
-        Case {
+        FoldCase {
             name: "a plan begins, changes and ends with the turn",
-            told: vec![
+            notifications: vec![
                 (
                     "turn/plan/updated",
                     json!({ "threadId": THREAD, "turnId": "t", "plan": [{ "step": "a", "status": "pending" }] }),
@@ -190,11 +190,11 @@ fn cases() -> Vec<Case> {
                     "output_tokens": 0, "reasoning_output_tokens": 0,
                 } }),
             ],
-            outcome: Some(Outcome::Completed(None)),
+            outcome: Some(TurnOutcome::Completed(None)),
         },
-        Case {
+        FoldCase {
             name: "a failure is told twice, and a new try is no failure",
-            told: vec![
+            notifications: vec![
                 (
                     "error",
                     json!({ "threadId": THREAD, "turnId": "t", "willRetry": true, "error": { "message": "busy" } }),
@@ -212,33 +212,33 @@ fn cases() -> Vec<Case> {
                 json!({ "type": "error", "message": "no (500)" }),
                 json!({ "type": "turn.failed", "error": { "message": "no (500)" } }),
             ],
-            outcome: Some(Outcome::Failed(Failure {
+            outcome: Some(TurnOutcome::Failed(Failure {
                 message: "no (500)".to_owned(),
                 is_budget: false,
             })),
         },
-        Case {
+        FoldCase {
             name: "a budget is a failure of its own kind",
-            told: vec![ended(
+            notifications: vec![ended(
                 json!({ "status": "failed", "error": { "message": "spent", "codexErrorInfo": "sessionBudgetExceeded" } }),
             )],
             lines: vec![json!({ "type": "turn.failed", "error": { "message": "spent" } })],
-            outcome: Some(Outcome::Failed(Failure {
+            outcome: Some(TurnOutcome::Failed(Failure {
                 message: "spent".to_owned(),
                 is_budget: true,
             })),
         },
-        Case {
+        FoldCase {
             name: "a turn that was stopped has failed for who reads the lines",
-            told: vec![ended(json!({ "status": "interrupted" }))],
+            notifications: vec![ended(json!({ "status": "interrupted" }))],
             lines: vec![
                 json!({ "type": "turn.failed", "error": { "message": "the turn was interrupted" } }),
             ],
-            outcome: Some(Outcome::Interrupted),
+            outcome: Some(TurnOutcome::Interrupted),
         },
-        Case {
+        FoldCase {
             name: "warnings are items, and those about others are not told",
-            told: vec![
+            notifications: vec![
                 (
                     "warning",
                     json!({ "threadId": THREAD, "message": "careful" }),
@@ -260,9 +260,9 @@ fn cases() -> Vec<Case> {
             ],
             outcome: None,
         },
-        Case {
+        FoldCase {
             name: "other turns are not told",
-            told: vec![
+            notifications: vec![
                 (
                     "item/completed",
                     json!({
@@ -292,10 +292,10 @@ fn what_is_told_and_the_lines_of_it() {
         let begun = fold.begin("t".into());
         assert_eq!(json!(begun), json!({ "type": "turn.started" }));
         let mut lines = Vec::new();
-        for (method, params) in case.told {
+        for (method, params) in case.notifications {
             let told = Notification::read(method, &params.to_string()).expect(method);
             let told = told.unwrap_or_else(|error| panic!("{method} {params}: {error}"));
-            lines.extend(fold.told(&told).into_iter().map(|it| json!(it)));
+            lines.extend(fold.on_notification(&told).into_iter().map(|it| json!(it)));
         }
         assert_eq!(lines, case.lines, "{}", case.name);
         assert_eq!(fold.outcome(), case.outcome.as_ref(), "{}", case.name);
@@ -308,7 +308,7 @@ fn what_was_missed_is_told_from_the_thread_as_it_is() {
     fold.begin("t".into());
     let told = command("inProgress", Value::Null, Value::Null).to_string();
     let told = Notification::read("item/started", &told).expect("known");
-    fold.told(&told.expect("an item"));
+    fold.on_notification(&told.expect("an item"));
     let item = |over: Value| {
         let mut item = command("completed", json!("x"), json!(0))["item"].clone();
         item["completedAtMs"] = over;
@@ -326,7 +326,7 @@ fn what_was_missed_is_told_from_the_thread_as_it_is() {
         seen("completed", json!([item(json!(1)), message])),
         seen("completed", json!([item(json!(1)), message])),
     ] {
-        let events = fold.seen(&turn);
+        let events = fold.on_snapshot(&turn);
         kinds.push(
             events
                 .iter()
@@ -336,6 +336,6 @@ fn what_was_missed_is_told_from_the_thread_as_it_is() {
     }
     let (over, end) = ("item.completed", "turn.completed");
     assert_eq!(json!(kinds), json!([[], [over, over], [end], []]));
-    let outcome = Outcome::Completed(Some("done".to_owned()));
+    let outcome = TurnOutcome::Completed(Some("done".to_owned()));
     assert_eq!(fold.outcome(), Some(&outcome));
 }

@@ -5,24 +5,24 @@ use std::time::Duration;
 
 use raddle_core::ports::Rulebook;
 use raddle_sandbox::{
-    Engine, Launch, NamedProgram, ProgramError, environment, named_program, own_path,
+    Launch, Launcher, NamedProgram, ProgramError, environment, named_program, own_path,
 };
 use raddle_server::KeyCommand;
 use raddle_tools::shell;
 use tokio::time::timeout;
 
 use super::KEY_BYTES_MAX;
-use crate::rules::Rules;
+use crate::rules::RuleStore;
 
 /// How long a command may take unless the configuration says something else, and how long what it wrote is used.
 /// As in Codex.
-const PATIENCE: Duration = Duration::from_secs(5);
-const KEPT: Duration = Duration::from_secs(300);
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(5);
+const KEY_TTL: Duration = Duration::from_secs(300);
 
 /// How long what a command wrote is used.
-pub(super) fn kept(command: &KeyCommand) -> Duration {
+pub(super) fn key_ttl(command: &KeyCommand) -> Duration {
     match command.refresh_interval_ms {
-        None => KEPT,
+        None => KEY_TTL,
         Some(0) => Duration::MAX,
         Some(ms) => Duration::from_millis(ms.into()),
     }
@@ -32,21 +32,21 @@ pub(super) fn kept(command: &KeyCommand) -> Duration {
 #[derive(Clone, Debug)]
 pub(super) struct Bounds {
     /// The operator's rules; without any that can be read, nothing is started.
-    pub(super) rules: Option<Rules>,
+    pub(super) rules: Option<RuleStore>,
     /// Workspaces, and what sandboxed commands may write: programs do not come from there.
     pub(super) workspaces: Vec<PathBuf>,
 }
 
 /// What a command writes, within the time that it may take.
-pub(super) async fn written(
-    engine: &Engine,
+pub(super) async fn output_of(
+    engine: &Launcher,
     command: &KeyCommand,
     bounds: Bounds,
 ) -> Result<String, String> {
     let patience = command
         .timeout_ms
         .map(|it| Duration::from_millis(it.into()));
-    let patience = patience.unwrap_or(PATIENCE);
+    let patience = patience.unwrap_or(COMMAND_TIMEOUT);
     let written = timeout(patience, run(engine, command, bounds)).await;
     let written = written.unwrap_or_else(|_| {
         let ms = patience.as_millis();
@@ -58,7 +58,7 @@ pub(super) async fn written(
 }
 
 /// What a command writes to stdout.
-async fn run(engine: &Engine, command: &KeyCommand, bounds: Bounds) -> Result<String, String> {
+async fn run(engine: &Launcher, command: &KeyCommand, bounds: Bounds) -> Result<String, String> {
     let named = std::env::vars_os().filter(|(name, _)| {
         let name = name.to_str();
         name.is_some_and(|name| command.env_vars.iter().any(|it| it == name))
@@ -114,7 +114,7 @@ impl Bounds {
         let words: Vec<String> = program.chain(&command.args).cloned().collect();
         let objection = rules
             .policy()
-            .objection_to_configured(&shell::of_words(&words));
+            .objection_to_configured(&shell::parse_words(&words));
         objection.map(|why| format!("it may not run: {why}"))
     }
 }

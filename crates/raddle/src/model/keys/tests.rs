@@ -7,13 +7,13 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
 use super::*;
-use crate::model::Desk;
-use crate::model::outcome::Tries;
+use crate::model::VendorClient;
+use crate::model::outcome::Attempts;
 
 const GOOD: &str = r#"{"access_token":"new","refresh_token":"next","expires_in":3600}"#;
 
 /// Someone signed in with a provider, and who gives tokens there: only when told to.
-struct SignedIn {
+struct SignInFixture {
     home: TempDir,
     listener: TcpListener,
     keys: Keys,
@@ -21,7 +21,7 @@ struct SignedIn {
     oauth: OAuth,
 }
 
-impl SignedIn {
+impl SignInFixture {
     /// With a token that is good for so many seconds.
     async fn new(seconds: u64) -> Self {
         let home = tempfile::tempdir().expect("a home");
@@ -41,14 +41,14 @@ impl SignedIn {
             }),
             ..Provider::default()
         };
-        let keys = Desk::new(home.path(), None).keys;
-        let given = oauth::Tokens {
+        let keys = VendorClient::new(home.path(), None).keys;
+        let given = oauth::OauthTokens {
             access: "old".to_owned(),
             refresh: Some("first".to_owned()),
             expires_in: Some(seconds),
         };
         let kept = keys
-            .keep(&provider, Some(tokens(given, None, &oauth)))
+            .store_credential(&provider, Some(tokens(given, None, &oauth)))
             .await;
         kept.expect("kept");
         Self {
@@ -61,7 +61,7 @@ impl SignedIn {
     }
 
     /// Wants another token than the first.
-    fn renewing(&self) -> JoinHandle<Result<String, CallFailed>> {
+    fn renewing(&self) -> JoinHandle<Result<String, CallFailure>> {
         let (keys, provider) = (self.keys.clone(), self.provider.clone());
         let oauth = self.oauth.clone();
         tokio::spawn(async move { keys.renewed(&provider, &oauth, "old").await })
@@ -88,7 +88,7 @@ async fn answer(mut stream: TcpStream, status: &str, body: &str) {
 
 #[tokio::test]
 async fn what_is_given_is_kept_though_nobody_waits_for_it_any_more() {
-    let signed_in = SignedIn::new(3600).await;
+    let signed_in = SignInFixture::new(3600).await;
     let waiting = signed_in.renewing();
     let asked = signed_in.asked().await;
     waiting.abort();
@@ -101,8 +101,8 @@ async fn what_is_given_is_kept_though_nobody_waits_for_it_any_more() {
 
 #[tokio::test]
 async fn a_process_that_renews_for_ever_is_not_waited_for() {
-    let signed_in = SignedIn::new(3600).await;
-    let other = Desk::new(signed_in.home.path(), None).keys;
+    let signed_in = SignInFixture::new(3600).await;
+    let other = VendorClient::new(signed_in.home.path(), None).keys;
     let held = other.alone(Duration::ZERO).await.expect("a lock");
     let error = signed_in.keys.alone(Duration::ZERO).await;
     let error = error.expect_err("another has it");
@@ -116,8 +116,8 @@ async fn a_process_that_renews_for_ever_is_not_waited_for() {
 }
 
 /// The kind of error that a call ends with, and whether it is made again.
-fn ended(failed: &CallFailed) -> (FailureKind, bool) {
-    match Tries::of(1).ended(failed) {
+fn ended(failed: &CallFailure) -> (FailureKind, bool) {
+    match Attempts::of(1).ended(failed) {
         ModelEnd::Broke { error, .. } => (error.kind, true),
         ModelEnd::Failed { error } => (error.kind, false),
         other => panic!("{other:?}"),
@@ -149,7 +149,7 @@ async fn a_token_that_cannot_be_renewed_is_used_while_it_is_good() {
             gone(FailureKind::Unauthorized, false),
         ),
     ] {
-        let signed_in = SignedIn::new(seconds).await;
+        let signed_in = SignInFixture::new(seconds).await;
         let (keys, provider) = (signed_in.keys.clone(), signed_in.provider.clone());
         let key = tokio::spawn(async move { keys.key(&provider).await });
         answer(signed_in.asked().await, status, body).await;
@@ -163,19 +163,21 @@ async fn a_token_that_cannot_be_renewed_is_used_while_it_is_good() {
 
 #[tokio::test]
 async fn who_signs_out_or_in_meanwhile_is_not_overruled() {
-    let key = || Kept::Key {
+    let key = || StoredCredential::Key {
         key: "another".to_owned(),
     };
     for (meanwhile, wanted) in [(None, None), (Some(key()), Some("another"))] {
-        let signed_in = SignedIn::new(3600).await;
+        let signed_in = SignInFixture::new(3600).await;
         let waiting = signed_in.renewing();
         let asked = signed_in.asked().await;
         let (keys, provider) = (&signed_in.keys, &signed_in.provider);
-        keys.keep(provider, meanwhile.clone()).await.expect("kept");
+        keys.store_credential(provider, meanwhile.clone())
+            .await
+            .expect("kept");
         answer(asked, "200 OK", GOOD).await;
         let found = waiting.await.expect("an end").ok();
         assert_eq!(found.as_deref(), wanted);
-        assert_eq!(keys.kept(provider).await, Ok(meanwhile));
+        assert_eq!(keys.stored_credential(provider).await, Ok(meanwhile));
     }
 }
 
@@ -183,7 +185,7 @@ async fn who_signs_out_or_in_meanwhile_is_not_overruled() {
 #[tokio::test]
 async fn a_key_is_read_from_an_ordinary_file_only() {
     let home = tempfile::tempdir().expect("a home");
-    let keys = Desk::new(home.path(), None).keys;
+    let keys = VendorClient::new(home.path(), None).keys;
     let at = |name: &str| home.path().join(name);
     std::os::unix::fs::symlink("/dev/null", at("device")).expect("a link");
     let mode = rustix::fs::Mode::from_raw_mode(0o600);
@@ -197,7 +199,7 @@ async fn a_key_is_read_from_an_ordinary_file_only() {
         ("key", Ok("secret")),
     ] {
         let found = keys.of_file(&at(name)).await;
-        let found = found.as_ref().map(Key::text).map_err(String::as_str);
+        let found = found.as_ref().map(ApiKey::text).map_err(String::as_str);
         match (found, wanted) {
             (Ok(found), Ok(wanted)) => assert_eq!(found, wanted),
             (Err(why), Err(wanted)) => assert!(why.contains(wanted), "{name}: {why}"),

@@ -10,7 +10,7 @@ use serde_json::Value;
 /// Something that was said, called or given.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(super) enum Item<'a> {
+pub(super) enum RequestItem<'a> {
     Message {
         role: &'static str,
         content: Parts<'a>,
@@ -25,7 +25,7 @@ pub(super) enum Item<'a> {
     },
     FunctionCallOutput {
         call_id: &'a str,
-        output: Given<'a>,
+        output: CallOutput<'a>,
     },
     CustomToolCall {
         call_id: &'a str,
@@ -34,14 +34,14 @@ pub(super) enum Item<'a> {
     },
     CustomToolCallOutput {
         call_id: &'a str,
-        output: Given<'a>,
+        output: CallOutput<'a>,
     },
     /// The vendor's own.
     #[serde(untagged)]
     Sealed(&'a Value),
 }
 
-impl<'a> Item<'a> {
+impl<'a> RequestItem<'a> {
     pub(super) fn user(content: Parts<'a>) -> Self {
         Self::Message {
             role: "user",
@@ -83,14 +83,14 @@ pub(super) enum Parts<'a> {
 impl Serialize for Parts<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match *self {
-            Self::Text(text) => [Part::text(text)].serialize(serializer),
+            Self::Text(text) => [RequestPart::text(text)].serialize(serializer),
             // In parts it would need an id of the vendor's, which other vendors' answers do not have.
             Self::Answer(text) => text.serialize(serializer),
-            Self::Input(input) => serializer.collect_seq(input.iter().map(Part::of)),
+            Self::Input(input) => serializer.collect_seq(input.iter().map(RequestPart::of)),
             Self::Output(output) => {
                 let text = Some(output.text.as_str()).filter(|text| !text.is_empty());
-                let images = output.images.iter().map(|it| Part::image(it, None));
-                serializer.collect_seq(text.map(Part::text).into_iter().chain(images))
+                let images = output.images.iter().map(|it| RequestPart::image(it, None));
+                serializer.collect_seq(text.map(RequestPart::text).into_iter().chain(images))
             }
         }
     }
@@ -99,12 +99,12 @@ impl Serialize for Parts<'_> {
 /// What a tool gave: a text, or parts where there are images.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-pub(super) enum Given<'a> {
+pub(super) enum CallOutput<'a> {
     Text(&'a str),
     Parts(Parts<'a>),
 }
 
-impl<'a> Given<'a> {
+impl<'a> CallOutput<'a> {
     pub(super) fn of(output: &'a Output) -> Self {
         match output.images.is_empty() {
             true => Self::Text(&output.text),
@@ -116,7 +116,7 @@ impl<'a> Given<'a> {
 /// A part of a message.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Part<'a> {
+enum RequestPart<'a> {
     InputText {
         text: Cow<'a, str>,
     },
@@ -129,7 +129,7 @@ enum Part<'a> {
     },
 }
 
-impl<'a> Part<'a> {
+impl<'a> RequestPart<'a> {
     fn text(text: impl Into<Cow<'a, str>>) -> Self {
         let text = text.into();
         Self::InputText { text }

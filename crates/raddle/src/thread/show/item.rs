@@ -3,13 +3,13 @@
 use raddle_core::{ChangeKind, FileChange, Image, Input, Item, ItemBody, ItemStatus};
 
 /// An item as it is printed: a line that says what it is, and its text below.
-pub(super) struct Shown {
+pub(super) struct ItemText {
     pub(super) title: String,
     pub(super) text: String,
 }
 
 /// What to print of an item.
-pub(super) fn lines(item: &Item) -> Shown {
+pub(super) fn lines(item: &Item) -> ItemText {
     let (mut title, mut text) = of_body(&item.body);
     if let Some(status) = status(item.status) {
         title = format!("{title} ({status})");
@@ -20,7 +20,7 @@ pub(super) fn lines(item: &Item) -> Shown {
     {
         text.clone_from(&output.text);
     }
-    Shown { title, text }
+    ItemText { title, text }
 }
 
 fn of_body(body: &ItemBody) -> (String, String) {

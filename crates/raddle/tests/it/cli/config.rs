@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::Place;
+use super::CliHome;
 
 const LAYERS: &str = "# mine\nmodel = \"file\" # why\n\n[model_providers.a]\nbase_url = \"http://127.0.0.1:9/v1?key=sekret\"\n\
                       experimental_bearer_token = \"sekret\"\n";
@@ -16,7 +16,7 @@ fn the_stronger_layer_counts_and_is_named() {
         (Some("variable"), &["-c", "model=flag"], "flag", "-c"),
         (None, &["-c", "model=one", "-c", "model=two"], "two", "-c"),
     ] {
-        let mut place = Place::with(LAYERS);
+        let mut place = CliHome::with(LAYERS);
         if let Some(value) = variable {
             place.set("RADDLE_MODEL", value);
         }
@@ -30,7 +30,7 @@ fn the_stronger_layer_counts_and_is_named() {
 
 #[test]
 fn a_setting_may_stand_after_the_command_too() {
-    let place = Place::with(LAYERS);
+    let place = CliHome::with(LAYERS);
     for words in [
         &["config", "list", "--origin", "-c", "model=flag"][..],
         &["config", "list", "-c", "model=flag", "--origin"],
@@ -74,7 +74,7 @@ fn a_setting_may_stand_after_the_command_too() {
 /// What says what an agent may do is never taken from variables, which programs set from files of a workspace.
 #[test]
 fn variables_do_not_say_what_an_agent_may_do() {
-    let mut place = Place::new();
+    let mut place = CliHome::new();
     place.set("RADDLE_SANDBOX_MODE", "danger-full-access");
     place.set("RADDLE_APPROVAL_POLICY", "never");
     assert_eq!(place.run(&["config", "list"]).out, "");
@@ -82,7 +82,7 @@ fn variables_do_not_say_what_an_agent_may_do() {
 
 #[test]
 fn secrets_are_not_shown() {
-    let place = Place::with(LAYERS);
+    let place = CliHome::with(LAYERS);
     for words in [
         &["config", "list"][..],
         &["config", "list", "--json"],
@@ -107,7 +107,7 @@ fn secrets_are_not_shown() {
 /// Also where nobody here knows what a key is for.
 #[test]
 fn secrets_under_other_keys_are_not_shown() {
-    let place = Place::with(
+    let place = CliHome::with(
         "my_token = 'sekret'\n[mcp_servers.x]\ncommand = 'npx'\nargs = ['-y', '--api-key', 'sekret']\n\
          env = { TOKEN = 'sekret' }\nheaders = { X = 'sekret' }\n",
     );
@@ -135,7 +135,7 @@ fn secrets_under_other_keys_are_not_shown() {
 
 #[test]
 fn a_wrong_value_is_shown_with_what_is_wrong() {
-    let place = Place::with("approval_policy = 'sometimes'\n");
+    let place = CliHome::with("approval_policy = 'sometimes'\n");
     for (words, code, out) in [
         (&["config", "get", "approval_policy"][..], 0, "sometimes\n"),
         (&["config", "list"], 0, "approval_policy = \"sometimes\"\n"),
@@ -157,7 +157,7 @@ fn a_wrong_value_is_shown_with_what_is_wrong() {
             went.err
         );
     }
-    let went = Place::new().run(&["config", "set", "approval_policy", "sometimes"]);
+    let went = CliHome::new().run(&["config", "set", "approval_policy", "sometimes"]);
     assert_eq!(went.code, Some(1), "{}", went.err);
     let went = place.run(&[
         "config",
@@ -171,7 +171,7 @@ fn a_wrong_value_is_shown_with_what_is_wrong() {
 
 #[test]
 fn what_is_set_is_in_the_file_and_comments_stay() {
-    let place = Place::with(LAYERS);
+    let place = CliHome::with(LAYERS);
     for (words, after) in [
         (
             &["set", "model", "x"][..],
@@ -203,7 +203,7 @@ fn what_is_set_is_in_the_file_and_comments_stay() {
 
 #[test]
 fn a_value_that_does_not_count_is_said() {
-    let mut place = Place::new();
+    let mut place = CliHome::new();
     place.set("RADDLE_MODEL", "other");
     let went = place.run(&["config", "set", "model", "mine"]);
     assert_eq!(went.code, Some(0), "{}", went.err);
@@ -218,7 +218,7 @@ fn a_value_that_does_not_count_is_said() {
 
 #[test]
 fn a_value_that_cannot_be_is_not_written() {
-    let place = Place::new();
+    let place = CliHome::new();
     let went = place.run(&["config", "set", "sandbox_mode", "open"]);
     assert_eq!(went.code, Some(1));
     assert!(
@@ -233,7 +233,7 @@ fn a_value_that_cannot_be_is_not_written() {
 /// What is wrong already does not keep anyone from mending it, or something else.
 #[test]
 fn a_file_with_a_mistake_can_be_mended() {
-    let place = Place::with("model = 7\nsandbox_mode = 'open'\n");
+    let place = CliHome::with("model = 7\nsandbox_mode = 'open'\n");
     for (key, value) in [("model", "m"), ("sandbox_mode", "read-only")] {
         let went = place.run(&["config", "set", key, value]);
         assert_eq!(went.code, Some(0), "{}", went.err);
@@ -243,7 +243,7 @@ fn a_file_with_a_mistake_can_be_mended() {
 
 #[test]
 fn keys_that_nobody_reads_are_warned_of() {
-    let place = Place::with("modle = 'x'\n[model_providers.a]\nbase_ulr = 'x'\n");
+    let place = CliHome::with("modle = 'x'\n[model_providers.a]\nbase_ulr = 'x'\n");
     let went = place.run(&["config", "list"]);
     assert_eq!(
         went.err,
@@ -266,7 +266,7 @@ fn keys_that_nobody_reads_are_warned_of() {
 
 #[test]
 fn what_nobody_says_is_said() {
-    let place = Place::new();
+    let place = CliHome::new();
     for (key, line) in [
         (
             "sandbox_mode",
@@ -287,7 +287,7 @@ fn what_nobody_says_is_said() {
 
 #[test]
 fn paths_are_printed() {
-    let place = Place::new();
+    let place = CliHome::new();
     assert_eq!(place.run(&["config", "path"]).out, "HOME/config.toml\n");
     assert_eq!(
         place.run(&["config", "path", "--system"]).out,
@@ -298,13 +298,13 @@ fn paths_are_printed() {
 /// The committed schema is what the binary prints, and the configurations of the docs fit it.
 #[test]
 fn the_schema_is_the_one_of_the_docs() {
-    let printed = Place::new().run(&["config", "schema"]).out;
+    let printed = CliHome::new().run(&["config", "schema"]).out;
     let committed = include_str!("../../../../../docs/config.schema.json");
     assert_eq!(printed, committed, "run `cargo xtask gen`");
     let schema: Value = serde_json::from_str(&printed).expect("JSON");
     let kinds = &schema["properties"]["model_providers"]["additionalProperties"]["properties"]["wire_api"]
         ["enum"];
-    let wires = raddle_model::Wire::ALL.map(|it| it.name());
+    let wires = raddle_model::WireFormat::ALL.map(|it| it.name());
     let named: Vec<&str> = kinds
         .as_array()
         .expect("a list")

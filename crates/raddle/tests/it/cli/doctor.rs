@@ -9,9 +9,9 @@ use rustix::net::{
 };
 use serde_json::Value;
 
-use super::Place;
+use super::CliHome;
 
-impl Place {
+impl CliHome {
     /// What is said of a part, and with which exit status.
     fn part(&self, name: &str, words: &[&str]) -> (Option<i32>, Value) {
         let went = self.run(&[words, &["doctor", "--json"]].concat());
@@ -158,7 +158,7 @@ fn what_is_wrong_with_the_configuration_or_the_model_is_said() {
             "sign in",
         ),
     ] {
-        let mut place = Place::with(&config);
+        let mut place = CliHome::with(&config);
         place.set("HERE", "sekret");
         let (code, found) = place.part(part, &[]);
         assert_eq!(found["state"], state, "{config} {found}");
@@ -181,7 +181,7 @@ fn what_is_wrong_with_the_configuration_or_the_model_is_said() {
 /// What is wrong is in the list with its file, and what a stronger layer says otherwise keeps nothing from working.
 #[test]
 fn what_keeps_threads_from_starting_is_said() {
-    let place = Place::with("budget.turn.euro = 1\nsandbox_mode = 'open'\nmodle = 'x'\n");
+    let place = CliHome::with("budget.turn.euro = 1\nsandbox_mode = 'open'\nmodle = 'x'\n");
     let (code, found) = place.part("config", &[]);
     assert_eq!(code, Some(1), "{found}");
     let said: Vec<&str> = found["more"]
@@ -205,11 +205,11 @@ fn what_keeps_threads_from_starting_is_said() {
         "sandbox_network.allow = 'h'\n",
         "sandbox_mode = 'workspace-write'\nsandbox_workspace_write.network_access = 1\n",
     ] {
-        let (_, found) = Place::with(config).part("config", &[]);
+        let (_, found) = CliHome::with(config).part("config", &[]);
         let lines = found["more"].as_array().map(Vec::len);
         assert_eq!(lines, Some(1), "{config} {found}");
     }
-    let place = Place::with("sandbox_mode = 'open'\n");
+    let place = CliHome::with("sandbox_mode = 'open'\n");
     for words in [
         &["-c", "sandbox_mode=read-only", "doctor", "--json"][..],
         &["doctor", "--json", "-c", "sandbox_mode=read-only"],
@@ -221,7 +221,7 @@ fn what_keeps_threads_from_starting_is_said() {
 
 #[test]
 fn what_is_wrong_with_places_is_said() {
-    let place = Place::new();
+    let place = CliHome::new();
     fs::set_permissions(place.home.path(), fs::Permissions::from_mode(0o777)).expect("a mode");
     let (_, found) = place.part("home", &[]);
     assert_eq!(found["mend"][0], "chmod go-w HOME", "{found}");
@@ -242,7 +242,7 @@ fn what_is_wrong_with_places_is_said() {
         "{found}"
     );
     let deep = place.home.path().join("d".repeat(90));
-    let mut place = Place::new();
+    let mut place = CliHome::new();
     place.set("RADDLE_HOME", deep.to_str().expect("a path"));
     let (_, found) = place.part("socket", &[]);
     assert!(
@@ -256,7 +256,7 @@ fn what_is_wrong_with_places_is_said() {
 /// A server whose queue is full keeps whoever connects waiting.
 #[test]
 fn a_server_that_takes_nobody_in_is_said() {
-    let place = Place::new();
+    let place = CliHome::new();
     let folder = place.home.path().join("app-server-control");
     fs::create_dir_all(&folder).expect("a folder");
     let path = SocketAddrUnix::new(folder.join("app-server-control.sock")).expect("a short path");
@@ -282,7 +282,7 @@ fn a_server_that_takes_nobody_in_is_said() {
 
 #[test]
 fn a_damaged_journal_is_broken() {
-    let place = Place::new();
+    let place = CliHome::new();
     let folder = place.home.path().join("threads");
     fs::create_dir_all(&folder).expect("a folder");
     let file = raddle_store::Options { folder }.file();
@@ -305,7 +305,7 @@ fn a_damaged_journal_is_broken() {
 /// someone outside would.
 #[test]
 fn it_is_quick_and_prints_what_is_well() {
-    let place = Place::with("model = 'any'\nmodel_provider = 'llamacpp'\n");
+    let place = CliHome::with("model = 'any'\nmodel_provider = 'llamacpp'\n");
     let first = place.run(&["doctor"]);
     let begun = Instant::now();
     let went = place.run(&["doctor"]);
@@ -327,7 +327,7 @@ fn it_is_quick_and_prints_what_is_well() {
 
 #[test]
 fn online_it_asks_the_provider() {
-    let place = Place::with(
+    let place = CliHome::with(
         "model = 'llamacpp/any'\n[model_providers.llamacpp]\nbase_url = 'http://127.0.0.1:1/v1'\nconnect_timeout_ms = 500\n",
     );
     let went = place.run(&["doctor", "--online"]);

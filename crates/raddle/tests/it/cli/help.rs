@@ -1,6 +1,6 @@
 //! Help that fits a screen.
 
-use super::Place;
+use super::CliHome;
 
 /// A screen.
 const LINES: usize = 24;
@@ -34,7 +34,7 @@ fn fits(words: &[String], help: &str, lines_max: usize) {
 
 #[test]
 fn the_help_of_every_command_fits_a_screen() {
-    let place = Place::new();
+    let place = CliHome::new();
     let top = place.run(&["--help"]);
     assert_eq!(top.code, Some(0));
     fits(&[], &top.out, LINES);
@@ -56,7 +56,7 @@ fn the_help_of_every_command_fits_a_screen() {
 
 #[test]
 fn alone_it_says_how_to_begin() {
-    let place = Place::new();
+    let place = CliHome::new();
     let went = place.run(&[]);
     assert_eq!((went.code, went.err.as_str()), (Some(0), ""));
     assert!(went.out.lines().count() <= 10, "{}", went.out);

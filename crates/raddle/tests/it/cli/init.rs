@@ -4,8 +4,8 @@ use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 
-use super::Place;
-use crate::support::terminal::Terminal;
+use super::CliHome;
+use crate::support::terminal::TestTerminal;
 
 #[test]
 fn options_answer_every_question() {
@@ -59,7 +59,7 @@ fn options_answer_every_question() {
             "takes no key",
         ),
     ] {
-        let place = Place::new();
+        let place = CliHome::new();
         let went = place.run(&[&["init"][..], words].concat());
         assert_eq!(
             (went.code, went.out.as_str()),
@@ -99,9 +99,9 @@ fn options_answer_every_question() {
 /// Each question is asked again until its answer can be used.
 #[test]
 fn a_terminal_is_asked_three_questions() {
-    let mut place = Place::new();
+    let mut place = CliHome::new();
     place.set("OPENAI_API_KEY", "sekret");
-    let mut terminal = Terminal::open();
+    let mut terminal = TestTerminal::open();
     let mut command = place.command(&["init"]);
     command.stdin(terminal.theirs()).stderr(terminal.theirs());
     let child = command.spawn().expect("it runs");
@@ -136,8 +136,8 @@ fn a_terminal_is_asked_three_questions() {
 /// Whoever leaves in the middle leaves nothing behind.
 #[test]
 fn a_terminal_that_says_no_more_ends_it() {
-    let place = Place::new();
-    let mut terminal = Terminal::open();
+    let place = CliHome::new();
+    let mut terminal = TestTerminal::open();
     let mut command = place.command(&["init"]);
     command.stdin(terminal.theirs()).stderr(terminal.theirs());
     let child = command.spawn().expect("it runs");
@@ -153,7 +153,7 @@ fn a_terminal_that_says_no_more_ends_it() {
 #[test]
 fn a_variable_with_small_letters_must_be_set() {
     let words = ["init", "--model", "openai/m", "--key-env", "my_sekret"];
-    let mut place = Place::new();
+    let mut place = CliHome::new();
     let went = place.run(&words);
     assert_eq!(went.code, Some(1));
     assert!(!went.err.contains("sekret"), "{}", went.err);
@@ -165,7 +165,7 @@ fn a_variable_with_small_letters_must_be_set() {
 
 #[test]
 fn what_is_there_is_not_replaced() {
-    let place = Place::with("model = 'mine'\n");
+    let place = CliHome::with("model = 'mine'\n");
     let went = place.run(&["init", "--model", "llamacpp/any"]);
     assert_eq!(went.code, Some(1));
     assert!(
@@ -210,7 +210,7 @@ fn an_answer_that_cannot_be_leaves_nothing_behind() {
             "--key-file must be a path",
         ),
     ] {
-        let place = Place::new();
+        let place = CliHome::new();
         let went = place.run(&[&["init"][..], words].concat());
         assert_eq!(went.code, Some(1), "{words:?}");
         assert!(went.err.contains(line), "{}", went.err);

@@ -1,6 +1,6 @@
 //! What docs/operating.md says of the log.
 
-use super::Place;
+use super::CliHome;
 
 /// A server that ends at once says what it does at the levels that are asked for, and nothing on stdout.
 #[test]
@@ -14,7 +14,7 @@ fn levels_are_those_of_raddle_log_alone() {
         ("RADDLE_LOG", "error,raddle::app_server=info", false, true),
         ("RUST_LOG", "trace", true, false),
     ] {
-        let mut place = Place::with(warned);
+        let mut place = CliHome::with(warned);
         place.set(name, value);
         place.variables.retain(|(name, _)| !name.is_empty());
         let went = place.run(&["app-server"]);

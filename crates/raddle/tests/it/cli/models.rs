@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::Place;
+use super::CliHome;
 
 #[test]
 fn without_asking_there_are_those_of_the_configuration() {
-    let place = Place::with("model = 'openai/one'\nreview_model = 'anthropic/two'\n");
+    let place = CliHome::with("model = 'openai/one'\nreview_model = 'anthropic/two'\n");
     let went = place.run(&["model", "list", "--offline"]);
     assert_eq!(
         (went.code, went.out.as_str()),
@@ -38,7 +38,7 @@ fn what_is_listed_can_be_pasted() {
             &["openai/gpt", "anthropic/claude"],
         ),
     ] {
-        let place = Place::with(&format!("{config}\n{mine}"));
+        let place = CliHome::with(&format!("{config}\n{mine}"));
         let models = |flags: &[&str]| {
             let words = [&["model", "list", "--offline", "--json"], flags].concat();
             let told: Value = serde_json::from_str(&place.run(&words).out).expect("JSON");
@@ -68,7 +68,7 @@ fn what_is_listed_can_be_pasted() {
 
 #[test]
 fn without_a_model_it_is_said_what_to_do() {
-    let went = Place::new().run(&["model", "list"]);
+    let went = CliHome::new().run(&["model", "list"]);
     assert_eq!((went.code, went.out.as_str()), (Some(1), ""));
     assert!(
         went.err.contains("`raddle init` chooses one"),
@@ -79,7 +79,7 @@ fn without_a_model_it_is_said_what_to_do() {
 
 #[test]
 fn a_provider_that_cannot_be_asked_is_said() {
-    let place = Place::new();
+    let place = CliHome::new();
     for (name, line) in [
         (
             "openai",

@@ -1,10 +1,10 @@
 //! `raddle completions` and `raddle man`.
 
-use super::Place;
+use super::CliHome;
 
 #[test]
 fn shells_complete_what_there_is() {
-    let place = Place::new();
+    let place = CliHome::new();
     for shell in ["bash", "zsh", "fish"] {
         let went = place.run(&["completions", shell]);
         assert_eq!((went.code, went.err.as_str()), (Some(0), ""));
@@ -17,7 +17,7 @@ fn shells_complete_what_there_is() {
 /// The one shell that is on every machine that runs this reads what is written for it.
 #[test]
 fn bash_reads_it() {
-    let place = Place::new();
+    let place = CliHome::new();
     let script = place.run(&["completions", "bash"]).out;
     let test = format!(
         "{script}\nCOMP_WORDS=(raddle config l)\nCOMP_CWORD=2\n_raddle raddle l config\necho \"${{COMPREPLY[*]}}\"\n"
@@ -37,7 +37,7 @@ fn bash_reads_it() {
 
 #[test]
 fn there_is_a_page_for_each_command() {
-    let place = Place::new();
+    let place = CliHome::new();
     let out = place.home.path().join("man");
     let went = place.run(&["man", "--out", out.to_str().expect("a path")]);
     assert_eq!(went.code, Some(0), "{}", went.err);

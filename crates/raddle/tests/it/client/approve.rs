@@ -7,7 +7,7 @@ use raddle_client::protocol::{
     AskForApproval, CommandExecutionApprovalDecision, CommandExecutionRequestApprovalParams,
     ThreadStartParams, TurnStatus,
 };
-use raddle_client::{Answers, Client, Happening, Options};
+use raddle_client::{Client, Options, RequestHandler, ThreadEvent};
 use serde_json::json;
 use tokio::sync::Semaphore;
 
@@ -15,12 +15,12 @@ use super::{hear_out, mock, next, serve, unix};
 
 /// Says yes, when it may.
 #[derive(Clone)]
-struct Yes {
+struct ApproveAll {
     asked: Arc<AtomicUsize>,
     may: Arc<Semaphore>,
 }
 
-impl Answers for Yes {
+impl RequestHandler for ApproveAll {
     async fn command(
         &self,
         _: CommandExecutionRequestApprovalParams,
@@ -35,7 +35,7 @@ impl Answers for Yes {
 async fn an_approval_is_put_once_and_counts_with_the_next_server() {
     let mock = mock();
     let (mut server, arguments) = serve(&mock);
-    let yes = Yes {
+    let yes = ApproveAll {
         asked: Arc::default(),
         may: Arc::new(Semaphore::new(0)),
     };
@@ -57,18 +57,18 @@ async fn an_approval_is_put_once_and_counts_with_the_next_server() {
     });
     let text = format!("MOCK call name=exec_command arguments={call}");
     follow.say(text).await.expect("a turn");
-    while !matches!(next(&mut follow).await, Happening::Asked(_)) {}
-    assert_eq!(follow.thread().asked.len(), 1);
+    while !matches!(next(&mut follow).await, ThreadEvent::Question(_)) {}
+    assert_eq!(follow.thread().questions.len(), 1);
 
     server.start_again(&super::borrowed(&arguments));
-    while !matches!(next(&mut follow).await, Happening::Rejoined) {}
+    while !matches!(next(&mut follow).await, ThreadEvent::Reconnected) {}
     yes.may.add_permits(1);
     let ended = hear_out(&client, &mut follow).await;
     assert_eq!(ended, TurnStatus::Completed);
     assert_eq!(yes.asked.load(Ordering::Relaxed), 1, "asked once");
     let done = std::fs::read_to_string(mark).expect("it was done");
     assert_eq!(done, "once\n", "and done once");
-    assert!(follow.thread().asked.is_empty());
+    assert!(follow.thread().questions.is_empty());
     client.close().await;
     server.stop();
 }

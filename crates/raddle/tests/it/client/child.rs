@@ -3,20 +3,20 @@
 use std::path::Path;
 
 use raddle_client::protocol::TurnStatus;
-use raddle_client::{Happening, Place, Program};
+use raddle_client::{Program, ServerAddress, ThreadEvent};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::{LONG, connect, hear_out, mock, next, start, until_said};
-use crate::model::Mock;
+use crate::model::MockModel;
 use crate::support::eventually;
 
-pub(super) fn program(home: &Path, mock: &Mock) -> Place {
+pub(super) fn program(home: &Path, mock: &MockModel) -> ServerAddress {
     let mut arguments = vec!["app-server".to_owned()];
     arguments.extend(mock.arguments(&[]));
     let mut program = Program::new(env!("CARGO_BIN_EXE_raddle"), arguments);
     program.env.push(("RADDLE_HOME".into(), home.into()));
     program.dir = Some(home.to_owned());
-    Place::Child(program)
+    ServerAddress::Child(program)
 }
 
 /// The servers that this process has started with this home.
@@ -58,8 +58,8 @@ async fn a_child_that_is_killed_in_the_middle_is_started_again_and_nothing_is_mi
 
     let child = only_child(&home);
     kill_process(child, Signal::KILL).expect("killed");
-    while !matches!(next(&mut follow).await, Happening::Cut { .. }) {}
-    while !matches!(next(&mut follow).await, Happening::Rejoined) {}
+    while !matches!(next(&mut follow).await, ThreadEvent::Disconnected { .. }) {}
+    while !matches!(next(&mut follow).await, ThreadEvent::Reconnected) {}
     // Whoever starts a child is thought to be gone when it died.
     let ended = hear_out(&client, &mut follow).await;
     assert_eq!(ended, TurnStatus::Interrupted);
@@ -100,10 +100,10 @@ async fn a_child_ends_with_the_last_handle() {
 async fn a_program_that_is_no_server_is_told_apart() {
     let why = |program: &str, argument: &str| {
         let program = Program::new(program, [argument]);
-        let place = Place::Child(program);
+        let place = ServerAddress::Child(program);
         let options = raddle_client::Options::new("it", "1");
         async move {
-            let client = raddle_client::Client::connect(place, options, raddle_client::Refuse);
+            let client = raddle_client::Client::connect(place, options, raddle_client::RejectAll);
             client.await.expect_err("no server").to_string()
         }
     };

@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use raddle_client::Place;
+use raddle_client::ServerAddress;
 use raddle_client::protocol::TurnStatus;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, copy};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
 use super::{LONG, connect, hear_out, mock, next, serve, start, unix};
-use crate::support::server::Server;
+use crate::support::server::TestServer;
 
 /// After how many bytes to the client each connection is cut. All are in the middle of something.
 const CUTS: [u64; 6] = [4_001, 3_003, 10_007, 2_011, 30_013, 7_777];
@@ -45,7 +45,7 @@ where
     };
 }
 
-fn over_tcp(door: TcpListener, server: &Server, count: Count) -> Place {
+fn over_tcp(door: TcpListener, server: &TestServer, count: Count) -> ServerAddress {
     let far = server.address();
     let port = door.local_addr().expect("an address").port();
     let url = format!("ws://localhost:{port}");
@@ -55,10 +55,10 @@ fn over_tcp(door: TcpListener, server: &Server, count: Count) -> Place {
             tokio::spawn(carry(client, server, count.clone()));
         }
     });
-    Place::WebSocket { url, token: None }
+    ServerAddress::WebSocket { url, token: None }
 }
 
-fn over_unix(far: PathBuf, folder: &std::path::Path, count: Count) -> Place {
+fn over_unix(far: PathBuf, folder: &std::path::Path, count: Count) -> ServerAddress {
     let near = folder.join("near");
     let door = UnixListener::bind(&near).expect("a socket");
     tokio::spawn(async move {
@@ -71,7 +71,7 @@ fn over_unix(far: PathBuf, folder: &std::path::Path, count: Count) -> Place {
 }
 
 /// A long turn over connections that are cut again and again.
-async fn is_exact(place: Place, count: Count) {
+async fn is_exact(place: ServerAddress, count: Count) {
     let client = connect(place).await;
     let mut follow = start(&client).await;
     follow.say(LONG).await.expect("a turn");
@@ -90,7 +90,7 @@ async fn a_websocket_that_is_cut_in_the_middle_of_a_message_costs_nothing() {
     let mut arguments = mock.arguments(&[]);
     arguments.extend(["--listen", "ws://127.0.0.2:0", "--insecure-loopback"].map(str::to_owned));
     let (server, door) = loop {
-        let server = Server::start(&super::borrowed(&arguments));
+        let server = TestServer::start(&super::borrowed(&arguments));
         match TcpListener::bind(("127.0.0.1", server.address().port())).await {
             Ok(door) => break (server, door),
             Err(_) => drop(server.stop()),
@@ -122,7 +122,10 @@ async fn a_turn_goes_on_with_the_next_server() {
     follow.say(LONG).await.expect("a turn");
     super::until_said(&mut follow, 100).await;
     server.start_again(&super::borrowed(&arguments));
-    while !matches!(next(&mut follow).await, raddle_client::Happening::Rejoined) {}
+    while !matches!(
+        next(&mut follow).await,
+        raddle_client::ThreadEvent::Reconnected
+    ) {}
     let ended = hear_out(&client, &mut follow).await;
     assert_eq!(ended, TurnStatus::Completed);
     client.close().await;
@@ -135,7 +138,7 @@ async fn a_door_that_needs_a_token_says_so() {
     let token = "a-token-that-is-long-enough-to-be-taken";
     io::Write::write_all(&mut file, token.as_bytes()).expect("written");
     let path = file.path().display().to_string();
-    let server = Server::start(&[
+    let server = TestServer::start(&[
         "--listen",
         "ws://127.0.0.1:0",
         "--ws-auth",
@@ -144,12 +147,13 @@ async fn a_door_that_needs_a_token_says_so() {
         &path,
     ]);
     let url = format!("ws://{}", server.address());
-    let place = |token: Option<&str>| Place::WebSocket {
+    let place = |token: Option<&str>| ServerAddress::WebSocket {
         url: url.clone(),
         token: token.map(str::to_owned),
     };
     let options = raddle_client::Options::new("it", "1");
-    let refused = raddle_client::Client::connect(place(None), options, raddle_client::Refuse).await;
+    let refused =
+        raddle_client::Client::connect(place(None), options, raddle_client::RejectAll).await;
     let refused = refused.expect_err("no token").to_string();
     assert!(refused.contains("401"), "{refused}");
     connect(place(Some(token))).await.close().await;

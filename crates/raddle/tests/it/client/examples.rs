@@ -10,7 +10,7 @@ mod ask;
 #[expect(dead_code, reason = "its main is for people")]
 mod watch;
 
-use raddle_client::Happening;
+use raddle_client::ThreadEvent;
 use raddle_client::protocol::{Notification, TurnStatus};
 
 use super::{child, connect, mock, serve, start, unix};
@@ -35,7 +35,7 @@ async fn one_asks_a_person_first() {
         let place = child::program(home.path(), &mock);
         let call = r#"{"cmd": "echo done > mark", "login": false, "sandbox_permissions": "require_escalated", "justification": "May I?"}"#;
         let text = format!("MOCK call name=exec_command arguments={call}");
-        let gate = approve::Gate(move |question: String| {
+        let gate = approve::ApprovalPrompt(move |question: String| {
             assert!(question.contains("May I?"), "{question}");
             yes
         });
@@ -54,8 +54,8 @@ async fn one_watches() {
     let mut out = Vec::new();
     let place = unix(&server.socket());
     let thread = follow.id();
-    let is_over = |it: &Happening| match it {
-        Happening::Told { notification, .. } => {
+    let is_over = |it: &ThreadEvent| match it {
+        ThreadEvent::Notification { notification, .. } => {
             matches!(**notification, Notification::TurnCompleted(_))
         }
         _ => false,

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{answer, exec};
 use crate::support::request;
-use crate::support::server::Server;
+use crate::support::server::TestServer;
 
 /// How many seconds it writes, if not what `prove` says.
 const SECONDS: &str = "RADDLE_FLOOD_SECONDS";
@@ -29,7 +29,8 @@ fn flood(more: Value) {
     } else {
         ANSWER_MAX
     };
-    let server = Server::start_measured(&["--listen", "ws://127.0.0.1:0", "--insecure-loopback"]);
+    let server =
+        TestServer::start_measured(&["--listen", "ws://127.0.0.1:0", "--insecure-loopback"]);
     let mut client = server.client();
     client.send(&exec("warm", "echo", json!({})));
     assert_eq!(answer(&mut client)["id"], "warm");

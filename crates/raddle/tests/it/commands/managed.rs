@@ -5,10 +5,10 @@ use tempfile::TempDir;
 
 use super::{answer, exec};
 use crate::support::request;
-use crate::support::server::Server;
+use crate::support::server::TestServer;
 use crate::support::websocket::Websocket;
 
-const DOOR: [&str; 3] = ["--listen", "ws://127.0.0.1:0", "--insecure-loopback"];
+const LISTEN_ARGS: [&str; 3] = ["--listen", "ws://127.0.0.1:0", "--insecure-loopback"];
 
 const POLICY: &str = r#"
 allowed_sandbox_modes = ["read-only", "workspace-write"]
@@ -26,7 +26,7 @@ fn the_operator_holds_clients_too() {
     let file = folder.path().join("policy.toml");
     std::fs::write(&file, POLICY).expect("a file");
     let setup = format!("export RADDLE_MANAGED_POLICY={}", file.display());
-    let server = Server::start_under(&setup, &DOOR);
+    let server = TestServer::start_under(&setup, &LISTEN_ARGS);
     let mut client = Websocket::connect(server.address());
     let hello = json!({
         "clientInfo": {"name": "it", "version": "0"}, "capabilities": {"experimentalApi": true},
@@ -77,7 +77,7 @@ fn the_operator_holds_commands_of_the_configuration_too() {
     ] {
         std::fs::write(&file, policy).expect("a file");
         let setup = format!("export RADDLE_MANAGED_POLICY={}", file.display());
-        let mut server = Server::start_under(&setup, &[]);
+        let mut server = TestServer::start_under(&setup, &[]);
         let mut pipes = server.pipes();
         pipes.hello();
         let edit = |key: &str, value: serde_json::Value| json!({"keyPath": key, "value": value, "mergeStrategy": "upsert"});
@@ -131,7 +131,7 @@ fn a_remote_client_names_no_programs() {
     for allowed in [false, true] {
         let setting = ["-c", "remote_clients_set_programs=true"];
         let more = if allowed { &setting[..] } else { &[] };
-        let server = Server::start_under(":", &[&DOOR[..], more].concat());
+        let server = TestServer::start_under(":", &[&LISTEN_ARGS[..], more].concat());
         let mut client = server.client();
         for (key, value, is_plain) in [
             ("model", json!("y/m"), true),
@@ -190,7 +190,7 @@ fn the_config_of_a_request_names_no_programs() {
     let provider = json!({
         "base_url": "http://127.0.0.1:9/v1", "auth": {"command": "sh", "args": ["-c", script]},
     });
-    let mut server = Server::start_under(":", &[]);
+    let mut server = TestServer::start_under(":", &[]);
     let mut pipes = server.pipes();
     pipes.hello();
     let config = json!({"model_providers": {"y": provider}});

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{CWD, Mode, mkfifoat};
 use tempfile::TempDir;
 
-use crate::support::{PATIENCE, eventually, server};
+use crate::support::{TEST_TIMEOUT, eventually, server};
 use crate::unruly::GONE_MAX;
 
 /// How many servers are killed, each a little later than the one before.
@@ -20,12 +20,12 @@ const MEASURED: Duration = Duration::from_millis(90);
 
 /// A folder that nobody else knows. Our binary has a second name in it, so all that a server starts has it in its
 /// name or in its arguments.
-struct Place {
+struct PrivateFolder {
     folder: TempDir,
     path: String,
 }
 
-impl Place {
+impl PrivateFolder {
     fn new() -> Self {
         let folder = TempDir::new().expect("a folder");
         let own = folder.path().join("raddle");
@@ -125,7 +125,7 @@ fn kill(mut server: Child) -> Instant {
 /// A bubblewrap ties itself to its parent only after a moment. This one never does.
 #[test]
 fn a_self_test_that_hangs_ends_with_a_killed_server() {
-    let place = Place::new();
+    let place = PrivateFolder::new();
     let bubblewrap = place.folder.path().join("bwrap");
     let begun = place.folder.path().join("begun");
     let pipe = place.folder.path().join("pipe");
@@ -148,7 +148,7 @@ fn a_self_test_that_hangs_ends_with_a_killed_server() {
 /// Wherever in the self-test it is when the server is killed, with the bubblewrap of the machine.
 #[test]
 fn a_server_killed_while_it_measures_leaves_nothing() {
-    let place = Place::new();
+    let place = PrivateFolder::new();
     for round in 0..KILLS {
         let begun = Instant::now();
         let server = place.server(&format!("home-{round}"));
@@ -169,7 +169,7 @@ fn a_server_killed_while_it_measures_leaves_nothing() {
         }
         let begun = Instant::now();
         let measured = place.raddle(&home, "doctor").status().expect("it starts");
-        assert!(measured.success() && begun.elapsed() < PATIENCE);
+        assert!(measured.success() && begun.elapsed() < TEST_TIMEOUT);
         assert!(place.stages(&home).is_empty(), "the next one removes them");
     }
     let in_scratch = fs::read_dir(place.tmp()).expect("it is there");

@@ -3,24 +3,24 @@
 use serde_json::json;
 
 use super::{answer, exec};
-use crate::support::server::Server;
+use crate::support::server::TestServer;
 
 const CANARIES: usize = 50;
 
 /// Starts a server with canaries in its environment. As root it gives up what root may do beyond others,
 /// so that what is closed to a user's processes is closed to its own.
-fn with_canaries(more: &str) -> Server {
+fn with_canaries(more: &str) -> TestServer {
     let before = format!(
         "for i in $(seq {CANARIES}); do export CANARY_$i=secret-$i; done; {more}; \
          if [ $(id -u) = 0 ]; then \
          exec setpriv --bounding-set=-all --inh-caps=-all \"$0\" app-server \"$@\"; fi"
     );
     let door = ["--listen", "ws://127.0.0.1:0", "--insecure-loopback"];
-    Server::start_under(&format!("export PATH=/usr/bin:/bin; {before}"), &door)
+    TestServer::start_under(&format!("export PATH=/usr/bin:/bin; {before}"), &door)
 }
 
 /// How many canaries a script finds.
-fn found(server: &Server, script: &str) -> usize {
+fn found(server: &TestServer, script: &str) -> usize {
     let mut client = server.client();
     client.send(&exec("run", script, json!({})));
     let ran = answer(&mut client);

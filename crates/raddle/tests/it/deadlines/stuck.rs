@@ -6,11 +6,11 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Barrier};
 
-use raddle_rpc::Watch;
+use raddle_rpc::Watchdog;
 use serde_json::Value;
 
 use super::*;
-use crate::support::http::{self, Answer};
+use crate::support::http::{self, HttpResponse};
 
 const WORKERS: usize = 2;
 
@@ -18,17 +18,17 @@ const WORKERS: usize = 2;
 const IN_TIME: Duration = Duration::from_secs(5);
 
 /// A server that is watched.
-struct Watched {
+struct WatchedServer {
     address: SocketAddr,
     socket: PathBuf,
     /// Says so whenever the server was seen to run.
     beats: Receiver<()>,
     runtime: Runtime,
-    _watch: Watch,
+    _watch: Watchdog,
     _home: TempDir,
 }
 
-impl Watched {
+impl WatchedServer {
     fn start() -> Self {
         let home = TempDir::new().expect("a home");
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -74,30 +74,32 @@ impl Watched {
 
     fn over_unix(&self) -> (u16, Value) {
         let mut stream = UnixStream::connect(&self.socket).expect("the door is open");
-        stream.set_read_timeout(Some(PATIENCE)).expect("an option");
+        stream
+            .set_read_timeout(Some(TEST_TIMEOUT))
+            .expect("an option");
         let request = b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n";
         stream.write_all(request).expect("someone reads");
         read(&http::exchange(&mut stream))
     }
 }
 
-async fn serve(options: Options, socket: &Path, beat: Sender<()>) -> (SocketAddr, Watch) {
+async fn serve(options: Options, socket: &Path, beat: Sender<()>) -> (SocketAddr, Watchdog) {
     let mut server = Server::open(options, crate::script::threads(&[])).expect("a server");
-    let (board, mut callers) = server.board();
-    let mut doors = Doors::new();
-    let unix = Listen::Unix(Some(socket.into()));
+    let (board, mut callers) = server.status_pages();
+    let mut doors = Listeners::new();
+    let unix = ListenAddress::Unix(Some(socket.into()));
     for listen in ["ws://127.0.0.1:0".parse().expect("an address"), unix] {
-        let door = Door {
+        let door = Listener {
             listen,
-            board: Some(board.clone()),
-            ..door(Limits::default())
+            admin_pages: Some(board.clone()),
+            ..door(ConnectionLimits::default())
         };
         doors.open(door).await.expect("a door");
     }
     let beat = move || {
         let _ = beat.send(());
     };
-    let watch = doors.watch(&board.standstill(), beat).expect("a thread");
+    let watch = doors.watch(&board.blocked_page(), beat).expect("a thread");
     let address = doors.addresses()[0].strip_prefix("ws://");
     let address = address.expect("a websocket").parse().expect("an address");
     tokio::spawn(async move {
@@ -112,7 +114,7 @@ async fn serve(options: Options, socket: &Path, beat: Sender<()>) -> (SocketAddr
     (address, watch.expect("there are doors"))
 }
 
-fn read(answer: &Answer) -> (u16, Value) {
+fn read(answer: &HttpResponse) -> (u16, Value) {
     let page = serde_json::from_str(&answer.body);
     (answer.status, page.expect("JSON"))
 }
@@ -121,9 +123,9 @@ fn read(answer: &Answer) -> (u16, Value) {
 fn livez_tells_that_the_loop_is_stuck() {
     let well = json!({"status": "ok", "parts": {"loop": "ok", "store": "ok"}});
     let stuck = json!({"status": "stuck", "parts": {"loop": "stuck"}});
-    let server = Watched::start();
+    let server = WatchedServer::start();
     assert_eq!(server.over_tcp(), (200, well.clone()));
-    server.beats.recv_timeout(PATIENCE).expect("it runs");
+    server.beats.recv_timeout(TEST_TIMEOUT).expect("it runs");
 
     let held = server.hold_up();
     let begun = Instant::now();
@@ -137,7 +139,10 @@ fn livez_tells_that_the_loop_is_stuck() {
     assert!(server.beats.try_recv().is_err(), "nobody saw it run");
 
     drop(held);
-    server.beats.recv_timeout(PATIENCE).expect("it runs again");
+    server
+        .beats
+        .recv_timeout(TEST_TIMEOUT)
+        .expect("it runs again");
     for answer in [server.over_tcp(), server.over_unix()] {
         assert_eq!(answer, (200, well.clone()));
     }

@@ -11,7 +11,7 @@ const ANSWER: &str = r#"{"n": 7}"#;
 
 #[test]
 fn open_closed_or_empty_it_is_the_same_with_a_prompt() {
-    let bench = Bench::new(&says(ANSWER));
+    let bench = ExecHarness::new(&says(ANSWER));
     let schema = write(bench.work.path(), "schema.json", SCHEMA);
     for with_schema in [false, true] {
         let mut words = vec!["--quiet", "how many?"];
@@ -30,7 +30,7 @@ fn open_closed_or_empty_it_is_the_same_with_a_prompt() {
             let mut child = exec.stdout(Stdio::piped()).spawn().expect("started");
             // Kept open, and nothing is ever written to it.
             let held = child.stdin.take();
-            let ran = Ran::of(child.wait_with_output().expect("an end"));
+            let ran = ExecOutput::of(child.wait_with_output().expect("an end"));
             drop(held);
             results.push((stdin, ran.code, ran.out, ran.err));
         }
@@ -46,7 +46,7 @@ fn open_closed_or_empty_it_is_the_same_with_a_prompt() {
 
 #[test]
 fn it_is_the_prompt_where_that_is_said() {
-    let bench = Bench::new("");
+    let bench = ExecHarness::new("");
     for words in [
         &["-"][..],
         &["--json"],
@@ -61,7 +61,7 @@ fn it_is_the_prompt_where_that_is_said() {
         let mut stdin = child.stdin.take().expect("stdin");
         stdin.write_all(b"count the threads").expect("written");
         drop(stdin);
-        let ran = Ran::of(child.wait_with_output().expect("an end"));
+        let ran = ExecOutput::of(child.wait_with_output().expect("an end"));
         assert_eq!(ran.code, Some(0), "{words:?} {ran:?}");
         let asked = bench.mock.asked().pop().expect("a call").to_string();
         assert!(asked.contains("count the threads"), "{words:?} {asked}");
@@ -70,7 +70,7 @@ fn it_is_the_prompt_where_that_is_said() {
 
 #[test]
 fn what_cannot_be_meant_is_said_in_a_line() {
-    let bench = Bench::new("");
+    let bench = ExecHarness::new("");
     let work = bench.work.path();
     let no_schema = write(work, "no.json", r#"{"type": "text"}"#);
     let thread = "019a0000-0000-7000-8000-000000000001";
@@ -220,7 +220,7 @@ fn what_cannot_be_meant_is_said_in_a_line() {
 
 #[test]
 fn a_prompt_is_utf_8() {
-    let bench = Bench::new("");
+    let bench = ExecHarness::new("");
     for (prompt, code, said) in [
         (&b"gr\xfc\xdfe"[..], 2, "wrong byte after the first 2;"),
         (b"\xef\xbb\xbfcount them", 0, ""),
@@ -230,7 +230,7 @@ fn a_prompt_is_utf_8() {
         let mut stdin = child.stdin.take().expect("stdin");
         stdin.write_all(prompt).expect("written");
         drop(stdin);
-        let ran = Ran::of(child.wait_with_output().expect("an end"));
+        let ran = ExecOutput::of(child.wait_with_output().expect("an end"));
         assert_eq!(ran.code, Some(code), "{ran:?}");
         assert!(ran.err.contains(said), "{ran:?}");
     }

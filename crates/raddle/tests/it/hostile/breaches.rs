@@ -1,37 +1,37 @@
 //! What only a websocket can carry: breaches of its own standard, fragments, binary frames.
 
-use super::expected::Expected;
+use super::expected::ExpectedReply;
 use super::frames::Random;
 use crate::support::websocket::{BINARY, CLOSE, CONTINUATION, FIN, PING, TEXT, frame};
 
 pub struct Breaches {
-    random: Random,
+    rng: Random,
     cap: usize,
 }
 
 impl Breaches {
     pub fn new(seed: u64, cap: usize) -> Self {
-        let random = Random::new(seed ^ 0xb4ea);
-        Self { random, cap }
+        let rng = Random::new(seed ^ 0xb4ea);
+        Self { rng, cap }
     }
 
     /// Now and then something that is no text message.
-    pub fn next(&mut self) -> Option<(Vec<u8>, Expected)> {
-        if !self.random.one_in(16) {
+    pub fn next(&mut self) -> Option<(Vec<u8>, ExpectedReply)> {
+        if !self.rng.one_in(16) {
             return None;
         }
-        let breach = |bytes: Vec<u8>| (bytes, Expected::Close(1002));
-        Some(match self.random.below(20) {
+        let breach = |bytes: Vec<u8>| (bytes, ExpectedReply::Close(1002));
+        Some(match self.rng.below(20) {
             0..=4 => {
-                let length = self.random.below(200);
-                let payload = self.random.bytes(length);
-                (frame(FIN | BINARY, &payload), Expected::Counted)
+                let length = self.rng.below(200);
+                let payload = self.rng.bytes(length);
+                (frame(FIN | BINARY, &payload), ExpectedReply::Counted)
             }
             // A ping is answered by a pong, which is no message.
-            5 | 6 => (frame(FIN | PING, b"are you there"), Expected::Ignored),
+            5 | 6 => (frame(FIN | PING, b"are you there"), ExpectedReply::Ignored),
             7 => (
                 frame(FIN | CLOSE, &1000_u16.to_be_bytes()),
-                Expected::Close(1000),
+                ExpectedReply::Close(1000),
             ),
             8 => breach(frame(FIN | 0x40 | TEXT, b"{}")),
             9 => breach(frame(FIN | 0x3, b"{}")),
@@ -46,31 +46,31 @@ impl Breaches {
             // Half a character at the end of the last fragment.
             17 => {
                 let fragments = [frame(TEXT, b"\"\xe2"), frame(FIN | CONTINUATION, b"\x82")];
-                (fragments.concat(), Expected::Close(1007))
+                (fragments.concat(), ExpectedReply::Close(1007))
             }
             // Each fragment is under the cap; together they are not.
             18 => {
                 let half = vec![b' '; self.cap / 2 + 1];
                 let fragments = [frame(TEXT, &half), frame(FIN | CONTINUATION, &half)];
-                (fragments.concat(), Expected::Close(1009))
+                (fragments.concat(), ExpectedReply::Close(1009))
             }
             // Only the length is there.
             _ => {
                 let mut bytes = vec![FIN | TEXT, 0xff];
                 bytes.extend((1_u64 << 62).to_be_bytes());
                 bytes.extend([0; 4]);
-                (bytes, Expected::Close(1009))
+                (bytes, ExpectedReply::Close(1009))
             }
         })
     }
 
     /// A text message, now and then in fragments with a ping between them.
     pub fn cut(&mut self, message: &[u8]) -> Vec<u8> {
-        if !self.random.one_in(5) || message.len() < 3 {
+        if !self.rng.one_in(5) || message.len() < 3 {
             return frame(FIN | TEXT, message);
         }
-        let first = self.random.below(message.len());
-        let second = first + self.random.below(message.len() - first);
+        let first = self.rng.below(message.len());
+        let second = first + self.rng.below(message.len() - first);
         [
             frame(TEXT, &message[..first]),
             frame(CONTINUATION, &message[first..second]),

@@ -9,7 +9,7 @@ use crate::support::code;
 
 /// What must come of one frame.
 #[derive(Debug)]
-pub enum Expected {
+pub enum ExpectedReply {
     /// Silence, and the server counts it.
     Counted,
     /// Silence: a notification, or a blank line.
@@ -25,7 +25,7 @@ pub enum Expected {
 const INVALID_REQUEST: i64 = -32600;
 const METHOD_NOT_FOUND: i64 = -32601;
 
-impl Expected {
+impl ExpectedReply {
     /// For a line of stdio.
     pub fn of_line(line: &[u8], cap: usize) -> Self {
         if line.len() > cap {
@@ -136,25 +136,32 @@ fn lists_profiles(params: Option<&str>) -> bool {
 /// The replies still owed: how often each is expected, less how often it came.
 #[derive(Default)]
 pub struct Replies {
-    owed: BTreeMap<String, i64>,
+    outstanding: BTreeMap<String, i64>,
 }
 
 impl Replies {
-    pub fn expect(&mut self, expected: &Expected) {
-        if let Expected::Reply { id, code } = expected {
-            *self.owed.entry(format!("{id} {code:?}")).or_default() += 1;
+    pub fn expect(&mut self, expected: &ExpectedReply) {
+        if let ExpectedReply::Reply { id, code } = expected {
+            *self
+                .outstanding
+                .entry(format!("{id} {code:?}"))
+                .or_default() += 1;
         }
     }
 
     pub fn came(&mut self, reply: &Value) {
         assert!(reply.get("method").is_none(), "not a reply: {reply}");
         let key = format!("{} {:?}", reply["id"], code(reply));
-        *self.owed.entry(key).or_default() -= 1;
+        *self.outstanding.entry(key).or_default() -= 1;
     }
 
     /// Everything owed has come, and nothing else.
     pub fn check(&self) {
-        let wrong: Vec<_> = self.owed.iter().filter(|(_, count)| **count != 0).collect();
+        let wrong: Vec<_> = self
+            .outstanding
+            .iter()
+            .filter(|(_, count)| **count != 0)
+            .collect();
         assert!(
             wrong.is_empty(),
             "replies owed (positive) or not asked for (negative): {wrong:?}"

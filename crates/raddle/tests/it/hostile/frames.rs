@@ -35,10 +35,10 @@ impl Random {
 }
 
 /// Names and values of an object's members, as text.
-type Members = Vec<(String, String)>;
+type FrameMembers = Vec<(String, String)>;
 
 pub struct Frames {
-    random: Random,
+    rng: Random,
     number: u64,
     cap: usize,
 }
@@ -47,14 +47,14 @@ impl Frames {
     /// Frames whose oversized ones are over this cap.
     pub fn new(seed: u64, cap: usize) -> Self {
         Self {
-            random: Random::new(seed),
+            rng: Random::new(seed),
             number: 0,
             cap,
         }
     }
 
     pub fn next(&mut self) -> Vec<u8> {
-        match self.random.below(28) {
+        match self.rng.below(28) {
             0 | 1 => self.good().into(),
             2..=5 => self.broken(),
             6 => self.not_an_object().into(),
@@ -67,8 +67,8 @@ impl Frames {
             19 | 20 => self.bad_params().into(),
             21..=23 => self.half_utf8(),
             24 => {
-                let length = self.random.below(300);
-                self.random.bytes(length)
+                let length = self.rng.below(300);
+                self.rng.bytes(length)
             }
             25 | 26 => self.odd_syntax().into(),
             _ => self.near_the_cap(),
@@ -78,7 +78,7 @@ impl Frames {
     /// An id that no other frame has.
     fn id(&mut self) -> String {
         self.number += 1;
-        match self.random.below(4) {
+        match self.rng.below(4) {
             0 => format!("\"é{}\"", self.number),
             1 => format!("-{}", self.number),
             2 => format!("{}", i64::MAX - self.number.cast_signed()),
@@ -86,8 +86,8 @@ impl Frames {
         }
     }
 
-    fn message(&mut self) -> Members {
-        let method = self.random.pick(&[
+    fn message(&mut self) -> FrameMembers {
+        let method = self.rng.pick(&[
             "permissionProfile/list",
             "permissionProfile/list",
             "skills/extraRoots/set",
@@ -96,7 +96,7 @@ impl Frames {
             "initialize",
             "",
         ]);
-        let params = self.random.pick(&[
+        let params = self.rng.pick(&[
             "{}",
             r#"{"limit":5}"#,
             r#"{"cursor":null,"cwd":"x","limit":null}"#,
@@ -107,10 +107,10 @@ impl Frames {
             ("method".to_owned(), format!("\"{method}\"")),
             ("params".to_owned(), params.to_owned()),
         ];
-        if self.random.one_in(3) {
+        if self.rng.one_in(3) {
             members.push(("jsonrpc".to_owned(), "\"2.0\"".to_owned()));
         }
-        if self.random.one_in(4) {
+        if self.rng.one_in(4) {
             let trace = r#"{"traceparent":"00-0-0-01"}"#;
             members.push(("trace".to_owned(), trace.to_owned()));
         }
@@ -118,16 +118,16 @@ impl Frames {
     }
 
     /// Writes an object: members in any order, with any blanks, names sometimes escaped.
-    fn object(&mut self, mut members: Members) -> String {
+    fn object(&mut self, mut members: FrameMembers) -> String {
         for at in (1..members.len()).rev() {
-            members.swap(at, self.random.below(at + 1));
+            members.swap(at, self.rng.below(at + 1));
         }
         let mut text = String::from("{");
         for (at, (name, value)) in members.iter().enumerate() {
             let comma = if at > 0 { "," } else { "" };
-            let blank = self.random.pick(&["", "", "", " ", "\t", "  \r"]);
+            let blank = self.rng.pick(&["", "", "", " ", "\t", "  \r"]);
             let name = match name.strip_prefix('i') {
-                Some(rest) if self.random.one_in(8) => format!("\\u0069{rest}"),
+                Some(rest) if self.rng.one_in(8) => format!("\\u0069{rest}"),
                 _ => name.clone(),
             };
             text.push_str(&format!(
@@ -138,17 +138,17 @@ impl Frames {
         text
     }
 
-    fn set(members: &mut Members, name: &str, value: impl Into<String>) {
+    fn set(members: &mut FrameMembers, name: &str, value: impl Into<String>) {
         members.retain(|(it, _)| it != name);
         members.push((name.to_owned(), value.into()));
     }
 
     fn good(&mut self) -> String {
         let mut members = self.message();
-        if self.random.one_in(4) {
+        if self.rng.one_in(4) {
             members.retain(|(name, _)| name != "id");
         }
-        if self.random.one_in(4) {
+        if self.rng.one_in(4) {
             members.retain(|(name, _)| name != "params");
         }
         self.object(members)
@@ -157,18 +157,18 @@ impl Frames {
     /// A good frame with an accident.
     fn broken(&mut self) -> Vec<u8> {
         let mut frame = self.good().into_bytes();
-        for _ in 0..=self.random.below(3) {
-            let at = self.random.below(frame.len().max(1)).min(frame.len());
-            match self.random.below(6) {
+        for _ in 0..=self.rng.below(3) {
+            let at = self.rng.below(frame.len().max(1)).min(frame.len());
+            match self.rng.below(6) {
                 0 => frame.truncate(at),
-                1 if at < frame.len() => frame[at] ^= 1 << self.random.below(8),
+                1 if at < frame.len() => frame[at] ^= 1 << self.rng.below(8),
                 2 => {
-                    let byte = b"{}[]\",:\\0-e.tfn \t\r\n\0\x7f\xff"[self.random.below(22)];
+                    let byte = b"{}[]\",:\\0-e.tfn \t\r\n\0\x7f\xff"[self.rng.below(22)];
                     frame.insert(at, byte);
                 }
                 3 if at < frame.len() => drop(frame.remove(at)),
                 4 => {
-                    let end = (at + self.random.below(20)).min(frame.len());
+                    let end = (at + self.rng.below(20)).min(frame.len());
                     let again = frame[at..end].to_vec();
                     frame.splice(at..at, again);
                 }
@@ -183,16 +183,16 @@ impl Frames {
         let scalars = [
             "null", "true", "0", "-1.5e9", "\"{}\"", "[]", "[[[]]]", "1e999",
         ];
-        match self.random.one_in(2) {
+        match self.rng.one_in(2) {
             true => batch,
-            false => self.random.pick(&scalars).to_owned(),
+            false => self.rng.pick(&scalars).to_owned(),
         }
     }
 
     fn no_message(&mut self) -> String {
         let mut members = self.message();
         members.retain(|(name, _)| name != "method");
-        if self.random.one_in(2) {
+        if self.rng.one_in(2) {
             Self::set(&mut members, "Method", "\"permissionProfile/list\"");
         }
         self.object(members)
@@ -200,7 +200,7 @@ impl Frames {
 
     fn bad_id(&mut self) -> String {
         let mut members = self.message();
-        let id = match self.random.below(18) {
+        let id = match self.rng.below(18) {
             0 => "null".to_owned(),
             1 => "1.5".to_owned(),
             2 => "1e3".to_owned(),
@@ -215,13 +215,13 @@ impl Frames {
             11 => "\"\\udc00 \\ud800\"".to_owned(),
             12 => format!("{}1{}", "[".repeat(100), "]".repeat(100)),
             // Around the longest that is allowed, in bytes once escapes are read.
-            13 => format!("\"{}\"", "a".repeat(1020 + self.random.below(8))),
-            14 => format!("\"{}\"", "é".repeat(510 + self.random.below(5))),
-            15 => format!("\"{}\"", "\\u0061".repeat(1020 + self.random.below(8))),
-            16 => format!("\"{}\"", "x".repeat(self.random.below(self.cap / 2))),
+            13 => format!("\"{}\"", "a".repeat(1020 + self.rng.below(8))),
+            14 => format!("\"{}\"", "é".repeat(510 + self.rng.below(5))),
+            15 => format!("\"{}\"", "\\u0061".repeat(1020 + self.rng.below(8))),
+            16 => format!("\"{}\"", "x".repeat(self.rng.below(self.cap / 2))),
             // The outermost that are allowed.
             _ => self
-                .random
+                .rng
                 .pick(&["9223372036854775807", "-9223372036854775808", "-0", "\"\""])
                 .to_owned(),
         };
@@ -231,8 +231,8 @@ impl Frames {
 
     fn given_twice(&mut self) -> String {
         let mut members = self.message();
-        for _ in 0..=self.random.below(2) {
-            let (name, value) = match self.random.below(8) {
+        for _ in 0..=self.rng.below(2) {
+            let (name, value) = match self.rng.below(8) {
                 0 | 1 => ("id", self.id()),
                 2 => ("id", "null".to_owned()),
                 3 => ("method", "\"permissionProfile/list\"".to_owned()),
@@ -244,7 +244,7 @@ impl Frames {
             };
             members.push((name.to_owned(), value));
         }
-        if self.random.one_in(3) {
+        if self.rng.one_in(3) {
             let twice = r#"{"limit":1,"limit":2}"#;
             Self::set(&mut members, "params", twice);
         }
@@ -267,12 +267,12 @@ impl Frames {
             "\"модель\"",
             "\"\\uD83D\\uDE00\"",
         ];
-        let mut method = self.random.pick(&methods).to_owned();
-        if self.random.one_in(6) {
-            method = format!("\"{}\"", "long".repeat(self.random.below(self.cap / 5)));
+        let mut method = self.rng.pick(&methods).to_owned();
+        if self.rng.one_in(6) {
+            method = format!("\"{}\"", "long".repeat(self.rng.below(self.cap / 5)));
         }
         Self::set(&mut members, "method", method);
-        if self.random.one_in(3) {
+        if self.rng.one_in(3) {
             members.retain(|(name, _)| name != "id");
         }
         self.object(members)
@@ -280,20 +280,20 @@ impl Frames {
 
     fn answer(&mut self) -> String {
         let mut members = self.message();
-        let result = self.random.pick(&["{}", "null", "[1]"]).to_owned();
+        let result = self.rng.pick(&["{}", "null", "[1]"]).to_owned();
         let error = self
-            .random
+            .rng
             .pick(&[r#"{"code":1,"message":"x"}"#, "7", "null"])
             .to_owned();
-        if self.random.one_in(2) {
+        if self.rng.one_in(2) {
             Self::set(&mut members, "result", result);
         } else {
             Self::set(&mut members, "error", error);
         }
-        if !self.random.one_in(3) {
+        if !self.rng.one_in(3) {
             members.retain(|(name, _)| name != "method");
         }
-        if self.random.one_in(3) {
+        if self.rng.one_in(3) {
             Self::set(&mut members, "id", "null");
         }
         self.object(members)
@@ -301,18 +301,18 @@ impl Frames {
 
     /// Nesting around the limit and far beyond it, in params and elsewhere.
     fn deep(&mut self) -> String {
-        let depth = match self.random.below(6) {
-            0 => 61 + self.random.below(6),
-            1 => 120 + self.random.below(20),
-            2 => self.random.below(60),
-            3 => 1000 + self.random.below(9000),
-            _ => 63 + self.random.below(2),
+        let depth = match self.rng.below(6) {
+            0 => 61 + self.rng.below(6),
+            1 => 120 + self.rng.below(20),
+            2 => self.rng.below(60),
+            3 => 1000 + self.rng.below(9000),
+            _ => 63 + self.rng.below(2),
         };
-        let nested = match self.random.below(4) {
+        let nested = match self.rng.below(4) {
             0 => format!("{}{}", "[".repeat(depth), "]".repeat(depth)),
             1 => format!("{}1{}", "{\"a\":".repeat(depth), "}".repeat(depth)),
             // Not closed.
-            2 if self.random.one_in(3) => "[".repeat(depth),
+            2 if self.rng.one_in(3) => "[".repeat(depth),
             // Not nesting at all.
             2 => format!("\"{}\\\"\"", "[{".repeat(depth)),
             _ => {
@@ -321,7 +321,7 @@ impl Frames {
             }
         };
         let mut members = self.message();
-        match self.random.below(4) {
+        match self.rng.below(4) {
             0 => Self::set(&mut members, "params", nested),
             1 => Self::set(&mut members, "trace", nested),
             2 => Self::set(&mut members, "params", format!(r#"{{"x":{nested}}}"#)),
@@ -335,15 +335,15 @@ impl Frames {
 
     fn bad_params(&mut self) -> String {
         let mut members = self.message();
-        if self.random.one_in(4) {
-            let path =
-                self.random
-                    .pick(&["{}", r#"{"path":7}"#, r#"{"path":null}"#, "null", "[7]"]);
+        if self.rng.one_in(4) {
+            let path = self
+                .rng
+                .pick(&["{}", r#"{"path":7}"#, r#"{"path":null}"#, "null", "[7]"]);
             Self::set(&mut members, "method", "\"fs/readFile\"");
             Self::set(&mut members, "params", path);
             return self.object(members);
         }
-        let params = self.random.pick(&[
+        let params = self.rng.pick(&[
             "null",
             "7",
             "\"x\"",
@@ -364,7 +364,7 @@ impl Frames {
         ]);
         Self::set(&mut members, "method", "\"permissionProfile/list\"");
         Self::set(&mut members, "params", params);
-        if self.random.one_in(5) {
+        if self.rng.one_in(5) {
             members.retain(|(name, _)| name != "params");
         }
         self.object(members)
@@ -373,7 +373,7 @@ impl Frames {
     /// A good frame with bytes in it that are no UTF-8.
     fn half_utf8(&mut self) -> Vec<u8> {
         let mut frame = self.good().into_bytes();
-        let bad: &[u8] = self.random.pick(&[
+        let bad: &[u8] = self.rng.pick(&[
             &b"\xff"[..],
             b"\xc3",
             b"\xe2\x82",
@@ -383,14 +383,14 @@ impl Frames {
             b"\xf4\x90\x80\x80",
             b"\x80",
         ]);
-        let at = self.random.below(frame.len() + 1);
+        let at = self.rng.below(frame.len() + 1);
         frame.splice(at..at, bad.iter().copied());
         frame
     }
 
     fn odd_syntax(&mut self) -> String {
         let good = self.good();
-        match self.random.below(12) {
+        match self.rng.below(12) {
             0 => good.replace('"', "'"),
             1 => good.replacen('}', ",}", 1),
             2 => format!("{good}{good}"),
@@ -403,7 +403,7 @@ impl Frames {
             9 => good.replacen("{", "{\"n\":1e999,", 1),
             10 => good.replacen("{", "{\"n\":\"\u{1}\",", 1),
             _ => self
-                .random
+                .rng
                 .pick(&[
                     "", " ", "\r", "\u{c}", "{", "}", "nul", "\"", "{}", "--1", "-", "1.",
                 ])
@@ -415,13 +415,13 @@ impl Frames {
     fn near_the_cap(&mut self) -> Vec<u8> {
         let mut members = self.message();
         let bare = self.object(members.clone()).len();
-        let length = match self.random.below(4) {
+        let length = match self.rng.below(4) {
             0 => self.cap,
             1 => self.cap + 1,
-            2 => self.cap - self.random.below(4000),
-            _ => self.cap + self.random.below(2 * self.cap),
+            2 => self.cap - self.rng.below(4000),
+            _ => self.cap + self.rng.below(2 * self.cap),
         };
-        let filler = match self.random.below(3) {
+        let filler = match self.rng.below(3) {
             0 => "x".repeat(length - bare),
             1 => "é".repeat((length - bare) / 2),
             _ => "\\n".repeat((length - bare) / 2),

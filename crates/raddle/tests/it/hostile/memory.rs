@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use crate::support::request;
-use crate::support::server::Server;
-use crate::support::websocket::{FIN, Received, TEXT, Websocket, frame};
+use crate::support::server::TestServer;
+use crate::support::websocket::{FIN, TEXT, Websocket, WebsocketEvent, frame};
 
 const MIB: usize = 1 << 20;
 
@@ -92,7 +92,7 @@ fn lists_of(list: impl Fn(&str) -> String) -> Vec<Vec<u8>> {
 }
 
 /// The most memory a server held while `work` was done, beyond what it held before.
-fn growth(server: &Server, work: impl FnOnce()) -> usize {
+fn growth(server: &TestServer, work: impl FnOnce()) -> usize {
     server.forget_peak();
     let before = server.memory("VmRSS");
     work();
@@ -113,7 +113,7 @@ fn check(what: &str, growth: usize, cap: usize) {
 
 /// Sends frames over stdio in one go, and waits until the server has read them all.
 fn over_stdio(frames: &[&[u8]], cap: usize) -> usize {
-    let mut server = Server::start_measured(&["--max-message-bytes", &cap.to_string()]);
+    let mut server = TestServer::start_measured(&["--max-message-bytes", &cap.to_string()]);
     let mut pipes = server.pipes();
     pipes.hello();
     let grown = growth(&server, || {
@@ -137,7 +137,7 @@ fn over_websocket(frames: &[&[u8]], cap: usize) -> usize {
         "--max-message-bytes",
         &cap_text,
     ];
-    let server = Server::start_measured(&arguments);
+    let server = TestServer::start_measured(&arguments);
     let mut socket = server.client();
     let grown = growth(&server, || {
         for message in frames {
@@ -159,12 +159,12 @@ fn send_over(socket: &mut Websocket, message: &[u8], closes: bool) {
     if !closes {
         return socket.raw(&bytes);
     }
-    socket.push(&bytes, crate::support::PATIENCE);
+    socket.push(&bytes, crate::support::TEST_TIMEOUT);
     loop {
         match socket.next() {
-            Received::Message(_) => {}
-            Received::Close { code, .. } => return assert_eq!(code, 1009),
-            Received::End => panic!("ended without a close"),
+            WebsocketEvent::Message(_) => {}
+            WebsocketEvent::Close { code, .. } => return assert_eq!(code, 1009),
+            WebsocketEvent::End => panic!("ended without a close"),
         }
     }
 }

@@ -6,28 +6,28 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
 
-use super::{Client, Mock, client_id};
-use crate::support::server::Server;
+use super::{MockClient, MockModel, client_id};
+use crate::support::server::TestServer;
 
 /// Tokens are good for four calls each, and a device waits once.
 const TOKENS: &str = "access = { keys = ['sekret'], calls_per_token = 4, pending = 1 }";
 
 /// A client whose provider people sign in with.
-fn client() -> Client {
+fn client() -> MockClient {
     client_with("")
 }
 
 /// The same, with more said of how.
-fn client_with(more: &str) -> Client {
-    let mock = Mock::start(TOKENS);
+fn client_with(more: &str) -> MockClient {
+    let mock = MockModel::start(TOKENS);
     let (root, _) = mock.base_url.rsplit_once('/').expect("a path");
     let urls = ["token", "device", "authorize"].map(|it| format!("{it}_url = '{root}/oauth/{it}'"));
     let urls = urls.join(", ");
     let oauth = format!("oauth={{ client_id = 'raddle', {urls}{more} }}");
-    Client::with(mock, &[&oauth])
+    MockClient::with(mock, &[&oauth])
 }
 
-impl Client {
+impl MockClient {
     /// Asks, and gives the answer and what is told until then.
     fn answer(&mut self, method: &str, params: Value) -> Value {
         self.ask(method, params);
@@ -230,7 +230,7 @@ fn who_has_a_key_elsewhere_does_not_sign_in() {
             "the model provider `mock` has no pages to sign in; ",
         ),
     ] {
-        let mut client = Client::start("", &[setting]);
+        let mut client = MockClient::start("", &[setting]);
         let answer = client.answer("account/login/start", json!({ "type": "chatgpt" }));
         let why = answer["error"]["message"].as_str().unwrap_or_default();
         assert!(why.starts_with(begins), "{answer}");
@@ -239,7 +239,7 @@ fn who_has_a_key_elsewhere_does_not_sign_in() {
 
 #[test]
 fn models_are_those_that_providers_have() {
-    let mock = Mock::start("");
+    let mock = MockModel::start("");
     let other = format!("model_providers.other.base_url={}", mock.base_url);
     let gone = "model_providers.gone.base_url=http://127.0.0.1:1/v1";
     // Of these two nothing comes: a key that is not set, and nobody there.
@@ -247,7 +247,7 @@ fn models_are_those_that_providers_have() {
     // A provider of the user's own may have such names itself, so that nothing is told of others.
     let own = ["-c", "model=m", "-c", "model_provider=other", "-c", &other];
     for (arguments, wanted) in [(&usual[..], ["gpt", "other/mock"]), (&own, ["m", "mock"])] {
-        let mut server = Server::start(arguments);
+        let mut server = TestServer::start(arguments);
         let mut pipes = server.pipes();
         pipes.hello();
         let mut ids = Vec::new();

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Client, Mock, client_id};
+use super::{MockClient, MockModel, client_id};
 use crate::support::server::command;
 
 /// A token costs a thousandth of a dollar.
@@ -22,17 +22,17 @@ fn ends(tokens: u64) -> String {
     )
 }
 
-fn arguments(mock: &Mock, settings: &[&str]) -> Vec<String> {
+fn arguments(mock: &MockModel, settings: &[&str]) -> Vec<String> {
     let mut arguments = mock.arguments(&[]);
     let more = settings.iter().map(|it| (*it).to_owned());
     arguments.extend(more.flat_map(|it| ["-c".to_owned(), it]));
     arguments
 }
 
-fn client(script: &str, settings: &[&str]) -> Client {
-    let mock = Mock::start(script);
+fn client(script: &str, settings: &[&str]) -> MockClient {
+    let mock = MockModel::start(script);
     let arguments = arguments(&mock, settings);
-    Client::of(mock, &arguments)
+    MockClient::of(mock, &arguments)
 }
 
 /// The budgets that someone was warned of.
@@ -134,14 +134,14 @@ fn a_spent_thread_stays_so_until_its_budget_is_raised() {
     assert_eq!(turn["status"], "completed", "{turn}");
 }
 
-fn leave(client: &mut Client) {
+fn leave(client: &mut MockClient) {
     let thread = client.thread.clone();
     client.ask("thread/unsubscribe", json!({ "threadId": thread }));
     let asked = client_id(client.asked);
     client.until(|it| it["id"] == asked);
 }
 
-fn resume(client: &mut Client, config: Value) {
+fn resume(client: &mut MockClient, config: Value) {
     let thread = client.thread.clone();
     client.ask(
         "thread/resume",

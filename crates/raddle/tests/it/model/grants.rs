@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::Client;
+use super::MockClient;
 
 /// What the model does when these words are said to it.
 const SCRIPT: &str = r#"
@@ -47,7 +47,7 @@ fn put(path: &Path, text: &str) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("its mode");
 }
 
-impl Client {
+impl MockClient {
     pub(super) fn thread_in(&mut self, cwd: &Path) -> String {
         self.ask("thread/start", json!({ "cwd": cwd }));
         let asked = self.asked;
@@ -215,7 +215,7 @@ const SWAPS: [Swap; 16] = [
 
 #[test]
 fn grant_swap() {
-    let mut client = Client::start(SCRIPT, &[]);
+    let mut client = MockClient::start(SCRIPT, &[]);
     for swap in &SWAPS {
         let folder = tempfile::tempdir().expect("a folder");
         let work = folder.path().canonicalize().expect("its name").join("work");
@@ -244,7 +244,7 @@ fn grant_swap() {
 /// Each is made on top of what the one before it left.
 #[test]
 fn several_edits_of_one_file_in_one_answer_are_all_made() {
-    let mut client = Client::start(SCRIPT, &[]);
+    let mut client = MockClient::start(SCRIPT, &[]);
     let folder = tempfile::tempdir().expect("a folder");
     let work = folder.path().canonicalize().expect("its name");
     lay_out(&work);
@@ -279,7 +279,7 @@ steps = [{beyond}]
 steps = [{{ text = 'Done.' }}]
 "#
     );
-    let mut client = Client::start(&script, &[]);
+    let mut client = MockClient::start(&script, &[]);
     let work = tempfile::tempdir().expect("a folder");
     let sandbox = json!({ "type": "workspaceWrite" });
     let params = json!({ "threadId": client.thread, "sandboxPolicy": sandbox, "cwd": work.path() });
@@ -327,7 +327,7 @@ times = 1
 steps = [{{ text = 'Done.' }}]
 "#
     );
-    let mut client = Client::start(&script, &[]);
+    let mut client = MockClient::start(&script, &[]);
     let mut shown = Vec::new();
     for turn in 0..3 {
         if turn == 2 {

@@ -5,8 +5,8 @@ use std::path::Path;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{Client, Mock};
-use crate::support::server::Server;
+use super::{MockClient, MockModel};
+use crate::support::server::TestServer;
 
 /// A mock that answers to one key only.
 const LOCKED: &str = "access = { keys = ['sekret-2'] }";
@@ -29,7 +29,7 @@ fn a_key_is_read_from_a_file_at_each_call() {
     let folder = TempDir::new().expect("a folder");
     let file = folder.path().join("key");
     let setting = format!("key_file={}", file.display());
-    let mut client = Client::start(LOCKED, &[&setting]);
+    let mut client = MockClient::start(LOCKED, &[&setting]);
     let (_, turn) = client.say("hello");
     let why = turn["error"]["message"].as_str().unwrap_or_default();
     let begins = format!("the key cannot be read from {}: ", file.display());
@@ -46,7 +46,7 @@ fn a_key_is_read_from_a_file_at_each_call() {
 #[test]
 fn a_key_that_is_refused_is_got_anew_once_however_many_threads_wait() {
     let folder = TempDir::new().expect("a folder");
-    let mut client = Client::start(LOCKED, &[&by_command(&folder)]);
+    let mut client = MockClient::start(LOCKED, &[&by_command(&folder)]);
     client.turns(8);
     assert_eq!(runs(&folder), 2);
     // And it is kept for the next turn.
@@ -62,7 +62,7 @@ fn a_refusal_stands_if_there_is_no_other_key() {
     let written = written.display();
     let line = format!("[ ! -e {written} ] || exit 3; printf sekret-1; printf x > {written}");
     let auth = format!("auth={{ command = '/bin/sh', args = ['-c', {line:?}] }}");
-    let mut client = Client::start(LOCKED, &[&auth]);
+    let mut client = MockClient::start(LOCKED, &[&auth]);
     let (_, turn) = client.say("hello");
     let why = turn["error"]["message"].as_str().unwrap_or_default();
     assert!(
@@ -98,7 +98,7 @@ fn a_command_that_gives_no_key_ends_the_turn_without_its_words() {
         let args = format!("['-c', '{line}']");
         let auth =
             format!("auth={{ command = '/bin/sh', args = {args}, timeout_ms = {timeout_ms} }}");
-        let mut client = Client::start("", &[&auth]);
+        let mut client = MockClient::start("", &[&auth]);
         let (_, turn) = client.say("hello");
         assert_eq!(turn["error"]["message"], why, "{turn}");
     }
@@ -113,7 +113,7 @@ fn a_command_sees_only_variables_that_are_named_and_starts_in_the_users_folder()
         let auth = format!(
             "auth={{ command = 'sh', args = ['-c', '{line}'], env_vars = [{named}], timeout_ms = 60000 }}"
         );
-        let mut client = Client::start("", &[&auth]);
+        let mut client = MockClient::start("", &[&auth]);
         let (_, turn) = client.say("hello");
         assert_eq!(turn["status"], "completed", "{turn}");
         let seen = std::fs::read_to_string(seen).expect("what it saw");
@@ -143,7 +143,7 @@ fn a_command_for_a_key_is_never_one_of_the_workspace() {
     let own = folder.path().join("own");
     write_program(&own.join("give-key"), "sekret-2");
     for named in ["give-key", "sh"] {
-        let mock = Mock::start(LOCKED);
+        let mock = MockModel::start(LOCKED);
         let setting = match named {
             "sh" => "auth={ command = 'sh', args = ['-c', 'give-key'] }".to_owned(),
             _ => format!("auth={{ command = '{named}' }}"),
@@ -157,10 +157,10 @@ fn a_command_for_a_key_is_never_one_of_the_workspace() {
             link.display(),
             own.display()
         );
-        let server = Server::start_with(&arguments, &[("PATH", &path)]);
+        let server = TestServer::start_with(&arguments, &[("PATH", &path)]);
         let work = server.home().join("work");
         std::os::unix::fs::symlink(&work, &link).expect("a link");
-        let mut client = Client::at(mock, server);
+        let mut client = MockClient::at(mock, server);
         write_program(&work.join("bin/give-key"), "sekret-1");
         write_program(&work.join("give-key"), "sekret-1");
         let (_, turn) = client.say("hello");
@@ -179,7 +179,7 @@ fn a_command_for_a_key_that_lies_in_the_workspace_is_refused() {
     let program = folder.path().join("give-key");
     write_program(&program, "sekret-2");
     let auth = format!("auth={{ command = '{}' }}", program.display());
-    let mut client = Client::start(LOCKED, &[&auth]);
+    let mut client = MockClient::start(LOCKED, &[&auth]);
     client.ask("thread/start", json!({ "cwd": folder.path() }));
     let asked = super::client_id(client.asked);
     let started = client.until(|it| it["id"] == asked);
@@ -196,9 +196,9 @@ fn a_command_for_a_key_that_lies_in_the_workspace_is_refused() {
 
 #[test]
 fn a_model_is_asked_of_the_vendor_before_its_name() {
-    let mock = Mock::start("");
+    let mock = MockModel::start("");
     let base_url = format!("model_providers.mine.base_url={}", mock.base_url);
-    let mut server = Server::start(&["-c", "model=mine/big/one", "-c", &base_url]);
+    let mut server = TestServer::start(&["-c", "model=mine/big/one", "-c", &base_url]);
     let mut pipes = server.pipes();
     pipes.hello();
     let start = json!({ "id": 1, "method": "thread/start", "params": {} });

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::Mock;
+use super::MockModel;
 use crate::support::request;
-use crate::support::server::Server;
+use crate::support::server::TestServer;
 use crate::support::stdio::Pipes;
 
 fn until(pipes: &mut Pipes, is_it: impl Fn(&Value) -> bool) -> Value {
@@ -18,10 +18,10 @@ fn until(pipes: &mut Pipes, is_it: impl Fn(&Value) -> bool) -> Value {
 
 #[test]
 fn a_client_that_asked_hears_in_time_that_the_model_is_silent() {
-    let mock = Mock::start("");
+    let mock = MockModel::start("");
     let arguments = mock.arguments(&[]);
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let mut server = Server::start(&arguments);
+    let mut server = TestServer::start(&arguments);
     let mut pipes = server.pipes();
     let client = json!({
         "clientInfo": { "name": "it", "version": "0" },

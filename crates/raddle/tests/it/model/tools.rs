@@ -6,7 +6,7 @@ use std::process::{Child, Stdio};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::Mock;
+use super::MockModel;
 use crate::support::server::command;
 use crate::support::stdio::Pipes;
 
@@ -14,21 +14,21 @@ const SCRIPT: &str = "[[answer]]\nmatch = 'how is the cloth'\nsteps = [{ call = 
                       [[answer]]\nmatch = 'torn'\nsteps = [{ text = 'Mend it.' }]";
 
 /// A server on a home that outlives it. Dropping it kills it, as does the power.
-struct Process {
+struct KillableServer {
     child: Child,
     pipes: Pipes,
     asked: u64,
 }
 
-impl Drop for Process {
+impl Drop for KillableServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-impl Process {
-    fn start(home: &Path, mock: &Mock, doors: &[&str]) -> Self {
+impl KillableServer {
+    fn start(home: &Path, mock: &MockModel, doors: &[&str]) -> Self {
         let base_url = format!("model_providers.mock.base_url={}", mock.base_url);
         let mut command = command(home);
         command.args([
@@ -79,14 +79,14 @@ impl Process {
 #[test]
 fn a_call_outlives_the_server_that_asked() {
     for goes_on in [true, false] {
-        let mock = Mock::start(SCRIPT);
+        let mock = MockModel::start(SCRIPT);
         let home = TempDir::new().expect("a home");
         let socket = format!("unix://{}", home.path().join("door/s").display());
         let mut doors = vec!["--listen", "stdio://"];
         if goes_on {
             doors.extend(["--listen", &socket]);
         }
-        let mut first = Process::start(home.path(), &mock, &doors);
+        let mut first = KillableServer::start(home.path(), &mock, &doors);
         let look = json!({"type": "function", "name": "look", "description": "Looks.", "inputSchema": {"type": "object"}});
         let params = json!({"cwd": home.path(), "dynamicTools": [look]});
         let thread = first.ask("thread/start", params)["thread"]["id"].clone();
@@ -96,7 +96,7 @@ fn a_call_outlives_the_server_that_asked() {
         assert_eq!(asked["params"]["arguments"], json!({"at": "it"}));
         drop(first);
 
-        let mut second = Process::start(home.path(), &mock, &doors);
+        let mut second = KillableServer::start(home.path(), &mock, &doors);
         let resumed = second.ask("thread/resume", json!({"threadId": thread}));
         let turn = &resumed["thread"]["turns"][0];
         if !goes_on {

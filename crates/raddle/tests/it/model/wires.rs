@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::Client;
+use super::MockClient;
 
 const WIRES: [&str; 4] = ["responses", "chat", "messages", "gemini"];
 
@@ -22,11 +22,11 @@ const SCRIPT: &str = r#"
     steps = [{ text = "It is written." }]
 "#;
 
-fn start(wire: &str) -> Client {
-    Client::start(SCRIPT, &[&format!("wire_api={wire}")])
+fn start(wire: &str) -> MockClient {
+    MockClient::start(SCRIPT, &[&format!("wire_api={wire}")])
 }
 
-fn written(client: &mut Client) -> (Vec<Value>, Value) {
+fn written(client: &mut MockClient) -> (Vec<Value>, Value) {
     client.turn(&json!({
         "input": [{ "type": "text", "text": "write it" }],
         "approvalPolicy": "never",
@@ -70,7 +70,7 @@ fn a_key_is_sent_as_the_wire_has_it() {
     ] {
         // Any variable that is there will do: the mock shows only the names of such headers.
         let settings = [&format!("wire_api={wire}")[..], "env_key=RADDLE_HOME"];
-        let mut client = Client::start("", &settings);
+        let mut client = MockClient::start("", &settings);
         let (_, turn) = client.say("hello");
         assert_eq!(turn["status"], "completed", "{wire}: {turn}");
         let headers = client.mock.headers();
@@ -80,7 +80,7 @@ fn a_key_is_sent_as_the_wire_has_it() {
 
 #[test]
 fn a_wire_that_is_none_is_said() {
-    let mut client = Client::start("", &["wire_api=telegraph"]);
+    let mut client = MockClient::start("", &["wire_api=telegraph"]);
     let (_, turn) = client.say("hello");
     let message = turn["error"]["message"].as_str().unwrap_or_default();
     let wanted =
@@ -89,7 +89,7 @@ fn a_wire_that_is_none_is_said() {
 }
 
 /// Whoever comes back to a thread that nobody looks at may name another provider.
-fn change_provider(client: &mut Client, provider: &str) {
+fn change_provider(client: &mut MockClient, provider: &str) {
     let thread = client.thread.clone();
     let resume = json!({ "threadId": thread, "modelProvider": provider });
     for (method, params) in [
@@ -106,7 +106,7 @@ fn change_provider(client: &mut Client, provider: &str) {
 
 #[test]
 fn a_thread_goes_on_with_any_provider() {
-    let mut client = Client::start(SCRIPT, &[]);
+    let mut client = MockClient::start(SCRIPT, &[]);
     let base_url = client.mock.base_url.clone();
     let config = WIRES.map(|wire| {
         format!("[model_providers.on-{wire}]\nbase_url = \"{base_url}\"\nwire_api = \"{wire}\"\n")
@@ -139,7 +139,7 @@ fn a_thread_goes_on_with_any_provider() {
 
 #[test]
 fn a_turn_names_another_provider() {
-    let mut client = Client::start("", &[]);
+    let mut client = MockClient::start("", &[]);
     let base_url = client.mock.base_url.clone();
     let config = WIRES.map(|wire| {
         format!("[model_providers.on-{wire}]\nbase_url = \"{base_url}\"\nwire_api = \"{wire}\"\n")
@@ -191,7 +191,7 @@ fn works_when_pasted(page: &str, count: usize) {
     for block in blocks {
         let (_, name) = block.split_once("model_provider = \"").expect("a provider");
         let (name, _) = name.split_once('"').expect("its end");
-        let mut client = Client::start("", &[]);
+        let mut client = MockClient::start("", &[]);
         // The mock stands for the vendor, and a variable that is there for the key.
         let pasted = block.lines().map(|line| match line.split_once(" = ") {
             Some(("base_url", _)) => format!("base_url = \"{}\"\n", client.mock.base_url),

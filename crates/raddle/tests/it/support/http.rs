@@ -3,11 +3,11 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
-use super::PATIENCE;
+use super::TEST_TIMEOUT;
 
 /// An answer.
 #[derive(Debug)]
-pub struct Answer {
+pub struct HttpResponse {
     pub status: u16,
     /// Names in lower case.
     pub headers: Vec<(String, String)>,
@@ -24,9 +24,11 @@ pub const UPGRADE: &str = "Connection: Upgrade\r\nUpgrade: websocket\r\n\
     Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
 
 /// Sends a request as it stands and reads the whole answer.
-pub fn send(address: SocketAddr, request: &str) -> Answer {
+pub fn send(address: SocketAddr, request: &str) -> HttpResponse {
     let mut stream = TcpStream::connect(address).expect("the door is open");
-    stream.set_read_timeout(Some(PATIENCE)).expect("an option");
+    stream
+        .set_read_timeout(Some(TEST_TIMEOUT))
+        .expect("an option");
     stream
         .write_all(request.as_bytes())
         .expect("the server reads");
@@ -36,7 +38,9 @@ pub fn send(address: SocketAddr, request: &str) -> Answer {
 /// The status of the answer, if there is one: a server that has no room may just hang up.
 pub fn status(address: SocketAddr, request: &str) -> Option<u16> {
     let mut stream = TcpStream::connect(address).expect("the door is open");
-    stream.set_read_timeout(Some(PATIENCE)).expect("an option");
+    stream
+        .set_read_timeout(Some(TEST_TIMEOUT))
+        .expect("an option");
     stream.write_all(request.as_bytes()).ok()?;
     let mut head = [0; "HTTP/1.1 200".len()];
     stream.read_exact(&mut head).ok()?;
@@ -45,7 +49,7 @@ pub fn status(address: SocketAddr, request: &str) -> Option<u16> {
 }
 
 /// Reads the whole answer, unless it opens a websocket, which has no end.
-pub fn exchange(stream: &mut impl Read) -> Answer {
+pub fn exchange(stream: &mut impl Read) -> HttpResponse {
     let (mut answer, rest) = read_head(stream);
     if answer.status == 101 {
         return answer;
@@ -57,7 +61,7 @@ pub fn exchange(stream: &mut impl Read) -> Answer {
 }
 
 /// Reads an answer's head, and what came with it.
-pub fn read_head(stream: &mut impl Read) -> (Answer, Vec<u8>) {
+pub fn read_head(stream: &mut impl Read) -> (HttpResponse, Vec<u8>) {
     let mut bytes = Vec::new();
     let mut chunk = [0; 4096];
     let end = loop {
@@ -76,7 +80,7 @@ pub fn read_head(stream: &mut impl Read) -> (Answer, Vec<u8>) {
         .filter_map(|line| line.split_once(':'))
         .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
         .collect();
-    let answer = Answer {
+    let answer = HttpResponse {
         status: status.expect("a status").parse().expect("a status"),
         headers,
         body: String::new(),

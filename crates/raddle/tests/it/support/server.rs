@@ -14,22 +14,22 @@ use tempfile::TempDir;
 
 use super::stdio::Pipes;
 use super::websocket::Websocket;
-use super::{PATIENCE, eventually};
+use super::{TEST_TIMEOUT, eventually};
 
 /// A running server with a home of its own. Dropping it kills it.
-pub struct Server {
+pub struct TestServer {
     child: Child,
     home: TempDir,
     log: Log,
 }
 
 /// How a server ended, and everything it wrote to stderr.
-pub struct Ended {
+pub struct ServerExit {
     pub status: ExitStatus,
     pub log: Vec<String>,
 }
 
-impl Server {
+impl TestServer {
     /// Starts `raddle app-server` with these arguments, logging all of Raddle's own events as JSON.
     pub fn start(arguments: &[&str]) -> Self {
         let levels = "raddle_rpc=debug,raddle_server=debug,raddle=debug";
@@ -154,23 +154,23 @@ impl Server {
     }
 
     /// Waits for its end. It must not have panicked anywhere.
-    pub fn ended(mut self) -> Ended {
+    pub fn ended(mut self) -> ServerExit {
         let begun = Instant::now();
         let status = eventually("the end of the server", || {
             self.child.try_wait().expect("a child")
         });
         let log = self.log.all();
-        assert!(begun.elapsed() < PATIENCE);
+        assert!(begun.elapsed() < TEST_TIMEOUT);
         let panics: Vec<_> = log
             .iter()
             .filter(|line| line.contains("panicked"))
             .collect();
         assert!(panics.is_empty(), "the server panicked: {panics:?}");
-        Ended { status, log }
+        ServerExit { status, log }
     }
 
     /// Asks it to end, and it ends well.
-    pub fn stop(self) -> Ended {
+    pub fn stop(self) -> ServerExit {
         self.terminate();
         let ended = self.ended();
         assert!(ended.status.success(), "{:?} {:?}", ended.status, ended.log);
@@ -203,14 +203,14 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for TestServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-impl Ended {
+impl ServerExit {
     /// How many connections the server began to serve.
     pub fn connections(&self) -> usize {
         self.events("connected").len()
@@ -259,19 +259,19 @@ pub fn command(home: &Path) -> Command {
 
 /// What a server wrote to stderr, read as it comes: a full pipe would stop the server.
 struct Log {
-    shared: Arc<(Mutex<Written>, Condvar)>,
+    shared: Arc<(Mutex<LogBuffer>, Condvar)>,
     reader: Option<JoinHandle<()>>,
 }
 
 #[derive(Default)]
-struct Written {
+struct LogBuffer {
     lines: Vec<String>,
     ended: bool,
 }
 
 impl Log {
     fn of(stderr: ChildStderr) -> Self {
-        let shared = Arc::new((Mutex::new(Written::default()), Condvar::new()));
+        let shared = Arc::new((Mutex::new(LogBuffer::default()), Condvar::new()));
         let theirs = shared.clone();
         let reader = std::thread::spawn(move || {
             let (written, news) = &*theirs;
@@ -297,7 +297,7 @@ impl Log {
             if let Some(line) = written.lines.iter().find(|line| line.contains(text)) {
                 return line.clone();
             }
-            let left = PATIENCE.checked_sub(begun.elapsed());
+            let left = TEST_TIMEOUT.checked_sub(begun.elapsed());
             let left = left.filter(|_| !written.ended);
             let Some(left) = left else {
                 panic!("no `{text}` on stderr: {:?}", written.lines);

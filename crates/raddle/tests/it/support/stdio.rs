@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 
 use serde_json::Value;
 
-use super::{PATIENCE, initialize};
+use super::{TEST_TIMEOUT, initialize};
 
 /// Both pipes of a server. Whatever comes out of stdout must be a JSON object per line.
 pub struct Pipes {
@@ -55,7 +55,7 @@ impl Pipes {
 
     /// The next message; `None` when stdout has ended.
     pub fn next(&mut self) -> Option<Value> {
-        match self.lines.recv_timeout(PATIENCE) {
+        match self.lines.recv_timeout(TEST_TIMEOUT) {
             Ok(line) => {
                 let message: Value = serde_json::from_str(&line)
                     .unwrap_or_else(|error| panic!("not JSON on stdout: {error}: {line}"));

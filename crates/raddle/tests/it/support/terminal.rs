@@ -11,14 +11,14 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use super::eventually;
 
 /// A terminal, and what was shown on it.
-pub struct Terminal {
+pub struct TestTerminal {
     /// Where to type.
     pub ours: File,
     name: String,
     shown: Arc<Mutex<String>>,
 }
 
-impl Terminal {
+impl TestTerminal {
     pub fn open() -> Self {
         let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
         grantpt(&ours).expect("ours");

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{PATIENCE, http, initialize};
+use super::{TEST_TIMEOUT, http, initialize};
 
 pub const CONTINUATION: u8 = 0x0;
 pub const TEXT: u8 = 0x1;
@@ -24,14 +24,14 @@ const MASK: [u8; 4] = [0x5a, 0x17, 0xe3, 0x88];
 
 /// One websocket, over TCP or a unix socket.
 pub struct Websocket {
-    stream: Stream,
+    stream: TestStream,
     /// Read and not yet used.
     buffer: Vec<u8>,
 }
 
 /// What comes from a server.
 #[derive(Debug)]
-pub enum Received {
+pub enum WebsocketEvent {
     Message(Value),
     /// A close frame.
     Close {
@@ -51,16 +51,16 @@ impl Websocket {
     pub fn connect_with(address: SocketAddr, headers: &str) -> Self {
         let stream = TcpStream::connect(address).expect("the door is open");
         stream.set_nodelay(true).expect("an option");
-        Self::upgrade(Stream::Tcp(stream), &address.to_string(), headers)
+        Self::upgrade(TestStream::Tcp(stream), &address.to_string(), headers)
     }
 
     pub fn connect_unix(path: &Path) -> Self {
         let stream = UnixStream::connect(path).expect("the door is open");
-        Self::upgrade(Stream::Unix(stream), "localhost", "")
+        Self::upgrade(TestStream::Unix(stream), "localhost", "")
     }
 
-    fn upgrade(mut stream: Stream, host: &str, headers: &str) -> Self {
-        stream.deadline(PATIENCE);
+    fn upgrade(mut stream: TestStream, host: &str, headers: &str) -> Self {
+        stream.deadline(TEST_TIMEOUT);
         let head = http::upgrade(host, headers);
         stream.write_all(head.as_bytes()).expect("the server reads");
         let (answer, rest) = http::read_head(&mut stream);
@@ -103,14 +103,14 @@ impl Websocket {
                 Err(_) => break,
             }
         }
-        self.stream.deadline(PATIENCE);
+        self.stream.deadline(TEST_TIMEOUT);
         sent
     }
 
     /// The next message.
     pub fn receive(&mut self) -> Value {
         match self.next() {
-            Received::Message(message) => message,
+            WebsocketEvent::Message(message) => message,
             other => panic!("expected a message, got {other:?}"),
         }
     }
@@ -136,20 +136,20 @@ impl Websocket {
     }
 
     /// Whatever comes next; pongs are passed over.
-    pub fn next(&mut self) -> Received {
+    pub fn next(&mut self) -> WebsocketEvent {
         loop {
             let Some((opcode, payload)) = self.next_frame() else {
-                return Received::End;
+                return WebsocketEvent::End;
             };
             match opcode {
                 TEXT => {
                     let message: Value = serde_json::from_slice(&payload).expect("JSON");
                     assert!(message.is_object(), "not a message: {message}");
-                    return Received::Message(message);
+                    return WebsocketEvent::Message(message);
                 }
                 CLOSE => {
                     let code = payload.get(..2).expect("a close code");
-                    return Received::Close {
+                    return WebsocketEvent::Close {
                         code: u16::from_be_bytes([code[0], code[1]]),
                         reason: String::from_utf8(payload[2..].to_vec()).expect("a reason"),
                     };
@@ -163,7 +163,7 @@ impl Websocket {
     /// Waits for the end of the stream, and nothing else may come before it.
     pub fn end(&mut self) {
         match self.next() {
-            Received::End => {}
+            WebsocketEvent::End => {}
             other => panic!("expected the end, got {other:?}"),
         }
     }
@@ -246,12 +246,12 @@ pub fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-enum Stream {
+enum TestStream {
     Tcp(TcpStream),
     Unix(UnixStream),
 }
 
-impl Stream {
+impl TestStream {
     fn deadline(&self, patience: Duration) {
         let set = match self {
             Self::Tcp(it) => it
@@ -272,7 +272,7 @@ impl Stream {
     }
 }
 
-impl Read for Stream {
+impl Read for TestStream {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         match self {
             Self::Tcp(it) => it.read(buffer),
@@ -281,7 +281,7 @@ impl Read for Stream {
     }
 }
 
-impl Write for Stream {
+impl Write for TestStream {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         match self {
             Self::Tcp(it) => it.write(bytes),

@@ -5,14 +5,14 @@ use std::os::unix::fs::FileExt;
 use rusqlite::Connection;
 use serde_json::Value;
 
-use super::{Home, files, filled};
+use super::{StoredHome, files, filled};
 
-fn open(home: &Home) -> Connection {
+fn open(home: &StoredHome) -> Connection {
     Connection::open(home.threads().join("journal.sqlite")).expect("a journal")
 }
 
 /// Every file with what is in it, except those by which SQLite's processes find each other.
-fn stored(home: &Home) -> Vec<(std::path::PathBuf, Vec<u8>)> {
+fn stored(home: &StoredHome) -> Vec<(std::path::PathBuf, Vec<u8>)> {
     let mut files = files(home.path());
     files.retain(|(path, bytes)| {
         let name = path.to_string_lossy();
@@ -22,7 +22,7 @@ fn stored(home: &Home) -> Vec<(std::path::PathBuf, Vec<u8>)> {
 }
 
 /// Changes a byte in the body of a record of the first thread.
-fn hit(home: &Home) {
+fn hit(home: &StoredHome) {
     let changed = open(home).execute(
         "UPDATE event SET body = CAST(replace(CAST(body AS TEXT), 'first question', 'worst question') AS BLOB)
          WHERE instr(body, CAST('first question' AS BLOB))",
@@ -107,7 +107,7 @@ fn what_is_sound_of_a_damaged_thread_can_be_saved() {
         "{}",
         ran.err
     );
-    let other = Home::new();
+    let other = StoredHome::new();
     let imported = other.run_with(&["import", "-"], ran.out.as_bytes());
     assert_eq!(imported.code, 0, "{}", imported.err);
     assert!(
@@ -152,7 +152,7 @@ fn a_blob_that_was_hit_is_named_and_the_rest_can_be_saved() {
     let ran = home.run(&["export", "--partial", &one.to_string()]);
     assert_eq!(ran.code, 1);
     assert_eq!(ran.out.matches("{\"record\":").count(), all.len());
-    let other = Home::new();
+    let other = StoredHome::new();
     let refused = other.run_with(&["import", "-"], ran.out.as_bytes());
     assert_eq!(refused.code, 1);
     assert!(refused.err.contains("give --partial"), "{}", refused.err);
@@ -219,7 +219,7 @@ fn threads_are_saved_from_a_file_that_sqlite_cannot_open() {
     let out = home.path().join("files");
     let ran = home.run(&["export", "--all", "--out", out.to_str().expect("text")]);
     assert_eq!(ran.code, 1);
-    let other = Home::new();
+    let other = StoredHome::new();
     for (thread, records) in threads.into_iter().zip(all) {
         let file = out.join(format!("{thread}.jsonl"));
         other.good(&["import", file.to_str().expect("text")]);

@@ -2,16 +2,16 @@
 
 use raddle_store::NodeLock;
 
-use super::{Home, block_on, files, filled};
-use crate::records::Script;
+use super::{StoredHome, block_on, files, filled};
+use crate::records::ThreadScript;
 
 #[test]
 fn a_thread_that_is_deleted_is_found_nowhere() {
-    let home = Home::new();
+    let home = StoredHome::new();
     let marker = "5d0f6a1e9b7c43d2a8e4f1c6b3907d28";
     let (thread, other) = block_on(async {
         let journal = home.journal();
-        let (mut script, mut other) = (Script::new(), Script::new());
+        let (mut script, mut other) = (ThreadScript::new(), ThreadScript::new());
         script.start(&journal, marker).await;
         script.turn(&journal, "t1", marker).await;
         other.start(&journal, "/w").await;

@@ -3,12 +3,12 @@
 use raddle_store::NodeLock;
 use serde_json::Value;
 
-use super::{Home, block_on, filled};
-use crate::records::{Script, begin_turn};
+use super::{StoredHome, block_on, filled};
+use crate::records::{ThreadScript, begin_turn};
 
 #[test]
 fn a_home_without_threads_has_none_and_stays_empty() {
-    let home = Home::new();
+    let home = StoredHome::new();
     assert_eq!(home.good(&["list"]), "");
     assert_eq!(home.good(&["list", "--search", "anything"]), "");
     assert_eq!(home.good(&["verify"]), "");
@@ -135,10 +135,10 @@ fn a_thread_is_shown_turn_by_turn() {
 
 #[test]
 fn a_turn_that_runs_is_shown_so() {
-    let home = Home::new();
+    let home = StoredHome::new();
     let thread = block_on(async {
         let journal = home.journal();
-        let mut script = Script::new();
+        let mut script = ThreadScript::new();
         script.start(&journal, "/w").await;
         script.turn(&journal, "t1", "one").await;
         script.append(&journal, begin_turn("t2", "two")).await;
@@ -152,10 +152,10 @@ fn a_turn_that_runs_is_shown_so() {
 
 #[test]
 fn what_was_said_cannot_move_the_terminal() {
-    let home = Home::new();
+    let home = StoredHome::new();
     let thread = block_on(async {
         let journal = home.journal();
-        let mut script = Script::new();
+        let mut script = ThreadScript::new();
         script.start(&journal, "/w\u{1b}[2J").await;
         script
             .turn(&journal, "t1", "\u{1b}]0;title\u{7} \u{202e}txt")
@@ -220,7 +220,7 @@ fn what_is_asked_amiss_ends_with_2() {
 
 #[test]
 fn every_command_says_what_it_takes() {
-    let home = Home::new();
+    let home = StoredHome::new();
     for (command, options) in [
         (
             "list",

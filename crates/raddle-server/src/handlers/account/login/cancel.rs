@@ -6,9 +6,9 @@ use raddle_protocol::methods::AccountLoginCancel;
 use raddle_protocol::{CancelLoginAccountResponse, CancelLoginAccountStatus};
 
 use crate::call::Call;
-use crate::rooms::Rooms;
+use crate::services::ServerState;
 
-pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<AccountLoginCancel>) {
+pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<AccountLoginCancel>) {
     let given_up = rooms.accounts.take(&call.params.login_id);
     let status = match given_up {
         Some(_) => CancelLoginAccountStatus::Canceled,

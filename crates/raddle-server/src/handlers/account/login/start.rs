@@ -9,14 +9,14 @@ use raddle_protocol::{
 };
 
 use crate::call::{Call, Reply};
-use crate::rooms::Rooms;
-use crate::rooms::accounts::{self, Desk};
-use crate::rooms::providers::Secret;
-use crate::rooms::vendors::{SignedIn, Way};
+use crate::services::ServerState;
+use crate::services::accounts::{self, ProviderAccount};
+use crate::services::providers::Secret;
+use crate::services::vendors::{SignInKind, SignInMethod};
 use crate::session::Session;
 use crate::wire_error::WireError;
 
-pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<AccountLoginStart>) {
+pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<AccountLoginStart>) {
     let Call {
         params,
         reply,
@@ -30,15 +30,15 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<AccountLoginStart>) {
                 let is_kept = kept.is_ok();
                 reply.finish(kept.map(|()| LoginAccountResponse::ApiKey));
                 if is_kept {
-                    accounts::completed(&rooms, &session, None, Ok(SignedIn::Key));
+                    accounts::completed(&rooms, &session, None, Ok(SignInKind::Key));
                 }
             }
             LoginAccountParams::Chatgpt(it) => {
                 let provider = it.model_provider.as_deref();
-                through_pages(rooms, session, reply, provider, Way::Browser).await;
+                through_pages(rooms, session, reply, provider, SignInMethod::Browser).await;
             }
             LoginAccountParams::ChatgptDeviceCode => {
-                through_pages(rooms, session, reply, None, Way::Device).await;
+                through_pages(rooms, session, reply, None, SignInMethod::Device).await;
             }
             _ => reply.error(WireError::Refused(
                 "this way to sign in is one vendor's own; use apiKey, chatgpt or chatgptDeviceCode"
@@ -48,24 +48,24 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<AccountLoginStart>) {
     });
 }
 
-async fn keep(rooms: &Rooms, provider: Option<&str>, key: Secret) -> Result<(), WireError> {
-    let desk = Desk::of(rooms, provider).await?;
+async fn keep(rooms: &ServerState, provider: Option<&str>, key: Secret) -> Result<(), WireError> {
+    let desk = ProviderAccount::of(rooms, provider).await?;
     let kept = desk.vendors.keep(&desk.provider, key).await;
     kept.map_err(|why| WireError::Refused(why.into()))
 }
 
 async fn through_pages(
-    rooms: Arc<Rooms>,
+    rooms: Arc<ServerState>,
     session: Arc<Session>,
     reply: Reply<LoginAccountResponse>,
     provider: Option<&str>,
-    way: Way,
+    way: SignInMethod,
 ) {
-    let desk = match Desk::of(&rooms, provider).await {
+    let desk = match ProviderAccount::of(&rooms, provider).await {
         Ok(desk) => desk,
         Err(error) => return reply.error(error),
     };
-    let port = desk.port().filter(|_| way == Way::Browser);
+    let port = desk.port().filter(|_| way == SignInMethod::Browser);
     if let Some(port) = port {
         rooms.accounts.free(port).await;
     }

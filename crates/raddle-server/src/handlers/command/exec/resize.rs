@@ -4,16 +4,19 @@ use std::sync::Arc;
 
 use raddle_protocol::methods::CommandExecResize;
 use raddle_protocol::{CommandExecResizeResponse, CommandExecTerminalSize};
-use raddle_sandbox::Size;
+use raddle_sandbox::TerminalSize;
 
 use crate::call::Call;
-use crate::rooms::Rooms;
-use crate::rooms::processes::Name;
+use crate::services::ServerState;
+use crate::services::processes::ProcessName;
 
-pub(crate) fn handle(_rooms: &Arc<Rooms>, call: Call<CommandExecResize>) {
+pub(crate) fn handle(_rooms: &Arc<ServerState>, call: Call<CommandExecResize>) {
     let CommandExecTerminalSize { cols, rows } = call.params.size;
-    let name = Name::Command(call.params.process_id);
-    let resized = call.session.processes.resize(&name, Size { rows, cols });
+    let name = ProcessName::Command(call.params.process_id);
+    let resized = call
+        .session
+        .processes
+        .resize(&name, TerminalSize { rows, cols });
     call.reply
         .finish(resized.map(|()| CommandExecResizeResponse {}));
 }

@@ -6,11 +6,11 @@ use raddle_protocol::CommandExecTerminateResponse;
 use raddle_protocol::methods::CommandExecTerminate;
 
 use crate::call::Call;
-use crate::rooms::Rooms;
-use crate::rooms::processes::Name;
+use crate::services::ServerState;
+use crate::services::processes::ProcessName;
 
-pub(crate) fn handle(_rooms: &Arc<Rooms>, call: Call<CommandExecTerminate>) {
-    let name = Name::Command(call.params.process_id);
+pub(crate) fn handle(_rooms: &Arc<ServerState>, call: Call<CommandExecTerminate>) {
+    let name = ProcessName::Command(call.params.process_id);
     let ended = call.session.processes.end(&name);
     call.reply
         .finish(ended.map(|()| CommandExecTerminateResponse {}));

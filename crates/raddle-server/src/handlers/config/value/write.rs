@@ -6,9 +6,9 @@ use raddle_protocol::ConfigEdit;
 use raddle_protocol::methods::ConfigValueWrite;
 
 use crate::call::Call;
-use crate::rooms::Rooms;
+use crate::services::ServerState;
 
-pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ConfigValueWrite>) {
+pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ConfigValueWrite>) {
     let (config, writer) = (rooms.config.clone(), call.session.config_writer());
     call.at_home(rooms, move |params| {
         let edit = ConfigEdit {

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use raddle_core::ports::Terminal;
+use raddle_core::ports::BackgroundTerminal;
 use raddle_protocol::methods::ThreadBackgroundTerminalsList;
 use raddle_protocol::{ThreadBackgroundTerminal, ThreadBackgroundTerminalsListResponse};
 
 use crate::call::Call;
-use crate::rooms::{Rooms, threads};
+use crate::services::{ServerState, threads};
 
-pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadBackgroundTerminalsList>) {
+pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadBackgroundTerminalsList>) {
     let Call { params, reply, .. } = call;
     let threads = rooms.threads.clone();
     tokio::spawn(async move {
@@ -24,7 +24,7 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadBackgroundTerminalsLis
     });
 }
 
-fn shown(it: Terminal) -> ThreadBackgroundTerminal {
+fn shown(it: BackgroundTerminal) -> ThreadBackgroundTerminal {
     ThreadBackgroundTerminal {
         item_id: it.item,
         process_id: it.id,

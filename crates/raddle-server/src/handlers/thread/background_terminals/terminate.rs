@@ -6,9 +6,9 @@ use raddle_protocol::ThreadBackgroundTerminalsTerminateResponse;
 use raddle_protocol::methods::ThreadBackgroundTerminalsTerminate;
 
 use crate::call::Call;
-use crate::rooms::{Rooms, threads};
+use crate::services::{ServerState, threads};
 
-pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadBackgroundTerminalsTerminate>) {
+pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadBackgroundTerminalsTerminate>) {
     let Call { params, reply, .. } = call;
     let threads = rooms.threads.clone();
     tokio::spawn(async move {

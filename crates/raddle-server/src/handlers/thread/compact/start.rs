@@ -7,9 +7,9 @@ use raddle_protocol::methods::ThreadCompactStart;
 use raddle_protocol::{ThreadCompactStartResponse, TurnId};
 
 use crate::call::Call;
-use crate::rooms::{Rooms, threads};
+use crate::services::{ServerState, threads};
 
-pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadCompactStart>) {
+pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadCompactStart>) {
     let Call {
         params,
         reply,
@@ -28,10 +28,10 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadCompactStart>) {
             root: None,
             output_schema: None,
         }));
-        let answer = reply.owed(move |done| {
+        let answer = reply.into_reply_to(move |done| {
             let begun = done.map(|_| ThreadCompactStartResponse {});
             begun.map_err(|error| threads::refused(id, error))
         });
-        rooms.threads.order(id, start, answer).await;
+        rooms.threads.send_command(id, start, answer).await;
     });
 }

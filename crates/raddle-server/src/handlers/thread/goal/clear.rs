@@ -8,9 +8,9 @@ use raddle_protocol::ThreadGoalClearResponse;
 use raddle_protocol::methods::ThreadGoalClear;
 
 use crate::call::Call;
-use crate::rooms::{Rooms, threads};
+use crate::services::{ServerState, threads};
 
-pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadGoalClear>) {
+pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadGoalClear>) {
     let Call {
         params,
         reply,
@@ -22,7 +22,7 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadGoalClear>) {
         let clear = Command::ClearGoal(ClearGoal {
             principal: threads::principal(&session),
         });
-        let answer = reply.owed(move |done| {
+        let answer = reply.into_reply_to(move |done| {
             let cleared = match done {
                 Ok(_) => Ok(true),
                 Err(AgentError::Refused(Refusal::NoGoal)) => Ok(false),
@@ -30,6 +30,6 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadGoalClear>) {
             };
             cleared.map(|cleared| ThreadGoalClearResponse { cleared })
         });
-        rooms.threads.order(id, clear, answer).await;
+        rooms.threads.send_command(id, clear, answer).await;
     });
 }

@@ -7,9 +7,9 @@ use raddle_protocol::ThreadGoalGetResponse;
 use raddle_protocol::methods::ThreadGoalGet;
 
 use crate::call::Call;
-use crate::rooms::{Rooms, threads};
+use crate::services::{ServerState, threads};
 
-pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadGoalGet>) {
+pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadGoalGet>) {
     let Call { params, reply, .. } = call;
     let rooms = rooms.clone();
     tokio::spawn(async move {

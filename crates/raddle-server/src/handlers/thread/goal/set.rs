@@ -8,13 +8,13 @@ use raddle_protocol::methods::ThreadGoalSet;
 use raddle_protocol::{ThreadGoalSetParams, ThreadGoalSetResponse, ThreadGoalStatus};
 
 use crate::call::Call;
-use crate::rooms::{Rooms, threads};
+use crate::services::{ServerState, threads};
 use crate::wire_error::{WireError, shown};
 
 /// How long an objective may be: the model reads it with every turn, and everyone is told.
 const OBJECTIVE_CHARS_MAX: usize = 4000;
 
-pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadGoalSet>) {
+pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadGoalSet>) {
     let Call {
         params,
         reply,
@@ -28,13 +28,14 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadGoalSet>) {
     set.principal = threads::principal(&session);
     let rooms = rooms.clone();
     tokio::spawn(async move {
-        let answer = reply.owed(move |done| match done.map(|done| goal_view(done.thread)) {
-            Ok(Some(goal)) => Ok(ThreadGoalSetResponse { goal }),
-            Ok(None) => Err(WireError::Dropped),
-            Err(error) => Err(threads::refused(id, error)),
-        });
+        let answer =
+            reply.into_reply_to(move |done| match done.map(|done| goal_view(done.thread)) {
+                Ok(Some(goal)) => Ok(ThreadGoalSetResponse { goal }),
+                Ok(None) => Err(WireError::Dropped),
+                Err(error) => Err(threads::refused(id, error)),
+            });
         let set = Command::SetGoal(set);
-        rooms.threads.order(id, set, answer).await;
+        rooms.threads.send_command(id, set, answer).await;
     });
 }
 

@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use raddle_agent::Threads;
-use raddle_core::ports::{Mark, PageQuery};
+use raddle_core::ports::{PageCursor, PageQuery};
 use raddle_protocol::methods::ThreadItemsList;
 use raddle_protocol::{
     ThreadItemsListAnchor, ThreadItemsListCursor, ThreadItemsListParams, ThreadItemsListResponse,
 };
 
 use crate::call::Call;
-use crate::rooms::Rooms;
-use crate::rooms::threads::{self, cursors, items, lists};
+use crate::services::ServerState;
+use crate::services::threads::{self, cursors, items, lists};
 use crate::wire_error::WireError;
 
-pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadItemsList>) {
+pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadItemsList>) {
     let Call {
         params,
         reply,
@@ -22,7 +22,7 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadItemsList>) {
     } = call;
     let threads = rooms.threads.clone();
     tokio::spawn(async move {
-        let _room = match threads::room(&session).await {
+        let _room = match threads::reserve_answer(&session).await {
             Ok(room) => room,
             Err(error) => return reply.error(error),
         };
@@ -49,7 +49,7 @@ async fn list(
     let next_cursor = match last.filter(|_| data.len() < page.entries.len()) {
         Some(last) => {
             let (seq, included) = (last.seq, false);
-            Some(Mark { seq, included }.to_string())
+            Some(PageCursor { seq, included }.to_string())
         }
         None => page.next,
     };
@@ -91,7 +91,7 @@ async fn cursor(
         let what = format!("item not found: {item} is no completed item of turn {turn}");
         return Err(WireError::Refused(what.into()));
     };
-    let mark = Mark {
+    let mark = PageCursor {
         seq: entry.seq,
         included: false,
     };

@@ -6,14 +6,14 @@ use raddle_protocol::ThreadItemsReadResponse;
 use raddle_protocol::methods::ThreadItemsRead;
 
 use crate::call::Call;
-use crate::rooms::Rooms;
-use crate::rooms::threads::{self, items};
+use crate::services::ServerState;
+use crate::services::threads::{self, items};
 use crate::wire_error::WireError;
 
 /// How many items one request may ask for.
 const ITEMS_MAX: usize = 100;
 
-pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadItemsRead>) {
+pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadItemsRead>) {
     let Call {
         params,
         reply,
@@ -25,7 +25,7 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadItemsRead>) {
     }
     let (id, threads) = (params.thread_id, rooms.threads.clone());
     tokio::spawn(async move {
-        let _room = match threads::room(&session).await {
+        let _room = match threads::reserve_answer(&session).await {
             Ok(room) => room,
             Err(error) => return reply.error(error),
         };

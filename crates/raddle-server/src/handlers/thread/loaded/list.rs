@@ -6,10 +6,10 @@ use raddle_protocol::methods::ThreadLoadedList;
 use raddle_protocol::{ThreadId, ThreadLoadedListParams, ThreadLoadedListResponse};
 
 use crate::call::Call;
-use crate::rooms::Rooms;
+use crate::services::ServerState;
 use crate::wire_error::{WireError, shown};
 
-pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadLoadedList>) {
+pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadLoadedList>) {
     let Call { params, reply, .. } = call;
     reply.finish(page(rooms.threads.loaded(), &params));
 }

@@ -7,13 +7,13 @@ use raddle_protocol::methods::ThreadMetadataUpdate;
 use raddle_protocol::{Maybe, ThreadMetadataUpdateResponse};
 
 use crate::call::Call;
-use crate::rooms::{Rooms, threads};
+use crate::services::{ServerState, threads};
 use crate::wire_error::WireError;
 
 /// How long a member may be: lists show it.
 const CHARS_MAX: usize = 4096;
 
-pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadMetadataUpdate>) {
+pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadMetadataUpdate>) {
     let Call {
         params,
         reply,
@@ -42,14 +42,14 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadMetadataUpdate>) {
     let rooms = rooms.clone();
     tokio::spawn(async move {
         let id = params.thread_id;
-        let answer = reply.owed(move |done| {
+        let answer = reply.into_reply_to(move |done| {
             let changed = done.map(|done| ThreadMetadataUpdateResponse {
                 thread: view(done.thread),
             });
             changed.map_err(|error| threads::refused(id, error))
         });
         let change = Command::ChangeMetadata(change);
-        rooms.threads.order(id, change, answer).await;
+        rooms.threads.send_command(id, change, answer).await;
     });
 }
 

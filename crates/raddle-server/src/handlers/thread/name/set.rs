@@ -7,13 +7,13 @@ use raddle_protocol::ThreadSetNameResponse;
 use raddle_protocol::methods::ThreadNameSet;
 
 use crate::call::Call;
-use crate::rooms::{Rooms, threads};
+use crate::services::{ServerState, threads};
 use crate::wire_error::WireError;
 
 /// How long a name may be: it is told to every client.
 const NAME_CHARS_MAX: usize = 1000;
 
-pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadNameSet>) {
+pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadNameSet>) {
     let Call {
         params,
         reply,
@@ -35,10 +35,10 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadNameSet>) {
     let rooms = rooms.clone();
     tokio::spawn(async move {
         let id = params.thread_id;
-        let answer = reply.owed(move |done| {
+        let answer = reply.into_reply_to(move |done| {
             let named = done.map(|_| ThreadSetNameResponse {});
             named.map_err(|error| threads::refused(id, error))
         });
-        rooms.threads.order(id, rename, answer).await;
+        rooms.threads.send_command(id, rename, answer).await;
     });
 }

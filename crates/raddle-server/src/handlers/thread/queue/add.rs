@@ -8,10 +8,10 @@ use raddle_protocol::ThreadQueueAddResponse;
 use raddle_protocol::methods::ThreadQueueAdd;
 
 use crate::call::Call;
-use crate::rooms::threads::queue;
-use crate::rooms::{Rooms, threads};
+use crate::services::threads::queue;
+use crate::services::{ServerState, threads};
 
-pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadQueueAdd>) {
+pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadQueueAdd>) {
     let Call {
         params,
         reply,
@@ -30,10 +30,10 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadQueueAdd>) {
             message,
             principal: threads::principal(&session),
         });
-        let answer = reply.owed(move |done| {
+        let answer = reply.into_reply_to(move |done| {
             let added = queue::entry(id, done, &item);
             added.map(|queued_submission| ThreadQueueAddResponse { queued_submission })
         });
-        rooms.threads.order(id, enqueue, answer).await;
+        rooms.threads.send_command(id, enqueue, answer).await;
     });
 }

@@ -8,9 +8,9 @@ use raddle_protocol::ThreadQueueDeleteResponse;
 use raddle_protocol::methods::ThreadQueueDelete;
 
 use crate::call::Call;
-use crate::rooms::{Rooms, threads};
+use crate::services::{ServerState, threads};
 
-pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadQueueDelete>) {
+pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadQueueDelete>) {
     let Call {
         params,
         reply,
@@ -23,7 +23,7 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadQueueDelete>) {
             item: ItemId::from(params.queued_submission_id.as_str()),
             principal: threads::principal(&session),
         });
-        let answer = reply.owed(move |done| {
+        let answer = reply.into_reply_to(move |done| {
             let deleted = match done {
                 Ok(_) => Ok(true),
                 Err(AgentError::Refused(Refusal::NotQueued)) => Ok(false),
@@ -31,6 +31,6 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadQueueDelete>) {
             };
             deleted.map(|deleted| ThreadQueueDeleteResponse { deleted })
         });
-        rooms.threads.order(id, unqueue, answer).await;
+        rooms.threads.send_command(id, unqueue, answer).await;
     });
 }

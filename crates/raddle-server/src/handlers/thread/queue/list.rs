@@ -5,10 +5,10 @@ use std::sync::Arc;
 use raddle_protocol::methods::ThreadQueueList;
 
 use crate::call::Call;
-use crate::rooms::threads::queue;
-use crate::rooms::{Rooms, threads};
+use crate::services::threads::queue;
+use crate::services::{ServerState, threads};
 
-pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadQueueList>) {
+pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadQueueList>) {
     let Call { params, reply, .. } = call;
     let rooms = rooms.clone();
     tokio::spawn(async move {

@@ -7,9 +7,9 @@ use raddle_protocol::ThreadQueueReorderResponse;
 use raddle_protocol::methods::ThreadQueueReorder;
 
 use crate::call::Call;
-use crate::rooms::{Rooms, threads};
+use crate::services::{ServerState, threads};
 
-pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadQueueReorder>) {
+pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadQueueReorder>) {
     let Call {
         params,
         reply,
@@ -23,10 +23,10 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadQueueReorder>) {
             items: items.map(|it| ItemId::from(it.as_str())).collect(),
             principal: threads::principal(&session),
         });
-        let answer = reply.owed(move |done| {
+        let answer = reply.into_reply_to(move |done| {
             let reordered = done.map(|_| ThreadQueueReorderResponse {});
             reordered.map_err(|error| threads::refused(id, error))
         });
-        rooms.threads.order(id, reorder, answer).await;
+        rooms.threads.send_command(id, reorder, answer).await;
     });
 }

@@ -7,9 +7,9 @@ use raddle_protocol::methods::ThreadQueueStart;
 use raddle_protocol::{ThreadQueueStartResponse, TurnId};
 
 use crate::call::Call;
-use crate::rooms::{Rooms, threads};
+use crate::services::{ServerState, threads};
 
-pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadQueueStart>) {
+pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadQueueStart>) {
     let Call {
         params,
         reply,
@@ -25,11 +25,11 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadQueueStart>) {
             briefs: Vec::new(),
             principal: threads::principal(&session),
         });
-        let answer = reply.owed(move |done| {
+        let answer = reply.into_reply_to(move |done| {
             let turn = threads::taker(id, done)?;
             let turn = threads::begun(turn);
             Ok(ThreadQueueStartResponse { turn })
         });
-        rooms.threads.order(id, start, answer).await;
+        rooms.threads.send_command(id, start, answer).await;
     });
 }

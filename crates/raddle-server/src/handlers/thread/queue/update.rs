@@ -7,10 +7,10 @@ use raddle_protocol::ThreadQueueUpdateResponse;
 use raddle_protocol::methods::ThreadQueueUpdate;
 
 use crate::call::Call;
-use crate::rooms::threads::queue;
-use crate::rooms::{Rooms, threads};
+use crate::services::threads::queue;
+use crate::services::{ServerState, threads};
 
-pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadQueueUpdate>) {
+pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadQueueUpdate>) {
     let Call {
         params,
         reply,
@@ -29,10 +29,10 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadQueueUpdate>) {
             input: message.input,
             principal: threads::principal(&session),
         });
-        let answer = reply.owed(move |done| {
+        let answer = reply.into_reply_to(move |done| {
             let changed = queue::entry(id, done, &item);
             changed.map(|queued_submission| ThreadQueueUpdateResponse { queued_submission })
         });
-        rooms.threads.order(id, change, answer).await;
+        rooms.threads.send_command(id, change, answer).await;
     });
 }

@@ -8,10 +8,10 @@ use raddle_protocol::methods::ThreadSettingsUpdate;
 use raddle_protocol::{Budget, Maybe, ThreadSettingsUpdateParams, ThreadSettingsUpdateResponse};
 
 use crate::call::Call;
-use crate::rooms::{Rooms, threads};
+use crate::services::{ServerState, threads};
 use crate::wire_error::WireError;
 
-pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadSettingsUpdate>) {
+pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadSettingsUpdate>) {
     let Call {
         params,
         reply,
@@ -46,11 +46,11 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadSettingsUpdate>) {
             change,
             principal: threads::principal(&session),
         }));
-        let answer = reply.owed(move |done| {
+        let answer = reply.into_reply_to(move |done| {
             let changed = done.map(|_| ThreadSettingsUpdateResponse {});
             changed.map_err(|error| threads::refused(id, error))
         });
-        rooms.threads.order(id, change, answer).await;
+        rooms.threads.send_command(id, change, answer).await;
     });
 }
 
@@ -65,7 +65,7 @@ fn below_nothing(budget: &Budget) -> Option<String> {
 }
 
 async fn change(
-    rooms: &Rooms,
+    rooms: &ServerState,
     params: &ThreadSettingsUpdateParams,
 ) -> Result<SettingsChange, WireError> {
     let policy = params.sandbox_policy.as_ref();

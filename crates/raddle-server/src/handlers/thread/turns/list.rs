@@ -7,10 +7,10 @@ use raddle_protocol::methods::ThreadTurnsList;
 use raddle_protocol::{ThreadTurnsListResponse, TurnItemsView};
 
 use crate::call::Call;
-use crate::rooms::Rooms;
-use crate::rooms::threads::{self, lists, view};
+use crate::services::ServerState;
+use crate::services::threads::{self, lists, view};
 
-pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadTurnsList>) {
+pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadTurnsList>) {
     let Call {
         params,
         reply,
@@ -34,7 +34,7 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadTurnsList>) {
     };
     let (id, threads) = (params.thread_id, rooms.threads.clone());
     tokio::spawn(async move {
-        let _room = match threads::room(&session).await {
+        let _room = match threads::reserve_answer(&session).await {
             Ok(room) => room,
             Err(error) => return reply.error(error),
         };

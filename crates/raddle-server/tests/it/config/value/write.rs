@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use raddle_server::{Options, Server};
 use serde_json::{Value, json};
 
-use crate::client::Client;
+use crate::client::TestClient;
 use crate::player::Stage;
 
 #[tokio::test]
@@ -26,7 +26,7 @@ async fn comments_and_order_stay() {
     )
     .unwrap();
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     client
         .ask("config/value/write", replace("model", "b"))
         .await
@@ -50,7 +50,7 @@ async fn a_value_that_the_command_line_overrides_is_written_and_said_so() {
         crate::script::threads(&[]),
     )
     .expect("a server");
-    let mut client = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     let written = client
         .ask("config/value/write", replace("model", "other"))
         .await
@@ -73,7 +73,7 @@ async fn a_value_that_the_command_line_overrides_is_written_and_said_so() {
 async fn a_new_file_is_private_and_an_old_one_keeps_its_mode_and_its_link() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     let mode =
         |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     client
@@ -104,7 +104,7 @@ async fn a_new_file_is_private_and_an_old_one_keeps_its_mode_and_its_link() {
 async fn a_home_that_is_not_there_is_made() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     std::fs::remove_dir(&stage.home).unwrap();
     client
         .ask("config/value/write", replace("model", "a"))
@@ -117,7 +117,7 @@ async fn a_home_that_is_not_there_is_made() {
 }
 
 /// Adds one to a number in the configuration, as often as it takes.
-async fn count(mut client: Client) {
+async fn count(mut client: TestClient) {
     loop {
         let read = client
             .ask("config/read", json!({"includeLayers": true}))
@@ -145,7 +145,7 @@ async fn writers_at_the_same_time_lose_no_update() {
     let mut servers = [stage.open(), stage.open()];
     let mut writers = tokio::task::JoinSet::new();
     for number in 0..20 {
-        let client = Client::connect(&mut servers[number % 2]).await;
+        let client = TestClient::connect(&mut servers[number % 2]).await;
         writers.spawn(count(client));
     }
     writers.join_all().await;

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::client::{Client, play};
+use crate::client::{TestClient, play};
 use crate::player::Stage;
 
 #[tokio::test]
@@ -15,7 +15,7 @@ async fn conversation() {
 async fn a_name_that_is_too_long_is_refused() {
     let stage = Stage::new();
     let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
+    let mut client = TestClient::connect(&mut server).await;
     let thread = client.start_thread().await;
     // The last one is taken; nothing is asked after it, because everyone hears of it.
     for (letters, is_taken) in [(1001, false), (1000, true)] {

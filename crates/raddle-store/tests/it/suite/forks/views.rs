@@ -4,7 +4,7 @@ use raddle_core::ports::{Journal, ListQuery, PageQuery, Pages};
 use raddle_core::{Base, Seq, ThreadId};
 
 use super::{all, folded, is_like_any_other, with_turns};
-use crate::records::{Script, begin_turn, completed, forked, renamed, reverted, turn_ended};
+use crate::records::{ThreadScript, begin_turn, completed, forked, renamed, reverted, turn_ended};
 
 crate::suite::for_each_journal!(
     pages_over_the_seam,
@@ -141,7 +141,7 @@ async fn lists_show_a_fork_as_it_was_then(journal: impl Journal + Pages) {
 }
 
 async fn search_finds_what_was_taken_over(journal: impl Journal + Pages) {
-    let mut script = Script::new();
+    let mut script = ThreadScript::new();
     script.start(&journal, "/w").await;
     script.turn(&journal, "t1", "the early needle").await;
     let at = script.head;

@@ -1,0 +1,116 @@
+//! The head of a picture: its kind and its size.
+//!
+//! Nothing is decoded here. The head tells the size of the decoded picture, so a small file that unfolds to more
+//! memory than the machine has is refused first.
+
+const PIXELS_MAX: u64 = 50_000_000;
+const SIDE_MAX: u32 = 16_384;
+
+/// The head of a picture that models read: PNG, JPEG, GIF or WebP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ImageHeader {
+    /// Such as `image/png`.
+    pub media: &'static str,
+    /// In pixels.
+    pub width: u32,
+    /// In pixels.
+    pub height: u32,
+}
+
+impl ImageHeader {
+    /// Reads it from the bytes of a file; nothing if they are no such picture.
+    pub fn read(bytes: &[u8]) -> Option<Self> {
+        let (media, (width, height)) = measure(bytes)?;
+        Some(Self {
+            media,
+            width,
+            height,
+        })
+    }
+
+    /// Why it is not shown to a model, if its size speaks against that.
+    pub fn objection(&self) -> Option<String> {
+        let Self { width, height, .. } = *self;
+        let pixels = u64::from(width) * u64::from(height);
+        let is_good =
+            width > 0 && height > 0 && pixels <= PIXELS_MAX && width.max(height) <= SIDE_MAX;
+        (!is_good).then(|| {
+            format!(
+                "{width}×{height} pixels; a side may have {SIDE_MAX} and the whole {PIXELS_MAX}, so make it smaller first"
+            )
+        })
+    }
+}
+
+/// The media type of a picture, and its width and height.
+fn measure(bytes: &[u8]) -> Option<(&'static str, (u32, u32))> {
+    if bytes.starts_with(b"\x89PNG\r\n\x1a\n") {
+        return Some(("image/png", png(bytes)?));
+    }
+    if bytes.starts_with(b"\xff\xd8\xff") {
+        return Some(("image/jpeg", jpeg(bytes)?));
+    }
+    if bytes.starts_with(b"GIF87a") || bytes.starts_with(b"GIF89a") {
+        let size = (u16_little(bytes, 6)?, u16_little(bytes, 8)?);
+        return Some(("image/gif", size));
+    }
+    if bytes.starts_with(b"RIFF") && bytes.get(8..12)? == b"WEBP" {
+        return Some(("image/webp", webp(bytes)?));
+    }
+    None
+}
+
+fn png(bytes: &[u8]) -> Option<(u32, u32)> {
+    if bytes.get(12..16)? != b"IHDR" {
+        return None;
+    }
+    let number = |at: usize| Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
+    Some((number(16)?, number(20)?))
+}
+
+/// The size stands in the first frame header, after segments of any number that say their length.
+fn jpeg(bytes: &[u8]) -> Option<(u32, u32)> {
+    let number = |at: usize| Some(u16::from_be_bytes(bytes.get(at..at + 2)?.try_into().ok()?));
+    let mut at = 2;
+    loop {
+        if *bytes.get(at)? != 0xff {
+            return None;
+        }
+        let marker = *bytes.get(at + 1)?;
+        match marker {
+            0xff => at += 1,
+            // These stand alone.
+            0x01 | 0xd0..=0xd8 => at += 2,
+            0xc0..=0xcf if ![0xc4, 0xc8, 0xcc].contains(&marker) => {
+                return Some((number(at + 7)?.into(), number(at + 5)?.into()));
+            }
+            // The picture begins or ends without a size.
+            0xd9 | 0xda => return None,
+            _ => at += 2 + usize::from(number(at + 2)?),
+        }
+    }
+}
+
+fn webp(bytes: &[u8]) -> Option<(u32, u32)> {
+    let three = |at: usize| {
+        let it = bytes.get(at..at + 3)?;
+        Some(u32::from_le_bytes([it[0], it[1], it[2], 0]))
+    };
+    match bytes.get(12..16)? {
+        b"VP8X" => Some((three(24)? + 1, three(27)? + 1)),
+        b"VP8 " if bytes.get(23..26)? == b"\x9d\x01\x2a" => Some((
+            u16_little(bytes, 26)? & 0x3fff,
+            u16_little(bytes, 28)? & 0x3fff,
+        )),
+        b"VP8L" if *bytes.get(20)? == 0x2f => {
+            let bits = u32::from_le_bytes(bytes.get(21..25)?.try_into().ok()?);
+            Some(((bits & 0x3fff) + 1, ((bits >> 14) & 0x3fff) + 1))
+        }
+        _ => None,
+    }
+}
+
+fn u16_little(bytes: &[u8], at: usize) -> Option<u32> {
+    let pair = bytes.get(at..at + 2)?.try_into().ok()?;
+    Some(u16::from_le_bytes(pair).into())
+}

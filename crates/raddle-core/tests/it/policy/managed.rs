@@ -1,0 +1,165 @@
+use raddle_core::policy::{Layer, ManagedLimits, Policy, SandboxKind};
+use raddle_core::{Measure, Price, Sandbox, Scope, Settings, SpendLimits};
+
+use super::{policy, script};
+
+/// What the operator has against commands that clients run by themselves; what the user wrote is not about them.
+#[test]
+fn clients_are_held_to_what_the_operator_says() {
+    let all = [
+        "deny managed command git push",
+        "deny managed command rm",
+        "deny command touch",
+        "ask managed command make",
+    ];
+    let mut policy = policy(&all);
+    let said = |policy: &Policy, line: &str, sandbox: &Sandbox| {
+        let objection = policy.objection(&script(line), sandbox);
+        objection.unwrap_or_else(|| "nothing".to_owned())
+    };
+    let open = Sandbox::FullAccess;
+    for (line, expected) in [
+        ("ls", "nothing"),
+        ("touch x", "nothing"),
+        ("make x", "nothing"),
+        ("git push", "the managed rule `command git push` forbids it"),
+        ("ls ; /bin/rm x", "the managed rule `command rm` forbids it"),
+        ("~ ?", "may forbid it, which cannot be told before it runs"),
+    ] {
+        let found = said(&policy, line, &open);
+        assert!(found.contains(expected), "{line}: {found}");
+    }
+    policy.managed.sandboxes = Some(vec![SandboxKind::ReadOnly]);
+    policy.managed.network_off = true;
+    for (sandbox, expected) in [
+        (
+            open,
+            "the managed policy does not allow the sandbox danger-full-access; choose one of: read-only",
+        ),
+        (
+            Sandbox::ReadOnly {
+                roots: Vec::new(),
+                network: false,
+            },
+            "nothing",
+        ),
+        (
+            Sandbox::ReadOnly {
+                roots: Vec::new(),
+                network: true,
+            },
+            "the managed policy keeps the network off; choose a sandbox without it",
+        ),
+    ] {
+        assert_eq!(said(&policy, "ls", &sandbox), expected);
+    }
+}
+
+/// A program that the configuration names runs without a sandbox, and not where the operator allows only sandboxes, unless the
+/// operator allows this very program.
+#[test]
+fn programs_of_the_configuration_are_held_too() {
+    let all = [
+        "deny managed command rm",
+        "allow beyond managed command pass show",
+        "allow beyond command gpg",
+        "allow managed command cat",
+    ];
+    let open = policy(&all);
+    let mut fenced = policy(&all);
+    fenced.managed.sandboxes = Some(vec![SandboxKind::ReadOnly, SandboxKind::WorkspaceWrite]);
+    for (line, in_open, in_fenced) in [
+        ("pass show key", true, true),
+        ("pass", true, false),
+        ("gpg -d key", true, false),
+        ("cat key", true, false),
+        ("rm key", false, false),
+    ] {
+        for (policy, may_run) in [(&open, in_open), (&fenced, in_fenced)] {
+            let objection = policy.objection_to_configured(&script(line));
+            assert_eq!(objection.is_none(), may_run, "{line}: {objection:?}");
+        }
+    }
+    let mut offline = policy(&all);
+    offline.managed.network_off = true;
+    assert_eq!(offline.objection_to_configured(&script("pass")), None);
+}
+
+#[test]
+fn hosts_are_closed_by_layer_and_leave_is_the_users() {
+    let policy = policy(&[
+        "deny managed host a.example.com",
+        "ask host b.example.com",
+        "allow host c.example.com",
+        "allow beyond command make",
+        "allow beyond managed command git",
+    ]);
+    assert_eq!(policy.closed_hosts(&[Layer::Managed]), ["a.example.com"]);
+    let both = policy.closed_hosts(&[Layer::Managed, Layer::User]);
+    assert_eq!(both, ["a.example.com", "b.example.com"]);
+    let beyond: Vec<bool> = policy
+        .without_escalation()
+        .rules
+        .iter()
+        .map(|it| it.beyond)
+        .collect();
+    assert_eq!(beyond, [false, false, false, false, true]);
+}
+
+/// A walk through a folder leaves out what rules close below it, and nothing that somebody said yes to.
+#[test]
+fn what_is_closed_below_a_folder() {
+    let rules = [
+        "deny read **/.env",
+        "ask read /w/private",
+        "allow read /w/open",
+        "deny write /w/locked",
+    ];
+    let closed = |folder: &str| -> Vec<String> {
+        let closed = policy(&rules).closed_below(folder);
+        closed.iter().map(ToString::to_string).collect()
+    };
+    assert_eq!(closed("/w"), ["**/.env", "/w/private"]);
+    assert_eq!(closed("/w/private/deep"), ["**/.env"]);
+}
+
+/// The operator's budgets hold beside the thread's own, and cannot be raised by it.
+#[test]
+fn budgets_of_the_operator_end_what_the_threads_own_would_allow() {
+    let pins = ManagedLimits {
+        turn_budget: SpendLimits {
+            tokens: Some(100),
+            ..SpendLimits::default()
+        },
+        thread_budget: SpendLimits {
+            nano_usd: Some(50),
+            ..SpendLimits::default()
+        },
+        ..ManagedLimits::default()
+    };
+    let mut settings = Settings::default();
+    settings.turn_budget.tokens = Some(1_000);
+    let price = Price::default();
+    for (price, used, wanted) in [
+        (Some(&price), (Scope::Turn, Measure::Tokens, 99), None),
+        (
+            Some(&price),
+            (Scope::Turn, Measure::Tokens, 100),
+            Some((Some(100), 100)),
+        ),
+        (Some(&price), (Scope::Thread, Measure::Tokens, 100), None),
+        (
+            Some(&price),
+            (Scope::Thread, Measure::Usd, 51),
+            Some((Some(51), 50)),
+        ),
+        (None, (Scope::Thread, Measure::Usd, 0), Some((None, 50))),
+    ] {
+        let failure = pins.against_call(&settings, price, &[used]);
+        let found = failure.map(|it| it.budget.expect("a budget"));
+        assert_eq!(found.map(|it| (it.spent, it.limit)), wanted, "{used:?}");
+    }
+    let none = ManagedLimits::default();
+    let used = [(Scope::Turn, Measure::Tokens, u64::MAX)];
+    assert_eq!(none.against_call(&settings, None, &used), None);
+}

@@ -1,0 +1,179 @@
+//! Laws of the fold, on random lives.
+
+use std::collections::BTreeSet;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use raddle_core::ports::Summary;
+use raddle_core::*;
+
+use crate::context::assert_well_formed;
+use crate::simulated::{SimulatedThread, fold};
+
+proptest! {
+    // A life that breaks a law is made short, but nobody waits long for that.
+    #![proptest_config(ProptestConfig {
+        cases: 300,
+        failure_persistence: None,
+        max_shrink_time: 5_000,
+        ..ProptestConfig::default()
+    })]
+
+    /// The same choices make the same records, and folding them again makes the live thread.
+    #[test]
+    fn replay_equals_live(choices in vec(any::<u16>(), 0..120)) {
+        let mut life = SimulatedThread::of(&choices);
+        life.settle();
+        let again = { let mut again = SimulatedThread::of(&choices); again.settle(); again };
+        prop_assert_eq!(&life.journal, &again.journal);
+        prop_assert_eq!(&fold(&life.journal), life.owner.thread());
+        prop_assert_eq!(life.owner.stored(), life.owner.thread().head());
+    }
+
+    /// Every record survives being written and read.
+    #[test]
+    fn records_survive_json(choices in vec(any::<u16>(), 0..120)) {
+        for record in &SimulatedThread::of(&choices).journal {
+            let text = serde_json::to_string(record).expect("a record as JSON");
+            let read: Record = serde_json::from_str(&text).expect("the record again");
+            prop_assert_eq!(record, &read);
+        }
+    }
+
+    /// A snapshot anywhere and what follows it make the same thread as everything.
+    #[test]
+    fn base_and_tail_equal_the_whole(choices in vec(any::<u16>(), 0..80), cut in any::<prop::sample::Index>()) {
+        let life = SimulatedThread::of(&choices);
+        let cut = cut.index(life.journal.len());
+        let text = serde_json::to_string(&Base::of(&fold(&life.journal[..cut]))).expect("a base as JSON");
+        let mut thread = serde_json::from_str::<Base>(&text).expect("the base again").thread;
+        for record in &life.journal[cut..] {
+            thread.apply(record);
+        }
+        prop_assert_eq!(thread, fold(&life.journal));
+    }
+
+    /// Deltas are not missed once their item is settled.
+    #[test]
+    fn settled_deltas_are_not_missed(choices in vec(any::<u16>(), 0..120)) {
+        let life = SimulatedThread::of(&choices);
+        let mut kept: Vec<&Record> = Vec::new();
+        for record in &life.journal {
+            if let RecordBody::Event(event) = &record.body && let Some(item) = event.settles() {
+                kept.retain(|record| !matches!(&record.body, RecordBody::Delta(delta) if delta.item == *item));
+            }
+            kept.push(record);
+        }
+        let thread = fold(kept.iter().copied());
+        prop_assert_eq!(&thread, &fold(&life.journal));
+        for record in kept {
+            if let RecordBody::Delta(delta) = &record.body {
+                let mut open = thread.turn().into_iter().flat_map(|turn| &turn.items);
+                prop_assert!(open.any(|it| it.item.id == delta.item), "a delta was kept for nothing");
+            }
+        }
+    }
+
+    /// What lists show can be kept without keeping threads.
+    #[test]
+    fn the_list_follows_the_records(choices in vec(any::<u16>(), 0..120)) {
+        let life = SimulatedThread::of(&choices);
+        let mut thread = Thread::new();
+        let mut summary = None;
+        for record in &life.journal {
+            thread.apply(record);
+            Summary::fold(&mut summary, record);
+            prop_assert_eq!(&summary, &Summary::of(&thread));
+        }
+    }
+
+    /// What the model was last told about its surroundings it reads, whatever was condensed.
+    #[test]
+    fn what_was_told_is_read(choices in vec(any::<u16>(), 0..120)) {
+        let life = SimulatedThread::of(&choices);
+        let mut thread = Thread::new();
+        let mut last = std::collections::BTreeMap::new();
+        for (at, record) in life.journal.iter().enumerate() {
+            thread.apply(record);
+            let RecordBody::Event(event) = &record.body else { continue };
+            match &**event {
+                Event::Briefed(it) => { last.insert(it.topic, it.text.clone()); }
+                Event::ModelCalled(_) => {
+                    let counts = |record: &&Record| thread.lineage().iter().any(|span| span.holds(record.seq));
+                    let entries = Context::of(life.journal[..=at].iter().filter(counts)).entries();
+                    for text in last.values() {
+                        let note = SharedEntry::from(ContextEntry::Note(text.clone()));
+                        prop_assert_eq!(entries.iter().rfind(|it| **it == note), Some(&note));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Turns end once, after their items and requests; numbers rise; the model's context is whole.
+    #[test]
+    fn every_prefix_is_well_formed(choices in vec(any::<u16>(), 0..120)) {
+        let life = SimulatedThread::of(&choices);
+        let mut thread = Thread::new();
+        let mut ended = BTreeSet::new();
+        let mut last = Seq::ZERO;
+        let mut context = Context::new();
+        for record in &life.journal {
+            prop_assert!(record.seq > last, "numbers rise");
+            last = record.seq;
+            let running = thread.turn().map(|turn| turn.id.clone());
+            let left_open = thread.turn().map_or(0, |turn| turn.items.len());
+            let asked = thread.requests().count();
+            if let RecordBody::Event(event) = &record.body && let Event::TurnEnded(it) = &**event {
+                prop_assert_eq!(Some(&it.turn), running.as_ref());
+                prop_assert_eq!(left_open, 0, "items end before their turn");
+                prop_assert_eq!(asked, 0, "requests end before their turn");
+                prop_assert!(ended.insert(it.turn.clone()), "a turn ends once");
+            }
+            if let RecordBody::Delta(delta) = &record.body {
+                let open = thread.turn().into_iter().flat_map(|turn| &turn.items);
+                prop_assert!(open.into_iter().any(|it| it.item.id == delta.item), "text belongs to an open item");
+            }
+            thread.apply(record);
+            prop_assert!(thread.head() <= thread.reserved().max(Seq(1)), "numbers stay in the reserve");
+            context.apply(record);
+            assert_well_formed(&context.entries());
+        }
+    }
+
+    /// Nothing is started that was not stored, and nothing twice.
+    #[test]
+    fn tools_start_once(choices in vec(any::<u16>(), 0..160)) {
+        let mut life = SimulatedThread::of(&choices);
+        life.settle();
+        let mut started = BTreeSet::new();
+        for effect in life.starts.iter().filter(|it| matches!(it, Effect::RunTool { .. })) {
+            prop_assert!(started.insert(effect.clone()), "{effect:?} started twice");
+        }
+        let stored = life.journal.iter().filter(|record| {
+            matches!(&record.body, RecordBody::Event(event) if matches!(**event, Event::ToolStarted(_)))
+        });
+        prop_assert!(started.len() <= stored.count(), "what starts was stored");
+    }
+
+    /// Everyone who asked is answered, except those who wait for a turn to end.
+    #[test]
+    fn callers_are_answered_once(choices in vec(any::<u16>(), 0..120)) {
+        let mut life = SimulatedThread::of(&choices);
+        life.settle();
+        let mut answered = BTreeSet::new();
+        for (token, _) in &life.replies {
+            prop_assert!(answered.insert(*token), "{token:?} answered twice");
+        }
+    }
+
+    /// The wire hears everything in the order of its numbers, and a status only when it changes.
+    #[test]
+    fn what_is_told_is_the_journal(choices in vec(any::<u16>(), 0..120)) {
+        let mut life = SimulatedThread::of(&choices);
+        life.settle();
+        let told: Vec<&Record> = life.told.iter().map(|told| &told.record).collect();
+        prop_assert_eq!(told, life.journal.iter().collect::<Vec<_>>());
+    }
+}

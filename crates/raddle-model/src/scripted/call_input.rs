@@ -1,0 +1,325 @@
+//! What a call asks, and which answer it gets.
+
+use serde_json::Value;
+
+use super::script::{ModelScript, ScriptStep, ScriptedAnswer, TextStep};
+use super::{instance, marker};
+use crate::WireFormat;
+
+/// How much of what was said is repeated.
+const ECHO_LETTERS_MAX: usize = 200;
+
+/// What is looked at of a call.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct CallInput {
+    pub(super) model: String,
+    /// The last thing said to the model: by the user, or by a tool.
+    pub(super) last: LastInput,
+    /// Of that, what was said last of all. Wires join what the user says in a row, and what a client adds to it comes
+    /// before.
+    words: String,
+    /// What the answer must fit.
+    pub(super) schema: Option<Value>,
+    pub(super) is_streamed: bool,
+}
+
+#[derive(Debug, PartialEq)]
+pub(super) enum LastInput {
+    User(String),
+    Tool(String),
+}
+
+impl Default for LastInput {
+    fn default() -> Self {
+        Self::User(String::new())
+    }
+}
+
+impl CallInput {
+    pub(super) fn read(wire: WireFormat, body: &Value) -> Self {
+        let (schema, said): (_, fn(&Value) -> Option<LastInput>) = match wire {
+            WireFormat::Responses => ("/text/format/schema", of_responses),
+            WireFormat::Chat => ("/response_format/json_schema/schema", of_chat),
+            WireFormat::Messages => ("/output_config/format/schema", of_messages),
+            WireFormat::Gemini => ("/generationConfig/responseJsonSchema", of_gemini),
+        };
+        let history = match wire {
+            WireFormat::Responses => &body["input"],
+            WireFormat::Chat | WireFormat::Messages => &body["messages"],
+            WireFormat::Gemini => &body["contents"],
+        };
+        let found = match history {
+            Value::String(text) => Some((LastInput::User(text.clone()), history)),
+            Value::Array(items) => {
+                let mut items = items.iter().rev();
+                items.find_map(|it| Some((said(it)?, it)))
+            }
+            _ => None,
+        };
+        let (last, item) = found.unwrap_or((LastInput::default(), history));
+        Self {
+            model: body["model"].as_str().unwrap_or("mock").to_owned(),
+            words: words(wire, &last, item),
+            last,
+            schema: body.pointer(schema).cloned(),
+            // There the address says it.
+            is_streamed: wire == WireFormat::Gemini || body["stream"] == true,
+        }
+    }
+}
+
+fn of_responses(item: &Value) -> Option<LastInput> {
+    match item["type"].as_str() {
+        Some("function_call_output" | "custom_tool_call_output") => {
+            Some(LastInput::Tool(text(&item["output"])))
+        }
+        Some("message") | None if item["role"] == "user" => {
+            Some(LastInput::User(text(&item["content"])))
+        }
+        _ => None,
+    }
+}
+
+fn of_chat(message: &Value) -> Option<LastInput> {
+    match message["role"].as_str() {
+        Some("tool") => Some(LastInput::Tool(text(&message["content"]))),
+        Some("user") => Some(LastInput::User(text(&message["content"]))),
+        _ => None,
+    }
+}
+
+fn of_messages(message: &Value) -> Option<LastInput> {
+    let content = &message["content"];
+    let last = content.as_array().and_then(|it| it.last());
+    let given = last.filter(|it| it["type"] == "tool_result");
+    match (message["role"].as_str(), given) {
+        (Some("user"), Some(given)) => Some(LastInput::Tool(text(&given["content"]))),
+        (Some("user"), None) => Some(LastInput::User(text(content))),
+        _ => None,
+    }
+}
+
+fn of_gemini(content: &Value) -> Option<LastInput> {
+    let parts = &content["parts"];
+    let last = parts.as_array().and_then(|it| it.last());
+    let given = last.map(|it| &it["functionResponse"]["response"]);
+    match (content["role"].as_str(), given) {
+        (Some("model"), _) => None,
+        (_, Some(Value::Object(given))) => given.values().next().map(text).map(LastInput::Tool),
+        _ => Some(LastInput::User(text(parts))),
+    }
+}
+
+/// A text, or the texts of a list of parts.
+fn text(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => {
+            let texts: Vec<&str> = parts.iter().filter_map(|it| it["text"].as_str()).collect();
+            texts.join("\n")
+        }
+        _ => String::new(),
+    }
+}
+
+/// What was said last of all in what is one message on its wire.
+fn words(wire: WireFormat, last: &LastInput, item: &Value) -> String {
+    let content = match wire {
+        WireFormat::Responses => &Value::Null,
+        WireFormat::Chat | WireFormat::Messages => &item["content"],
+        WireFormat::Gemini => &item["parts"],
+    };
+    match (last, content) {
+        (LastInput::User(_), Value::Array(parts)) => {
+            let mut texts = parts.iter().rev().filter_map(|it| it["text"].as_str());
+            texts.next().unwrap_or_default().to_owned()
+        }
+        // A text that ends its line is set apart by two empty ones when it is joined to the next.
+        (LastInput::User(_), Value::String(text)) => {
+            let mut texts = text.rsplit("\n\n\n");
+            texts.next().unwrap_or_default().to_owned()
+        }
+        (LastInput::User(text) | LastInput::Tool(text), _) => text.clone(),
+    }
+}
+
+/// A script and how far it has been played.
+#[derive(Debug)]
+pub(super) struct ScriptProgress {
+    script: ModelScript,
+    /// How often each answer was given.
+    given: Vec<u64>,
+}
+
+impl ScriptProgress {
+    pub(super) fn new(script: ModelScript) -> Self {
+        let given = vec![0; script.answers.len()];
+        Self { script, given }
+    }
+
+    /// The steps of the answer to a call: those of a marker, of the first answer whose match fits, of the
+    /// next in turn, or our own.
+    pub(super) fn steps(&mut self, asked: &CallInput) -> Result<Vec<ScriptStep>, String> {
+        let (LastInput::User(text) | LastInput::Tool(text)) = &asked.last;
+        // A call that wants an object repeats what the user said, and a marker in it is not meant for it.
+        if let LastInput::User(text) = &asked.last
+            && asked.schema.is_none()
+            && let Some(steps) = marker::read(text)
+        {
+            return steps;
+        }
+        match self.fitting(text) {
+            Some(at) => {
+                self.given[at] += 1;
+                Ok(self.script.answers[at].steps.clone())
+            }
+            None => Ok(vec![ScriptStep::Text(TextStep::of(&default_answer(asked)))]),
+        }
+    }
+
+    fn fitting(&self, text: &str) -> Option<usize> {
+        let is_left = |at: usize, answer: &ScriptedAnswer| {
+            answer.times.is_none_or(|times| self.given[at] < times)
+        };
+        let answers = || self.script.answers.iter().enumerate();
+        let matching = answers().find(|(at, answer)| {
+            let when = answer.when.as_deref();
+            when.is_some_and(|when| text.contains(when)) && is_left(*at, answer)
+        });
+        // Of those in turn, the first that was given least: so a list that repeats begins again.
+        let in_turn = || {
+            let mine = answers().filter(|(at, it)| it.when.is_none() && is_left(*at, it));
+            mine.min_by_key(|(at, _)| self.given[*at])
+        };
+        matching.or_else(in_turn).map(|(at, _)| at)
+    }
+}
+
+/// What is answered when no script says anything.
+fn default_answer(asked: &CallInput) -> String {
+    let cut = |text: &str| -> String { text.trim().chars().take(ECHO_LETTERS_MAX).collect() };
+    match (&asked.schema, &asked.last) {
+        (Some(schema), _) => {
+            let words: Vec<&str> = asked.words.split_whitespace().take(8).collect();
+            let words = if words.is_empty() {
+                vec!["nothing"]
+            } else {
+                words
+            };
+            instance::of(schema, &words.join(" ")).to_string()
+        }
+        (None, LastInput::Tool(text)) => format!("The tool said: {}", cut(text)),
+        (None, LastInput::User(_)) => format!(
+            "You said: {}\n\nI am a mock model. I repeat what I hear, unless a script tells me something else.",
+            cut(&asked.words)
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn said(playing: &mut ScriptProgress, body: &Value) -> String {
+        let steps = playing
+            .steps(&CallInput::read(WireFormat::Responses, body))
+            .expect("steps");
+        let said = steps.iter().map(|step| match step {
+            ScriptStep::Text(speech) => speech.text.clone(),
+            step => format!("{step:?}"),
+        });
+        said.collect()
+    }
+
+    fn user(text: &str) -> Value {
+        json!({"input": [
+            {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "before"}]},
+            {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]},
+            {"type": "reasoning", "summary": []},
+            {"type": "message", "role": "developer", "content": [{"type": "input_text", "text": "rules"}]},
+        ]})
+    }
+
+    #[test]
+    fn answers_are_chosen_by_match_then_in_turn_then_by_ourselves() {
+        let script = "[[answer]]\nsteps = [{ text = 'one' }]\n[[answer]]\nmatch = 'rain'\nsteps = [{ text = 'wet' }]\n\
+                      [[answer]]\nmatch = 'once'\ntimes = 1\nsteps = [{ text = 'only' }]\n[[answer]]\nsteps = [{ text = 'two' }]";
+        let mut playing = ScriptProgress::new(ModelScript::parse(script).expect("a script"));
+        for (text, wanted) in [
+            ("will it rain", "wet"),
+            ("a", "one"),
+            ("once", "only"),
+            ("once", "two"),
+            ("rain?", "wet"),
+        ] {
+            assert_eq!(said(&mut playing, &user(text)), wanted, "{text}");
+        }
+        assert!(said(&mut playing, &user("hello")).starts_with("You said: hello\n"));
+        let mut playing = ScriptProgress::new(
+            ModelScript::parse(&format!("repeat = true\n{script}")).expect("a script"),
+        );
+        let turns: Vec<_> = (0..5).map(|_| said(&mut playing, &user("a"))).collect();
+        assert_eq!(turns, ["one", "two", "one", "two", "one"]);
+    }
+
+    #[test]
+    fn what_is_joined_to_the_users_words_is_not_repeated() {
+        let before = "# Where you work\n\nfolder: /w\n";
+        let hello = "hello\n\nloom";
+        let joined = format!("{before}\n\n{hello}");
+        let parts = json!([{"type": "text", "text": before}, {"type": "text", "text": hello}]);
+        let seen = json!([{"type": "text", "text": before}, {"type": "text", "text": hello}, {"type": "image_url"}]);
+        for (wire, body) in [
+            (
+                WireFormat::Chat,
+                json!({"messages": [{"role": "user", "content": joined}]}),
+            ),
+            (
+                WireFormat::Chat,
+                json!({"messages": [{"role": "user", "content": seen}]}),
+            ),
+            (
+                WireFormat::Messages,
+                json!({"messages": [{"role": "user", "content": parts}]}),
+            ),
+            (
+                WireFormat::Gemini,
+                json!({"contents": [{"role": "user", "parts": parts}]}),
+            ),
+            (
+                WireFormat::Responses,
+                json!({"input": [{"role": "user", "content": before}, {"role": "user", "content": hello}]}),
+            ),
+        ] {
+            let said = default_answer(&CallInput::read(wire, &body));
+            assert!(
+                said.starts_with("You said: hello\n\nloom\n\nI am"),
+                "{wire:?}: {said}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_a_tool_said_comes_last() {
+        let mut body = user("MOCK call name=f");
+        let mut playing = ScriptProgress::new(ModelScript::default());
+        assert!(said(&mut playing, &body).starts_with("Call"));
+        let output = json!({"type": "function_call_output", "call_id": "c", "output": "42"});
+        body["input"].as_array_mut().expect("a list").push(output);
+        assert_eq!(said(&mut playing, &body), "The tool said: 42");
+    }
+
+    #[test]
+    fn a_call_with_a_schema_gets_an_object() {
+        let mut body = user("MOCK stall and then mend the loom");
+        body["text"] = json!({"format": {"type": "json_schema", "schema":
+            {"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]}}});
+        let mut playing = ScriptProgress::new(ModelScript::default());
+        assert_eq!(
+            said(&mut playing, &body),
+            r#"{"title":"MOCK stall and then mend the loom"}"#
+        );
+    }
+}

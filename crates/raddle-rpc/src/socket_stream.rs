@@ -1,0 +1,242 @@
+//! The bytes under a websocket, still within reach when the websocket has given up on them.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::upgrade::Upgraded;
+use hyper_util::rt::TokioIo;
+use rustix::io::Errno;
+use rustix::net::{SendFlags, send};
+use socket2::SockRef;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::time::{Instant, timeout};
+
+/// How many times within a deadline it is looked whether the peer took anything.
+const PROGRESS_CHECKS: u32 = 8;
+
+/// A stream that can be shared. The lock is held while bytes are moved, never while waiting.
+#[derive(Clone, Debug)]
+pub(crate) struct SocketStream(Arc<Mutex<RawSocket>>);
+
+/// What a websocket can be on.
+#[derive(Debug)]
+pub(crate) enum RawSocket {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+/// Why not all of it was written.
+#[derive(Debug)]
+pub(crate) enum WriteError {
+    Failed(io::Error),
+    /// The peer took nothing in time. So many bytes are left.
+    NotRead(usize),
+}
+
+impl SocketStream {
+    pub(crate) fn new(socket: RawSocket) -> Self {
+        Self(Arc::new(Mutex::new(socket)))
+    }
+
+    /// The line whose upgrade is done, and what was read of it already.
+    pub(crate) fn of(upgraded: Upgraded) -> Option<(Self, Bytes)> {
+        let upgraded = match upgraded.downcast::<TokioIo<TcpStream>>() {
+            Ok(parts) => {
+                let socket = RawSocket::Tcp(parts.io.into_inner());
+                return Some((Self::new(socket), parts.read_buf));
+            }
+            Err(upgraded) => upgraded,
+        };
+        let parts = upgraded.downcast::<TokioIo<UnixStream>>().ok()?;
+        let socket = RawSocket::Unix(parts.io.into_inner());
+        Some((Self::new(socket), parts.read_buf))
+    }
+
+    /// Writes what the system takes at once, although it has not said that it would: it says so only when much
+    /// of its memory is free again, and a slow peer may need very long for that.
+    pub(crate) fn write_now(&self, bytes: &[u8]) -> io::Result<usize> {
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        let sent = match &*self.io() {
+            RawSocket::Tcp(stream) => send(stream, bytes, flags),
+            RawSocket::Unix(stream) => send(stream, bytes, flags),
+        };
+        match sent {
+            Err(Errno::AGAIN | Errno::INTR) => Ok(0),
+            sent => Ok(sent?),
+        }
+    }
+
+    /// Writes everything, however long that takes, as long as the peer takes something in time.
+    pub(crate) async fn write_within(
+        &mut self,
+        mut bytes: &[u8],
+        deadline: Duration,
+    ) -> Result<(), WriteError> {
+        let mut progress = Instant::now();
+        while !bytes.is_empty() {
+            let written = match timeout(deadline / PROGRESS_CHECKS, self.write(bytes)).await {
+                Ok(Ok(0)) => Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => written,
+                Err(_) => self.write_now(bytes),
+            };
+            match written.map_err(WriteError::Failed)? {
+                0 if progress.elapsed() >= deadline => {
+                    return Err(WriteError::NotRead(bytes.len()));
+                }
+                0 => {}
+                count => {
+                    bytes = &bytes[count..];
+                    progress = Instant::now();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks the system for more memory, and not to give the peer up by itself, so that one that has left no room finds
+    /// a last word behind what it has not read. It may not be given.
+    pub(crate) fn grow_send_buffer(&self) {
+        let grow = |socket: SockRef<'_>| {
+            if let Ok(bytes) = socket.send_buffer_size() {
+                // The system doubles what it is told.
+                let _ = socket.set_send_buffer_size(bytes);
+            }
+        };
+        match &*self.io() {
+            RawSocket::Tcp(stream) => {
+                let socket = SockRef::from(stream);
+                let _ = socket.set_tcp_notsent_lowat(u32::MAX);
+                let _ = socket.set_tcp_user_timeout(None);
+                grow(socket);
+            }
+            RawSocket::Unix(stream) => grow(SockRef::from(stream)),
+        }
+    }
+
+    pub(crate) fn is_tcp(&self) -> bool {
+        matches!(&*self.io(), RawSocket::Tcp(_))
+    }
+
+    /// Says that nothing more will come, and waits for the peer to say the same. What it still sends
+    /// is read and forgotten: a socket that is closed with bytes unread takes back what was written
+    /// last, and that is the reason for the close.
+    pub(crate) async fn close_gracefully(&mut self) {
+        let _ = self.shutdown().await;
+        let mut forgotten = [0; 4096];
+        while self.read(&mut forgotten).await.is_ok_and(|count| count > 0) {}
+    }
+
+    fn io(&self) -> MutexGuard<'_, RawSocket> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl AsyncRead for SocketStream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.io()).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for SocketStream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut *self.io()).poll_write(context, bytes)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // Nothing is kept here.
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.io()).poll_shutdown(context)
+    }
+}
+
+impl AsyncRead for RawSocket {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_read(context, buffer),
+            Self::Unix(stream) => Pin::new(stream).poll_read(context, buffer),
+        }
+    }
+}
+
+impl AsyncWrite for RawSocket {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_write(context, bytes),
+            Self::Unix(stream) => Pin::new(stream).poll_write(context, bytes),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // Nothing is kept here.
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_shutdown(context),
+            Self::Unix(stream) => Pin::new(stream).poll_shutdown(context),
+        }
+    }
+}
+
+/// A line that is only listened to: what is said into it goes nowhere.
+#[derive(Debug)]
+pub(crate) struct ReadOnlySocket(SocketStream);
+
+impl ReadOnlySocket {
+    pub(crate) fn of(line: &SocketStream) -> Self {
+        Self(line.clone())
+    }
+}
+
+impl AsyncRead for ReadOnlySocket {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for ReadOnlySocket {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}

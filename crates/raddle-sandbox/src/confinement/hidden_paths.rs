@@ -1,0 +1,233 @@
+//! What is taken out of sight: the principal's own, wherever it leads.
+
+use std::path::{Path, PathBuf};
+
+use rustix::fs::Mode;
+
+use super::policy_path::PolicyPath;
+use super::survey::{HiddenKind, RuleSet, is_folder};
+use super::{SandboxRefusal, safe_open};
+
+impl RuleSet {
+    /// Takes paths out of sight, and keeps commands from putting anything in their place.
+    pub(super) fn hide<'a>(
+        &mut self,
+        paths: impl Iterator<Item = &'a Path>,
+    ) -> Result<(), SandboxRefusal> {
+        for path in paths {
+            // Mounts stand at real paths. What we cannot see, a command cannot see either.
+            let Ok(PolicyPath {
+                real,
+                links,
+                exists,
+            }) = PolicyPath::of(path)
+            else {
+                continue;
+            };
+            if let Some(link) = links.iter().find(|it| self.can_be_put(it)) {
+                let why = "it is a link on the way to what commands must not change, and they could put another in its \
+                           place; put what it leads to there";
+                return Err(SandboxRefusal::Root {
+                    path: link.clone(),
+                    why,
+                });
+            }
+            if !exists && self.can_be_put(&real) {
+                if !links.is_empty() {
+                    let why = "a link says that it is what commands must not change, but it is not there, and they \
+                               could make it; make it, or take the link away";
+                    return Err(SandboxRefusal::Root { path: real, why });
+                }
+                make(&real)?;
+            } else if !exists {
+                continue;
+            }
+            if self.write.contains(&real) {
+                let why = "it is the server's own; work in another folder, or in one below it";
+                return Err(SandboxRefusal::Root { path: real, why });
+            }
+            if !self.is_hidden(&real) {
+                let kind = match is_folder(&real) {
+                    true => HiddenKind::Folder,
+                    false => HiddenKind::File,
+                };
+                self.hidden.push((real, kind));
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the folders of settings out of sight where a command may write around the file: whoever writes the settings
+    /// anew may put another file in its place, and what was mounted over the first is gone with it.
+    pub(super) fn hide_around(&mut self, settings: &[PathBuf]) -> Result<(), SandboxRefusal> {
+        for path in settings {
+            let Ok(PolicyPath { real, exists, .. }) = PolicyPath::of(path) else {
+                continue;
+            };
+            let Some(folder) = real.parent().filter(|_| exists && !is_folder(&real)) else {
+                continue;
+            };
+            let is_writable = self.write.iter().any(|root| folder.starts_with(root));
+            if !is_writable || self.is_hidden(folder) {
+                continue;
+            }
+            if self.write.iter().any(|root| root == folder) {
+                let why = "the server reads its settings from it, and commands may write the folder that it is in; move \
+                           it to another folder, or work in one below";
+                return Err(SandboxRefusal::Root { path: real, why });
+            }
+            let folder = folder.to_owned();
+            self.hidden.retain(|(path, _)| !path.starts_with(&folder));
+            self.hidden.push((folder, HiddenKind::Folder));
+        }
+        Ok(())
+    }
+
+    /// Whether a command could put something at this real path.
+    fn can_be_put(&self, path: &Path) -> bool {
+        let around = path.parent().unwrap_or(path);
+        let is_writable = self.write.iter().any(|root| around.starts_with(root));
+        is_writable && !self.is_hidden(path)
+    }
+
+    /// Whether it lies in what is hidden, and in nothing there that may be written.
+    fn is_hidden(&self, path: &Path) -> bool {
+        self.hidden.iter().any(|(folder, _)| {
+            let is_open = |it: &PathBuf| it.starts_with(folder) && path.starts_with(it);
+            path.starts_with(folder) && !self.write.iter().any(is_open)
+        })
+    }
+}
+
+/// Makes a folder that is the principal's own, so that no command makes it.
+fn make(path: &Path) -> Result<(), SandboxRefusal> {
+    let made = safe_open::make_folders(path, Mode::RWXU).map(drop);
+    made.map_err(|source| SandboxRefusal::Disk {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+    use crate::confinement::{SandboxHost, Tier};
+    use crate::launch::Launch;
+    use crate::policy::{Policy, SandboxRules};
+
+    /// What is the principal's own stays so where commands write around it: here, a home with a folder in it.
+    #[test]
+    fn what_is_hidden_cannot_be_made_or_led_elsewhere() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let home = folder.path().canonicalize().expect("its plain path");
+        let at = |name: &str| home.join(name);
+        fs::create_dir_all(at("there/work")).expect("folders");
+        fs::create_dir(at("store")).expect("a folder");
+        fs::create_dir(at("other")).expect("a folder");
+        fs::write(at("store/rules.toml"), "").expect("a file");
+        symlink(at("store/rules.toml"), at("there/rules.toml")).expect("a link");
+        symlink(at("store/none.toml"), at("there/none.toml")).expect("a link");
+        symlink("there", at("way")).expect("a link");
+        let hiding = |write: &[&str], hidden: &[&str]| {
+            let mut rules = SandboxRules {
+                protected: Vec::new(),
+                ..SandboxRules::workspace_write(write.iter().map(|it| at(it)).collect())
+            };
+            let own: Vec<PathBuf> = hidden.iter().map(|it| at(it)).collect();
+            rules.hide_own(&own);
+            let fence = SandboxHost::new(Tier::A, "/usr/bin/bwrap".into(), "/opt/raddle".into());
+            let launch = Launch {
+                program: "true".into(),
+                args: Vec::new(),
+                cwd: "/".into(),
+                env: Vec::new(),
+            };
+            let said = fence.wrap(launch, &Policy::Confined(rules)).map(|it| {
+                let words = it.launch.args.iter();
+                let words: Vec<String> = words.map(|it| it.display().to_string()).collect();
+                words.join(" ")
+            });
+            said.map_err(|it| it.to_string())
+        };
+        let shut = |name: &str| format!("--ro-bind /dev/null {}", at(name).display());
+        fs::create_dir_all(at("deep/store")).expect("folders");
+        fs::write(at("deep/store/rules.toml"), "").expect("a file");
+        symlink(at("deep/store/rules.toml"), at("there/deep.toml")).expect("a link");
+        let empty = |name: &str| format!("--tmpfs {}", at(name).display());
+        for (write, hidden, expected) in [
+            // It is made if it is missing, and nobody else makes it.
+            (&[""][..], &["new/config"][..], Ok(empty("new/config"))),
+            (&["store"], &["there"], Ok(empty("there"))),
+            (&["there/work"], &["there"], Ok(empty("there"))),
+            (&["", "there/work"], &["there"], Ok(empty("there"))),
+            // A file in it may be a link to elsewhere. Where that can be written, the whole folder is out of sight.
+            (
+                &["other"],
+                &["there", "there/rules.toml"],
+                Ok(shut("store/rules.toml")),
+            ),
+            (&[""], &["there", "there/rules.toml"], Ok(empty("store"))),
+            (
+                &[""],
+                &["there", "there/deep.toml"],
+                Ok(empty("deep/store")),
+            ),
+            (
+                &["deep"],
+                &["there", "there/deep.toml"],
+                Ok(empty("deep/store")),
+            ),
+            (
+                &["store"],
+                &["there", "there/rules.toml"],
+                Err("store/rules.toml"),
+            ),
+            // One that is named, and no link.
+            (&["store"], &["store/rules.toml"], Err("store/rules.toml")),
+            (&[""], &["store/rules.toml"], Ok(empty("store"))),
+            (&[""], &["there", "there/none.toml"], Err("store/none.toml")),
+            (
+                &["there/work"],
+                &["there", "there/none.toml"],
+                Ok(empty("there")),
+            ),
+            (&[""], &["there/rules.toml"], Err("there/rules.toml")),
+            (&[""], &["way"], Err("way")),
+            (&["there"], &["way"], Err("there")),
+            (&["there"], &["there"], Err("there")),
+        ] {
+            let found = hiding(write, hidden);
+            let about = format!("{hidden:?} where {write:?} is written: {found:?}");
+            match (&found, expected) {
+                (Ok(words), Ok(expected)) => assert!(words.contains(&expected), "{about}"),
+                (Err(why), Err(name)) => {
+                    let path = at(name).display().to_string();
+                    assert!(
+                        why.starts_with(&format!("{path} cannot be used")),
+                        "{about}"
+                    );
+                }
+                _ => panic!("{about}"),
+            }
+        }
+        let made = fs::metadata(at("new/config")).expect("it is made");
+        assert_eq!(made.permissions().mode() & 0o777, 0o700);
+    }
+
+    #[test]
+    fn a_folder_of_our_own_is_not_made_through_a_link() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path().canonicalize().expect("its plain path");
+        fs::create_dir(root.join("elsewhere")).expect("a folder");
+        symlink("elsewhere", root.join("link")).expect("a link");
+        assert!(make(&root.join("link/a/b")).is_err());
+        assert!(!root.join("elsewhere/a").exists());
+        make(&root.join("new/a")).expect("it is made");
+        make(&root.join("new/a")).expect("it is there");
+        let mode = fs::metadata(root.join("new")).expect("it is there");
+        assert_eq!(mode.permissions().mode() & 0o777, 0o700);
+    }
+}

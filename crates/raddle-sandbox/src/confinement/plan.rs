@@ -1,0 +1,158 @@
+//! What the helper inside is told: a list of words in front of the command.
+//!
+//! Words and not the environment, which belongs to the command; and not JSON, because paths need not be
+//! text.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use super::Tier;
+use super::inode_pins::InodePin;
+use super::mounts::OUT;
+use crate::policy::Network;
+
+/// What the helper does to itself before it becomes the command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct HelperPlan {
+    pub tier: Tier,
+    pub network: Network,
+    /// Paths below which may be read and run.
+    pub read: Vec<PathBuf>,
+    /// Paths below which may be written, too.
+    pub write: Vec<PathBuf>,
+    /// What these and others meant when the plan was made.
+    pub inode_pins: Vec<InodePin>,
+    pub processes_max: Option<u64>,
+}
+
+const COMMAND: &str = "--";
+
+impl HelperPlan {
+    /// The words, up to where the command's begin.
+    pub fn words(&self) -> Vec<OsString> {
+        let network = match self.network {
+            Network::None => "none",
+            Network::Proxy(_) => "proxy",
+            Network::Open => "open",
+        };
+        let mut words = Vec::new();
+        // One word each, because bubblewrap counts them.
+        let mut say = |key: &str, value: &OsStr| {
+            let mut word = OsString::from(format!("{key}="));
+            word.push(value);
+            words.push(word);
+        };
+        say("tier", self.tier.letter().as_ref());
+        say("network", network.as_ref());
+        for path in &self.read {
+            say("read", path.as_os_str());
+        }
+        for path in &self.write {
+            say("write", path.as_os_str());
+        }
+        for place in &self.inode_pins {
+            say("place", &place.word());
+        }
+        if let Some(count) = self.processes_max {
+            say("processes", count.to_string().as_ref());
+        }
+        words.push(COMMAND.into());
+        words
+    }
+
+    /// Reads the words and stops where the command's begin. Words it does not know are no plan: whoever wrote
+    /// them wanted something that would not be done.
+    pub fn parse(words: &mut impl Iterator<Item = OsString>) -> Option<Self> {
+        let (mut tier, mut network) = (None, None);
+        let (mut read, mut write, mut places) = (Vec::new(), Vec::new(), Vec::new());
+        let mut processes_max = None;
+        loop {
+            let word = words.next()?;
+            if word == COMMAND {
+                break;
+            }
+            let mut parts = word.as_bytes().splitn(2, |it| *it == b'=');
+            let (key, value) = (parts.next()?, OsStr::from_bytes(parts.next()?));
+            match (std::str::from_utf8(key).ok()?, value.to_str()) {
+                ("tier", Some("a")) => tier = Some(Tier::A),
+                ("tier", Some("b")) => tier = Some(Tier::B),
+                ("network", Some("none")) => network = Some(Network::None),
+                ("network", Some("proxy")) => network = Some(Network::Proxy(OUT.into())),
+                ("network", Some("open")) => network = Some(Network::Open),
+                ("read", _) => read.push(PathBuf::from(value)),
+                ("write", _) => write.push(PathBuf::from(value)),
+                ("place", _) => places.push(InodePin::parse(value)?),
+                ("processes", Some(count)) => processes_max = Some(count.parse().ok()?),
+                _ => return None,
+            }
+        }
+        Some(Self {
+            tier: tier?,
+            network: network?,
+            read,
+            write,
+            inode_pins: places,
+            processes_max,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStringExt;
+
+    use super::*;
+
+    #[test]
+    fn the_way_out_stands_where_the_mounts_put_it() {
+        let plan = HelperPlan {
+            network: Network::Proxy("/elsewhere".into()),
+            ..plan()
+        };
+        let found = HelperPlan::parse(&mut plan.words().into_iter()).expect("a plan");
+        assert_eq!(found.network, Network::Proxy(OUT.into()));
+    }
+
+    fn plan() -> HelperPlan {
+        HelperPlan {
+            tier: Tier::B,
+            network: Network::Open,
+            read: vec!["/".into()],
+            write: vec![
+                "--".into(),
+                OsString::from_vec(b"/w\xff \n".to_vec()).into(),
+            ],
+            inode_pins: vec![InodePin::new("/w:".as_ref(), "/".as_ref()).expect("a place")],
+            processes_max: Some(7),
+        }
+    }
+
+    #[test]
+    fn a_plan_comes_through_with_any_path_and_leaves_the_command_alone() {
+        let mut words = plan().words();
+        words.extend(["ls".into(), "--".into()]);
+        let mut words = words.into_iter();
+        assert_eq!(HelperPlan::parse(&mut words), Some(plan()));
+        assert_eq!(words.collect::<Vec<_>>(), ["ls", "--"]);
+    }
+
+    #[test]
+    fn what_is_not_wholly_understood_is_no_plan() {
+        for words in [
+            "",
+            "tier=a network=none",
+            "tier=a --",
+            "network=none --",
+            "tier=c network=none --",
+            "tier=a network=some --",
+            "tier=a network=none colour=red --",
+            "tier=a network=none processes=many --",
+            "tier=a network=none place=/w --",
+            "tier=a network=none read --",
+        ] {
+            let mut words = words.split_whitespace().map(OsString::from);
+            assert_eq!(HelperPlan::parse(&mut words), None);
+        }
+    }
+}

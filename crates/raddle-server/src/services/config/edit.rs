@@ -1,0 +1,321 @@
+//! Changing a configuration file in place: comments and order stay.
+
+use raddle_protocol::{ConfigEdit, MergeStrategy};
+use serde_json::Value as Json;
+use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value};
+
+use super::{keys, layers, redaction};
+use crate::wire_error::WireError;
+
+/// A file after its edits.
+#[derive(Debug)]
+pub(crate) struct EditedFile {
+    pub(crate) text: String,
+    /// The keys that were written.
+    pub(crate) paths: Vec<Vec<String>>,
+}
+
+/// Applies all edits to a file's text, or says which one cannot be.
+pub(super) fn apply(text: &str, edits: &[ConfigEdit]) -> Result<EditedFile, WireError> {
+    let mut document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| {
+        let line = super::line_of(text, error.span());
+        let what = error.message();
+        invalid(format!("the file is not valid TOML: line {line}: {what}"))
+    })?;
+    let mut paths = Vec::new();
+    for edit in edits {
+        let path = layers::key_path(&edit.key_path)
+            .map_err(|error| invalid(format!("keyPath: {error}")))?;
+        let upsert = match &edit.merge_strategy {
+            MergeStrategy::Replace => false,
+            MergeStrategy::Upsert => true,
+            MergeStrategy::Unrecognized(other) => {
+                return Err(invalid(format!(
+                    "mergeStrategy must be replace or upsert, not {other}"
+                )));
+            }
+        };
+        put(document.as_table_mut(), &path, &edit.value, upsert)?;
+        paths.push(path);
+    }
+    let before: toml::Table = text
+        .parse()
+        .map_err(|error| invalid(format!("the file is not valid TOML: {error}")))?;
+    let text = document.to_string();
+    let table: toml::Table = text
+        .parse()
+        .map_err(|error| invalid(format!("the result would not be valid TOML: {error}")))?;
+    // A client that writes back what it read would put these over the keys.
+    let odd_before = keys::odd(&before);
+    let before = redaction::stand_ins(&before);
+    let mut stand_ins = redaction::stand_ins(&table).into_iter();
+    if let Some(key) = stand_ins.find(|it| !before.contains(it)) {
+        return Err(invalid(format!(
+            "`{key}` would be `…`, which is only shown in place of what may be a secret; leave it out of the edit with mergeStrategy upsert, or say its value"
+        )));
+    }
+    // What was wrong before keeps nobody from writing something else.
+    let mut wrong = keys::odd(&table).invalid.into_iter();
+    if let Some(problem) = wrong.find(|it| !odd_before.invalid.contains(it)) {
+        return Err(invalid(problem));
+    }
+    Ok(EditedFile { text, paths })
+}
+
+fn invalid(message: String) -> WireError {
+    WireError::ConfigWrite {
+        kind: "configValidationError",
+        message,
+    }
+}
+
+fn put(
+    table: &mut dyn TableLike,
+    path: &[String],
+    value: &Json,
+    upsert: bool,
+) -> Result<(), WireError> {
+    let Some((first, rest)) = path.split_first() else {
+        return Ok(());
+    };
+    if !rest.is_empty() {
+        if value.is_null() && !table.get(first).is_some_and(Item::is_table_like) {
+            // There is nothing to remove inside of what is no table.
+            return Ok(());
+        }
+        // What is not a table makes room for one, and takes along its key: the spaces around that
+        // were meant for a value.
+        if table.get(first).is_some_and(|it| !it.is_table_like()) {
+            table.remove(first);
+        }
+        let item = table.entry(first).or_insert_with(|| {
+            let mut inner = Table::new();
+            // Only the innermost table gets a header of its own.
+            inner.set_implicit(true);
+            Item::Table(inner)
+        });
+        return match item.as_table_like_mut() {
+            Some(inner) => put(inner, rest, value, upsert),
+            None => Ok(()),
+        };
+    }
+    match value {
+        Json::Null => {
+            table.remove(first);
+        }
+        Json::Object(members) if upsert && table.get(first).is_some_and(Item::is_table_like) => {
+            let Some(inner) = table.get_mut(first).and_then(Item::as_table_like_mut) else {
+                return Ok(());
+            };
+            for (key, value) in members {
+                put(inner, std::slice::from_ref(key), value, true)?;
+            }
+        }
+        Json::Object(members) => {
+            let mut inner = Table::new();
+            match table.get(first) {
+                // The new table stands where the old one did, with the comments above it.
+                Some(Item::Table(old)) => {
+                    *inner.decor_mut() = old.decor().clone();
+                    inner.set_position(old.position());
+                }
+                Some(_) => drop(table.remove(first)),
+                None => {}
+            }
+            for (key, value) in members {
+                put(&mut inner, std::slice::from_ref(key), value, upsert)?;
+            }
+            table.insert(first, Item::Table(inner));
+        }
+        _ => {
+            let new = to_toml(value)?;
+            match table.get_mut(first).and_then(Item::as_value_mut) {
+                // A comment behind the old value stays behind the new one.
+                Some(old) => {
+                    let decor = old.decor().clone();
+                    *old = new;
+                    *old.decor_mut() = decor;
+                }
+                None => {
+                    table.insert(first, Item::Value(new));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn to_toml(value: &Json) -> Result<Value, WireError> {
+    Ok(match value {
+        Json::Null => return Err(invalid("TOML has no null inside a list".to_owned())),
+        Json::Bool(yes) => Value::from(*yes),
+        Json::Number(number) => match (number.as_i64(), number.as_f64()) {
+            (Some(whole), _) => Value::from(whole),
+            (None, Some(real)) => Value::from(real),
+            (None, None) => return Err(invalid(format!("{number} is not a number TOML can hold"))),
+        },
+        Json::String(text) => Value::from(text.as_str()),
+        Json::Array(values) => {
+            let mut array = Array::new();
+            for value in values {
+                array.push(to_toml(value)?);
+            }
+            Value::Array(array)
+        }
+        Json::Object(members) => {
+            let mut table = InlineTable::new();
+            for (key, value) in members.iter().filter(|(_, value)| !value.is_null()) {
+                table.insert(key, to_toml(value)?);
+            }
+            Value::InlineTable(table)
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn edited(text: &str, edits: &[(&str, Json, MergeStrategy)]) -> Result<String, String> {
+        let edits: Vec<_> = edits
+            .iter()
+            .map(|(key, value, strategy)| ConfigEdit {
+                key_path: (*key).to_owned(),
+                value: value.clone(),
+                merge_strategy: strategy.clone(),
+            })
+            .collect();
+        match apply(text, &edits) {
+            Ok(edited) => Ok(edited.text),
+            Err(WireError::ConfigWrite { message, .. }) => Err(message),
+            Err(other) => Err(format!("{other:?}")),
+        }
+    }
+
+    #[test]
+    fn edits_keep_the_file_as_it_was() {
+        use MergeStrategy::{Replace, Upsert};
+        let check = |before: &str, key: &str, value: Json, strategy, after: &str| {
+            assert_eq!(
+                edited(before, &[(key, value, strategy)]).as_deref(),
+                Ok(after),
+                "{key}"
+            );
+        };
+        check("", "model", json!("a"), Replace, "model = \"a\"\n");
+        check(
+            "# mine\nmodel = \"a\" # why\n",
+            "model",
+            json!("b"),
+            Replace,
+            "# mine\nmodel = \"b\" # why\n",
+        );
+        check(
+            "",
+            r#"projects."/a b".trust_level"#,
+            json!("trusted"),
+            Upsert,
+            "[projects.\"/a b\"]\ntrust_level = \"trusted\"\n",
+        );
+        check(
+            "model = \"a\"\nx = 1\n",
+            "model",
+            json!(null),
+            Replace,
+            "x = 1\n",
+        );
+        check("", "a.b", json!(null), Replace, "");
+        check(
+            "[a]\nb = 1\n",
+            "a",
+            json!({"c": 2}),
+            Upsert,
+            "[a]\nb = 1\nc = 2\n",
+        );
+        check(
+            "[a]\nb = 1\n",
+            "a",
+            json!({"c": 2}),
+            Replace,
+            "[a]\nc = 2\n",
+        );
+        check(
+            "",
+            "list",
+            json!([1, "x", {"y": 2.5}]),
+            Replace,
+            "list = [1, \"x\", { y = 2.5 }]\n",
+        );
+        check("a = 1\n", "a.b", json!(2), Replace, "[a]\nb = 2\n");
+        check("a = 1\n", "a", json!({"b": 2}), Replace, "[a]\nb = 2\n");
+        check("a = 1\n", "a.b", json!(null), Replace, "a = 1\n");
+        check("[a]\nb = 1\n", "a", json!(2), Replace, "a = 2\n");
+        check(
+            "# One.\n[a]\nb = 1\n\n# Two.\n[c]\nd = 1\n",
+            "a",
+            json!({"e": 2}),
+            Replace,
+            "# One.\n[a]\ne = 2\n\n# Two.\n[c]\nd = 1\n",
+        );
+    }
+
+    #[test]
+    fn bad_edits_say_why() {
+        use MergeStrategy::Replace;
+        for (key, value, why) in [
+            ("", json!(1), "keyPath: the key must not be empty"),
+            ("model", json!(7), "`model` must be a string"),
+            ("x", json!([null]), "TOML has no null inside a list"),
+        ] {
+            assert_eq!(edited("", &[(key, value, Replace)]), Err(why.to_owned()));
+        }
+        assert!(edited("", &[("x", json!(1), MergeStrategy::from("mix"))]).is_err());
+    }
+
+    #[test]
+    fn what_is_shown_in_place_of_keys_is_not_written_over_them() {
+        use MergeStrategy::{Replace, Upsert};
+        let before = "[model_providers.a]\nbase_url = \"http://h/v1?key=sekret\"\n\
+            experimental_bearer_token = \"sekret\"\nhttp_headers = { X = \"sekret\" }\n";
+        for (key, value, at) in [
+            (
+                "model_providers.a.experimental_bearer_token",
+                json!("…"),
+                "experimental_bearer_token",
+            ),
+            (
+                "model_providers.a.base_url",
+                json!("http://h/v1…"),
+                "base_url",
+            ),
+            (
+                "model_providers.a",
+                json!({"http_headers": {"X": "…"}}),
+                "http_headers.X",
+            ),
+            (
+                "model_providers",
+                json!({"a": {"query_params": {"k": "…"}}}),
+                "query_params.k",
+            ),
+        ] {
+            for strategy in [Replace, Upsert] {
+                let why = edited(before, &[(key, value.clone(), strategy)]).expect_err(key);
+                let begins = format!("`model_providers.a.{at}` would be `…`, ");
+                assert!(why.starts_with(&begins), "{why}");
+            }
+        }
+        // What stands there already keeps nobody from writing something else, or from mending it.
+        let spoilt = "[model_providers.a]\nexperimental_bearer_token = \"…\"\n";
+        for (key, value) in [
+            ("model", json!("m…")),
+            (
+                "model_providers.a.experimental_bearer_token",
+                json!("sekret"),
+            ),
+        ] {
+            assert!(edited(spoilt, &[(key, value, Replace)]).is_ok(), "{key}");
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! Which paths clients may reach by `fs/*` and `fuzzyFileSearch`: the one rule that all of them pass.
+//!
+//! Nobody reaches what the kernel shows of processes, because the server's own environment and memory
+//! are there; the server's own folders, but for skills; and files with keys or tokens. An observer
+//! reaches only workspaces of threads that it follows.
+//!
+//! A path is opened first and judged by where that led. What is read is read from what was opened, so
+//! that a link which is exchanged in between leads nowhere.
+
+use std::fs::{self, File, Metadata};
+use std::io;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use raddle_protocol::table::Method;
+use rustix::fs::{Mode, OFlags, fstatfs, open};
+
+use crate::call::Call;
+use crate::server::Options;
+use crate::services::ServerState;
+use crate::services::config::Config;
+use crate::session::Session;
+use crate::wire_error::WireError;
+
+/// What the kernel shows of processes.
+const PROC_MAGIC: u64 = 0x9fa0;
+
+/// Groups of processes, and what the kernel tells to debug it.
+const KERNEL_MAGICS: [u64; 5] = [PROC_MAGIC, 0x27_e0eb, 0x6367_7270, 0x6462_6720, 0x7472_6163];
+
+/// How many files of the server's own are compared with one that has several names.
+const FILES_MAX: usize = 20_000;
+
+/// The rule for one request.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PathAdmission {
+    /// Folders and files of the server, by where they are.
+    closed: Vec<PathBuf>,
+    /// Folders in these that may be reached all the same.
+    open: Vec<PathBuf>,
+    /// Where an observer may look; everyone else may look everywhere.
+    within: Option<Vec<PathBuf>>,
+}
+
+impl PathAdmission {
+    /// The rule for a connection, by the names of paths. Where they lead is looked up by [`PathAdmission::resolved`].
+    pub(crate) async fn of(rooms: &ServerState, session: &Session) -> Self {
+        let paths = &rooms.options.paths;
+        let mut closed = paths.hidden_paths();
+        closed.extend(secret_files(&rooms.options, &rooms.config));
+        let mut within = None;
+        if session.is_observer() {
+            let mut threads: Vec<_> = session.threads().iter().copied().collect();
+            threads.extend(session.relay.threads());
+            let mut folders = Vec::new();
+            for id in threads {
+                if let Ok(peek) = rooms.threads.peek(id).await {
+                    let settings = peek.thread.settings();
+                    let named = std::iter::once(&settings.cwd).chain(&settings.roots);
+                    folders.extend(named.map(|it| PathBuf::from(settings.real(it))));
+                }
+            }
+            within = Some(folders);
+        }
+        Self {
+            closed,
+            open: vec![paths.skills.clone()],
+            within,
+        }
+    }
+
+    /// The same with where the paths lead. It waits for the disk.
+    pub(crate) fn resolved(&self) -> Self {
+        let all = |paths: &[PathBuf]| paths.iter().flat_map(|it| names_of(it)).collect();
+        Self {
+            closed: all(&self.closed),
+            open: all(&self.open),
+            // These are real paths, unless a command has put a link in the place of one.
+            within: self.within.clone().map(|mut within| {
+                within.retain(|it| fs::canonicalize(it).is_ok_and(|real| real == *it));
+                within
+            }),
+        }
+    }
+
+    /// Does the work of a request on a thread that may wait for the disk, under the rule for its connection.
+    pub(crate) fn on_disk<M, F>(rooms: &Arc<ServerState>, call: Call<M>, work: F)
+    where
+        M: Method,
+        F: FnOnce(M::Params, &Self) -> Result<M::Result, WireError> + Send + 'static,
+    {
+        let rooms = rooms.clone();
+        tokio::spawn(async move {
+            let admission = Self::of(&rooms, &call.session).await;
+            call.on_disk(move |params| work(params, &admission.resolved()));
+        });
+    }
+
+    /// What is at a path.
+    pub(crate) fn open(&self, path: &Path) -> Result<AdmittedPath, WireError> {
+        let fd = match open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) {
+            Ok(fd) => fd,
+            Err(error) => {
+                // Whether something is there is not told of what cannot be reached.
+                self.check(path)?;
+                return Err(io::Error::from(error).into());
+            }
+        };
+        let admitted = AdmittedPath { fd };
+        self.judge(&admitted, path)?;
+        Ok(admitted)
+    }
+
+    /// Whether a path may be reached, by where it leads as far as it is there. What is not there yet is judged by
+    /// where it would be.
+    pub(crate) fn check(&self, path: &Path) -> Result<(), WireError> {
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        for folder in path.ancestors() {
+            match open(folder, flags, Mode::empty()) {
+                Ok(fd) => {
+                    let below = path.strip_prefix(folder).unwrap_or(Path::new(""));
+                    if below.components().any(|it| it == Component::ParentDir) {
+                        return Err(io::Error::from(io::ErrorKind::NotFound).into());
+                    }
+                    let admitted = AdmittedPath { fd };
+                    if below == Path::new("") {
+                        return self.judge(&admitted, path);
+                    }
+                    let real = admitted.real()?;
+                    if admitted.is_kernels()? {
+                        return Err(closed(path));
+                    }
+                    return self.judge_path(&real.join(below), path);
+                }
+                // A link that leads nowhere would be followed by whoever writes there.
+                Err(_) if folder.is_symlink() => {
+                    let target = fs::read_link(folder)?;
+                    let around = folder.parent().unwrap_or(Path::new("/"));
+                    let target = around.join(target);
+                    if target.components().any(|it| it == Component::ParentDir) {
+                        return Err(closed(path));
+                    }
+                    self.judge_path(&target, path)?;
+                }
+                Err(_) => {}
+            }
+        }
+        Err(closed(path))
+    }
+
+    /// The same for a path whose last name is not followed if it is a link.
+    pub(crate) fn check_name(&self, path: &Path) -> Result<(), WireError> {
+        // Behind a link this leads into the folder that it names.
+        let text = path.as_os_str().as_bytes();
+        if text.ends_with(b"/") || text.ends_with(b"/.") {
+            return self.check(path);
+        }
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+            return self.check(path);
+        };
+        self.check(folder)?;
+        match fs::canonicalize(folder) {
+            Ok(real) => self.judge_path(&real.join(name), path),
+            Err(_) => self.judge_path(path, path),
+        }
+    }
+
+    /// Refuses a folder that has something closed in it: all of it would be read.
+    pub(crate) fn check_all_below(&self, path: &Path) -> Result<(), WireError> {
+        self.judge_all_below(&fs::canonicalize(path)?, path)
+    }
+
+    /// The same for a folder by where it is.
+    pub(super) fn judge_all_below(&self, real: &Path, asked: &Path) -> Result<(), WireError> {
+        let has = |it: &PathBuf| it.starts_with(real);
+        match self.closed.iter().any(has) || Path::new("/proc").starts_with(real) {
+            true => Err(closed(asked)),
+            false => Ok(()),
+        }
+    }
+
+    /// The rule for what may be reached below a folder only. The folder is named by where it is.
+    pub(crate) fn below(&self, folder: &Path) -> Self {
+        let within = match &self.within {
+            None => vec![folder.to_owned()],
+            Some(within) => {
+                let narrower = |it: &PathBuf| match folder.starts_with(it) {
+                    true => Some(folder.to_owned()),
+                    false => it.starts_with(folder).then(|| it.clone()),
+                };
+                within.iter().filter_map(narrower).collect()
+            }
+        };
+        Self {
+            within: Some(within),
+            ..self.clone()
+        }
+    }
+
+    /// Whether an open file has a second name that is closed.
+    pub(crate) fn check_file(&self, path: &Path, metadata: &Metadata) -> Result<(), WireError> {
+        let is_it =
+            |other: &Metadata| (other.dev(), other.ino()) == (metadata.dev(), metadata.ino());
+        if !metadata.is_file() || metadata.nlink() < 2 {
+            return Ok(());
+        }
+        let mut waiting = self.closed.clone();
+        let mut left = FILES_MAX;
+        while let Some(next) = waiting.pop() {
+            let Ok(found) = fs::symlink_metadata(&next) else {
+                continue;
+            };
+            if is_it(&found) || left == 0 {
+                return Err(closed(path));
+            }
+            left -= 1;
+            let is_open = self.open.iter().any(|it| next.starts_with(it));
+            if found.is_dir() && !is_open {
+                let entries = fs::read_dir(&next).into_iter().flatten();
+                waiting.extend(entries.flatten().map(|it| it.path()));
+            }
+        }
+        Ok(())
+    }
+
+    fn judge(&self, admitted: &AdmittedPath, asked: &Path) -> Result<(), WireError> {
+        if admitted.is_kernels()? {
+            return Err(closed(asked));
+        }
+        self.judge_path(&admitted.real()?, asked)?;
+        self.check_file(asked, &admitted.metadata()?)
+    }
+
+    /// Whether a real path may be reached.
+    pub(crate) fn judge_path(&self, real: &Path, asked: &Path) -> Result<(), WireError> {
+        let is_in = |folders: &[PathBuf]| folders.iter().any(|it| real.starts_with(it));
+        let is_closed = is_in(&self.closed) && !is_in(&self.open);
+        if is_closed || real.starts_with("/proc") {
+            return Err(closed(asked));
+        }
+        match &self.within {
+            Some(within) if !is_in(within) => Err(WireError::OutsideOfThreads {
+                path: asked.to_owned(),
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What was found at a path, held so that it stays what was judged.
+#[derive(Debug)]
+pub(crate) struct AdmittedPath {
+    fd: OwnedFd,
+}
+
+impl AdmittedPath {
+    /// A path that leads to exactly this for as long as it is held.
+    pub(crate) fn path(&self) -> PathBuf {
+        format!("/proc/self/fd/{}", self.fd.as_raw_fd()).into()
+    }
+
+    pub(super) fn of(fd: OwnedFd) -> Self {
+        Self { fd }
+    }
+
+    pub(super) fn into_fd(self) -> OwnedFd {
+        self.fd
+    }
+
+    /// Where it is.
+    pub(super) fn real(&self) -> io::Result<PathBuf> {
+        fs::read_link(self.path())
+    }
+
+    /// Whether its name, where it is, ends with this extension.
+    pub(crate) fn is_named_like(&self, extension: &str) -> Result<bool, WireError> {
+        let real = self.real()?;
+        let found = real.extension();
+        Ok(found.is_some_and(|it| it.eq_ignore_ascii_case(extension)))
+    }
+
+    pub(crate) fn metadata(&self) -> io::Result<Metadata> {
+        File::from(self.fd.try_clone()?).metadata()
+    }
+
+    /// Whether the kernel makes it up from processes.
+    pub(super) fn is_kernels(&self) -> Result<bool, WireError> {
+        let kind = fstatfs(&self.fd).map_err(io::Error::from)?.f_type;
+        Ok(u64::try_from(kind).is_ok_and(|it| KERNEL_MAGICS.contains(&it)))
+    }
+}
+
+pub(super) fn closed(path: &Path) -> WireError {
+    WireError::ClosedPath {
+        path: path.to_owned(),
+    }
+}
+
+/// A path as it is named, where that name is, and where it leads.
+fn names_of(path: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    let real = fs::canonicalize(path).ok();
+    let folder = path.parent().and_then(|it| fs::canonicalize(it).ok());
+    let name = folder.and_then(|it| Some(it.join(path.file_name()?)));
+    let other = |it: &PathBuf| it != path;
+    let mut all = vec![path.to_owned()];
+    all.extend(name.filter(other));
+    all.extend(real.filter(other));
+    all.dedup();
+    all.into_iter()
+}
+
+/// The files that hold tokens of clients and keys of models.
+pub(crate) fn secret_files(options: &Options, config: &Config) -> Vec<PathBuf> {
+    let mut files = options.secrets.clone();
+    files.extend(key_files(&config.state().merged));
+    files
+}
+
+/// The files that hold the keys of models.
+fn key_files(config: &toml::Table) -> Vec<PathBuf> {
+    let providers = config
+        .get("model_providers")
+        .and_then(toml::Value::as_table);
+    let providers = providers.into_iter().flat_map(toml::Table::values);
+    let files = providers.filter_map(|it| it.get("key_file")?.as_str());
+    let home = std::env::var_os("HOME");
+    let file = |it: &str| match (it.strip_prefix("~/"), &home) {
+        (Some(below), Some(home)) => Path::new(home).join(below),
+        _ => PathBuf::from(it),
+    };
+    files.map(file).collect()
+}

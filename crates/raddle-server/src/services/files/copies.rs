@@ -1,0 +1,89 @@
+//! Copies of files, links and whole folders.
+
+use std::fs::{self, FileType};
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
+
+use super::{FileLock, LastLink, PathAdmission, open};
+use crate::wire_error::{WireError, shown};
+
+/// Copies a file, a link, or a folder with everything in it. Links are copied as links.
+pub(crate) fn copy_any(from: &Path, to: &Path, admission: &PathAdmission) -> Result<(), WireError> {
+    let kind = fs::symlink_metadata(from)?.file_type();
+    if !kind.is_dir() {
+        return copy_one(from, to, kind, admission);
+    }
+    // Folders wait in a list, by their paths below the first, so that depth costs no stack.
+    let mut waiting = vec![PathBuf::new()];
+    while let Some(below) = waiting.pop() {
+        let (from, to) = (from.join(&below), to.join(&below));
+        copy_folder(&from, &to, admission, |name| waiting.push(below.join(name)))
+            .map_err(|error| explain(error, &from, &to))?;
+    }
+    Ok(())
+}
+
+/// Copies a folder with what is directly in it, and says which folders those are that are left.
+fn copy_folder(
+    from: &Path,
+    to: &Path,
+    admission: &PathAdmission,
+    mut left: impl FnMut(&Path),
+) -> Result<(), WireError> {
+    admission.place(to, LastLink::Follow)?.create_folders()?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            left(Path::new(&name));
+        } else {
+            copy_one(&entry.path(), &to.join(name), kind, admission)?;
+        }
+    }
+    Ok(())
+}
+
+/// Copies a file or a link.
+fn copy_one(
+    from: &Path,
+    to: &Path,
+    kind: FileType,
+    admission: &PathAdmission,
+) -> Result<(), WireError> {
+    if kind.is_symlink() {
+        let place = admission.place(to, LastLink::Keep)?;
+        return Ok(place.link_to(&fs::read_link(from)?)?);
+    }
+    let (mut from, metadata) = open(from, admission)?;
+    let place = admission.place(to, LastLink::Follow)?;
+    let (mut to, there) = place.create(metadata.mode(), admission)?;
+    let _stay = FileLock::to_copy(&metadata, &there)?;
+    to.set_len(0)?;
+    io::copy(&mut from, &mut to)?;
+    // One that was there takes on the mode too.
+    Ok(to.set_permissions(metadata.permissions())?)
+}
+
+/// A tree may be deeper than any path can say. Whoever asked must know where the copy stopped.
+fn explain(error: WireError, from: &Path, to: &Path) -> WireError {
+    match error {
+        WireError::Io(error) if Errno::from_io_error(&error) == Some(Errno::NAMETOOLONG) => {
+            let path = if to.as_os_str().len() > from.as_os_str().len() {
+                to
+            } else {
+                from
+            };
+            let message = format!(
+                "fs/copy stopped where a path is too long for the system, at {} bytes: {}",
+                path.as_os_str().len(),
+                shown(&path.to_string_lossy())
+            );
+            WireError::Refused(message.into())
+        }
+        other => other,
+    }
+}

@@ -1,0 +1,485 @@
+//! Permission profiles: sandboxes by name. Three are built in; the configuration has more where it
+//! says `[permissions.NAME]`.
+//!
+//! A profile that asks for something that no sandbox here can keep is refused. It is never taken for
+//! a wider one.
+
+use raddle_core::{PermissionProfile, Sandbox};
+use raddle_protocol::{
+    PermissionProfileSummary, ReadOnlySandboxPolicy, SandboxPolicy, WorkspaceWriteSandboxPolicy,
+};
+
+use crate::services::config::EffectiveConfig;
+use crate::services::{ServerState, processes, threads};
+use crate::wire_error::{WireError, shown};
+
+/// The profiles every server has, and a line about each for people.
+const BUILT_IN: [(&str, &str); 3] = [
+    (READ_ONLY, "Reads files, changes nothing."),
+    (WORKSPACE, "Changes files in the workspace."),
+    (FULL_ACCESS, "No fence at all."),
+];
+
+const READ_ONLY: &str = ":read-only";
+const WORKSPACE: &str = ":workspace";
+const FULL_ACCESS: &str = ":danger-full-access";
+
+/// The table of the configuration with further profiles.
+const TABLE: &str = "permissions";
+
+/// The key of the configuration that names the profile of threads that name none.
+const DEFAULT: &str = "default_permissions";
+
+/// The key of the configuration that names a mode in place of a profile.
+const MODE: &str = "sandbox_mode";
+
+/// How many profiles may extend each other.
+const EXTENDS_MAX: usize = 8;
+
+/// A sandbox, and the profile that it was made from.
+#[derive(Debug)]
+pub(crate) struct SandboxChoice {
+    pub(crate) policy: SandboxPolicy,
+    pub(crate) profile: Option<PermissionProfile>,
+}
+
+impl SandboxChoice {
+    /// As a thread keeps it.
+    pub(crate) fn sandbox(&self) -> Result<Sandbox, WireError> {
+        threads::sandbox(&self.policy)
+    }
+}
+
+/// The sandbox of a profile.
+pub(crate) fn of_profile(
+    config: &EffectiveConfig<'_>,
+    id: &str,
+) -> Result<SandboxChoice, WireError> {
+    let profile = |extends: Option<&str>| {
+        Some(PermissionProfile {
+            id: id.to_owned(),
+            extends: extends.map(str::to_owned),
+        })
+    };
+    if id == FULL_ACCESS {
+        return Ok(SandboxChoice {
+            policy: SandboxPolicy::DangerFullAccess,
+            profile: profile(None),
+        });
+    }
+    let access = access(config, id, &mut Vec::new())?;
+    let extends = table(config, id).and_then(|it| it.get("extends")?.as_str());
+    Ok(SandboxChoice {
+        policy: access.policy().map_err(|what| wrong(config, id, &what))?,
+        profile: profile(extends),
+    })
+}
+
+/// The sandbox of a mode that is named, else the one that the configuration names: its profile, or its
+/// mode where a stronger layer says that.
+pub(crate) fn of_config(
+    config: &EffectiveConfig<'_>,
+    mode: Option<&str>,
+) -> Result<SandboxChoice, WireError> {
+    let named = config.value(DEFAULT).filter(|_| mode.is_none());
+    let is_weaker = config.strength(DEFAULT) < config.strength(MODE);
+    match named.filter(|_| !is_weaker) {
+        Some(named) => of_default(config, named),
+        None => of_mode(config, mode),
+    }
+}
+
+/// The sandboxes that the request's own configuration names, each with its key.
+pub(crate) fn of_request(
+    config: &EffectiveConfig<'_>,
+) -> Result<Vec<(&'static str, SandboxChoice)>, WireError> {
+    let mut choices = Vec::new();
+    if let Some(named) = config.value(DEFAULT).filter(|_| config.names(DEFAULT)) {
+        choices.push((DEFAULT, of_default(config, named)?));
+    }
+    if config.names(MODE) {
+        choices.push((MODE, of_mode(config, None)?));
+    }
+    Ok(choices)
+}
+
+fn of_mode(config: &EffectiveConfig<'_>, mode: Option<&str>) -> Result<SandboxChoice, WireError> {
+    Ok(SandboxChoice {
+        policy: processes::of_mode(config, mode)?,
+        profile: None,
+    })
+}
+
+fn of_default(
+    config: &EffectiveConfig<'_>,
+    named: &toml::Value,
+) -> Result<SandboxChoice, WireError> {
+    let Some(id) = named.as_str() else {
+        let what = format!("`{DEFAULT}` must be the name of a permission profile");
+        return Err(config.refused(what, &[DEFAULT]));
+    };
+    of_named_profile(config, id)
+}
+
+/// The sandbox of a profile that a request or the configuration names, unless the request says how far a mode goes.
+pub(crate) fn of_named_profile(
+    config: &EffectiveConfig<'_>,
+    id: &str,
+) -> Result<SandboxChoice, WireError> {
+    if config.names("sandbox_workspace_write") && !config.names(MODE) {
+        let what = format!(
+            "`sandbox_workspace_write` is about `{MODE}`, and the permission profile `{}` is in force; \
+             name `{MODE}` too, or leave it out",
+            shown(id)
+        );
+        return Err(WireError::Refused(what.into()));
+    }
+    of_profile(config, id)
+}
+
+/// Refuses a profile that a client chose and the operator does not allow.
+pub(crate) async fn allowed(
+    rooms: &ServerState,
+    profile: Option<&PermissionProfile>,
+    sandbox: &Sandbox,
+) -> Result<(), WireError> {
+    let Some(profile) = profile else {
+        return Ok(());
+    };
+    let (threads, sandbox) = (rooms.threads.clone(), [sandbox.clone()]);
+    let looking = tokio::task::spawn_blocking(move || threads.objections_to_sandboxes(&sandbox));
+    let objections = looking.await.map_err(|_| WireError::Dropped)?;
+    match objections.into_iter().flatten().next() {
+        Some(why) => Err(WireError::ProfileNotAllowed {
+            id: profile.id.clone(),
+            why,
+        }),
+        None => Ok(()),
+    }
+}
+
+/// All profiles, as clients are shown them. One that cannot be used is not allowed.
+pub(crate) fn list(
+    rooms: &ServerState,
+    config: &EffectiveConfig<'_>,
+) -> Vec<PermissionProfileSummary> {
+    let ids = ids(config);
+    let choices: Vec<_> = ids.iter().map(|id| of_profile(config, id)).collect();
+    let sandbox = |it: &Result<SandboxChoice, WireError>| it.as_ref().ok()?.sandbox().ok();
+    let sandboxes: Vec<Option<Sandbox>> = choices.iter().map(sandbox).collect();
+    let usable: Vec<Sandbox> = sandboxes.iter().flatten().cloned().collect();
+    let objections = rooms.threads.objections_to_sandboxes(&usable);
+    let mut objections = objections.into_iter();
+    let summaries = ids.into_iter().zip(sandboxes).map(|(id, sandbox)| {
+        let is_built_in = BUILT_IN.iter().find(|(name, _)| *name == id);
+        let described = table(config, &id).and_then(|it| it.get("description")?.as_str());
+        PermissionProfileSummary {
+            allowed: sandbox.is_some() && objections.next().flatten().is_none(),
+            description: is_built_in.map(|it| it.1).or(described).map(str::to_owned),
+            id,
+        }
+    });
+    summaries.collect()
+}
+
+/// The ids of all profiles, those built in first.
+fn ids(config: &EffectiveConfig<'_>) -> Vec<String> {
+    let configured = config.value(TABLE).and_then(toml::Value::as_table);
+    let configured = configured.into_iter().flat_map(toml::Table::keys);
+    // One that is named like those built in would hide what they say.
+    let configured = configured.filter(|it| !it.starts_with(':')).cloned();
+    let built_in = BUILT_IN.iter().map(|(id, _)| (*id).to_owned());
+    built_in.chain(configured).collect()
+}
+
+/// The table of a configured profile.
+fn table<'a>(config: &'a EffectiveConfig<'_>, id: &str) -> Option<&'a toml::Table> {
+    let is_built_in = id.starts_with(':');
+    let table = config.value(TABLE)?.as_table()?.get(id)?.as_table();
+    table.filter(|_| !is_built_in)
+}
+
+fn wrong(config: &EffectiveConfig<'_>, id: &str, what: &str) -> WireError {
+    config.refused(
+        format!("the permission profile `{id}`: {what}"),
+        &[TABLE, id],
+    )
+}
+
+/// What may be done at a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Level {
+    Read,
+    Write,
+}
+
+impl Level {
+    fn of(value: &toml::Value) -> Option<Self> {
+        match value.as_str()? {
+            "read" => Some(Self::Read),
+            "write" => Some(Self::Write),
+            _ => None,
+        }
+    }
+}
+
+/// What a profile allows, before it is known whether a sandbox can keep that.
+#[derive(Clone, Debug, Default)]
+struct ProfileAccess {
+    /// Of every file.
+    root: Option<Level>,
+    workspace: Option<Level>,
+    tmp: Option<Level>,
+    tmpdir: Option<Level>,
+    paths: Vec<(String, Level)>,
+    network: bool,
+}
+
+/// What a profile allows, with what it has from those that it extends.
+fn access(
+    config: &EffectiveConfig<'_>,
+    id: &str,
+    above: &mut Vec<String>,
+) -> Result<ProfileAccess, WireError> {
+    let read_only = ProfileAccess {
+        root: Some(Level::Read),
+        ..ProfileAccess::default()
+    };
+    match id {
+        READ_ONLY => return Ok(read_only),
+        WORKSPACE => {
+            let write = Some(Level::Write);
+            return Ok(ProfileAccess {
+                workspace: write,
+                tmp: write,
+                tmpdir: write,
+                ..read_only
+            });
+        }
+        FULL_ACCESS => {
+            let by = above.last().map_or("", String::as_str);
+            let what = format!("it cannot extend `{FULL_ACCESS}`; choose that profile itself");
+            return Err(wrong(config, by, &what));
+        }
+        _ => {}
+    }
+    let Some(said) = table(config, id) else {
+        return Err(WireError::UnknownProfile {
+            id: shown(id).into_owned(),
+            known: ids(config),
+        });
+    };
+    if above.len() == EXTENDS_MAX || above.iter().any(|it| it == id) {
+        let chain = above.join(" -> ");
+        let what = format!("profiles extend each other in a circle: {chain} -> {id}");
+        return Err(wrong(config, id, &what));
+    }
+    above.push(id.to_owned());
+    let mut access = match said.get("extends") {
+        None => ProfileAccess::default(),
+        Some(toml::Value::String(base)) => self::access(config, base, above)?,
+        Some(_) => return Err(wrong(config, id, "`extends` must be the name of a profile")),
+    };
+    access.read(said).map_err(|what| wrong(config, id, &what))?;
+    Ok(access)
+}
+
+impl ProfileAccess {
+    /// Takes in what a table says.
+    fn read(&mut self, said: &toml::Table) -> Result<(), String> {
+        for (key, value) in said {
+            match (key.as_str(), value) {
+                ("extends", _) | ("description", toml::Value::String(_)) => {}
+                ("filesystem", toml::Value::Table(places)) => {
+                    for (place, value) in places {
+                        self.read_place(place, value)?;
+                    }
+                }
+                ("network", toml::Value::Table(network)) => self.read_network(network)?,
+                _ => {
+                    return Err(format!(
+                        "`{key}` is not understood here; it may have `extends`, `description`, and the tables \
+                         `filesystem` and `network`"
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn read_place(&mut self, place: &str, value: &toml::Value) -> Result<(), String> {
+        let level = level(place, value)?;
+        match place {
+            ":root" => self.root = Some(level),
+            // All of it can be read where the whole disk can be.
+            ":minimal" if level == Level::Read => {}
+            ":project_roots" | ":workspace_roots" => self.workspace = Some(level),
+            ":slash_tmp" => self.tmp = Some(level),
+            ":tmpdir" => self.tmpdir = Some(level),
+            path if path.starts_with('/') => {
+                self.paths.retain(|(it, _)| it != path);
+                self.paths.push((path.to_owned(), level));
+            }
+            _ => {
+                return Err(format!(
+                    "`{place}` is not understood here; name :root, :project_roots, :slash_tmp, :tmpdir or an \
+                     absolute path"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn read_network(&mut self, said: &toml::Table) -> Result<(), String> {
+        for (key, value) in said {
+            match (key.as_str(), value) {
+                ("enabled", toml::Value::Boolean(it)) => self.network = *it,
+                ("enabled", _) => return Err("`network.enabled` must be true or false".to_owned()),
+                _ => {
+                    return Err(format!(
+                        "`network.{key}` is not understood here; list hosts in [sandbox_network]"
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The sandbox that keeps it, or why none does.
+    fn policy(self) -> Result<SandboxPolicy, String> {
+        let is_written = |it: Option<Level>| it == Some(Level::Write);
+        let writes = self.paths.iter().any(|it| it.1 == Level::Write)
+            || is_written(self.tmp)
+            || is_written(self.tmpdir);
+        match (self.root, self.workspace) {
+            (None, _) => Err(
+                "reading cannot be limited here; set \":root\" = \"read\" under `filesystem`, or extend :read-only"
+                    .to_owned(),
+            ),
+            (Some(Level::Write), _) if self.network => Ok(SandboxPolicy::DangerFullAccess),
+            (Some(Level::Write), _) => Err(
+                "every file may be written, and then the network cannot be kept off; set `network.enabled`, or \
+                 \":root\" = \"read\""
+                    .to_owned(),
+            ),
+            (_, Some(Level::Write)) => {
+                let closed = self.paths.iter().find(|it| it.1 == Level::Read);
+                if let Some((path, _)) = closed {
+                    return Err(format!(
+                        "`{path}` may only be read, which cannot be kept beside a workspace that may be written; \
+                         leave it out, or extend :read-only"
+                    ));
+                }
+                Ok(SandboxPolicy::WorkspaceWrite(WorkspaceWriteSandboxPolicy {
+                    exclude_slash_tmp: !is_written(self.tmp),
+                    exclude_tmpdir_env_var: !is_written(self.tmpdir),
+                    network_access: self.network,
+                    writable_roots: self.paths.into_iter().map(|it| it.0).collect(),
+                }))
+            }
+            _ if writes => Err(
+                "something may be written and the workspace may not, which cannot be kept here; add \
+                 \":project_roots\" = \"write\", or write nothing"
+                    .to_owned(),
+            ),
+            _ => Ok(SandboxPolicy::ReadOnly(ReadOnlySandboxPolicy {
+                network_access: self.network,
+            })),
+        }
+    }
+}
+
+/// What may be done at a place.
+fn level(place: &str, value: &toml::Value) -> Result<Level, String> {
+    Level::of(value).ok_or_else(|| {
+        format!(
+            "`{place}` must be \"read\" or \"write\"; what is closed to reading cannot be kept here"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn policy(text: &str) -> Result<SandboxPolicy, String> {
+        let table: toml::Table = text.parse().expect("TOML");
+        let mut access = ProfileAccess::default();
+        if table.get("extends").and_then(toml::Value::as_str) == Some(WORKSPACE) {
+            let write = Some(Level::Write);
+            access = ProfileAccess {
+                root: Some(Level::Read),
+                workspace: write,
+                tmp: write,
+                tmpdir: write,
+                ..access
+            };
+        }
+        access.read(&table)?;
+        access.policy()
+    }
+
+    #[test]
+    fn a_profile_is_kept_whole_or_refused() {
+        let workspace = |roots: &[&str], tmp: bool, network| {
+            SandboxPolicy::WorkspaceWrite(WorkspaceWriteSandboxPolicy {
+                exclude_slash_tmp: !tmp,
+                exclude_tmpdir_env_var: !tmp,
+                network_access: network,
+                writable_roots: roots.iter().map(|it| (*it).to_owned()).collect(),
+            })
+        };
+        let read =
+            |network_access| SandboxPolicy::ReadOnly(ReadOnlySandboxPolicy { network_access });
+        for (text, wanted) in [
+            ("filesystem = { ':root' = 'read' }", read(false)),
+            (
+                "filesystem = { ':root' = 'read' }\nnetwork.enabled = true",
+                read(true),
+            ),
+            (
+                "filesystem = { ':root' = 'read', '/x' = 'read' }",
+                read(false),
+            ),
+            (
+                "filesystem = { ':root' = 'read', ':project_roots' = 'write', '/x' = 'write' }",
+                workspace(&["/x"], false, false),
+            ),
+            ("extends = ':workspace'", workspace(&[], true, false)),
+            (
+                "extends = ':workspace'\nfilesystem = { '/x' = 'write' }\nnetwork.enabled = true",
+                workspace(&["/x"], true, true),
+            ),
+            (
+                "extends = ':workspace'\nfilesystem = { ':project_roots' = 'read', ':slash_tmp' = 'read', ':tmpdir' = 'read' }",
+                read(false),
+            ),
+            (
+                "filesystem = { ':root' = 'write' }\nnetwork.enabled = true",
+                SandboxPolicy::DangerFullAccess,
+            ),
+        ] {
+            assert_eq!(policy(text), Ok(wanted), "{text}");
+        }
+        for text in [
+            "description = 'x'",
+            "filesystem = { ':minimal' = 'read' }",
+            "filesystem = { ':root' = 'write' }",
+            "filesystem = { ':root' = 'read', '/x' = 'write' }",
+            "filesystem = { ':root' = 'read', '/x' = 'none' }",
+            "filesystem = { ':root' = 'read', '/x' = 'deny' }",
+            "filesystem = { ':root' = 'read', 'x' = 'write', ':project_roots' = 'write' }",
+            "extends = ':workspace'\nfilesystem = { '/x' = 'read' }",
+            "extends = ':workspace'\nfilesystem = { '~/x' = 'write' }",
+            "extends = ':workspace'\nfilesystem = { ':project_roots' = { '.' = 'write', 'secret' = 'none' } }",
+            "extends = ':workspace'\nfilesystem = { ':project_roots' = { '.git' = 'read' } }",
+            "extends = ':workspace'\nfilesystem = 'all'",
+            "extends = ':workspace'\nnetwork = { enabled = true, domains = { 'example.com' = 'allow' } }",
+            "extends = ':workspace'\nnetwork = { enabled = 1 }",
+            "extends = ':workspace'\nlimits = 1",
+        ] {
+            let found = policy(text);
+            assert!(found.is_err(), "{text}: {found:?}");
+        }
+    }
+}

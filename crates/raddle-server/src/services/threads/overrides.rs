@@ -1,0 +1,133 @@
+//! What `thread/resume` and `thread/fork` may want otherwise than it is stored.
+
+use std::collections::BTreeMap;
+
+use raddle_core::{Scope, SettingsChange};
+use raddle_protocol as wire;
+use serde_json::Value;
+
+use super::{RequestedEnvironment, RequestedSandbox, budget};
+use crate::services::ServerState;
+use crate::services::config::{EffectiveConfig, State};
+use crate::services::permissions::{self, SandboxChoice};
+use crate::wire_error::WireError;
+
+/// The settings that both may name.
+pub(crate) struct Overrides<'a> {
+    model: &'a Option<String>,
+    provider: &'a Option<String>,
+    cwd: &'a Option<String>,
+    roots: &'a Option<Vec<String>>,
+    approval: &'a Option<wire::AskForApproval>,
+    reviewer: &'a Option<wire::ApprovalsReviewer>,
+    sandbox: &'a Option<wire::SandboxMode>,
+    permissions: &'a Option<String>,
+    config: &'a Option<BTreeMap<String, Value>>,
+    tier: &'a wire::Maybe<String>,
+    personality: Option<&'a wire::Personality>,
+    base_instructions: &'a Option<String>,
+    developer_instructions: &'a Option<String>,
+}
+
+impl<'a> From<&'a wire::ThreadResumeParams> for Overrides<'a> {
+    fn from(params: &'a wire::ThreadResumeParams) -> Self {
+        Self {
+            model: &params.model,
+            provider: &params.model_provider,
+            cwd: &params.cwd,
+            roots: &params.runtime_workspace_roots,
+            approval: &params.approval_policy,
+            reviewer: &params.approvals_reviewer,
+            sandbox: &params.sandbox,
+            permissions: &params.permissions,
+            config: &params.config,
+            tier: &params.service_tier,
+            personality: params.personality.as_ref(),
+            base_instructions: &params.base_instructions,
+            developer_instructions: &params.developer_instructions,
+        }
+    }
+}
+
+impl<'a> From<&'a wire::ThreadForkParams> for Overrides<'a> {
+    fn from(params: &'a wire::ThreadForkParams) -> Self {
+        Self {
+            model: &params.model,
+            provider: &params.model_provider,
+            cwd: &params.cwd,
+            roots: &params.runtime_workspace_roots,
+            approval: &params.approval_policy,
+            reviewer: &params.approvals_reviewer,
+            sandbox: &params.sandbox,
+            permissions: &params.permissions,
+            config: &params.config,
+            tier: &params.service_tier,
+            personality: None,
+            base_instructions: &params.base_instructions,
+            developer_instructions: &params.developer_instructions,
+        }
+    }
+}
+
+impl Overrides<'_> {
+    /// What changes. What is not named stays as it is.
+    pub(crate) async fn change(
+        self,
+        rooms: &ServerState,
+        config: &State,
+    ) -> Result<SettingsChange, WireError> {
+        let config = config.with_request(self.config.as_ref());
+        config.bounds(true)?;
+        let budget = |scope| budget::named(self.config.as_ref(), &config, scope);
+        let choice = self.choice(&config)?;
+        let sandbox = choice.as_ref().map(SandboxChoice::sandbox).transpose()?;
+        let profile = choice.map(|it| it.profile);
+        if let (Some(profile), Some(sandbox)) = (&profile, &sandbox) {
+            permissions::allowed(rooms, profile.as_ref(), sandbox).await?;
+        }
+        let place = RequestedEnvironment::of(None, None, self.roots.as_deref())?;
+        let named = |text: &Option<String>| text.clone().map(Some);
+        Ok(SettingsChange {
+            model: named(self.model),
+            provider: named(self.provider),
+            cwd: self.cwd.clone(),
+            roots: place.roots,
+            approval: super::asked_approval(self.approval.as_ref(), &config)?,
+            reviewer: super::asked_reviewer(self.reviewer.as_ref(), &config)?,
+            sandbox,
+            profile,
+            tier: match self.tier {
+                // Clients say null for what they do not name.
+                wire::Maybe::Absent | wire::Maybe::Null => None,
+                wire::Maybe::Value(tier) => Some(Some(tier.clone())),
+            },
+            personality: self.personality.map(|it| Some(it.as_str().to_owned())),
+            base_instructions: named(self.base_instructions),
+            developer_instructions: named(self.developer_instructions),
+            turn_budget: budget(Scope::Turn)?,
+            thread_budget: budget(Scope::Thread)?,
+            ..SettingsChange::default()
+        })
+    }
+
+    /// The sandbox that the request names, or its own configuration.
+    fn choice(&self, config: &EffectiveConfig<'_>) -> Result<Option<SandboxChoice>, WireError> {
+        let limits = RequestedSandbox {
+            sandbox: self.sandbox.as_ref(),
+            permissions: self.permissions.as_deref(),
+        };
+        if let Some(choice) = limits.choice(config)? {
+            return Ok(Some(choice));
+        }
+        if config.names("sandbox_mode") || config.names("default_permissions") {
+            return permissions::of_config(config, None).map(Some);
+        }
+        // The mode of the configuration may be wider than the one that the thread has.
+        if config.names("sandbox_workspace_write") {
+            let what = "`sandbox_workspace_write` in `config` says how far a mode goes; name the mode too, with \
+                        `sandbox` or `sandbox_mode`";
+            return Err(WireError::Refused(what.into()));
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,113 @@
+//! A folder that cannot be written: how to tell, and how its journal is still read.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, Error, ErrorCode, OpenFlags};
+use rustix::fs::{Access, access};
+use rustix::io::Errno;
+
+use super::schema::FILE;
+
+/// How long to wait while another process writes.
+const BUSY_MAX: Duration = Duration::from_secs(5);
+
+/// Why a journal that is in a folder can only be read; nothing if it can be written, or is not there.
+pub(super) fn readonly_reason(folder: &Path) -> Option<String> {
+    let file = folder.join(FILE);
+    let there = file.exists();
+    there.then(|| refused(folder, &file)).flatten()
+}
+
+/// Why a file, or what SQLite keeps beside it, cannot be written.
+fn refused(folder: &Path, file: &Path) -> Option<String> {
+    let paths = [folder, file, &log(file), &sibling(file, "-shm")].map(Path::to_owned);
+    paths.into_iter().find_map(|path| {
+        let refused = access(&path, Access::WRITE_OK).err()?;
+        let shut = matches!(refused, Errno::ROFS | Errno::ACCESS | Errno::PERM);
+        shut.then(|| format!("{} cannot be written: {refused}", path.display()))
+    })
+}
+
+/// Opens a file of a folder for reading only, also where nothing can be written.
+pub(super) fn open_to_read(folder: &Path, name: &str) -> Result<Connection, Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let file = folder.join(name);
+    let connection = Connection::open_with_flags(&file, flags)?;
+    connection.busy_timeout(BUSY_MAX)?;
+    // SQLite opens a file when it first reads from it.
+    let read = connection.pragma_query_value(None, "user_version", |_| Ok(()));
+    let Err(error) = read else {
+        return Ok(connection);
+    };
+    let needs_files = matches!(
+        error.sqlite_error_code(),
+        Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly)
+    );
+    // It wants files beside this one which it cannot make. Without a log it can do without them.
+    let at_rest = fs::metadata(log(&file)).map_or(true, |log| log.len() == 0);
+    if needs_files && at_rest && refused(folder, &file).is_some() {
+        let flags = flags | OpenFlags::SQLITE_OPEN_URI;
+        return Connection::open_with_flags(address(&file), flags);
+    }
+    Err(error)
+}
+
+/// A path as SQLite wants the address of a file that does not change.
+fn address(path: &Path) -> String {
+    use std::fmt::Write;
+    use std::os::unix::ffi::OsStrExt;
+    let mut address = "file:".to_owned();
+    for byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'/' | b'-' | b'_' | b'.' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => {
+                address.push(char::from(*byte));
+            }
+            // Writing to a string cannot fail.
+            byte => drop(write!(address, "%{byte:02x}")),
+        }
+    }
+    address + "?immutable=1"
+}
+
+/// Changes when the journal does, for those who cannot ask SQLite.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct JournalStamp {
+    file: Option<(u64, u64, i64, i64)>,
+    log: Option<u64>,
+}
+
+impl JournalStamp {
+    pub(super) fn of(folder: &Path) -> Self {
+        let file = fs::metadata(folder.join(FILE)).ok();
+        let log = fs::metadata(log(&folder.join(FILE))).ok();
+        Self {
+            file: file.map(|it| (it.ino(), it.len(), it.mtime(), it.mtime_nsec())),
+            log: log.map(|it| it.len()),
+        }
+    }
+}
+
+fn log(file: &Path) -> PathBuf {
+    sibling(file, "-wal")
+}
+
+fn sibling(file: &Path, end: &str) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(end);
+    name.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_says_nothing_but_the_path() {
+        let path = Path::new("/a b/c?d#e%f/ü.sqlite");
+        let expected = "file:/a%20b/c%3fd%23e%25f/%c3%bc.sqlite?immutable=1";
+        assert_eq!(address(path), expected);
+    }
+}

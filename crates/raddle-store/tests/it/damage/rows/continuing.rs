@@ -1,0 +1,83 @@
+//! A thread of which a row was hit that says nothing of its records goes on, and any can be deleted.
+
+use raddle_core::ports::{Journal, ListQuery, Pages, ReadError};
+use raddle_core::{Seq, ThreadId};
+use rusqlite::Connection;
+use rusqlite::types::Value;
+
+use super::{IdleJournal, flipped};
+use crate::records::{ThreadScript, renamed};
+use crate::suite::local;
+
+#[tokio::test]
+async fn a_thread_whose_row_was_hit_can_be_deleted() {
+    let rest = IdleJournal::new().await;
+    let (columns, rows) = rest.rows("thread");
+    assert_eq!(columns[..2], ["number", "id"]);
+    let mut hits = 0;
+    for row in &rows[..2] {
+        let Value::Blob(id) = &row[1] else {
+            panic!("{row:?}");
+        };
+        let thread = ThreadId::from(uuid::Uuid::from_slice(id).unwrap());
+        for (column, value) in columns.iter().zip(row).skip(2) {
+            for bit in [0, 63] {
+                let Some(value) = flipped(value, bit) else {
+                    continue;
+                };
+                let sql = format!("UPDATE thread SET {column} = ?1 WHERE number = ?2");
+                let what = format!("{sql}: {value:?} in {row:?}");
+                let values = [&value, &row[0]];
+                let change = |it: &Connection| it.execute(&sql, values).map(|_| ());
+                assert!(rest.change(change), "{what}");
+                let journal = local(rest.folder.path());
+                assert_eq!(journal.delete(thread).await, Ok(()), "{what}");
+                let read = journal.read(thread, Seq::ZERO, usize::MAX).await;
+                assert_eq!(read, Err(ReadError::NotFound), "{what}");
+                hits += 1;
+            }
+        }
+    }
+    assert!(hits > 25, "{hits}");
+}
+
+/// What lists have of a thread is hit, and no index knows of it.
+#[tokio::test]
+async fn a_thread_whose_place_in_lists_was_hit_goes_on_and_can_be_deleted() {
+    let rest = IdleJournal::new().await;
+    let (columns, rows) = rest.rows("summary");
+    let row = &rows[0];
+    let mut hits = 0;
+    for (column, value) in columns.iter().zip(row).skip(2) {
+        let Some(value) = flipped(value, 0) else {
+            continue;
+        };
+        let sql = format!("UPDATE summary SET {column} = ?1 WHERE number = ?2");
+        let what = format!("{sql}: {value:?} in {row:?}");
+        assert!(rest.hit_table(&what, &sql, &[&value, &row[0]]), "{what}");
+        let journal = local(rest.folder.path());
+        let thread = rest.threads[0];
+        let mut script = ThreadScript {
+            thread,
+            head: journal.head(thread).await.unwrap(),
+            now: 5_000,
+        };
+        script.append(&journal, vec![renamed("later")]).await;
+        let query = ListQuery {
+            limit: 100,
+            ..ListQuery::default()
+        };
+        let listed = journal.list(query.clone()).await.unwrap().entries;
+        let found = listed.iter().find(|it| it.thread == thread);
+        assert!(
+            found.is_none_or(|it| it.name.as_deref() == Some("later")),
+            "{what}"
+        );
+        assert_eq!(listed.len() - usize::from(found.is_some()), 2, "{what}");
+        assert_eq!(journal.delete(thread).await, Ok(()), "{what}");
+        let listed = journal.list(query).await.unwrap().entries;
+        assert_eq!(listed.len(), 2, "{what}");
+        hits += 1;
+    }
+    assert!(hits > 8, "{hits}");
+}

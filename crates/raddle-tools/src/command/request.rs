@@ -1,0 +1,480 @@
+//! What a call wants to run.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use raddle_core::policy::{Act, ActKind, ParsedScript};
+use raddle_core::ports::ToolIntent;
+use raddle_core::{CommandRun, ItemBody, Sandbox, Settings, ToolCall};
+use raddle_sandbox::FileHolds;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::confinement::check_folder;
+use super::programs::search_path;
+use crate::arguments;
+use crate::shell::{self, ApprovalSubject, DigestInput};
+
+/// How long a command is waited for if its call does not say, and the shortest and longest wait.
+const YIELD_MS: u64 = 10_000;
+const YIELD_MS_MIN: u64 = 250;
+const YIELD_MS_MAX: u64 = 30_000;
+
+/// How long a command may run that is not to go on in the background.
+const TIME_MS: u64 = 10_000;
+const TIME_MS_MAX: u64 = 60 * 60 * 1000;
+
+/// How much of the output the model reads if its call does not say, and at most.
+pub(super) const TOKENS: usize = 10_000;
+pub(super) const TOKENS_MAX: usize = 50_000;
+
+/// The shell that reads a command line.
+const SHELL: &str = "/bin/bash";
+
+/// Shells of which `-l` makes a login shell.
+const SHELLS: [&str; 7] = ["ash", "bash", "dash", "fish", "ksh", "sh", "zsh"];
+
+/// A command that a call wants to run.
+#[derive(Debug, PartialEq)]
+pub(crate) struct CommandRequest {
+    /// The program and its arguments.
+    pub(super) words: Vec<String>,
+    pub(super) cwd: PathBuf,
+    pub(super) tty: bool,
+    pub(super) time: WaitMode,
+    pub(super) tokens: usize,
+    /// Whether it is to run outside the fence.
+    pub(super) beyond: bool,
+    pub(super) why: Option<String>,
+    /// The call that it comes with.
+    pub(super) call: String,
+}
+
+/// How long a command is waited for, and what then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WaitMode {
+    /// It goes on in the background.
+    Yields(Duration),
+    /// It is ended.
+    Ends(Duration),
+}
+
+#[derive(Deserialize)]
+struct ExecCommand {
+    cmd: String,
+    workdir: Option<String>,
+    shell: Option<String>,
+    login: Option<bool>,
+    tty: Option<bool>,
+    yield_time_ms: Option<u64>,
+    max_output_tokens: Option<usize>,
+    sandbox_permissions: Option<String>,
+    justification: Option<String>,
+}
+
+/// The forms of the same that models of one family were taught before.
+#[derive(Deserialize)]
+struct ShellArgs {
+    command: CommandLine,
+    #[serde(alias = "working_directory")]
+    workdir: Option<String>,
+    timeout_ms: Option<u64>,
+    login: Option<bool>,
+    sandbox_permissions: Option<String>,
+    with_escalated_permissions: Option<bool>,
+    justification: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum CommandLine {
+    Text(String),
+    Words(Vec<String>),
+}
+
+/// What a call wants to run; nothing if it is no call of such a tool.
+///
+/// `allows_login`: whether the operator lets a call ask for a login shell. One reads the user's profile, and what is
+/// exported there may be a key.
+pub(crate) fn parse_request(
+    settings: &Settings,
+    call: &ToolCall,
+    allows_login: bool,
+) -> Option<Result<CommandRequest, String>> {
+    let wish = match call.tool.as_str() {
+        "exec_command" => exec_command(settings, call),
+        "shell" | "shell_command" | "local_shell" | "container.exec" => shell(settings, call),
+        _ => return None,
+    };
+    // Outside a sandbox there is never one.
+    let may_log_in = |it: &CommandRequest| allows_login && !it.beyond && is_confined(settings);
+    Some(wish.map(|it| match may_log_in(&it) {
+        true => it,
+        false => CommandRequest {
+            words: without_login(it.words),
+            ..it
+        },
+    }))
+}
+
+fn exec_command(settings: &Settings, call: &ToolCall) -> Result<CommandRequest, String> {
+    let it: ExecCommand = arguments::read(call)?;
+    let shell = it.shell.unwrap_or_else(|| SHELL.to_owned());
+    let waits = it.yield_time_ms.unwrap_or(YIELD_MS);
+    Ok(CommandRequest {
+        words: in_shell(shell, it.login, &it.cmd),
+        cwd: folder(settings, it.workdir.as_deref())?,
+        tty: it.tty.unwrap_or_default(),
+        time: WaitMode::Yields(Duration::from_millis(
+            waits.clamp(YIELD_MS_MIN, YIELD_MS_MAX),
+        )),
+        tokens: it.max_output_tokens.unwrap_or(TOKENS).min(TOKENS_MAX),
+        beyond: is_escalated(it.sandbox_permissions.as_deref())? && is_confined(settings),
+        why: it.justification,
+        call: call.id.clone(),
+    })
+}
+
+fn shell(settings: &Settings, call: &ToolCall) -> Result<CommandRequest, String> {
+    let it: ShellArgs = arguments::read(call)?;
+    let words = match it.command {
+        CommandLine::Text(line) => in_shell(SHELL.to_owned(), it.login, &line),
+        CommandLine::Words(words) if words.is_empty() => {
+            return Err("The command must not be empty.".to_owned());
+        }
+        CommandLine::Words(words) => words,
+    };
+    let escalated = is_escalated(it.sandbox_permissions.as_deref())?
+        || it.with_escalated_permissions.unwrap_or_default();
+    let time = it.timeout_ms.unwrap_or(TIME_MS).min(TIME_MS_MAX);
+    Ok(CommandRequest {
+        words,
+        cwd: folder(settings, it.workdir.as_deref())?,
+        tty: false,
+        time: WaitMode::Ends(Duration::from_millis(time)),
+        tokens: TOKENS,
+        beyond: escalated && is_confined(settings),
+        why: it.justification,
+        call: call.id.clone(),
+    })
+}
+
+fn in_shell(shell: String, login: Option<bool>, line: &str) -> Vec<String> {
+    let flag = if login.unwrap_or_default() {
+        "-lc"
+    } else {
+        "-c"
+    };
+    vec![shell, flag.to_owned(), line.to_owned()]
+}
+
+/// The words without those that make a shell a login shell. Models write `bash -lc` where they name the words
+/// themselves.
+fn without_login(words: Vec<String>) -> Vec<String> {
+    let is_shell = words
+        .first()
+        .is_some_and(|it| SHELLS.contains(&it.rsplit('/').next().unwrap_or_default()));
+    if !is_shell {
+        return words;
+    }
+    let mut is_option = true;
+    let mut kept = Vec::with_capacity(words.len());
+    for (at, word) in words.into_iter().enumerate() {
+        is_option &= at == 0 || word.starts_with('-');
+        let is_short = is_option && at > 0 && !word.starts_with("--");
+        if at == 0 || !is_option {
+            kept.push(word);
+        } else if is_short && word.contains('l') {
+            let short = word.replace('l', "");
+            kept.extend((short.len() > 1).then_some(short));
+        } else if word != "--login" {
+            kept.push(word);
+        }
+        // What follows is the line.
+        is_option &= !kept.last().is_some_and(|it| at > 0 && it.ends_with('c'));
+    }
+    kept
+}
+
+fn is_escalated(permissions: Option<&str>) -> Result<bool, String> {
+    match permissions {
+        None | Some("use_default") => Ok(false),
+        Some("require_escalated") => Ok(true),
+        Some(other) => Err(format!(
+            "sandbox_permissions must be use_default or require_escalated, and not {other}."
+        )),
+    }
+}
+
+/// Whether commands run in a fence of ours.
+pub(crate) fn is_confined(settings: &Settings) -> bool {
+    match settings.sandbox {
+        Sandbox::ReadOnly { .. } | Sandbox::WorkspaceWrite { .. } => true,
+        Sandbox::FullAccess | Sandbox::External { .. } => false,
+    }
+}
+
+/// The folder that a call names: where the command starts, and nothing more than that.
+fn folder(settings: &Settings, named: Option<&str>) -> Result<PathBuf, String> {
+    let own = PathBuf::from(&settings.cwd);
+    let folder = match named.filter(|named| !named.is_empty()) {
+        Some(named) => own.join(named),
+        None => own,
+    };
+    match folder.is_absolute() {
+        true => Ok(folder),
+        false => Err("The thread has no working folder; name an absolute workdir.".to_owned()),
+    }
+}
+
+/// The folders of a thread and of a command in it, in which any file could be run. None if a sandbox is around the
+/// command.
+pub(super) fn folders(settings: &Settings, cwd: &Path, beyond: bool) -> Vec<PathBuf> {
+    if !beyond && is_confined(settings) {
+        return Vec::new();
+    }
+    let named = std::iter::once(&settings.cwd).chain(&settings.roots);
+    let named = named.map(PathBuf::from).chain([cwd.to_owned()]);
+    named.filter(|it| it.is_absolute()).collect()
+}
+
+/// Whether a call may run something by its name outside the sandbox, so that it matters where `PATH` leads.
+pub(crate) fn needs_path(settings: &Settings, call: &ToolCall) -> bool {
+    let is_beyond = |it: Result<CommandRequest, String>| it.is_ok_and(|it| it.beyond);
+    call.tool == "write_stdin" || parse_request(settings, call, false).is_some_and(is_beyond)
+}
+
+/// What a call would do. `path` is the `PATH` of commands, if not the server's own.
+pub(crate) fn command_intent(
+    settings: &Settings,
+    wish: CommandRequest,
+    path: Option<OsString>,
+    holds: &FileHolds,
+) -> (ItemBody, ToolIntent) {
+    let wish = wish.resolve_links(settings);
+    if wish.beyond
+        && let Err(why) = check_folder(settings)
+            .and_then(|()| search_path(settings, &wish.names(), path, holds).map(drop))
+    {
+        return (ItemBody::Command(wish.item()), ToolIntent::Refused(why));
+    }
+    let subject = wish.subject(settings, holds);
+    let digest = match to_ask_about(subject, wish.beyond, &wish.call) {
+        Ok(digest) => digest,
+        Err(why) => return (ItemBody::Command(wish.item()), ToolIntent::Refused(why)),
+    };
+    let act = Act {
+        digest,
+        why: wish.why.as_deref().map(crate::shell::display_line),
+        kind: wish.kind(),
+    };
+    (ItemBody::Command(wish.item()), ToolIntent::Act(act))
+}
+
+/// The digest by which a yes is known, or why nobody is asked for one. Without a sandbox to leave, rules may allow what
+/// has no digest; a yes to it is good for nothing, since no digest of what runs is the one that is given here.
+pub(super) fn to_ask_about(
+    subject: ApprovalSubject,
+    beyond: bool,
+    call: &str,
+) -> Result<String, String> {
+    match subject.digest {
+        Err(why) if beyond => Err(why.to_string()),
+        Err(_) => Ok(format!("unseen files of {call}")),
+        Ok(digest) => Ok(digest),
+    }
+}
+
+impl CommandRequest {
+    /// The patch that it does nothing but hand over, and where its paths begin.
+    pub(crate) fn patch(&self) -> Option<(String, PathBuf)> {
+        let found = crate::patch::in_argv(&self.words)?;
+        let cwd = match found.cwd {
+            Some(folder) => self.cwd.join(folder),
+            None => self.cwd.clone(),
+        };
+        Some((found.patch, cwd))
+    }
+
+    /// The same in the folder where a link leads. Outside a sandbox nothing else says where it runs, so whoever is asked
+    /// is shown that folder. A link that the user named stays. It may wait for a disk.
+    pub(super) fn resolve_links(self, settings: &Settings) -> Self {
+        if !self.beyond && is_confined(settings) {
+            return self;
+        }
+        let Ok(real) = std::fs::canonicalize(&self.cwd) else {
+            return self;
+        };
+        let is_named = settings.folders().any(|folder| {
+            let below = self.cwd.strip_prefix(folder);
+            below.is_ok_and(|below| Path::new(settings.real(folder)).join(below) == real)
+        });
+        match is_named {
+            true => self,
+            false => Self { cwd: real, ..self },
+        }
+    }
+
+    /// What it is made of.
+    fn script(&self) -> ParsedScript {
+        shell::parse_words(&self.words)
+    }
+
+    /// The names of the commands that it runs.
+    pub(super) fn names(&self) -> Vec<String> {
+        let commands = self.script().commands.into_iter();
+        let inner = commands.filter_map(|it| it.into_iter().next());
+        self.words
+            .first()
+            .cloned()
+            .into_iter()
+            .chain(inner)
+            .collect()
+    }
+
+    /// What rules are about.
+    pub(super) fn kind(&self) -> ActKind {
+        ActKind::Command {
+            script: self.script(),
+            cwd: self.cwd.display().to_string(),
+            beyond: self.beyond,
+        }
+    }
+
+    /// What a shell is given to read; all words, if it is no shell.
+    fn line(&self) -> String {
+        match &self.words[..] {
+            [_, flag, line] if flag == "-lc" || flag == "-c" => line.clone(),
+            words => shell::quoted(words),
+        }
+    }
+
+    /// How it is shown: nothing in it hides or moves anything.
+    pub(super) fn item(&self) -> CommandRun {
+        let cwd = self.cwd.display().to_string();
+        let script = ParsedScript {
+            line: shell::display_line(&self.line()),
+            ..self.script()
+        };
+        CommandRun {
+            command: shell::display_line(&shell::quoted(&self.words)),
+            actions: shell::actions(&script, &cwd),
+            cwd,
+            ..CommandRun::default()
+        }
+    }
+
+    /// See [`folders`].
+    pub(super) fn folders(&self, settings: &Settings) -> Vec<PathBuf> {
+        folders(settings, &self.cwd, self.beyond)
+    }
+
+    /// The subject of an approval of this command. It may wait for a disk.
+    pub(super) fn subject(&self, settings: &Settings, holds: &FileHolds) -> ApprovalSubject {
+        let sandbox = json!([
+            settings.sandbox,
+            settings.cwd,
+            settings.roots,
+            self.beyond,
+            self.tty
+        ]);
+        shell::approval_subject(DigestInput {
+            words: &self.words,
+            commands: &self.script().commands,
+            cwd: &self.cwd.display().to_string(),
+            environment: &BTreeMap::new(),
+            sandbox: &sandbox.to_string(),
+            folders: &self.folders(settings),
+            written: Some(holds.written()),
+            call: &self.call,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn outside_a_sandbox_it_runs_where_a_link_leads_and_says_so() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let top = folder.path().canonicalize().expect("its plain path");
+        let at = |name: &str| top.join(name).display().to_string();
+        for name in ["work/sub", "outside"] {
+            std::fs::create_dir_all(top.join(name)).expect("a folder");
+        }
+        symlink(top.join("outside"), top.join("work/way")).expect("a link");
+        symlink(top.join("work"), top.join("users")).expect("a link");
+        let write = Sandbox::WorkspaceWrite {
+            roots: Vec::new(),
+            network: false,
+            without_tmp: false,
+            without_tmpdir: false,
+        };
+        for (sandbox, cwd, workdir, beyond, expected) in [
+            (&write, "work", "", true, "work"),
+            (&write, "work", "sub", true, "work/sub"),
+            (&write, "work", "way", true, "outside"),
+            (&write, "work", "way", false, "work/way"),
+            (&write, "work", "missing", true, "work/missing"),
+            // The user named this link.
+            (&write, "users", "sub", true, "users/sub"),
+            (&write, "users", "way", true, "outside"),
+            (&Sandbox::FullAccess, "work", "way", false, "outside"),
+        ] {
+            let real = top.join(cwd).canonicalize().expect("its real path");
+            let settings = Settings {
+                cwd: at(cwd),
+                real_paths: BTreeMap::from([(at(cwd), real.display().to_string())]),
+                sandbox: sandbox.clone(),
+                ..Settings::default()
+            };
+            let wish = CommandRequest {
+                words: vec!["ls".to_owned()],
+                cwd: super::folder(&settings, Some(workdir)).expect("a folder"),
+                tty: false,
+                time: WaitMode::Ends(Duration::ZERO),
+                tokens: TOKENS,
+                beyond,
+                why: None,
+                call: String::new(),
+            };
+            let (item, _) =
+                command_intent(&settings, wish, None, &FileHolds::of(&top.join("home")));
+            let ItemBody::Command(item) = item else {
+                panic!("no command: {item:?}");
+            };
+            assert_eq!(item.cwd, at(expected), "{workdir} in {cwd}");
+        }
+    }
+
+    #[test]
+    fn a_login_shell_is_run_as_a_plain_one() {
+        for (words, expected) in [
+            (&["bash", "-lc", "ls -l"][..], &["bash", "-c", "ls -l"][..]),
+            (&["/bin/zsh", "-cl", "x"], &["/bin/zsh", "-c", "x"]),
+            (&["sh", "-l", "-c", "x", "-l"], &["sh", "-c", "x", "-l"]),
+            (&["bash", "--login", "-c", "x"], &["bash", "-c", "x"]),
+            (&["bash", "-elc", "x"], &["bash", "-ec", "x"]),
+            (&["bash", "-e", "-lc", "-l"], &["bash", "-e", "-c", "-l"]),
+            (&["bash", "-l", "file"], &["bash", "file"]),
+            (&["bash", "file", "-l"], &["bash", "file", "-l"]),
+            (&["bash", "-c", "x"], &["bash", "-c", "x"]),
+            (
+                &["bash", "--noprofile", "-c", "x"],
+                &["bash", "--noprofile", "-c", "x"],
+            ),
+            (&["ls", "-lc"], &["ls", "-lc"]),
+            (&[], &[]),
+        ] {
+            let owned = |words: &[&str]| words.iter().map(|it| (*it).to_owned()).collect();
+            let found = without_login(owned(words));
+            let expected: Vec<String> = owned(expected);
+            assert_eq!(found, expected, "{words:?}");
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Commands that the user runs: in their own shell, outside the fence, as they would in a terminal.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use raddle_core::ports::{ToolJob, ToolResult};
+use raddle_core::{Action, CommandRun, Output, Settings};
+
+use super::programs::WritableFolders;
+use super::request::{CommandRequest, TOKENS, WaitMode};
+use crate::registry::ToolDeps;
+use crate::shell::quoted;
+
+/// How long one may run if the user does not say.
+const TIME_MS: u64 = 60 * 60 * 1000;
+
+/// The shell of a user who has none.
+const SHELL: &str = "/bin/bash";
+
+/// The user's shell, unless sandboxed commands can exchange it.
+fn shell(own: Option<String>, folders: &WritableFolders) -> String {
+    let own = own.filter(|it| it.starts_with('/') && !folders.are_passed_by(Path::new(it)));
+    own.unwrap_or_else(|| SHELL.to_owned())
+}
+
+/// The words with which a line of the user's is run.
+fn words(settings: &Settings, line: &str) -> Vec<String> {
+    let shell = shell(
+        std::env::var("SHELL").ok(),
+        &WritableFolders::of_thread(settings),
+    );
+    // No login shell outside a sandbox: the model reads what comes of it, and a profile exports keys.
+    vec![shell, "-c".to_owned(), line.to_owned()]
+}
+
+/// How a line of the user's is shown.
+pub(crate) fn shown(settings: &Settings, line: &str) -> CommandRun {
+    CommandRun {
+        command: quoted(&words(settings, line)),
+        cwd: settings.cwd.clone(),
+        actions: vec![Action::Other {
+            command: line.to_owned(),
+        }],
+        ..CommandRun::default()
+    }
+}
+
+/// Runs it. The model reads of it with its next call.
+pub(crate) async fn run(inner: Arc<ToolDeps>, job: ToolJob, item: CommandRun) -> ToolResult {
+    let line = match &item.actions[..] {
+        [Action::Other { command }] => command.clone(),
+        _ => item.command.clone(),
+    };
+    let time = Duration::from_millis(item.time_ms_max.unwrap_or(TIME_MS));
+    let wish = CommandRequest {
+        words: words(&job.settings, &line),
+        cwd: PathBuf::from(&item.cwd),
+        tty: false,
+        time: WaitMode::Ends(time),
+        tokens: TOKENS,
+        beyond: true,
+        why: None,
+        call: String::new(),
+    };
+    let ran = wish.run_unchecked(inner, job, item).await;
+    let said = ran.output.text;
+    let output = Output {
+        text: format!(
+            "<user_shell_command>\n<command>\n{line}\n</command>\n<result>\n{said}\n</result>\n</user_shell_command>"
+        ),
+        ..ran.output
+    };
+    ToolResult { output, ..ran }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_shell_that_commands_may_write_is_not_the_users() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let top = folder.path().canonicalize().expect("its plain path");
+        let at = |name: &str| top.join(name).display().to_string();
+        for name in ["work", "own"] {
+            std::fs::create_dir(top.join(name)).expect("a folder");
+            std::fs::write(top.join(name).join("shell"), "").expect("a file");
+        }
+        symlink(at("work/shell"), at("own/direct")).expect("a link");
+        symlink(at("own/shell"), at("work/link")).expect("a link");
+        symlink(at("work/link"), at("own/hopped")).expect("a link");
+        symlink(at("work"), at("folder")).expect("a link");
+        let folders = WritableFolders::of(vec![at("work").into()]);
+        for (own, is_kept) in [
+            (at("own/shell"), true),
+            (at("work/shell"), false),
+            (at("work/missing"), false),
+            (at("own/direct"), false),
+            (at("own/hopped"), false),
+            (at("folder/shell"), false),
+            ("shell".to_owned(), false),
+        ] {
+            let expected = if is_kept { own.as_str() } else { SHELL };
+            assert_eq!(shell(Some(own.clone()), &folders), expected, "{own}");
+        }
+        assert_eq!(shell(None, &folders), SHELL);
+    }
+}

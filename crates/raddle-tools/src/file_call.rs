@@ -1,0 +1,664 @@
+//! Calls that read or change files: what they would do, judged by what they lead to, and how it is done.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use raddle_core::policy::{Act, ActKind};
+use raddle_core::ports::{ToolIntent, ToolJob, ToolResult};
+use raddle_core::{ImageView, ItemBody, ItemStatus, NamedTool, Output, Patch, Settings, ToolCall};
+use raddle_sandbox::{HoldConflict, HoldError, LoweredRights, Policy};
+use serde::Deserialize;
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
+use crate::arguments;
+use crate::command;
+use crate::files::{
+    ChangePlan, EditFile, FinalLink, ListFiles, ReadFile, ResolvedPath, Roots, SearchFiles,
+    TurnDiff, ViewImage, WriteFile,
+};
+use crate::hex::hex;
+use crate::patch::{self, Section};
+use crate::registry::ToolDeps;
+use crate::shell;
+
+/// How long a change waits for files that an approved command holds: long enough for one that is about to end.
+const HELD_WAIT: Duration = Duration::from_secs(2);
+
+/// The longest diff of a turn that is told.
+const DIFF_BYTES_MAX: usize = 1 << 20;
+
+/// A call about files.
+pub(crate) struct FileCall {
+    op: FileOp,
+    /// Where relative paths begin.
+    cwd: PathBuf,
+}
+
+enum FileOp {
+    Read(ReadFile),
+    List(ListFiles),
+    Search(SearchFiles),
+    View(ViewImage),
+    Write(WriteFile),
+    Edit(EditFile),
+    Patch(String),
+}
+
+#[derive(Deserialize)]
+struct ApplyPatch {
+    #[serde(alias = "patch")]
+    input: String,
+}
+
+impl FileCall {
+    /// What a call is about; nothing if it is no call of such a tool.
+    pub(crate) fn of(settings: &Settings, call: &ToolCall) -> Option<Result<Self, String>> {
+        let what = match call.tool.as_str() {
+            "read_file" => arguments::read(call).map(FileOp::Read),
+            "list_files" => arguments::read(call).map(FileOp::List),
+            "search_files" => arguments::read(call).map(FileOp::Search),
+            "view_image" => arguments::read(call).map(FileOp::View),
+            "write_file" => arguments::read(call).map(FileOp::Write),
+            "edit_file" => arguments::read(call).map(FileOp::Edit),
+            "apply_patch" if call.freeform => Ok(FileOp::Patch(call.arguments.clone())),
+            "apply_patch" => arguments::read(call).map(|it: ApplyPatch| FileOp::Patch(it.input)),
+            _ => return None,
+        };
+        let cwd = PathBuf::from(&settings.cwd);
+        Some(what.map(|what| Self { op: what, cwd }))
+    }
+
+    /// A patch that was handed to a shell.
+    pub(crate) fn patch(text: String, cwd: PathBuf) -> Self {
+        let op = FileOp::Patch(text);
+        Self { op, cwd }
+    }
+
+    /// What it would do. It looks at the disk, and may wait for it.
+    pub(crate) fn file_intent(
+        &self,
+        settings: &Settings,
+        own: &[PathBuf],
+        name: &str,
+    ) -> (ItemBody, ToolIntent) {
+        let name = name.to_owned();
+        let shown = match &self.op {
+            FileOp::View(it) => ItemBody::ImageView(ImageView {
+                path: self.absolute(&it.path),
+            }),
+            _ => ItemBody::Tool(NamedTool { name }),
+        };
+        let roots = match self.roots(settings, own) {
+            Ok(roots) => roots,
+            Err(why) => return (shown, ToolIntent::Refused(why)),
+        };
+        if let Some(path) = self.reads() {
+            let act = lowered(&roots).and_then(|_rights| read(&roots, path, settings));
+            let meant = match act {
+                Ok((act, _)) => ToolIntent::Act(act),
+                Err(why) => ToolIntent::Refused(why),
+            };
+            return (shown, meant);
+        }
+        let reads = self.read_for_change(&roots);
+        match self.planned(&roots) {
+            Ok((planned, _)) => {
+                let changes = planned.changes();
+                let act = write(&planned, reads, settings);
+                (ItemBody::Patch(Patch { changes }), ToolIntent::Act(act))
+            }
+            // Why it does not fit says something of what is there, so that is judged first.
+            Err(_) if !reads.is_empty() => (shown, ToolIntent::Act(mismatch_act(reads, settings))),
+            Err(why) => (shown, ToolIntent::Refused(why)),
+        }
+    }
+
+    /// The files that it reads in order to change or move them, by where they are.
+    fn read_for_change(&self, roots: &Roots) -> Vec<String> {
+        let paths = match &self.op {
+            FileOp::Edit(it) => vec![it.path.clone()],
+            FileOp::Patch(text) => {
+                let sections = patch::parse(text).unwrap_or_default().into_iter();
+                let read = sections.filter_map(|it| match it {
+                    Section::Update { path, .. } => Some(path),
+                    Section::Add { .. } | Section::Delete { .. } => None,
+                });
+                read.collect()
+            }
+            _ => Vec::new(),
+        };
+        // A link that moves counts as itself and as what it leads to.
+        let spots = paths.iter().flat_map(|path| {
+            let both = [FinalLink::Follow, FinalLink::Keep];
+            both.map(|last| roots.resolve(Path::new(path), last))
+        });
+        let mut reads: Vec<String> = Vec::new();
+        for spot in spots.flatten() {
+            let path = spot.plain.display().to_string();
+            if !reads.contains(&path) {
+                reads.push(path);
+            }
+        }
+        reads
+    }
+
+    /// The path that it reads, if it only reads.
+    fn reads(&self) -> Option<&str> {
+        let path = match &self.op {
+            FileOp::Read(it) => Some(it.path.as_str()),
+            FileOp::View(it) => Some(it.path.as_str()),
+            FileOp::List(it) => it.path.as_deref(),
+            FileOp::Search(it) => it.path.as_deref(),
+            FileOp::Write(_) | FileOp::Edit(_) | FileOp::Patch(_) => return None,
+        };
+        Some(path.unwrap_or("."))
+    }
+
+    fn absolute(&self, path: &str) -> String {
+        let path = match path {
+            "" | "." => self.cwd.clone(),
+            path => self.cwd.join(path),
+        };
+        path.display().to_string()
+    }
+
+    fn roots(&self, settings: &Settings, own: &[PathBuf]) -> Result<Roots, String> {
+        let policy = command::policy(settings, own)?;
+        let roots = Roots::new(&self.cwd, &policy).map_err(|error| error.to_string())?;
+        Ok(roots.named(&settings.real_paths))
+    }
+
+    fn plan(&self, roots: &Roots) -> Result<ChangePlan, String> {
+        match &self.op {
+            FileOp::Write(it) => it.plan(roots).map_err(|error| error.to_string()),
+            FileOp::Edit(it) => it.plan(roots).map_err(|error| error.to_string()),
+            FileOp::Patch(text) => patch::plan(roots, text).map_err(|error| error.to_string()),
+            FileOp::Read(_) | FileOp::List(_) | FileOp::Search(_) | FileOp::View(_) => {
+                Err("This call writes nothing.".to_owned())
+            }
+        }
+    }
+
+    /// What it would write, planned with the rights of a command in the sandbox, which come along. What goes beyond the
+    /// sandbox is asked about, and like a command that does it has those of the server.
+    fn planned(&self, roots: &Roots) -> Result<(ChangePlan, Option<LoweredRights>), String> {
+        let rights = lowered(roots)?;
+        let planned = self.plan(roots);
+        if rights.is_none() || planned.as_ref().is_ok_and(|it| !it.is_beyond()) {
+            return Ok((planned?, rights));
+        }
+        drop(rights);
+        match self.plan(roots) {
+            Ok(anew) if anew.is_beyond() => Ok((anew, None)),
+            // It does not go beyond it, so what stood against it holds.
+            anew => Err(planned.and(anew).err().unwrap_or_else(|| {
+                "The files changed while they were looked at. Call again.".to_owned()
+            })),
+        }
+    }
+
+    /// Does it, if it is what was allowed. It may wait for the disk.
+    pub(crate) fn run(&self, inner: &ToolDeps, job: ToolJob) -> ToolResult {
+        let body = job.item.body.clone();
+        match self.reads() {
+            Some(path) => {
+                let roots = self.roots(&job.settings, &inner.own);
+                let act = roots.and_then(|it| {
+                    let _rights = lowered(&it)?;
+                    Ok((read(&it, path, &job.settings)?, it))
+                });
+                match act {
+                    Ok(((act, spot), roots)) if job.allows(&act.kind, || act.digest.clone()) => {
+                        let closed = match &act.kind {
+                            ActKind::Read { path } => inner.operator.closed_below(path),
+                            _ => Vec::new(),
+                        };
+                        self.read(&roots.without(closed), &spot, body)
+                    }
+                    Ok(_) => failed(
+                        body,
+                        "Nothing was read: the path leads elsewhere than when it was allowed. Call again.",
+                    ),
+                    Err(why) => failed(body, &why),
+                }
+            }
+            None => self.write(inner, &job, body),
+        }
+    }
+
+    /// Reads there, and does not ask again where the path leads: that may have changed since it was judged.
+    fn read(&self, roots: &Roots, spot: &ResolvedPath, body: ItemBody) -> ToolResult {
+        let _rights = match lowered(roots) {
+            Ok(rights) => rights,
+            Err(why) => return failed(body, &why),
+        };
+        let said = match &self.op {
+            FileOp::Read(it) => it.run_at(roots, spot),
+            FileOp::List(it) => it.run_at(roots, spot),
+            FileOp::Search(it) => it.run_at(roots, spot),
+            FileOp::View(it) => {
+                return match it.run_at(roots, spot) {
+                    Ok(picture) => {
+                        let output = Output::text(format!("The picture {}.", picture.path));
+                        ToolResult {
+                            pictures: vec![picture.bytes],
+                            ..ToolResult::new(ItemStatus::Completed, body, output)
+                        }
+                    }
+                    Err(error) => failed(body, &error.to_string()),
+                };
+            }
+            FileOp::Write(_) | FileOp::Edit(_) | FileOp::Patch(_) => Ok(String::new()),
+        };
+        match said {
+            Ok(text) => ToolResult::new(ItemStatus::Completed, body, Output::text(text)),
+            Err(error) => failed(body, &error.to_string()),
+        }
+    }
+
+    fn write(&self, inner: &ToolDeps, job: &ToolJob, body: ItemBody) -> ToolResult {
+        let roots = match self.roots(&job.settings, &inner.own) {
+            Ok(roots) => roots,
+            Err(why) => return failed(body, &why),
+        };
+        let reads = self.read_for_change(&roots);
+        let planned = self.planned(&roots);
+        let act = match &planned {
+            Ok((planned, _)) => write(planned, reads, &job.settings),
+            Err(_) => mismatch_act(reads, &job.settings),
+        };
+        if !job.allows(&act.kind, || act.digest.clone()) {
+            return failed(
+                body,
+                "Nothing was written: what would change is no longer what was allowed. Look again, and call again.",
+            );
+        }
+        let (planned, _rights) = match planned {
+            Ok(planned) => planned,
+            Err(why) => return failed(body, &why),
+        };
+        // Files that an approved command outside the sandbox names stay as they were approved while it runs.
+        let paths: Vec<PathBuf> = planned.paths().iter().map(PathBuf::from).collect();
+        let holds = inner.sandbox.holds();
+        // A program among them is none of the user's, for any thread.
+        if let Ok(Policy::Confined(rules)) = command::policy(&job.settings, &inner.own)
+            && let Err(error) = holds.written().add(&[rules.write, rules.scratch].concat())
+        {
+            return failed(body, &format!("Nothing was written: {error}."));
+        }
+        let _claim = match holds.claim_files("a change of files", &paths, HELD_WAIT) {
+            Ok(claim) => claim,
+            Err(HoldError::Busy(HoldConflict { path, about })) => {
+                let why = format!(
+                    "Nothing was written: {} is held. A command that the user approved runs outside the sandbox, and its \
+                     files must not change until it has ended: {}. End it or wait for it, and call again.",
+                    path.display(),
+                    shell::display_line(&about)
+                );
+                return failed(body, &why);
+            }
+            Err(error) => return failed(body, &format!("Nothing was written: {error}.")),
+        };
+        match planned.apply(&roots) {
+            Ok(applied) => {
+                let changes = applied.changes;
+                let body = ItemBody::Patch(Patch { changes });
+                let diff = inner.diffs.changed(job, &planned);
+                ToolResult {
+                    diff: Some(diff),
+                    ..ToolResult::new(ItemStatus::Completed, body, Output::text(applied.summary))
+                }
+            }
+            Err(error) => failed(body, &error.to_string()),
+        }
+    }
+}
+
+/// The rights of a command in the sandbox, while this is held.
+fn lowered(roots: &Roots) -> Result<Option<LoweredRights>, String> {
+    let rights = roots.rights();
+    rights.map_err(|error| format!("The rights of the sandbox cannot be taken on: {error}."))
+}
+
+/// The act of reading what a path leads to: rules are about that, whatever it is called.
+fn read(roots: &Roots, path: &str, settings: &Settings) -> Result<(Act, ResolvedPath), String> {
+    let spot = roots.resolve(Path::new(path), FinalLink::Follow);
+    let spot = spot.map_err(|error| error.to_string())?;
+    let path = spot.plain.display().to_string();
+    let whole = json!(["read", path, settings.sandbox]).to_string();
+    let act = Act {
+        digest: hex(&Sha256::digest(whole)),
+        why: None,
+        kind: ActKind::Read { path },
+    };
+    Ok((act, spot))
+}
+
+/// The act of writing what is planned. The same change in another sandbox is another act.
+fn write(planned: &ChangePlan, reads: Vec<String>, settings: &Settings) -> Act {
+    let beyond = planned.is_beyond();
+    let whole = json!(["write", planned.digest(), settings.sandbox, beyond, reads]).to_string();
+    Act {
+        digest: hex(&Sha256::digest(whole)),
+        why: None,
+        kind: ActKind::Write {
+            paths: planned.paths(),
+            reads,
+            beyond,
+        },
+    }
+}
+
+/// The act of looking for a change in files that do not fit it. Nothing is written.
+fn mismatch_act(reads: Vec<String>, settings: &Settings) -> Act {
+    let whole = json!(["misfit", reads, settings.sandbox]).to_string();
+    Act {
+        digest: hex(&Sha256::digest(whole)),
+        why: None,
+        kind: ActKind::Write {
+            paths: Vec::new(),
+            reads,
+            beyond: false,
+        },
+    }
+}
+
+/// The diff of a turn with this in it.
+pub(crate) fn turn_diff_text(diff: &TurnDiff) -> String {
+    let mut text = diff.text();
+    if text.len() > DIFF_BYTES_MAX {
+        let whole = text.len();
+        text.truncate(text.floor_char_boundary(DIFF_BYTES_MAX));
+        text.push_str(&format!("\n… of {whole} bytes\n"));
+    }
+    text
+}
+
+pub(crate) fn base(job: &ToolJob) -> &Path {
+    Path::new(&job.settings.cwd)
+}
+
+fn failed(body: ItemBody, why: &str) -> ToolResult {
+    ToolResult::new(ItemStatus::Failed, body, Output::failure(why))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// Rules are about files, not about what they are called.
+    #[test]
+    fn a_read_is_judged_by_where_it_leads() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let top = folder.path().canonicalize().expect("its plain path");
+        let work = top.join("work");
+        std::fs::create_dir_all(work.join("src")).expect("folders");
+        std::fs::create_dir(top.join("private")).expect("a folder");
+        std::fs::write(top.join("private/diary"), "x").expect("a file");
+        symlink("../private", work.join("way")).expect("a link");
+        let settings = Settings {
+            cwd: work.display().to_string(),
+            sandbox: raddle_core::Sandbox::default(),
+            ..Settings::default()
+        };
+        let diary = top.join("private/diary").display().to_string();
+        for path in [
+            diary.as_str(),
+            "../private/diary",
+            "way/diary",
+            "src/../way/../private/./diary",
+        ] {
+            let call = ToolCall {
+                id: "c1".to_owned(),
+                tool: "read_file".to_owned(),
+                arguments: json!({ "path": path }).to_string(),
+                freeform: false,
+                alone: false,
+            };
+            let it = FileCall::of(&settings, &call).expect("a tool of ours");
+            let (_, meant) = it
+                .expect("arguments")
+                .file_intent(&settings, &[], "read_file");
+            let ToolIntent::Act(act) = meant else {
+                panic!("{path}: {meant:?}");
+            };
+            let wanted = ActKind::Read {
+                path: diary.clone(),
+            };
+            assert_eq!(act.kind, wanted, "{path}");
+        }
+    }
+
+    /// What is read is what was judged, also if the path leads elsewhere by then.
+    #[test]
+    fn a_read_goes_where_it_was_judged_to_go() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let top = folder.path().canonicalize().expect("its plain path");
+        for (name, text) in [("open", "weft"), ("shut", "secret")] {
+            std::fs::create_dir(top.join(name)).expect("a folder");
+            std::fs::write(top.join(name).join("it"), text).expect("a file");
+        }
+        symlink("open", top.join("way")).expect("a link");
+        let settings = Settings {
+            cwd: top.display().to_string(),
+            sandbox: raddle_core::Sandbox::FullAccess,
+            ..Settings::default()
+        };
+        for (tool, path) in [
+            ("read_file", "way/it"),
+            ("list_files", "way"),
+            ("search_files", "way"),
+        ] {
+            let call = ToolCall {
+                id: "c1".to_owned(),
+                tool: tool.to_owned(),
+                arguments: json!({ "path": path, "pattern": "." }).to_string(),
+                freeform: false,
+                alone: false,
+            };
+            let call = match tool {
+                "read_file" => ToolCall {
+                    arguments: json!({ "path": path }).to_string(),
+                    ..call
+                },
+                _ => call,
+            };
+            let it = FileCall::of(&settings, &call).expect("a tool of ours");
+            let it = it.expect("arguments");
+            let roots = it.roots(&settings, &[]).expect("roots");
+            let (_, spot) = read(&roots, path, &settings).expect("an act");
+            std::fs::remove_file(top.join("way")).expect("no link");
+            symlink("shut", top.join("way")).expect("another link");
+            let name = tool.to_owned();
+            let ran = it.read(&roots, &spot, ItemBody::Tool(NamedTool { name }));
+            let said = format!("{:?}", ran.output);
+            assert!(
+                !said.contains("secret") && !said.contains("shut"),
+                "{tool}: {said}"
+            );
+            std::fs::remove_file(top.join("way")).expect("no link");
+            symlink("open", top.join("way")).expect("the link");
+        }
+    }
+
+    /// A file with this mode; as root it is another user's.
+    fn closed_file(path: &Path, mode: u32) {
+        use std::os::unix::fs::{PermissionsExt as _, chown};
+        std::fs::write(path, "secret\n").expect("a file");
+        let mode = std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(path, mode).expect("a mode");
+        // Only root can, and only for root it matters.
+        let _ = chown(path, Some(65534), Some(65534));
+    }
+
+    fn on_files(settings: &Settings, tool: &str, arguments: serde_json::Value) -> FileCall {
+        let call = ToolCall {
+            id: "c1".to_owned(),
+            tool: tool.to_owned(),
+            arguments: arguments.to_string(),
+            freeform: false,
+            alone: false,
+        };
+        let it = FileCall::of(settings, &call).expect("a tool of ours");
+        it.expect("arguments")
+    }
+
+    /// As root the server may read everything; a command in the sandbox may not, and neither may the tools.
+    #[test]
+    fn files_are_read_with_the_rights_of_the_sandbox() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let top = folder.path().canonicalize().expect("its plain path");
+        closed_file(&top.join("it"), 0);
+        std::fs::create_dir(top.join("below")).expect("a folder");
+        let settings = Settings {
+            cwd: top.display().to_string(),
+            sandbox: raddle_core::Sandbox::WorkspaceWrite {
+                roots: Vec::new(),
+                network: false,
+                without_tmp: true,
+                without_tmpdir: true,
+            },
+            ..Settings::default()
+        };
+        for (tool, arguments, path) in [
+            ("read_file", json!({ "path": "it" }), "it"),
+            ("view_image", json!({ "path": "it" }), "it"),
+            (
+                "search_files",
+                json!({ "path": ".", "pattern": "secret" }),
+                ".",
+            ),
+        ] {
+            let it = on_files(&settings, tool, arguments);
+            let roots = it.roots(&settings, &[]).expect("roots");
+            let (_, spot) = read(&roots, path, &settings).expect("an act");
+            let name = tool.to_owned();
+            let ran = it.read(&roots, &spot, ItemBody::Tool(NamedTool { name }));
+            let said = format!("{:?}", ran.output);
+            assert!(
+                !said.contains("secret\\n") && !said.contains("it:1"),
+                "{tool}: {said}"
+            );
+            assert!(
+                tool == "search_files" || said.contains("ermission denied"),
+                "{tool}: {said}"
+            );
+        }
+        let edit = json!({ "path": "it", "old": "secret", "new": "open" });
+        let it = on_files(&settings, "edit_file", edit);
+        let roots = it.roots(&settings, &[]).expect("roots");
+        let said = it.planned(&roots).err().unwrap_or_default();
+        assert!(said.contains("ermission denied"), "{said}");
+    }
+
+    /// A change in part says what was there, and a move shows it elsewhere: rules about reading hold for both,
+    /// also if the change does not fit.
+    #[test]
+    fn what_is_changed_in_part_or_moves_is_read() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let top = folder.path().canonicalize().expect("its plain path");
+        std::fs::write(top.join("it"), "secret\n").expect("a file");
+        std::fs::write(top.join("other"), "x\n").expect("a file");
+        symlink("it", top.join("way")).expect("a link");
+        let settings = Settings {
+            cwd: top.display().to_string(),
+            sandbox: raddle_core::Sandbox::FullAccess,
+            ..Settings::default()
+        };
+        let edit = |path: &str, old: &str, new: &str| {
+            ("edit_file", json!({ "path": path, "old": old, "new": new }))
+        };
+        let patch = |text: &str| {
+            let input = format!("*** Begin Patch\n{text}\n*** End Patch\n");
+            ("apply_patch", json!({ "input": input }))
+        };
+        // A call, the names of the files that it reads, and whether it would write.
+        for ((tool, arguments), expected, writes) in [
+            (edit("it", "secret", "open"), &["it"][..], true),
+            (edit("it", "guess", "open"), &["it"], false),
+            (edit("it", "secret", "secret"), &["it"], false),
+            (edit("it", "guess", "guess"), &["it"], false),
+            (edit("way", "guess", "open"), &["it", "way"], false),
+            (
+                patch("*** Update File: it\n@@\n-secret\n+open"),
+                &["it"],
+                true,
+            ),
+            (
+                patch("*** Update File: way\n@@\n-guess\n+open"),
+                &["it", "way"],
+                false,
+            ),
+            (
+                patch("*** Update File: it\n*** Move to: new"),
+                &["it"],
+                true,
+            ),
+            (
+                patch(
+                    "*** Update File: it\n@@\n-secret\n+open\n*** Update File: other\n@@\n-y\n+z",
+                ),
+                &["it", "other"],
+                false,
+            ),
+            (
+                ("write_file", json!({ "path": "it", "content": "open" })),
+                &[],
+                true,
+            ),
+            (patch("*** Add File: it\n+open"), &[], true),
+            (patch("*** Delete File: it"), &[], true),
+        ] {
+            let about = format!("{tool} {arguments}");
+            let (_, meant) = on_files(&settings, tool, arguments).file_intent(&settings, &[], tool);
+            let ToolIntent::Act(Act {
+                kind: ActKind::Write { paths, reads, .. },
+                ..
+            }) = meant
+            else {
+                panic!("{about}: {meant:?}");
+            };
+            let expected: Vec<String> = expected
+                .iter()
+                .map(|it| top.join(it).display().to_string())
+                .collect();
+            assert_eq!(reads, expected, "{about}");
+            assert_eq!(!paths.is_empty(), writes, "{about}");
+        }
+    }
+
+    /// What goes beyond the sandbox is asked about, and then done with the rights of a command outside.
+    #[test]
+    fn what_goes_beyond_the_sandbox_has_the_rights_of_the_server() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let top = folder.path().canonicalize().expect("its plain path");
+        let work = top.join("work");
+        std::fs::create_dir(&work).expect("a folder");
+        closed_file(&top.join("beyond"), 0o600);
+        let settings = Settings {
+            cwd: work.display().to_string(),
+            sandbox: raddle_core::Sandbox::default(),
+            ..Settings::default()
+        };
+        let path = top.join("beyond").display().to_string();
+        let it = on_files(
+            &settings,
+            "write_file",
+            json!({ "path": path, "content": "open" }),
+        );
+        let roots = it.roots(&settings, &[]).expect("roots");
+        // Whoever may not read it outside may not do so here either.
+        match (std::fs::read(&path), it.planned(&roots)) {
+            (Ok(_), Ok((planned, rights))) => {
+                assert!(planned.is_beyond() && rights.is_none());
+                planned.apply(&roots).expect("written");
+                assert_eq!(std::fs::read(&path).expect("a file"), b"open");
+            }
+            (Err(_), Err(_)) => {}
+            (read, planned) => panic!("{read:?} and {:?}", planned.err()),
+        }
+    }
+}

@@ -1,0 +1,409 @@
+//! What the agent asks: shown on the terminal and answered there, or denied, or left to others.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::Path;
+
+use raddle_client::{OpenQuestion, RequestHandler, ServerQuestion, ThreadView};
+use raddle_protocol::*;
+use serde_json::{Value, json};
+
+use super::keyboard::Keyboard;
+use super::permissions;
+use super::quote::{GUTTER, Quote};
+
+/// Leaves every question open: they come beside what else happens, and are answered there.
+#[derive(Debug)]
+pub(super) struct DeferredAnswers;
+
+impl RequestHandler for DeferredAnswers {
+    async fn command(
+        &self,
+        _: CommandExecutionRequestApprovalParams,
+    ) -> Option<CommandExecutionApprovalDecision> {
+        None
+    }
+
+    async fn file_change(
+        &self,
+        _: FileChangeRequestApprovalParams,
+    ) -> Option<FileChangeApprovalDecision> {
+        None
+    }
+
+    async fn permissions(
+        &self,
+        _: PermissionsRequestApprovalParams,
+    ) -> Option<PermissionsRequestApprovalResponse> {
+        None
+    }
+
+    async fn question(
+        &self,
+        _: ToolRequestUserInputParams,
+    ) -> Option<ToolRequestUserInputResponse> {
+        None
+    }
+}
+
+/// What a person said to a question about an act.
+#[derive(Clone, Debug, PartialEq)]
+enum TypedAnswer {
+    Yes,
+    /// Yes, for the session.
+    Always,
+    No,
+    /// No, and this is why.
+    Text(String),
+}
+
+impl TypedAnswer {
+    fn read(line: &str) -> Self {
+        match line.to_lowercase().as_str() {
+            "y" | "yes" => Self::Yes,
+            "a" | "always" => Self::Always,
+            "n" | "no" => Self::No,
+            _ => Self::Text(line.to_owned()),
+        }
+    }
+}
+
+/// An answer, and what to tell the agent beside it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct QuestionReply {
+    pub(super) id: RequestId,
+    pub(super) answer: Value,
+    pub(super) reason: Option<String>,
+}
+
+/// What a question is about, in a line.
+pub(super) fn about(question: &ServerQuestion) -> String {
+    match question {
+        ServerQuestion::Command(it) => {
+            let command = it.command.as_deref().unwrap_or("a command");
+            match it.kind {
+                CommandExecutionApprovalKind::WriteStdin => {
+                    format!("to type into a running command: {command}")
+                }
+                _ => command.to_owned(),
+            }
+        }
+        ServerQuestion::FileChange(it) => match &it.grant_root {
+            Some(root) => format!("to write below {root}"),
+            None => "to change files".to_owned(),
+        },
+        ServerQuestion::Permissions(it) => {
+            let rights = permissions::lines(&it.permissions).join(", ");
+            let reason = it.reason.as_ref();
+            let reason = reason.map(|it| format!("; because: {it}"));
+            format!("more rights: {rights}{}", reason.unwrap_or_default())
+        }
+        ServerQuestion::Question(it) => {
+            let first = it.questions.first();
+            first.map_or_else(String::new, |it| it.question.clone())
+        }
+        ServerQuestion::Tool(it) => format!("the tool {}", it.tool),
+        ServerQuestion::Elicitation(_) => "a question of an MCP server".to_owned(),
+    }
+}
+
+/// Whether someone is to answer it. What is asked of programs the client refuses by itself.
+pub(super) fn is_for_people(question: &ServerQuestion) -> bool {
+    !matches!(
+        question,
+        ServerQuestion::Tool(_) | ServerQuestion::Elicitation(_)
+    )
+}
+
+/// The answer of nobody: no.
+pub(super) fn denied(asked: &OpenQuestion) -> QuestionReply {
+    let answer = match &asked.question {
+        ServerQuestion::Question(_) => json!({ "answers": {} }),
+        question => answer(question, &TypedAnswer::No),
+    };
+    QuestionReply {
+        id: asked.id.clone(),
+        answer,
+        reason: None,
+    }
+}
+
+/// The answer to a question about an act.
+fn answer(question: &ServerQuestion, said: &TypedAnswer) -> Value {
+    if let ServerQuestion::Permissions(it) = question {
+        let none = json!({ "permissions": { "fileSystem": null, "network": null } });
+        return match said {
+            TypedAnswer::Yes => json!({ "permissions": it.permissions, "scope": "turn" }),
+            TypedAnswer::Always => json!({ "permissions": it.permissions, "scope": "session" }),
+            TypedAnswer::No | TypedAnswer::Text(_) => none,
+        };
+    }
+    let decision = match said {
+        TypedAnswer::Yes => "accept",
+        TypedAnswer::Always => "acceptForSession",
+        TypedAnswer::No | TypedAnswer::Text(_) => "decline",
+    };
+    json!({ "decision": decision })
+}
+
+/// The terminal: what is asked there, and what is typed.
+#[derive(Debug, Default)]
+pub(super) struct TerminalPrompt {
+    open: VecDeque<TerminalQuestion>,
+    keyboard: Keyboard,
+}
+
+/// A question that is not answered yet.
+#[derive(Debug)]
+struct TerminalQuestion {
+    question: OpenQuestion,
+    /// The files or the folder that it is about, and how the files change.
+    subjects: Vec<Vec<Quote>>,
+    /// Of several questions to the user, what was answered so far.
+    answers: BTreeMap<String, Value>,
+    /// The page to show, once all of it was asked for.
+    page: Option<usize>,
+}
+
+/// What to show.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct PromptView {
+    /// Each thing may be cut where it is long.
+    pub(super) things: Vec<Vec<Quote>>,
+    /// The page to show of all of it, uncut.
+    pub(super) page: Option<usize>,
+    pub(super) prompt: &'static str,
+}
+
+const ACT: &str = "yes, always, no, or why not? [y/a/n/…] ";
+const TEXT: &str = "your answer: ";
+const OPTION: &str = "the number of your answer: ";
+const OPTION_OR_TEXT: &str = "the number of your answer, or another in words: ";
+
+/// What is typed to see all of a question, page by page.
+const WHOLE: &str = "?";
+
+impl TerminalPrompt {
+    /// Puts a question, and says what to show if nothing else is asked now.
+    pub(super) fn put(
+        &mut self,
+        asked: OpenQuestion,
+        view: &ThreadView,
+        folder: &Path,
+    ) -> Option<PromptView> {
+        if self.open.iter().any(|it| it.question.id == asked.id) {
+            return None;
+        }
+        let places = places(&asked.question, view, folder);
+        self.open.push_back(TerminalQuestion {
+            question: asked,
+            subjects: places,
+            answers: BTreeMap::new(),
+            page: None,
+        });
+        if self.open.len() > 1 {
+            return None;
+        }
+        self.next()
+    }
+
+    /// A question is settled by another than who types here. Says whether it was the one that is shown.
+    pub(super) fn settled(&mut self, id: &RequestId) -> bool {
+        let at = self.open.iter().position(|it| it.question.id == *id);
+        if let Some(at) = at {
+            self.open.remove(at);
+        }
+        at == Some(0)
+    }
+
+    /// The question to show now. What was typed before it is seen is no answer to it.
+    pub(super) fn next(&mut self) -> Option<PromptView> {
+        let shown = self.open.front()?.shown();
+        self.keyboard.discard_input();
+        Some(shown)
+    }
+
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.open.is_empty()
+    }
+
+    /// The next line that is typed, while something is asked; nothing when nobody types any more.
+    pub(super) async fn line(&mut self) -> Option<String> {
+        if self.open.is_empty() {
+            return std::future::pending().await;
+        }
+        self.keyboard.line().await
+    }
+
+    /// What comes of a line; nothing if more must be said.
+    pub(super) fn typed(&mut self, line: &str) -> Option<QuestionReply> {
+        let reply = self.open.front_mut()?.said(line.trim())?;
+        self.open.pop_front();
+        Some(reply)
+    }
+
+    /// Nobody types any more: what is open is denied.
+    pub(super) fn hung_up(&mut self) -> Vec<QuestionReply> {
+        self.open.drain(..).map(|it| denied(&it.question)).collect()
+    }
+}
+
+impl TerminalQuestion {
+    fn shown(&self) -> PromptView {
+        let (first, prompt) = match &self.question.question {
+            ServerQuestion::Question(it) => {
+                let next = it.questions.iter().find(|it| self.is_open(it));
+                next.map_or((Vec::new(), TEXT), asked_of_the_user)
+            }
+            ServerQuestion::Permissions(_) => {
+                (vec![Quote::new("may I have more rights?", "")], ACT)
+            }
+            question => (vec![Quote::new("may I? ", about(question))], ACT),
+        };
+        let (rights, reason) = match &self.question.question {
+            ServerQuestion::Command(it) => (permissions::of_a_command(it), it.reason.as_ref()),
+            ServerQuestion::FileChange(it) => (Vec::new(), it.reason.as_ref()),
+            ServerQuestion::Permissions(it) => {
+                (permissions::lines(&it.permissions), it.reason.as_ref())
+            }
+            _ => (Vec::new(), None),
+        };
+        let rights = rights.into_iter().map(|it| Quote::new("  ", it));
+        let reason = reason.map(|it| Quote::new("  because: ", it));
+        let mut things = vec![first];
+        things.extend(self.subjects.iter().cloned());
+        things.extend([rights.collect(), reason.into_iter().collect()]);
+        PromptView {
+            things,
+            page: self.page,
+            prompt,
+        }
+    }
+
+    fn said(&mut self, line: &str) -> Option<QuestionReply> {
+        match line {
+            "" => return None,
+            WHOLE => {
+                self.page = Some(self.page.map_or(0, |it| it + 1));
+                return None;
+            }
+            _ => {}
+        }
+        let id = self.question.id.clone();
+        let ServerQuestion::Question(it) = &self.question.question else {
+            let said = TypedAnswer::read(line);
+            let answer = answer(&self.question.question, &said);
+            let reason = match said {
+                TypedAnswer::Text(text) => Some(text),
+                _ => None,
+            };
+            return Some(QuestionReply { id, answer, reason });
+        };
+        if let Some(next) = it.questions.iter().find(|it| self.is_open(it)) {
+            let chosen = json!({ "answers": [chosen(next, line)?] });
+            self.answers.insert(next.id.clone(), chosen);
+        }
+        let is_over = !it.questions.iter().any(|it| self.is_open(it));
+        is_over.then(|| QuestionReply {
+            id,
+            answer: json!({ "answers": self.answers }),
+            reason: None,
+        })
+    }
+
+    fn is_open(&self, question: &ToolRequestUserInputQuestion) -> bool {
+        !self.answers.contains_key(&question.id)
+    }
+}
+
+fn asked_of_the_user(question: &ToolRequestUserInputQuestion) -> (Vec<Quote>, &'static str) {
+    let mut lines = vec![Quote::new("the agent asks: ", question.question.clone())];
+    let options = question.options.as_deref().unwrap_or_default();
+    for (number, option) in options.iter().enumerate() {
+        let text = format!("{}  {}", option.label, option.description);
+        lines.push(Quote::new(format!("  {}. ", number + 1), text));
+    }
+    let prompt = match (options, question.is_other) {
+        ([], _) => TEXT,
+        (_, true) => OPTION_OR_TEXT,
+        (_, false) => OPTION,
+    };
+    (lines, prompt)
+}
+
+/// An option by its number, its name or the beginning of its name; or else what was typed, where that may be. Nothing
+/// if it cannot be told what was meant: whoever types `y` takes none of the options that are there.
+fn chosen(question: &ToolRequestUserInputQuestion, line: &str) -> Option<String> {
+    let options = question.options.as_deref().unwrap_or_default();
+    if options.is_empty() {
+        return Some(line.to_owned());
+    }
+    let number = line.parse::<usize>().ok().and_then(|it| it.checked_sub(1));
+    if let Some(option) = number.and_then(|it| options.get(it)) {
+        return Some(option.label.clone());
+    }
+    let typed = line.to_lowercase();
+    let labels = || {
+        options
+            .iter()
+            .map(|it| (&it.label, it.label.to_lowercase()))
+    };
+    if let Some((label, _)) = labels().find(|(_, it)| *it == typed) {
+        return Some(label.clone());
+    }
+    let mut begun = labels().filter(|(_, it)| it.starts_with(&typed));
+    match (begun.next(), begun.next(), TypedAnswer::read(line)) {
+        (Some((label, _)), None, _) => Some(label.clone()),
+        (_, _, TypedAnswer::Text(text)) if question.is_other => Some(text),
+        _ => None,
+    }
+}
+
+/// The files that a question is about, which its item names, and how each changes; or the folder of a command, where it
+/// is another than ours.
+fn places(question: &ServerQuestion, view: &ThreadView, ours: &Path) -> Vec<Vec<Quote>> {
+    let it = match question {
+        ServerQuestion::FileChange(it) => it,
+        ServerQuestion::Command(it) => {
+            let other = it.cwd.iter().filter(|it| Path::new(it) != ours);
+            return vec![other.map(|it| Quote::new("  in ", it)).collect()];
+        }
+        _ => return Vec::new(),
+    };
+    match view.item(&it.turn_id, &it.item_id) {
+        Some(ThreadItem::FileChange(item)) => {
+            // All names together, so that no long diff hides one.
+            let names = item.changes.iter().flat_map(names).collect();
+            let diffs = item.changes.iter().flat_map(diff).collect();
+            vec![names, diffs]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// A file that would change, and where it would be moved.
+fn names(change: &FileUpdateChange) -> Vec<Quote> {
+    let lead = format!("  {} ", super::wire_items::kind(&change.kind));
+    let mut names = vec![Quote::new(lead, &change.path)];
+    if let PatchChangeKind::Update(UpdatePatchChangeKind {
+        move_path: Some(target),
+        ..
+    }) = &change.kind
+    {
+        names.push(Quote::new("  and move it to ", target));
+    }
+    names
+}
+
+/// How a file would change.
+fn diff(change: &FileUpdateChange) -> Vec<Quote> {
+    if change.diff.is_empty() {
+        return Vec::new();
+    }
+    vec![
+        Quote::new("  in ", &change.path),
+        Quote::new(GUTTER, &change.diff),
+    ]
+}
+
+#[cfg(test)]
+mod tests;

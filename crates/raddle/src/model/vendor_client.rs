@@ -1,0 +1,158 @@
+//! What the server wants of vendors outside turns.
+
+use std::path::Path;
+
+use raddle_core::ports::BoxFuture;
+use raddle_model::{ListedModel, ModelClient};
+use raddle_sandbox::{KeeperCommand, Launcher};
+use raddle_server::{
+    KeySource, OfferedModel, PendingSignIn, Provider, Secret, SignIn, SignInKind, SignInMethod,
+    Vendors,
+};
+
+use super::credentials::StoredCredential;
+use super::keys::{self, Keys};
+use super::outcome::CallFailure;
+use super::{provider, sign_in};
+use crate::rules::RuleStore;
+
+/// Where vendors are dealt with: their keys, and the connections to them.
+#[derive(Debug)]
+pub(crate) struct VendorClient {
+    pub(super) keys: Keys,
+    pub(super) client: ModelClient,
+}
+
+impl VendorClient {
+    /// That of a home. Nothing is read or asked yet. Without rules no command for a key is run.
+    pub(crate) fn new(home: &Path, rules: Option<RuleStore>) -> Self {
+        let client = ModelClient::new();
+        Self {
+            keys: Keys::new(
+                Launcher::new(KeeperCommand::own()),
+                client.clone(),
+                home,
+                rules,
+            ),
+            client,
+        }
+    }
+
+    async fn listed(&self, provider: &Provider) -> Result<Vec<ListedModel>, CallFailure> {
+        let wire = provider::wire(provider)?;
+        let key = self.keys.key(provider).await?;
+        let endpoint = provider::endpoint(wire, provider, key.as_ref())?;
+        let limits = provider::limits(provider);
+        Ok(self.client.models(wire, &endpoint, limits).await?)
+    }
+}
+
+impl Vendors for VendorClient {
+    fn models<'a>(
+        &'a self,
+        provider: &'a Provider,
+    ) -> BoxFuture<'a, Result<Vec<OfferedModel>, String>> {
+        Box::pin(async move {
+            let listed = self.listed(provider).await;
+            let listed = listed.map_err(|error| error.to_string())?.into_iter();
+            let offered = listed.map(|ListedModel { id, name }| OfferedModel { id, name });
+            Ok(offered.collect())
+        })
+    }
+
+    fn account<'a>(
+        &'a self,
+        provider: &'a Provider,
+    ) -> BoxFuture<'a, Result<Option<SignInKind>, String>> {
+        Box::pin(async move {
+            if !matches!(provider.key, KeySource::Stored(_)) {
+                return Ok(None);
+            }
+            let kept = self.keys.stored_credential(provider).await?;
+            Ok(kept.map(|it| match it {
+                StoredCredential::Key { .. } => SignInKind::Key,
+                StoredCredential::Tokens { .. } => SignInKind::Tokens,
+            }))
+        })
+    }
+
+    fn renew<'a>(&'a self, provider: &'a Provider) -> BoxFuture<'a, Result<(), String>> {
+        Box::pin(async move {
+            let KeySource::Stored(SignIn {
+                oauth: Some(oauth), ..
+            }) = &provider.key
+            else {
+                return Ok(());
+            };
+            match self.keys.stored_credential(provider).await? {
+                Some(StoredCredential::Tokens { access, .. }) => {
+                    let renewed = self.keys.renewed(provider, oauth, &access);
+                    renewed.await.map(drop).map_err(|error| error.to_string())
+                }
+                _ => Ok(()),
+            }
+        })
+    }
+
+    fn keep<'a>(
+        &'a self,
+        provider: &'a Provider,
+        key: Secret,
+    ) -> BoxFuture<'a, Result<(), String>> {
+        Box::pin(async move {
+            sign_in_of(provider)?;
+            let key = key.0.trim().to_owned();
+            if key.is_empty() {
+                return Err("the key is empty".to_owned());
+            }
+            self.keys
+                .store_credential(provider, Some(StoredCredential::Key { key }))
+                .await
+        })
+    }
+
+    fn sign_in<'a>(
+        &'a self,
+        provider: &'a Provider,
+        way: SignInMethod,
+    ) -> BoxFuture<'a, Result<PendingSignIn, String>> {
+        Box::pin(async move {
+            let name = &provider.name;
+            let oauth = sign_in_of(provider)?.oauth.as_ref().ok_or_else(|| {
+                format!("the model provider `{name}` has no pages to sign in; describe them under [model_providers.{name}.oauth], or sign in with a key")
+            })?;
+            let begun = match way {
+                SignInMethod::Browser => sign_in::in_browser(&self.client, oauth).await?,
+                SignInMethod::Device => sign_in::on_device(&self.client, oauth).await?,
+            };
+            let (keys, provider, oauth) = (self.keys.clone(), provider.clone(), oauth.clone());
+            Ok(PendingSignIn {
+                page: begun.page,
+                code: begun.code,
+                done: Box::pin(async move {
+                    let given = begun.tokens.await?;
+                    keys.store_credential(&provider, Some(keys::tokens(given, None, &oauth)))
+                        .await
+                }),
+            })
+        })
+    }
+
+    fn forget<'a>(&'a self, provider: &'a Provider) -> BoxFuture<'a, Result<(), String>> {
+        Box::pin(async move { self.keys.store_credential(provider, None).await })
+    }
+}
+
+/// How people sign in with a provider, if its key is theirs to give.
+fn sign_in_of(provider: &Provider) -> Result<&SignIn, String> {
+    let name = &provider.name;
+    match &provider.key {
+        KeySource::Stored(sign_in) => Ok(sign_in),
+        KeySource::None => Err(format!(
+            "the model provider `{name}` takes no key; if it should, set requires_openai_auth = true under [model_providers.{name}]"
+        )),
+        _ => Err(format!(
+            "the configuration says where the key of `{name}` is; remove that under [model_providers.{name}] to sign in"
+        )),
+    }
+}

@@ -1,0 +1,261 @@
+//! File holds in the real program: what a user approved outside the sandbox is what runs there.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Child;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::MockClient;
+use crate::support::eventually;
+use crate::support::server::command;
+use crate::support::stdio::Pipes;
+
+/// How many approvals are raced against a sandboxed command that rewrites the approved file.
+/// `RADDLE_HOLD_ROUNDS` asks for more.
+fn rounds() -> usize {
+    let asked = std::env::var("RADDLE_HOLD_ROUNDS").ok();
+    asked.and_then(|it| it.parse().ok()).unwrap_or(12)
+}
+
+const SCRIPT: &str = r#"
+repeat = true
+[[answer]]
+match = 'say run'
+steps = [{ call = 'exec_command', arguments = { cmd = './run.sh', login = false, sandbox_permissions = 'require_escalated' } }]
+[[answer]]
+match = 'say bash'
+steps = [{ call = 'exec_command', arguments = { cmd = 'bash run.sh', login = false, sandbox_permissions = 'require_escalated' } }]
+[[answer]]
+match = 'say folder'
+steps = [{ call = 'exec_command', arguments = { cmd = '$PWD/run.sh', login = false, sandbox_permissions = 'require_escalated' } }]
+[[answer]]
+match = 'say pattern'
+steps = [{ call = 'exec_command', arguments = { cmd = './ru?.sh', login = false, sandbox_permissions = 'require_escalated' } }]
+[[answer]]
+match = 'say variable'
+steps = [{ call = 'exec_command', arguments = { cmd = 'x=run; bash $x.sh', login = false, sandbox_permissions = 'require_escalated' } }]
+[[answer]]
+match = 'say swap'
+steps = [{ call = 'exec_command', arguments = { cmd = 'bash swap.sh', login = false } }]
+[[answer]]
+steps = [{ text = 'Done.' }]
+"#;
+
+/// What is approved in turn: a script by its name, and by what a shell makes its name of.
+const LINES: [&str; 5] = [
+    "say run",
+    "say bash",
+    "say folder",
+    "say pattern",
+    "say variable",
+];
+
+/// A workspace with a script to approve, one that rewrites it, and a folder that the sandbox cannot write.
+struct HoldFixture {
+    _folder: TempDir,
+    work: PathBuf,
+    outside: PathBuf,
+}
+
+const GOOD: &str = "echo the approved content";
+
+impl HoldFixture {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let top = folder.path().canonicalize().expect("its name");
+        let (work, outside) = (top.join("work"), top.join("outside"));
+        for folder in [&work, &outside] {
+            fs::create_dir(folder).expect("a folder");
+        }
+        put(&work.join("run.sh"), GOOD);
+        let evil = format!("echo x >> {}", outside.join("ran").display());
+        // Each content stays for a few milliseconds: long enough for a look at the file, short enough to be
+        // another one when the command starts.
+        let swap = format!(
+            "touch begun; for i in {{1..12}}; do for it in '{evil}' '{GOOD}'; do \
+             echo \"$it\" > new; chmod 755 new; mv -f new run.sh; sleep 0.00$((RANDOM % 10)); done; done"
+        );
+        put(&work.join("swap.sh"), &swap);
+        Self {
+            _folder: folder,
+            work,
+            outside,
+        }
+    }
+}
+
+fn put(path: &Path, text: &str) {
+    fs::write(path, format!("{text}\n")).expect("a file");
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("its mode");
+}
+
+fn sandbox() -> Value {
+    json!({ "type": "workspaceWrite", "excludeSlashTmp": true, "excludeTmpdirEnvVar": true })
+}
+
+/// Another server process on the same home. Dropping it kills it.
+struct PeerProcess {
+    child: Child,
+    pipes: Pipes,
+    asked: u64,
+}
+
+impl PeerProcess {
+    fn start(home: &Path) -> Self {
+        let mut command = command(home);
+        command
+            .arg("app-server")
+            .stderr(std::process::Stdio::null());
+        let mut child = command.spawn().expect("the binary starts");
+        let mut pipes = Pipes::of(&mut child);
+        pipes.hello();
+        Self {
+            child,
+            pipes,
+            asked: 100,
+        }
+    }
+
+    /// Starts a sandboxed command.
+    fn begin(&mut self, cwd: &Path, words: &[&str]) {
+        self.asked += 1;
+        let params = json!({ "command": words, "cwd": cwd, "sandboxPolicy": sandbox() });
+        let request = json!({ "id": self.asked, "method": "command/exec", "params": params });
+        self.pipes.send(request.to_string().as_bytes());
+    }
+
+    /// The answer to the last one.
+    fn end(&mut self) -> Value {
+        loop {
+            let message = self.pipes.receive();
+            if message["id"] == self.asked {
+                return message;
+            }
+        }
+    }
+}
+
+impl Drop for PeerProcess {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Approvals, while a sandboxed command of another thread or of another process rewrites the file between
+/// the question and the start. The other content never runs, and the approved one does.
+#[test]
+fn what_was_approved_is_what_runs() {
+    let mut client = MockClient::start(SCRIPT, &[]);
+    let mut neighbour = PeerProcess::start(client.server.home());
+    let world = HoldFixture::new();
+    let thread = client.thread_in(&world.work);
+    let other = client.thread_in(&world.work);
+    let say = |client: &mut MockClient, thread: &str, text: &str| {
+        let input = json!([{ "type": "text", "text": text }]);
+        let params = json!({ "threadId": thread, "sandboxPolicy": sandbox(), "input": input });
+        client.ask("turn/start", params);
+    };
+    let rounds = rounds();
+    let (mut foreign, mut approved) = (0, 0);
+    // In the last one nothing is in the way.
+    for round in 0..=rounds {
+        let (is_neighbours, is_last) = (round % 2 == 1, round == rounds);
+        put(&world.work.join("run.sh"), GOOD);
+        let _ = fs::remove_file(world.work.join("begun"));
+        let text = match is_last {
+            true => "say folder",
+            false => LINES[round / 2 % LINES.len()],
+        };
+        say(&mut client, &thread, text);
+        let heard = client.until(|it| {
+            let method = it["method"].as_str().unwrap_or_default();
+            method.ends_with("/requestApproval")
+        });
+        let question = heard.last().expect("a question")["id"].clone();
+        match is_neighbours {
+            _ if is_last => {}
+            true => neighbour.begin(&world.work, &["bash", "swap.sh"]),
+            false => say(&mut client, &other, "say swap"),
+        }
+        let begun = world.work.join("begun");
+        let has_begun = || (is_last || begun.exists()).then_some(());
+        eventually("the other command", has_begun);
+        let reply = json!({ "id": question, "result": { "decision": "accept" } });
+        client.pipes.send(reply.to_string().as_bytes());
+        let turns = if is_neighbours || is_last { 1 } else { 2 };
+        let mut output = String::new();
+        for _ in 0..turns {
+            let heard = client.until(|it| it["method"] == "turn/completed");
+            let items = heard.iter().filter(|it| {
+                it["method"] == "item/completed" && it["params"]["threadId"] == thread
+            });
+            for it in items {
+                let text = &it["params"]["item"]["aggregatedOutput"];
+                output.push_str(text.as_str().unwrap_or_default());
+            }
+        }
+        if is_neighbours && !is_last {
+            let answer = neighbour.end();
+            assert_eq!(answer["result"]["exitCode"], 0, "{answer}");
+        }
+        foreign += usize::from(fs::remove_file(world.outside.join("ran")).is_ok());
+        let is_approved = output.contains("the approved content");
+        approved += usize::from(is_approved);
+        assert!(is_approved || !is_last, "{output}");
+    }
+    // One whose file was another one at the last look is not run at all.
+    eprintln!(
+        "figure: {rounds} approvals: {foreign} ran foreign content, {approved} the approved one"
+    );
+    assert_eq!(foreign, 0, "of {rounds} approvals ran foreign content");
+}
+
+/// A shell reads a script while it runs it. Nothing in the sandbox writes that script until it has ended.
+#[test]
+fn a_script_is_not_rewritten_while_it_runs_outside_the_sandbox() {
+    let script = r#"
+[[answer]]
+match = 'say long'
+steps = [{ call = 'exec_command', arguments = { cmd = 'bash run.sh', login = false, yield_time_ms = 250, sandbox_permissions = 'require_escalated' } }]
+[[answer]]
+match = 'running with session ID 1'
+steps = [{ call = 'exec_command', arguments = { cmd = 'echo "touch ../outside/ran" >> run.sh; echo tried', login = false } }]
+[[answer]]
+match = 'tried'
+steps = [
+    { call = 'write_file', arguments = { path = 'run.sh', content = 'touch ../outside/ran' } },
+    { call = 'write_file', arguments = { path = 'other', content = 'x' } },
+]
+[[answer]]
+steps = [{ text = 'Done.' }]
+"#;
+    let mut client = MockClient::start(script, &[]);
+    let mut neighbour = PeerProcess::start(client.server.home());
+    let world = HoldFixture::new();
+    put(&world.work.join("run.sh"), "echo begun; sleep 600");
+    let before = fs::read(world.work.join("run.sh")).expect("a file");
+    let thread = client.thread_in(&world.work);
+    let params = json!({ "threadId": thread, "sandboxPolicy": sandbox() });
+    let (asked, heard) = client.answered(params, "say long", "accept");
+    assert_eq!(asked.len(), 1, "{heard:?}");
+    let told = client.told();
+    assert_eq!(told.len(), 4, "{told:?}");
+    assert!(told[1].contains("tried"), "{told:?}");
+    assert!(
+        told[1].contains("was read-only for this command"),
+        "{told:?}"
+    );
+    assert!(told[2].contains("bash run.sh"), "{told:?}");
+    assert!(told[2].contains("run.sh is held"), "{told:?}");
+    let now = fs::read(world.work.join("run.sh")).expect("a file");
+    assert_eq!(now, before, "{told:?}");
+    assert!(world.work.join("other").exists(), "{told:?}");
+    // It ended with its turn, and then the file is free again.
+    neighbour.begin(&world.work, &["bash", "-c", "echo x >> run.sh"]);
+    let answer = neighbour.end();
+    assert_eq!(answer["result"]["exitCode"], 0, "{answer}");
+}

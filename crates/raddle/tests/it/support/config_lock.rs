@@ -1,0 +1,33 @@
+//! A request that takes exactly as long as the test wants: a write of the configuration, while the test
+//! writes it too, as another server of the same home would.
+
+use std::fs::File;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::request;
+
+/// While this is there, no write of the configuration is answered.
+pub struct ConfigWriteLock {
+    _lock: File,
+}
+
+impl ConfigWriteLock {
+    pub fn new(home: &Path) -> Self {
+        let lock = File::create(home.join("config.toml.lock")).expect("a lock file");
+        lock.lock().expect("nobody else writes yet");
+        Self { _lock: lock }
+    }
+
+    /// The request that waits.
+    pub fn request(id: impl Into<Value>) -> Vec<u8> {
+        let params = json!({ "keyPath": "slow", "value": true, "mergeStrategy": "replace" });
+        request(id, "config/value/write", params)
+    }
+
+    /// Its answer, once the test lets it go.
+    pub fn check(answer: &Value) {
+        assert_eq!(answer["result"]["status"], "ok", "{answer}");
+    }
+}

@@ -1,0 +1,530 @@
+//! Instances of a shape, made so that every choice is taken often enough.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Number, Value, json};
+
+use crate::rng::Random;
+use crate::shape::{
+    ABSENT, ANYTHING, ChoiceId, Graph, Member, NULL, NodeId, Object, Range, Shape, VALUE,
+};
+
+/// Past this many values an instance closes what is open in the shortest way.
+const VALUES_MAX: usize = 3_000;
+/// Past this many values, or this deep, choices that are no longer wanted are made small.
+const VALUES_EASY: usize = 200;
+const DEPTH_EASY: usize = 8;
+const DEPTH_MAX: usize = 40;
+/// A root that gains nothing in so many instances will not be covered.
+const INSTANCES_IDLE_MAX: usize = 300;
+
+const TEXTS: [&str; 8] = [
+    "word",
+    "two words",
+    "",
+    "/a/path",
+    "\"quoted\" \\ and\nbroken",
+    "ünïcode ✓ 𝄞",
+    "42",
+    "null",
+];
+
+/// How members that the schema does not require are given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nulls {
+    /// Null only where the schema allows it.
+    AsDeclared,
+    /// Null for every member that may be left out.
+    Everywhere,
+}
+
+/// One generated value and what is needed to compare it with its copy.
+#[derive(Debug, Default)]
+pub struct Instance {
+    pub value: Value,
+    /// Members left out or null although they need not be, by JSON pointer.
+    pub unstated: HashMap<String, AbsentValue>,
+    /// Whether it holds something that is meant not to be recognized.
+    pub open: bool,
+}
+
+/// What a member that was left out may come back as.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AbsentValue {
+    /// Null, and nothing else.
+    Null,
+    /// The default that the schema declares.
+    Default(Value),
+    /// The schema says neither: false, or an empty list.
+    Nothing,
+}
+
+pub struct Generator<'g> {
+    graph: &'g Graph,
+    root: NodeId,
+    rounds: u32,
+    nulls: Nulls,
+    rng: Random,
+    counts: Vec<Vec<u32>>,
+    /// The choices to be covered, each with the node it is made at.
+    wanted: Vec<(ChoiceId, NodeId)>,
+    parents: HashMap<NodeId, Vec<NodeId>>,
+    /// Nodes below which some option is still wanted.
+    hungry: Vec<bool>,
+    heights: &'g [usize],
+    /// Nodes that take their values from another generator.
+    others: HashMap<NodeId, Generator<'g>>,
+    idle: usize,
+    // What belongs to the instance being made.
+    spent: usize,
+    taken: Vec<(ChoiceId, usize)>,
+    kept: Vec<(ChoiceId, usize)>,
+}
+
+impl<'g> Generator<'g> {
+    pub fn new(
+        graph: &'g Graph,
+        heights: &'g [usize],
+        root: NodeId,
+        name: &str,
+        rounds: u32,
+        nulls: Nulls,
+    ) -> Self {
+        let mut parents: HashMap<NodeId, Vec<NodeId>> = HashMap::new();
+        let mut wanted = Vec::new();
+        let reach = graph.reach(root);
+        for &node in &reach {
+            wanted.extend(graph.nodes[node].choice.map(|choice| (choice, node)));
+            if let Shape::Object(object) = &graph.nodes[node].shape {
+                wanted.extend(
+                    object
+                        .members
+                        .iter()
+                        .filter_map(|it| Some((it.presence?, node))),
+                );
+            }
+            for child in graph.children(node) {
+                parents.entry(child).or_default().push(node);
+            }
+        }
+        let mut counts = vec![Vec::new(); graph.choices.len()];
+        for (choice, _) in &wanted {
+            counts[*choice] = vec![0; graph.choices[*choice].options.len()];
+        }
+        let mut generator = Self {
+            graph,
+            root,
+            rounds,
+            nulls,
+            rng: Random::seeded(name),
+            counts,
+            wanted,
+            parents,
+            hungry: vec![false; graph.nodes.len()],
+            heights,
+            others: HashMap::new(),
+            idle: 0,
+            spent: 0,
+            taken: Vec::new(),
+            kept: Vec::new(),
+        };
+        generator.settle_options();
+        generator
+    }
+
+    /// Has the values of a node made by another generator. Nothing below it is wanted any more.
+    pub fn delegate(&mut self, node: NodeId, other: Generator<'g>) {
+        self.others.insert(node, other);
+        self.wanted.retain(|(_, at)| *at != node);
+    }
+
+    /// The next instance, or none when every option was taken often enough or cannot be.
+    pub fn next(&mut self) -> Option<Instance> {
+        if self.wanted.is_empty() {
+            // Nothing to choose: the one form it has, as often as any option.
+            if self.idle >= self.rounds as usize {
+                return None;
+            }
+            self.idle += 1;
+            return Some(self.make());
+        }
+        let before = self.missing_count();
+        if before == 0 || self.idle > INSTANCES_IDLE_MAX {
+            return None;
+        }
+        let instance = self.make();
+        self.idle = if self.missing_count() < before {
+            0
+        } else {
+            self.idle + 1
+        };
+        Some(instance)
+    }
+
+    /// How many options there are to take.
+    pub fn options(&self) -> usize {
+        self.wanted
+            .iter()
+            .map(|(choice, _)| self.counts[*choice].len())
+            .sum()
+    }
+
+    /// The options that were not taken often enough.
+    pub fn missing(&self) -> Vec<String> {
+        let mut missing = Vec::new();
+        for (choice, _) in &self.wanted {
+            for (option, count) in self.counts[*choice].iter().enumerate() {
+                if *count < self.rounds {
+                    let choice = &self.graph.choices[*choice];
+                    missing.push(format!("{}: {}", choice.path, choice.options[option]));
+                }
+            }
+        }
+        missing
+    }
+
+    /// Options that were taken often enough.
+    pub fn covered(&self) -> usize {
+        let enough = |choice: &ChoiceId| {
+            self.counts[*choice]
+                .iter()
+                .filter(|count| **count >= self.rounds)
+                .count()
+        };
+        self.wanted.iter().map(|(choice, _)| enough(choice)).sum()
+    }
+
+    fn missing_count(&self) -> u32 {
+        let lack = |choice: &ChoiceId| -> u32 {
+            self.counts[*choice]
+                .iter()
+                .map(|count| self.rounds.saturating_sub(*count))
+                .sum()
+        };
+        self.wanted.iter().map(|(choice, _)| lack(choice)).sum()
+    }
+
+    /// Forgets the option null of members that may not be null.
+    fn settle_options(&mut self) {
+        if self.nulls == Nulls::Everywhere {
+            return;
+        }
+        for (_, node) in &self.wanted {
+            let Shape::Object(object) = &self.graph.nodes[*node].shape else {
+                continue;
+            };
+            for member in &object.members {
+                if let Some(presence) = member.presence
+                    && !may_be_null(self.graph, member.node)
+                {
+                    self.counts[presence].truncate(NULL);
+                }
+            }
+        }
+    }
+
+    fn make(&mut self) -> Instance {
+        self.spread_hunger();
+        self.spent = 0;
+        self.taken.clear();
+        self.kept.clear();
+        let mut instance = Instance::default();
+        let mut pointer = String::new();
+        instance.value = self.value(self.root, &mut pointer, 0, &mut instance);
+        if instance.open {
+            // Beside something that is meant not to be recognized, another thing that is not
+            // would go unseen. So only the choices of the open arm count.
+            for (choice, option) in self.taken.drain(..) {
+                self.counts[choice][option] -= 1;
+            }
+            for (choice, option) in self.kept.drain(..) {
+                self.counts[choice][option] += 1;
+            }
+        }
+        instance
+    }
+
+    /// Marks the nodes from which an option that is still wanted can be reached.
+    fn spread_hunger(&mut self) {
+        self.hungry.fill(false);
+        let mut queue = Vec::new();
+        for (choice, node) in &self.wanted {
+            let lacking = self.counts[*choice]
+                .iter()
+                .any(|count| *count < self.rounds);
+            if lacking && !std::mem::replace(&mut self.hungry[*node], true) {
+                queue.push(*node);
+            }
+        }
+        while let Some(node) = queue.pop() {
+            for parent in self.parents.get(&node).into_iter().flatten() {
+                if !std::mem::replace(&mut self.hungry[*parent], true) {
+                    queue.push(*parent);
+                }
+            }
+        }
+    }
+
+    /// Decides: what was taken too seldom, then what leads to such, then anything.
+    /// `leads` names the node behind each option, if there is one.
+    fn pick(&mut self, choice: ChoiceId, leads: &[Option<NodeId>], depth: usize) -> usize {
+        let counts = &self.counts[choice];
+        let open: Vec<usize> = (0..counts.len()).collect();
+        let cost = |option: &usize| leads[*option].map_or(0, |node| self.heights[node] + 1);
+        let best = if self.spent > VALUES_MAX || depth > DEPTH_MAX {
+            let least = open.iter().map(cost).min();
+            open.into_iter()
+                .filter(|option| Some(cost(option)) == least)
+                .collect()
+        } else if let Some(least) = counts.iter().min().filter(|least| **least < self.rounds) {
+            open.into_iter()
+                .filter(|option| counts[*option] == *least)
+                .collect()
+        } else {
+            let hungry = |option: &&usize| leads[**option].is_some_and(|node| self.hungry[node]);
+            let towards: Vec<usize> = open.iter().filter(hungry).copied().collect();
+            if !towards.is_empty() {
+                towards
+            } else if self.spent > VALUES_EASY || depth > DEPTH_EASY {
+                let least = open.iter().map(cost).min();
+                open.into_iter()
+                    .filter(|option| Some(cost(option)) == least)
+                    .collect()
+            } else {
+                open
+            }
+        };
+        let option = *self.rng.pick(&best);
+        self.counts[choice][option] += 1;
+        self.taken.push((choice, option));
+        option
+    }
+
+    fn value(
+        &mut self,
+        id: NodeId,
+        pointer: &mut String,
+        depth: usize,
+        into: &mut Instance,
+    ) -> Value {
+        self.spent += 1;
+        if let Some(other) = self.others.get_mut(&id) {
+            let inner = other.make();
+            for (below, unstated) in inner.unstated {
+                into.unstated.insert(format!("{pointer}{below}"), unstated);
+            }
+            return inner.value;
+        }
+        let graph = self.graph;
+        let node = &graph.nodes[id];
+        let choice = node.choice;
+        match &node.shape {
+            Shape::Null => Value::Null,
+            Shape::Any => self.anything(choice, depth),
+            Shape::Boolean => Value::Bool(self.option(choice, &[None, None], depth) == 1),
+            Shape::Integer(range) => self.integer(*range),
+            Shape::Number => json!(*self.rng.pick(&[0.5, -2.25, 1e10, 3.0])),
+            Shape::Text { least } => Value::String(self.text(*least)),
+            Shape::Uuid => Value::String(self.rng.uuid()),
+            Shape::Values(values) => {
+                values[self.option(choice, &vec![None; values.len()], depth)].clone()
+            }
+            Shape::Nullable(inner) => match self.option(choice, &[None, Some(*inner)], depth) {
+                0 => Value::Null,
+                _ => self.value(*inner, pointer, depth + 1, into),
+            },
+            Shape::Array(items) => {
+                let length = self.option(choice, &[None, Some(*items), Some(*items)], depth);
+                let entry = |index| self.below(*items, &format!("/{index}"), pointer, depth, into);
+                Value::Array((0..length).map(entry).collect())
+            }
+            Shape::Map(values) => {
+                let length = self.option(choice, &[None, Some(*values), Some(*values)], depth);
+                let mut map = Map::new();
+                for index in 0..length {
+                    let key = self.key(index);
+                    let entry = self.below(*values, &format!("/{key}"), pointer, depth, into);
+                    map.insert(key, entry);
+                }
+                Value::Object(map)
+            }
+            Shape::Object(object) => self.object(choice, object, pointer, depth, into),
+            Shape::Union(arms) => {
+                let leads: Vec<Option<NodeId>> = arms.iter().copied().map(Some).collect();
+                let arm = self.option(choice, &leads, depth);
+                self.value(arms[arm], pointer, depth + 1, into)
+            }
+            Shape::Open(inner) => {
+                // The entry just before is the choice that led here.
+                let from = self.taken.len().saturating_sub(1);
+                let value = self.value(*inner, pointer, depth + 1, into);
+                self.kept.extend_from_slice(&self.taken[from..]);
+                into.open = true;
+                value
+            }
+        }
+    }
+
+    fn option(
+        &mut self,
+        choice: Option<ChoiceId>,
+        leads: &[Option<NodeId>],
+        depth: usize,
+    ) -> usize {
+        choice.map_or(0, |choice| self.pick(choice, leads, depth))
+    }
+
+    fn below(
+        &mut self,
+        node: NodeId,
+        step: &str,
+        pointer: &mut String,
+        depth: usize,
+        into: &mut Instance,
+    ) -> Value {
+        let length = pointer.len();
+        pointer.push_str(step);
+        let value = self.value(node, pointer, depth + 1, into);
+        pointer.truncate(length);
+        value
+    }
+
+    fn object(
+        &mut self,
+        choice: Option<ChoiceId>,
+        object: &Object,
+        pointer: &mut String,
+        depth: usize,
+        into: &mut Instance,
+    ) -> Value {
+        let mut map = Map::new();
+        // Not always in the same order: an instance that grew too large must not always lack
+        // the same members.
+        let start = self.rng.below(object.members.len().max(1));
+        for index in 0..object.members.len() {
+            let member = &object.members[(start + index) % object.members.len()];
+            let inner = self.graph.lead(member);
+            let presence = match member.presence {
+                None => VALUE,
+                Some(presence) => self.pick(presence, &[None, Some(inner), None], depth),
+            };
+            let step = format!("/{}", member.name);
+            let here = format!("{pointer}{step}");
+            match presence {
+                ABSENT => {
+                    into.unstated.insert(here, unstated(self.graph, member));
+                }
+                NULL => {
+                    into.unstated.insert(here, unstated(self.graph, member));
+                    map.insert(member.name.clone(), Value::Null);
+                }
+                _ => {
+                    let value = self.below(inner, &step, pointer, depth, into);
+                    if value.is_null() && member.presence.is_some() {
+                        into.unstated.insert(here, unstated(self.graph, member));
+                    }
+                    map.insert(member.name.clone(), value);
+                }
+            }
+        }
+        if let Some(rest) = object.rest
+            && self.option(choice, &[None, Some(rest)], depth) == 1
+        {
+            let key = self.key(0);
+            let value = self.below(rest, &format!("/{key}"), pointer, depth, into);
+            map.insert(key, value);
+        }
+        Value::Object(map)
+    }
+
+    fn anything(&mut self, choice: Option<ChoiceId>, depth: usize) -> Value {
+        match ANYTHING[self.option(choice, &[None; 6], depth)] {
+            "null" => Value::Null,
+            "boolean" => Value::Bool(self.rng.below(2) == 1),
+            "number" => json!(*self.rng.pick(&[0.5, -7.0, 1e300])),
+            "string" => Value::String(self.text(0)),
+            // Nulls in here are content: they must come back as they went.
+            "array" => json!([1, null, "x", [], { "k": null }]),
+            _ => {
+                json!({ "inner": { "list": [true, null], "none": null }, "n": 18_446_744_073_709_551_615_u64 })
+            }
+        }
+    }
+
+    fn integer(&mut self, range: Range) -> Value {
+        let Range { least, most } = range;
+        let near = least.max(0);
+        let pick = [
+            least,
+            most,
+            near,
+            (near + 1).min(most),
+            (near + 1_000_003).min(most),
+        ];
+        let number = *self.rng.pick(&pick);
+        let unsigned = u64::try_from(number).map(Number::from);
+        Value::Number(unsigned.unwrap_or_else(|_| Number::from(number as i64)))
+    }
+
+    fn text(&mut self, least: usize) -> String {
+        let long_enough = |text: &&&str| text.chars().count() >= least;
+        let texts: Vec<&str> = TEXTS.iter().filter(long_enough).copied().collect();
+        if texts.is_empty() {
+            return "x".repeat(least);
+        }
+        (*self.rng.pick(&texts)).to_owned()
+    }
+
+    fn key(&mut self, index: usize) -> String {
+        format!("{}{index}", self.rng.pick(&["key", "a.b", "ключ"]))
+    }
+}
+
+fn unstated(graph: &Graph, member: &Member) -> AbsentValue {
+    match &member.default {
+        Some(default) if !default.is_null() => AbsentValue::Default(default.clone()),
+        _ if may_be_null(graph, member.node) => AbsentValue::Null,
+        _ => AbsentValue::Nothing,
+    }
+}
+
+/// Whether null is among the values of a node.
+pub fn may_be_null(graph: &Graph, node: NodeId) -> bool {
+    matches!(
+        graph.nodes[node].shape,
+        Shape::Nullable(_) | Shape::Any | Shape::Null
+    )
+}
+
+/// How deep the shallowest instance of each node is: the way out when instances grow too large.
+pub fn heights(graph: &Graph) -> Vec<usize> {
+    const ENDLESS: usize = usize::MAX / 2;
+    let mut heights = vec![ENDLESS; graph.nodes.len()];
+    loop {
+        let mut changed = false;
+        for (id, node) in graph.nodes.iter().enumerate() {
+            let height = match &node.shape {
+                Shape::Object(object) => {
+                    let required = object
+                        .members
+                        .iter()
+                        .filter(|member| member.presence.is_none());
+                    required
+                        .map(|member| heights[member.node] + 1)
+                        .max()
+                        .unwrap_or(0)
+                }
+                Shape::Union(arms) => arms.iter().map(|arm| heights[*arm] + 1).min().unwrap_or(0),
+                Shape::Open(inner) => heights[*inner] + 1,
+                _ => 0,
+            };
+            if height < heights[id] {
+                heights[id] = height;
+                changed = true;
+            }
+        }
+        if !changed {
+            return heights;
+        }
+    }
+}

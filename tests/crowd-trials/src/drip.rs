@@ -1,0 +1,103 @@
+//! Sockets that send a byte a second, beside ten clients that notice nothing.
+
+use std::io::Write;
+use std::net::TcpStream;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use anyhow::{Result, anyhow};
+
+use crate::ratio::Ratio;
+use crate::server::{CrowdServer, ServerEndpoint};
+use crate::stream::stream;
+use crate::wire::{TestWire, upgrade};
+
+const PAUSE: Duration = Duration::from_secs(1);
+
+pub struct DripSize {
+    pub sockets: usize,
+    pub pieces: usize,
+    pub pairs: usize,
+    pub ratio_max: f64,
+}
+
+/// Half of them are at their handshake for ever, half are clients that never come to the end of a message.
+struct DripClients {
+    stop: Sender<()>,
+    dripping: JoinHandle<Result<usize>>,
+}
+
+/// One that drips.
+enum DripClient {
+    Stranger { stream: TcpStream, sent: usize },
+    Client(Box<TestWire>),
+}
+
+impl DripClients {
+    fn gather(server: &CrowdServer, sockets: usize) -> Result<Self> {
+        let mut drips = Vec::new();
+        for number in 0..sockets {
+            drips.push(if number % 2 == 0 {
+                stranger(server)?
+            } else {
+                let mut wire = server.client(ServerEndpoint::Tcp)?.wire;
+                wire.begin_message()?;
+                DripClient::Client(Box::new(wire))
+            });
+        }
+        let address = server.address;
+        let (stop, stopped) = channel();
+        let dripping = thread::spawn(move || {
+            let mut closed = 0;
+            let head = upgrade(&address.to_string());
+            while stopped.recv_timeout(PAUSE) == Err(RecvTimeoutError::Timeout) {
+                for drip in &mut drips {
+                    match drip {
+                        DripClient::Client(wire) => wire.drip()?,
+                        DripClient::Stranger { stream, sent } => {
+                            let byte = head.as_bytes()[*sent % head.len()];
+                            *sent += 1;
+                            // Its time was up, or it made place for another: the next one comes.
+                            if stream.write_all(&[byte]).is_err() {
+                                closed += 1;
+                                *stream = TcpStream::connect(address)?;
+                                *sent = 0;
+                            }
+                        }
+                    }
+                }
+            }
+            Ok(closed)
+        });
+        Ok(Self { stop, dripping })
+    }
+
+    /// How many were closed meanwhile.
+    fn disperse(self) -> Result<usize> {
+        drop(self.stop);
+        let dripped = self.dripping.join();
+        dripped.map_err(|_| anyhow!("the drips panicked"))?
+    }
+}
+
+fn stranger(server: &CrowdServer) -> Result<DripClient> {
+    let stream = TcpStream::connect(server.address)?;
+    Ok(DripClient::Stranger { stream, sent: 0 })
+}
+
+pub fn run(server: &CrowdServer, size: &DripSize) -> Result<()> {
+    let mut ratio = Ratio::default();
+    for pair in 1..=size.pairs {
+        let (alone, ()) = stream(server, size.pieces, |_| Ok(()))?;
+        let gather = |_: &str| DripClients::gather(server, size.sockets);
+        let (beside, drips) = stream(server, size.pieces, gather)?;
+        let closed = drips.disperse()?;
+        println!(
+            "pair {pair}: p99 {:.1?}, and {:.1?} beside {} sockets that drip, {closed} of them closed",
+            alone.p99, beside.p99, size.sockets
+        );
+        ratio.add(alone.p99, beside.p99);
+    }
+    ratio.at_most(size.ratio_max)
+}

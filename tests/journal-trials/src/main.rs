@@ -1,0 +1,76 @@
+//! `journal-trials`: the local journal at full size, killed, damaged, full, failing and huge.
+//!
+//! Each trial measures, holds what it found against the limit, prints both, and fails if one is missed.
+//! `cargo xtask prove` runs them at full size, CI in slices.
+
+#![expect(
+    clippy::print_stdout,
+    reason = "a developer's command speaks on stdout; it carries no wire"
+)]
+
+mod big;
+mod child;
+mod crash;
+mod damage;
+mod faults;
+mod ledger;
+mod live;
+mod rng;
+mod turn;
+mod verdict;
+mod writer;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+/// Tries the local journal at full size.
+#[derive(Parser)]
+struct JournalArgs {
+    #[command(subcommand)]
+    trial: JournalTrial,
+}
+
+#[derive(Subcommand)]
+enum JournalTrial {
+    /// Kill a process that writes, and hold the journal against what it told.
+    Crash(crash::Crash),
+    /// Let the disk fail or be full while a process writes.
+    Faults(faults::Faults),
+    /// Change bits of the database and its log, and see what is served.
+    Damage(damage::Damage),
+    /// Make huge threads and very many, and measure what they cost.
+    Big(big::Big),
+    /// Measure one thing; started by `big`.
+    #[command(hide = true)]
+    Look(big::MeasureArgs),
+    /// Write until killed; started by the other trials.
+    #[command(hide = true)]
+    Write(writer::WriterArgs),
+}
+
+fn main() -> Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    let well = match JournalArgs::parse().trial {
+        JournalTrial::Crash(it) => it.run(&runtime)?,
+        JournalTrial::Faults(it) => it.run(&runtime)?,
+        JournalTrial::Damage(it) => it.run(&runtime)?,
+        JournalTrial::Big(it) => it.run(&runtime)?,
+        JournalTrial::Look(it) => {
+            for row in runtime.block_on(it.run())? {
+                println!("{}", serde_json::to_string(&row)?);
+            }
+            true
+        }
+        JournalTrial::Write(it) => {
+            runtime.block_on(it.run())?;
+            true
+        }
+    };
+    Ok(if well {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}

@@ -1,0 +1,80 @@
+//! `sandbox-escapes`: attempts to break out of the fence.
+//!
+//! Each attempt is made in both tiers, as root and as a plain user, and once more without a fence. The
+//! first tier must stop all of them, and with grants all that was not granted; the second exactly those
+//! that it is said to stop; and without a fence nearly all must succeed, for an attempt that always fails
+//! shows nothing. Ordinary work must succeed everywhere. For comparison they are also made inside bubblewrap as it is usually called.
+
+#![expect(
+    clippy::print_stdout,
+    reason = "a developer's command speaks on stdout; it carries no wire"
+)]
+
+mod arm;
+mod attempts;
+mod cost;
+mod host;
+mod matrix;
+mod ordinary_work;
+mod plain_bwrap;
+mod syscalls;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+/// Tries to break out of the fence.
+#[derive(Parser)]
+struct EscapesArgs {
+    #[command(subcommand)]
+    command: Option<EscapesCommand>,
+}
+
+#[derive(Subcommand)]
+enum EscapesCommand {
+    /// Make every attempt in every arm, and hold what happened against what is promised (the default)
+    Matrix,
+    /// Measure what the fence costs
+    Cost(cost::Cost),
+    /// Make the attempts of one arm as the user who starts this; started by `matrix`
+    #[command(hide = true)]
+    Arm(arm::ArmArgs),
+    /// Make one attempt under the filter that is usual; started by `arm`
+    #[command(hide = true)]
+    Usual {
+        /// Its name and the stage
+        words: Vec<OsString>,
+    },
+    /// Make one attempt; started by `arm`
+    #[command(hide = true)]
+    Attempt {
+        /// Its name and the stage
+        words: Vec<OsString>,
+    },
+}
+
+fn main() -> Result<ExitCode> {
+    if let Some(code) = raddle_sandbox::take_over(std::env::args_os()) {
+        return Ok(code);
+    }
+    let well = match EscapesArgs::parse()
+        .command
+        .unwrap_or(EscapesCommand::Matrix)
+    {
+        EscapesCommand::Matrix => matrix::run()?,
+        EscapesCommand::Cost(it) => it.run()?,
+        EscapesCommand::Arm(it) => it.run()?,
+        EscapesCommand::Usual { words } => {
+            plain_bwrap::filter()?;
+            return attempts::make(words);
+        }
+        EscapesCommand::Attempt { words } => return attempts::make(words),
+    };
+    Ok(if well {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}

@@ -1,0 +1,168 @@
+//! A turn on a disk that becomes full: it ends once, and its end is the same when there is room again.
+
+use std::fs::File;
+use std::io::{ErrorKind, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::{Value, json};
+
+use crate::EXTRA_TIMEOUT;
+use crate::mock::MockModel;
+use crate::server::TurnsServer;
+
+/// An answer that takes longer than the trial.
+const LONG: &str = "MOCK text n=100000 size=64 gap_ms=2";
+
+/// The code of an error after which the same request may be sent again.
+const OVERLOADED: i64 = -32001;
+
+/// Fills a real disk, if this may mount one. Returns what was wrong.
+pub fn run(raddle: &Path) -> Result<Option<String>> {
+    let folder = tempfile::tempdir()?;
+    for words in [&["--mount"][..], &["--user", "--map-root-user", "--mount"]] {
+        let may = Command::new("unshare")
+            .args(words)
+            .args(["sh", "-c", "mount -t tmpfs -o size=64k tmpfs \"$0\""])
+            .arg(folder.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status();
+        if !may.is_ok_and(|status| status.success()) {
+            continue;
+        }
+        let status = Command::new("unshare")
+            .args(words)
+            .arg(std::env::current_exe()?)
+            .arg("--raddle")
+            .arg(raddle)
+            .arg("--full-disk")
+            .arg(folder.path())
+            .status()?;
+        println!("{:<20}{:>6}", "a full disk", 1);
+        let wrong = !status.success();
+        return Ok(wrong.then(|| "the turn on a full disk ended otherwise, see above".to_owned()));
+    }
+    println!("a full disk: not possible here, because this may not mount one");
+    Ok(None)
+}
+
+/// Plays a turn on a small disk that is filled meanwhile.
+pub fn inside(raddle: &Path, folder: &Path) -> Result<()> {
+    let home = folder.join("home");
+    std::fs::create_dir(&home)?;
+    let mounted = Command::new("mount")
+        .args(["-t", "tmpfs", "-o", "size=6m", "tmpfs"])
+        .arg(&home)
+        .status()?;
+    ensure!(mounted.success(), "no disk can be mounted");
+    let mock = MockModel::start(raddle, folder)?;
+    let config = format!("[model_providers.mock]\nbase_url = {:?}\n", mock.address());
+    std::fs::write(home.join("config.toml"), config)?;
+    let mut server = TurnsServer::start(raddle, &home)?;
+    let start = json!({"model": "mock", "modelProvider": "mock"});
+    let started = answer(&mut server, "thread/start", start)?;
+    let thread = started["thread"]["id"].as_str().context("a thread")?;
+    answer(&mut server, "turn/start", turn(thread, LONG))?;
+    until(&mut server, |it| it["method"] == "item/agentMessage/delta")?;
+
+    let filler = home.join("filler");
+    fill(&filler)?;
+    let seen = until(&mut server, |it| it["method"] == "turn/completed")?;
+    let ended = &seen.last().context("an end")?["params"]["turn"];
+    require_full("the turn that was told", ended)?;
+    let methods = seen.iter().map(|it| it["method"].as_str());
+    let methods: Vec<&str> = methods
+        .flatten()
+        .filter(|it| !it.ends_with("/delta"))
+        .collect();
+    let expected = [
+        "item/completed",
+        "thread/status/changed",
+        "error",
+        "turn/completed",
+    ];
+    ensure!(methods == expected, "the turn ended with {methods:?}");
+
+    // As long as there is no room nothing begins, and what is stored can be read.
+    let refused = outcome(&mut server, "turn/start", turn(thread, "hello"))?;
+    ensure!(refused.get("error").is_some(), "a turn began: {refused}");
+    std::fs::remove_file(&filler)?;
+    resumed(&mut server, thread)?;
+    answer(&mut server, "turn/start", turn(thread, "hello"))?;
+    let seen = until(&mut server, |it| it["method"] == "turn/completed")?;
+    let next = &seen.last().context("an end")?["params"]["turn"];
+    ensure!(next["status"] == "completed", "the next turn: {next}");
+    server.end()?;
+
+    let mut server = TurnsServer::start(raddle, &home)?;
+    resumed(&mut server, thread)?;
+    server.end()?;
+    Ok(())
+}
+
+/// The first turn of a thread that is resumed is the one that failed.
+fn resumed(server: &mut TurnsServer, thread: &str) -> Result<()> {
+    let answer = answer(server, "thread/resume", json!({"threadId": thread}))?;
+    require_full("the turn that is stored", &answer["thread"]["turns"][0])
+}
+
+fn require_full(what: &str, turn: &Value) -> Result<()> {
+    let is_full = turn["error"]["codexErrorInfo"] == "storageFull";
+    ensure!(turn["status"] == "failed" && is_full, "{what}: {turn}");
+    Ok(())
+}
+
+fn turn(thread: &str, says: &str) -> Value {
+    json!({"threadId": thread, "input": [{"type": "text", "text": says}]})
+}
+
+/// Writes to a file until the disk takes nothing more.
+fn fill(path: &Path) -> Result<()> {
+    let mut file = File::create(path)?;
+    loop {
+        match file.write_all(&[b'x'; 4096]) {
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::StorageFull => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// What a request is answered. It is sent again as long as it comes too early, as clients do it: the thread
+/// may be about to be unloaded.
+fn answer(server: &mut TurnsServer, method: &str, params: Value) -> Result<Value> {
+    let end = Instant::now() + EXTRA_TIMEOUT;
+    loop {
+        let mut answer = outcome(server, method, params.clone())?;
+        match answer.get("error") {
+            None => return Ok(answer["result"].take()),
+            Some(error) if error["code"] == OVERLOADED && Instant::now() < end => {}
+            Some(error) => bail!("{method} was refused: {error}"),
+        }
+    }
+}
+
+/// What a request is answered, with a result or an error.
+fn outcome(server: &mut TurnsServer, method: &str, params: Value) -> Result<Value> {
+    let id = server.ask(method, params)?;
+    let mut seen = until(server, |it| it["id"] == id && it.get("method").is_none())?;
+    seen.pop().context("an answer")
+}
+
+/// Everything up to and including the message that is waited for.
+fn until(server: &mut TurnsServer, is_it: impl Fn(&Value) -> bool) -> Result<Vec<Value>> {
+    let end = Instant::now() + EXTRA_TIMEOUT;
+    let mut seen = Vec::new();
+    while let Some((_, message)) = server.next(end)? {
+        let is_last = is_it(&message);
+        seen.push(message);
+        if is_last {
+            return Ok(seen);
+        }
+    }
+    let last: Vec<&Value> = seen.iter().rev().take(5).collect();
+    bail!("nothing more came; the last were {last:?}")
+}

@@ -1,0 +1,72 @@
+//! Models that are ruder than the mock can be.
+
+use std::io::Read;
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use anyhow::Result;
+use socket2::SockRef;
+
+/// Takes a call, and resets its connection.
+pub struct ResettingSocket {
+    address: String,
+    calls: Arc<AtomicUsize>,
+}
+
+impl ResettingSocket {
+    pub fn open() -> Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let address = address_of(listener.local_addr()?.port());
+        let calls = Arc::new(AtomicUsize::new(0));
+        let counted = calls.clone();
+        // It ends with the process.
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                let begun = stream.read(&mut [0; 1024]);
+                if begun.is_ok_and(|bytes| bytes > 0) {
+                    counted.fetch_add(1, Ordering::Relaxed);
+                }
+                // Closing then sends a reset, whatever is unread.
+                let _ = SockRef::from(&stream).set_linger(Some(Duration::ZERO));
+            }
+        });
+        Ok(Self { address, calls })
+    }
+
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    pub fn calls(&self) -> usize {
+        self.calls.load(Ordering::Relaxed)
+    }
+}
+
+/// A port where nobody listens and nobody else can: it is the near end of a connection.
+pub struct ClosedPort {
+    address: String,
+    _near: TcpStream,
+    _far: TcpListener,
+}
+
+impl ClosedPort {
+    pub fn open() -> Result<Self> {
+        let far = TcpListener::bind("127.0.0.1:0")?;
+        let near = TcpStream::connect(far.local_addr()?)?;
+        Ok(Self {
+            address: address_of(near.local_addr()?.port()),
+            _near: near,
+            _far: far,
+        })
+    }
+
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+}
+
+fn address_of(port: u16) -> String {
+    format!("http://127.0.0.1:{port}/v1")
+}
