@@ -1,12 +1,12 @@
-//! How fast is the release binary, against the least that a server on this wire can be?
+//! Measures the speed of the release binary relative to a minimal server on this wire.
 //!
-//! Everything is a ratio inside one run: a round of one server, a round of the other, in turn, so
-//! that a busy machine slows both. The medians are printed beside the limits they must keep, with
-//! the share of the processors that went to other programs meanwhile: above a tenth of them, do
-//! not trust the figures and measure again.
+//! Every figure is a ratio within one run: rounds of both servers alternate, so that a busy machine
+//! slows both. The program prints the medians beside their limits, with the share of the processors
+//! that other programs used meanwhile. If that share is above a tenth, the figures are unreliable
+//! and must be measured again.
 //!
-//! Usage: `speed RADDLE`, with `floor` beside this program, or `speed RADDLE wires` for what a model's words cost
-//! on their way. `cargo xtask prove speed` and `cargo xtask prove wires` build and run them.
+//! Usage: `speed RADDLE`, with `floor` beside this program, or `speed RADDLE wires` for the latency
+//! of model output. `cargo xtask prove speed` and `cargo xtask prove wires` build and run them.
 
 #![expect(
     clippy::print_stdout,
@@ -30,8 +30,8 @@ use anyhow::{Context, Result, ensure};
 use crate::noise::Noise;
 use crate::server::{Program, Transport, WINDOW};
 
-/// Requests that are cheap to answer: the method and its params. The last two look at the files of the
-/// config each time; the floor has nothing like it, and they are held to the limit all the same.
+/// Requests that are cheap to answer: the method and its params. The last two check the config
+/// files each time; the floor does nothing like it, but the limit applies to them too.
 const METHODS: &[(&str, &str)] = &[
     ("account/read", "{}"),
     ("model/list", "{}"),
@@ -90,33 +90,33 @@ fn run() -> Result<()> {
     Ok(())
 }
 
-/// One line of the report.
+/// A line of the report.
 struct Row {
     name: String,
     floor: String,
     raddle: String,
     ratio: f64,
     limit: String,
-    kept: bool,
-    /// The share of the processors that other programs had; none where it does not matter.
-    others: Option<f64>,
+    is_within_limit: bool,
+    /// Share of the processors that other programs used; `None` where it does not matter.
+    others_share: Option<f64>,
 }
 
 impl Row {
-    /// Prints the line; gives its name when the limit was missed.
+    /// Prints the line; returns its name when the limit was missed.
     fn print(self) -> Option<String> {
         let others = self
-            .others
+            .others_share
             .map_or(String::new(), |share| format!("{:.0} %", share * 100.0));
         println!(
             "figure: {:<42}{:>12}{:>12}{:>8.2}×  {:<7} {others}",
             self.name, self.floor, self.raddle, self.ratio, self.limit
         );
-        (!self.kept).then_some(self.name)
+        (!self.is_within_limit).then_some(self.name)
     }
 }
 
-/// Cheap requests, so many under way at once.
+/// Measures the throughput of cheap requests, with a fixed number in flight.
 fn throughput(
     [floor, raddle]: [&Program; 2],
     transport: Transport,
@@ -126,13 +126,13 @@ fn throughput(
     let mut raddle = raddle.start(transport)?;
     let mut rates: [Vec<f64>; 2] = Default::default();
     let noise = Noise::begin(&[floor.id(), raddle.id()])?;
-    // The first round of each is not counted: caches fill and memory is taken.
+    // The first round of each server is not counted: it fills caches and allocates memory.
     for round in 0..=ROUNDS {
         for (server, rates) in [&mut floor, &mut raddle].into_iter().zip(&mut rates) {
-            let begun = Instant::now();
+            let start = Instant::now();
             server.pipeline(method, params, ROUND_REQUESTS)?;
             if round > 0 {
-                rates.push(ROUND_REQUESTS as f64 / begun.elapsed().as_secs_f64());
+                rates.push(ROUND_REQUESTS as f64 / start.elapsed().as_secs_f64());
             }
         }
     }
@@ -145,20 +145,21 @@ fn throughput(
         raddle,
         ratio,
         limit: format!("≥ {THROUGHPUT_RATIO_MIN}×"),
-        kept: ratio >= THROUGHPUT_RATIO_MIN,
-        others: Some(others),
+        is_within_limit: ratio >= THROUGHPUT_RATIO_MIN,
+        others_share: Some(others),
     })
 }
 
-/// From the start of the process to the answer to `initialize`, over stdio, in a fresh home.
+/// Measures the time from the start of the process to the response to `initialize`, over stdio, in
+/// a fresh home.
 fn start(floor: &Program, raddle: &Program) -> Result<Row> {
     let mut times: [Vec<f64>; 2] = Default::default();
     let noise = Noise::begin(&[])?;
     for _ in 0..STARTS {
         for (program, times) in [floor, raddle].into_iter().zip(&mut times) {
-            let begun = Instant::now();
+            let start_time = Instant::now();
             let server = program.start(Transport::Stdio)?;
-            times.push(begun.elapsed().as_secs_f64());
+            times.push(start_time.elapsed().as_secs_f64());
             drop(server);
         }
     }
@@ -171,12 +172,12 @@ fn start(floor: &Program, raddle: &Program) -> Result<Row> {
         raddle,
         ratio,
         limit: format!("≤ {START_RATIO_MAX}×"),
-        kept: ratio <= START_RATIO_MAX,
-        others: Some(others),
+        is_within_limit: ratio <= START_RATIO_MAX,
+        others_share: Some(others),
     })
 }
 
-/// Resident memory when nothing has been asked for a while.
+/// Measures resident memory after an idle period.
 fn idle(floor: &Program, raddle: &Program) -> Result<Row> {
     let servers = [
         floor.start(Transport::Stdio)?,
@@ -210,12 +211,13 @@ fn bytes_row(name: String, [floor, raddle]: [u64; 2], max: u64) -> Row {
         raddle: megabytes(raddle),
         ratio: raddle as f64 / floor as f64,
         limit: format!("< {} MB", max / 1_000_000),
-        kept: raddle < max,
-        others: None,
+        is_within_limit: raddle < max,
+        others_share: None,
     }
 }
 
-/// The median of the ratios of neighbouring rounds: what disturbs one pair disturbs only that pair.
+/// Returns the median of the ratios of neighbouring rounds: a disturbance affects only its own
+/// pair.
 fn median_ratio(of: &[f64], to: &[f64]) -> f64 {
     median(of.iter().zip(to).map(|(of, to)| of / to).collect())
 }

@@ -1,10 +1,10 @@
-//! How much of the machine other programs had while we measured.
+//! Share of the machine that other programs used during a measurement.
 
 use std::fs;
 
 use anyhow::{Context, Result};
 
-/// A measurement under way. All times are in the kernel's ticks, so their length does not matter.
+/// A running measurement. All times are in the kernel's ticks, so their length does not matter.
 pub struct Noise {
     servers: Vec<u32>,
     busy: u64,
@@ -13,7 +13,7 @@ pub struct Noise {
 }
 
 impl Noise {
-    /// `servers` are processes of ours that live until the end of the measurement.
+    /// Starts a measurement. `servers` are our own processes, which live until its end.
     pub fn begin(servers: &[u32]) -> Result<Self> {
         let (busy, total) = machine()?;
         Ok(Self {
@@ -24,16 +24,16 @@ impl Noise {
         })
     }
 
-    /// The share of all processors that went to others, from 0 to 1.
+    /// Returns the share of all processors that other programs used, from 0 to 1.
     pub fn end(self) -> Result<f64> {
         let (busy, total) = machine()?;
         let ours = ours(&self.servers)? - self.ours;
-        let others = (busy - self.busy).saturating_sub(ours);
-        Ok(others as f64 / (total - self.total).max(1) as f64)
+        let other_ticks = (busy - self.busy).saturating_sub(ours);
+        Ok(other_ticks as f64 / (total - self.total).max(1) as f64)
     }
 }
 
-/// Ticks of all processors: those spent on work, and all of them.
+/// Returns the ticks of all processors: busy ticks and all ticks.
 fn machine() -> Result<(u64, u64)> {
     let text = fs::read_to_string("/proc/stat")?;
     let line = text.lines().next().context("an empty /proc/stat")?;
@@ -51,19 +51,19 @@ fn machine() -> Result<(u64, u64)> {
     Ok((busy, busy + idle + waiting))
 }
 
-/// Ticks of this process, of its children that have ended, and of these servers.
+/// Returns the ticks of this process, of its ended children, and of these servers.
 fn ours(servers: &[u32]) -> Result<u64> {
-    let mut ticks = spent("self", 4)?;
+    let mut ticks = process_ticks("self", 4)?;
     for server in servers {
-        ticks += spent(&server.to_string(), 2)?;
+        ticks += process_ticks(&server.to_string(), 2)?;
     }
     Ok(ticks)
 }
 
-/// The first `fields` of utime, stime, and the same of ended children.
-fn spent(process: &str, fields: usize) -> Result<u64> {
+/// Returns the sum of the first `fields` of utime, stime, and the same of ended children.
+fn process_ticks(process: &str, fields: usize) -> Result<u64> {
     let text = fs::read_to_string(format!("/proc/{process}/stat"))?;
-    // The name in brackets may hold anything, so count from behind it.
+    // The name in parentheses may contain anything, so the fields are counted after it.
     let (_, rest) = text.rsplit_once(')').context("no name in stat")?;
     let ticks = rest.split_whitespace().skip(11).take(fields);
     ticks.map(|word| Ok(word.parse::<u64>()?)).sum()

@@ -5,14 +5,14 @@ use std::process::{Child, ChildStdin, ChildStdout};
 
 use anyhow::{Context, Result, ensure};
 
-use crate::server::Carriage;
+use crate::server::MessageChannel;
 
 const READ_BYTES: usize = 256 * 1024;
 
 pub struct Pipe {
     input: ChildStdin,
     output: ChildStdout,
-    /// What came and is not yet a whole line.
+    /// Received bytes that are not yet a complete line.
     rest: Vec<u8>,
     chunk: Vec<u8>,
 }
@@ -28,7 +28,7 @@ impl Pipe {
     }
 }
 
-impl Carriage for Pipe {
+impl MessageChannel for Pipe {
     fn frame(&self, message: &str, bytes: &mut Vec<u8>) {
         bytes.extend_from_slice(message.as_bytes());
         bytes.push(b'\n');

@@ -1,4 +1,4 @@
-//! A server under measurement: started, asked, stopped.
+//! A server under measurement: start, requests, stop.
 
 use std::fmt;
 use std::io::{BufRead, BufReader};
@@ -12,10 +12,10 @@ use tempfile::TempDir;
 use crate::pipe::Pipe;
 use crate::socket::Socket;
 
-/// Requests under way at once.
+/// Maximum number of requests in flight.
 pub const WINDOW: usize = 64;
 
-/// One of the two programs.
+/// One of the two measured programs.
 pub enum Program {
     Floor(PathBuf),
     Raddle(PathBuf),
@@ -36,19 +36,20 @@ impl fmt::Display for Transport {
     }
 }
 
-/// One way to carry messages, both ways.
-pub trait Carriage {
+/// Transport of messages, in both directions.
+pub trait MessageChannel {
     /// Appends the message to `bytes` as it is sent.
     fn frame(&self, message: &str, bytes: &mut Vec<u8>);
     fn write(&mut self, bytes: &[u8]) -> Result<()>;
-    /// Waits for bytes, and hands on every message that is whole. No whole message stays behind.
+    /// Waits for bytes, and passes every complete message to `each`. No complete message stays in
+    /// the buffer.
     fn read(&mut self, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()>;
 }
 
-/// A server that has answered `initialize`. It ends when this is dropped.
+/// A server that has answered `initialize`. Dropping this value ends it.
 pub struct Running {
     child: Child,
-    carriage: Box<dyn Carriage>,
+    channel: Box<dyn MessageChannel>,
     last_id: u64,
     _home: TempDir,
 }
@@ -60,7 +61,7 @@ impl Program {
         }
     }
 
-    /// Starts it in a fresh home, and asks it to initialize.
+    /// Starts the program in a fresh home, and initialises the connection.
     pub fn start(&self, transport: Transport) -> Result<Running> {
         let home = tempfile::tempdir()?;
         let mut command = Command::new(self.path());
@@ -89,13 +90,13 @@ impl Program {
         let mut child = command
             .spawn()
             .with_context(|| format!("cannot start {}", self.path().display()))?;
-        let carriage: Box<dyn Carriage> = match transport {
+        let channel: Box<dyn MessageChannel> = match transport {
             Transport::Stdio => Box::new(Pipe::new(&mut child)?),
             Transport::Websocket => Box::new(Socket::connect(&announced(&mut child)?)?),
         };
         let mut running = Running {
             child,
-            carriage,
+            channel,
             last_id: 0,
             _home: home,
         };
@@ -108,7 +109,7 @@ impl Program {
     }
 }
 
-/// The address that the server says it listens on. What it says later is read and forgotten.
+/// Returns the address that the server reports on stderr. Later output is read and discarded.
 fn announced(child: &mut Child) -> Result<String> {
     let mut lines = BufReader::new(child.stderr.take().context("no stderr")?).lines();
     for line in &mut lines {
@@ -128,7 +129,8 @@ impl Running {
         self.child.id()
     }
 
-    /// Sends so many requests, never more than [`WINDOW`] under way, and waits for every answer.
+    /// Sends this number of requests, with at most [`WINDOW`] in flight, and waits for every
+    /// response.
     pub fn pipeline(&mut self, method: &str, params: &str, count: usize) -> Result<()> {
         let (mut sent, mut answered) = (0, 0);
         let mut bytes = Vec::new();
@@ -138,12 +140,12 @@ impl Running {
                 self.last_id += 1;
                 let id = self.last_id;
                 let message = format!(r#"{{"id":{id},"method":"{method}","params":{params}}}"#);
-                self.carriage.frame(&message, &mut bytes);
+                self.channel.frame(&message, &mut bytes);
                 sent += 1;
             }
-            // A window of these is smaller than any pipe, so this does not wait for the server.
-            self.carriage.write(&bytes)?;
-            self.carriage.read(&mut |message| {
+            // A window of requests is smaller than any pipe, so this does not wait for the server.
+            self.channel.write(&bytes)?;
+            self.channel.read(&mut |message| {
                 answered += usize::from(is_result(message)?);
                 Ok(())
             })?;
@@ -165,14 +167,14 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Neither program holds anything that a kill could harm.
+        // Neither program has state that a kill could damage.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Is this an answer, rather than a notification? An error is a failure of the measurement: it is
-/// quick to send, and must not pass for speed.
+/// Returns whether this is a result instead of a notification. An error fails the measurement: it
+/// is quick to send, and must not count as speed.
 fn is_result(message: &[u8]) -> Result<bool> {
     let has = |member: &str| memchr::memmem::find(message, member.as_bytes()).is_some();
     if has(r#""result":"#) {

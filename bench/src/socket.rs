@@ -1,7 +1,7 @@
 //! Messages as text frames of a websocket.
 //!
-//! Written by hand, because a library's client writes every frame for itself, and would then be
-//! what is measured. Both servers are asked in the same bytes.
+//! Written by hand, because the client of a library writes every frame separately, and would then
+//! dominate the measurement. Both servers receive the same bytes.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -9,21 +9,21 @@ use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
 
-use crate::server::Carriage;
+use crate::server::MessageChannel;
 
 const READ_BYTES: usize = 256 * 1024;
 const SILENCE_MAX: Duration = Duration::from_secs(30);
 
-/// The end of a message in one frame of text.
+/// First byte of an unfragmented text frame.
 const TEXT: u8 = 0x81;
 const PING: u8 = 0x89;
 const MASKED: u8 = 0x80;
-/// A length of two bytes follows.
+/// Marker that a length of two bytes follows.
 const LONG: u8 = 126;
 
 pub struct Socket {
     stream: TcpStream,
-    /// What came and is not yet a whole frame.
+    /// Received bytes that are not yet a complete frame.
     rest: Vec<u8>,
     chunk: Vec<u8>,
 }
@@ -33,13 +33,13 @@ impl Socket {
         let mut stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(SILENCE_MAX))?;
-        // Any sixteen bytes do for a key.
+        // Any sixteen bytes are a valid key.
         write!(
             stream,
             "GET / HTTP/1.1\r\nHost: {address}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
              Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
         )?;
-        // Nothing follows the head until we have asked for something.
+        // The server sends nothing after the head until the first request.
         let mut head = Vec::new();
         let mut byte = [0];
         while !head.ends_with(b"\r\n\r\n") {
@@ -56,7 +56,7 @@ impl Socket {
     }
 }
 
-impl Carriage for Socket {
+impl MessageChannel for Socket {
     fn frame(&self, message: &str, bytes: &mut Vec<u8>) {
         bytes.push(TEXT);
         match u8::try_from(message.len()) {
@@ -67,7 +67,7 @@ impl Carriage for Socket {
                 bytes.extend_from_slice(&length.to_be_bytes());
             }
         }
-        // A mask of zeros is a mask: the server takes it off like any other.
+        // A mask of zeros is valid: the server removes it like any other.
         bytes.extend_from_slice(&[0; 4]);
         bytes.extend_from_slice(message.as_bytes());
     }
@@ -88,7 +88,7 @@ impl Carriage for Socket {
             };
             match kind {
                 TEXT => each(message)?,
-                // Answered by nobody here: the run is over before a server would mind.
+                // Pings are not answered: the run ends before a server would time out.
                 PING => {}
                 _ => bail!("a frame that begins with {kind:#x}"),
             }
@@ -99,7 +99,8 @@ impl Carriage for Socket {
     }
 }
 
-/// The first byte of a frame, the length of its head and that of its message, once they are there.
+/// Returns the first byte of a frame, the length of its header and that of its message, once they
+/// have arrived.
 fn header(bytes: &[u8]) -> Result<Option<(u8, usize, usize)>> {
     let [kind, short, ..] = *bytes else {
         return Ok(None);
@@ -109,7 +110,7 @@ fn header(bytes: &[u8]) -> Result<Option<(u8, usize, usize)>> {
         LONG => bytes
             .get(2..4)
             .map(|it| (kind, 4, usize::from(u16::from_be_bytes([it[0], it[1]])))),
-        _ => bail!("a frame of 64 KiB or more, where short answers were asked for"),
+        _ => bail!("received a frame of 64 KiB or more; responses must be shorter"),
     })
 }
 

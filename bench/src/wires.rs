@@ -1,8 +1,9 @@
-//! What a model's words cost on their way: from the vendor's socket to the client, on each wire.
+//! Latency of model output, from the vendor's socket to the client, on each wire.
 //!
-//! The mock stamps each piece with the time at which it is said. A bare reader of its stream and a client of the
-//! server compare the stamps with the time at which they hear the piece; the ratio is what the server adds. In
-//! between the server stores every piece, so it is never 1. And: how soon after `turn/start` a vendor is asked.
+//! The mock stamps each delta with the time of sending. A bare reader of its stream and a client of
+//! the server compare the stamps with the time of arrival; the ratio is the overhead of the server.
+//! The server stores every delta in between, so the ratio is never 1. The program also measures the
+//! time from `turn/start` to the call of the vendor.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -17,54 +18,54 @@ use tempfile::TempDir;
 
 use crate::noise::Noise;
 use crate::pipe::Pipe;
-use crate::server::Carriage;
+use crate::server::MessageChannel;
 
 const PIECES: usize = 1000;
 const WARM: usize = 50;
 const TURNS: usize = 60;
 const FIRST_BYTE_MAX: Duration = Duration::from_millis(5);
-/// The digits of the microseconds since 1970, for the next 260 years.
+/// Number of digits of the microseconds since 1970, for the next 260 years.
 const STAMP_DIGITS: usize = 16;
 
-/// A wire's name, the path below the base, and what is asked there.
+/// Name of a wire, its path below the base URL, and the request body.
 type Wire = (&'static str, &'static str, fn(&str) -> Value);
 
 const WIRES: [Wire; 4] = [
     (
         "responses",
         "/responses",
-        |said| json!({ "model": "mock", "stream": true, "input": said }),
+        |prompt| json!({ "model": "mock", "stream": true, "input": prompt }),
     ),
     (
         "chat",
         "/chat/completions",
-        |said| json!({ "model": "mock", "stream": true, "messages": [{ "role": "user", "content": said }] }),
+        |prompt| json!({ "model": "mock", "stream": true, "messages": [{ "role": "user", "content": prompt }] }),
     ),
     (
         "messages",
         "/messages",
-        |said| json!({ "model": "mock", "stream": true, "max_tokens": 9, "messages": [{ "role": "user", "content": said }] }),
+        |prompt| json!({ "model": "mock", "stream": true, "max_tokens": 9, "messages": [{ "role": "user", "content": prompt }] }),
     ),
     (
         "gemini",
         "/models/mock:streamGenerateContent",
-        |said| json!({ "contents": [{ "role": "user", "parts": [{ "text": said }] }] }),
+        |prompt| json!({ "contents": [{ "role": "user", "parts": [{ "text": prompt }] }] }),
     ),
 ];
 
-/// Measures all of it. Gives what missed its limit.
+/// Runs all measurements. Returns the names of those that missed their limits.
 pub fn run(raddle: &Path) -> Result<Vec<String>> {
-    let said = format!("MOCK text n={PIECES} size=24 gap_us=1000 stamp=1");
+    let prompt = format!("MOCK text n={PIECES} size=24 gap_us=1000 stamp=1");
     println!(
         "{:<42}{:>12}{:>12}{:>9}",
-        "a piece of text, heard after its stamp", "bare", "raddle", "ratio"
+        "latency of a delta after its stamp", "bare", "raddle", "ratio"
     );
     let noise = Noise::begin(&[])?;
-    for (wire, path, asked) in WIRES {
+    for (wire, path, request_body) in WIRES {
         let mock = Mock::start(raddle)?;
-        let bare = sorted(read_bare(&mock.address, path, &asked(&said))?)?;
+        let bare = sorted(read_bare(&mock.address, path, &request_body(&prompt))?)?;
         let server = Server::start(raddle, &mock.address, wire)?;
-        let through = sorted(read_through(server, &said)?)?;
+        let through = sorted(read_through(server, &prompt)?)?;
         for (name, share) in [("p50", 50), ("p99", 99)] {
             let [bare, through] = [&bare, &through].map(|it| it[it.len() * share / 100]);
             let row = format!("{wire}, {name}");
@@ -86,7 +87,7 @@ pub fn run(raddle: &Path) -> Result<Vec<String>> {
     Ok(missed)
 }
 
-/// `raddle mock`. It ends when this is dropped.
+/// A process of `raddle mock`. Dropping this value ends it.
 struct Mock {
     child: Child,
     address: String,
@@ -121,63 +122,63 @@ fn end(child: &mut Child) {
     let _ = child.wait();
 }
 
-/// The least that can read the stream: a socket, and a look for stamps.
-fn read_bare(address: &str, path: &str, asked: &Value) -> Result<Vec<f64>> {
-    let body = asked.to_string();
+/// Reads the stream in the cheapest way: a socket, and a search for stamps.
+fn read_bare(address: &str, path: &str, request: &Value) -> Result<Vec<f64>> {
+    let body = request.to_string();
     let mut stream = TcpStream::connect(address)?;
     stream.set_nodelay(true)?;
     let length = body.len();
     let head =
         format!("POST /v1{path} HTTP/1.1\r\nhost: {address}\r\ncontent-length: {length}\r\n\r\n");
     stream.write_all(format!("{head}{body}").as_bytes())?;
-    let mut heard = Heard::default();
+    let mut latencies = StampLatencies::default();
     let mut chunk = vec![0; 64 << 10];
-    while heard.times.len() < PIECES {
+    while latencies.times.len() < PIECES {
         let count = stream.read(&mut chunk)?;
         ensure!(
             count > 0,
             "the mock ended after {} pieces",
-            heard.times.len()
+            latencies.times.len()
         );
-        heard.take(&chunk[..count]);
+        latencies.take(&chunk[..count]);
     }
-    // At the end some wires say it all again.
-    heard.times.truncate(PIECES);
-    Ok(heard.times)
+    // Some wires repeat the complete text at the end.
+    latencies.times.truncate(PIECES);
+    Ok(latencies.times)
 }
 
-/// The same text as a turn of a thread.
-fn read_through(mut server: Server, said: &str) -> Result<Vec<f64>> {
-    server.start_turn(said)?;
-    let mut heard = Heard::default();
+/// Reads the same text as a turn of a thread.
+fn read_through(mut server: Server, prompt: &str) -> Result<Vec<f64>> {
+    server.start_turn(prompt)?;
+    let mut latencies = StampLatencies::default();
     let mut is_over = false;
     while !is_over {
         server.pipe.read(&mut |line| {
             if has(line, "\"item/agentMessage/delta\"") {
-                heard.take(line);
+                latencies.take(line);
             }
             is_over |= has(line, "\"turn/completed\"");
             Ok(())
         })?;
     }
-    let count = heard.times.len();
-    ensure!(count == PIECES, "{count} of {PIECES} pieces were heard");
-    Ok(heard.times)
+    let count = latencies.times.len();
+    ensure!(count == PIECES, "{count} of {PIECES} deltas were received");
+    Ok(latencies.times)
 }
 
-/// Pieces that were heard, by how long after their stamps, in microseconds.
+/// Latencies of the received deltas, in microseconds after their stamps.
 #[derive(Default)]
-struct Heard {
+struct StampLatencies {
     times: Vec<f64>,
-    /// The end of what came, where a stamp may have begun.
+    /// End of the received bytes, where a stamp may have begun.
     rest: Vec<u8>,
 }
 
-impl Heard {
+impl StampLatencies {
     fn take(&mut self, bytes: &[u8]) {
         let now = now();
         self.rest.extend_from_slice(bytes);
-        let mut done = 0;
+        let mut consumed = 0;
         for at in memchr::memchr_iter(b';', &self.rest) {
             let Some(begin) = at.checked_sub(STAMP_DIGITS) else {
                 continue;
@@ -187,10 +188,10 @@ impl Heard {
             if let Some(stamp) = stamp.filter(|it| *it <= now) {
                 self.times.push((now - stamp) as f64);
             }
-            done = at + 1;
+            consumed = at + 1;
         }
         let keep = self.rest.len().saturating_sub(STAMP_DIGITS);
-        self.rest.drain(..done.max(keep));
+        self.rest.drain(..consumed.max(keep));
     }
 }
 
@@ -199,16 +200,16 @@ fn now() -> u64 {
     now.map_or(0, |it| it.as_micros() as u64)
 }
 
-/// Without the first, which meet cold caches.
+/// Sorts the times without the first ones, which were measured with cold caches.
 fn sorted(times: Vec<f64>) -> Result<Vec<f64>> {
     let mut times = times;
-    ensure!(times.len() > WARM, "too few were heard: {}", times.len());
+    ensure!(times.len() > WARM, "too few deltas were received: {}", times.len());
     times.drain(..WARM.min(times.len() / 2));
     times.sort_by(f64::total_cmp);
     Ok(times)
 }
 
-/// A server with one thread. It ends when this is dropped.
+/// A server with one thread. Dropping this value ends it.
 struct Server {
     child: Child,
     pipe: Pipe,
@@ -243,15 +244,15 @@ impl Server {
             _home: home,
         };
         let client = json!({ "clientInfo": { "name": "speed", "version": "1" } });
-        server.ask("initialize", &client)?;
-        let started = server.ask("thread/start", &json!({}))?;
+        server.call("initialize", &client)?;
+        let started = server.call("thread/start", &json!({}))?;
         let id = started["thread"]["id"].as_str().context("no thread")?;
         id.clone_into(&mut server.thread);
         Ok(server)
     }
 
-    fn start_turn(&mut self, said: &str) -> Result<()> {
-        let input = json!([{ "type": "text", "text": said }]);
+    fn start_turn(&mut self, prompt: &str) -> Result<()> {
+        let input = json!([{ "type": "text", "text": prompt }]);
         let params = json!({ "threadId": self.thread, "input": input });
         self.send("turn/start", &params)
     }
@@ -264,7 +265,7 @@ impl Server {
         self.pipe.write(&bytes)
     }
 
-    fn ask(&mut self, method: &str, params: &Value) -> Result<Value> {
+    fn call(&mut self, method: &str, params: &Value) -> Result<Value> {
         self.send(method, params)?;
         let mut answer = Value::Null;
         while answer.is_null() {
@@ -288,12 +289,12 @@ impl Drop for Server {
     }
 }
 
-/// From the moment before `turn/start` is written to the first byte of the call, in microseconds. The connection
-/// is kept from one turn to the next.
+/// Measures the time from just before `turn/start` is written to the first byte of the call, in
+/// microseconds. The connection is reused between turns.
 fn first_bytes(raddle: &Path) -> Result<Vec<f64>> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?.to_string();
-    let (sender, asked) = std::sync::mpsc::channel();
+    let (sender, call_times) = std::sync::mpsc::channel();
     thread::spawn(move || -> Result<()> {
         let (mut stream, _) = listener.accept()?;
         stream.set_nodelay(true)?;
@@ -312,7 +313,7 @@ fn first_bytes(raddle: &Path) -> Result<Vec<f64>> {
     let mut server = Server::start(raddle, &address, "chat")?;
     let mut times = Vec::new();
     for _ in 0..WARM + TURNS {
-        let begun = Instant::now();
+        let start = Instant::now();
         server.start_turn("hello")?;
         let mut is_over = false;
         while !is_over {
@@ -321,13 +322,14 @@ fn first_bytes(raddle: &Path) -> Result<Vec<f64>> {
                 Ok(())
             })?;
         }
-        let at = asked.recv_timeout(Duration::from_secs(10))?;
-        times.push(at.duration_since(begun).as_secs_f64() * 1e6);
+        let at = call_times.recv_timeout(Duration::from_secs(10))?;
+        times.push(at.duration_since(start).as_secs_f64() * 1e6);
     }
     Ok(times)
 }
 
-/// Reads one call, and says when its first byte came; nothing when no more come.
+/// Reads one call, and returns the arrival time of its first byte; `None` when the stream has
+/// ended.
 fn take_call(stream: &mut TcpStream) -> Result<Option<Instant>> {
     let mut call = Vec::new();
     let mut chunk = vec![0; 64 << 10];
@@ -367,10 +369,10 @@ mod tests {
         let text = format!("{{\"delta\":\"{stamp};abc{stamp};def\"}};");
         for at in 0..text.len() {
             let (before, after) = text.as_bytes().split_at(at);
-            let mut heard = Heard::default();
-            heard.take(before);
-            heard.take(after);
-            assert_eq!(heard.times.len(), 2, "{at}");
+            let mut latencies = StampLatencies::default();
+            latencies.take(before);
+            latencies.take(after);
+            assert_eq!(latencies.times.len(), 2, "{at}");
         }
     }
 }

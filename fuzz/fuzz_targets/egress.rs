@@ -1,12 +1,13 @@
-//! What the proxy of the fence lets through against a reader that only compares bytes.
+//! Requests that the sandbox's proxy allows, checked by a reader that only compares bytes.
 //!
-//! An input is what a client says to the proxy. If the rules allow where it leads, then the request named
-//! that host letter by letter, and what is sent on names that host and no other.
+//! An input is the data that a client sends to the proxy. If the rules allow its destination, then
+//! the request named that host letter by letter, and the forwarded request names that host and no
+//! other.
 #![cfg_attr(fuzzing, no_main)]
 
 use raddle_sandbox::egress::{EgressRules, EgressTarget, Forwarding, Host, RequestHead, Verdict};
 
-/// One host, and those below another.
+/// Allowed hosts: single ones, and the subdomains of another.
 const ALLOW: [&str; 3] = ["listed.test", "*.below.test", "10.0.0.1"];
 
 fuzz::target!(|input: &[u8]| {
@@ -36,17 +37,17 @@ fuzz::target!(|input: &[u8]| {
     assert!(dialled == "listed.test" || dialled == "10.0.0.1" || is_below);
     assert!(matches!(target.host, Host::Address(_)) || dialled.bytes().all(is_plain));
     assert!(target.port == 80 || target.port == 443);
-    // The second word of what was said is the host, after the scheme and before what ends it.
+    // The second word of the input is the host, after the scheme and before its terminator.
     let mut words = input.split(|it| *it == b' ').filter(|it| !it.is_empty());
     let (method, address) = (words.next().unwrap_or(b""), words.next().unwrap_or(b""));
     let address = address.to_ascii_lowercase();
     let is_tunnel = method.ends_with(b"CONNECT");
     let address = address.strip_prefix(b"http://").unwrap_or(&address);
-    let said = address
+    let host = address
         .split(|it| b":/?".contains(it))
         .next()
         .unwrap_or(b"");
-    assert_eq!(said, dialled.as_bytes(), "another host was said");
+    assert_eq!(host, dialled.as_bytes(), "the request named another host");
     match forwarding {
         Forwarding::Tunnel => assert!(is_tunnel),
         Forwarding::Forward { head, .. } => {

@@ -1,5 +1,5 @@
-//! The envelope against the reference that the hostile tests use: both must say the same of any
-//! bytes. In particular a request with a bad id is never taken for a notification.
+//! The envelope parser against the reference of the hostile tests: both must agree on any bytes. In
+//! particular a request with a bad id is never classified as a notification.
 #![cfg_attr(fuzzing, no_main)]
 
 #[path = "../../crates/raddle/tests/it/reference.rs"]
@@ -10,18 +10,18 @@ use raddle_rpc::{DroppedFrame, FrameError, Id, Inbound, code, parse};
 use reference::Verdict;
 
 fuzz::target!(|frame: &[u8]| {
-    let said = told(frame);
+    let verdict = verdict_of_parse(frame);
     let expected = reference::judge(frame);
-    assert_eq!(said, expected);
-    if let Verdict::Request { params, .. } | Verdict::Notification { params, .. } = said {
-        // Handlers read params with serde_json, which must agree that they are there to be read.
+    assert_eq!(verdict, expected);
+    if let Verdict::Request { params, .. } | Verdict::Notification { params, .. } = verdict {
+        // Handlers read params with serde_json, which must agree that they are valid JSON.
         let params = params.unwrap_or("null");
         serde_json::from_str::<&serde_json::value::RawValue>(params).expect("params are JSON");
     }
 });
 
-/// What `parse` says, in the reference's words.
-fn told(frame: &[u8]) -> Verdict<'_> {
+/// Converts the result of `parse` to the reference's type.
+fn verdict_of_parse(frame: &[u8]) -> Verdict<'_> {
     match parse(frame) {
         Ok(Inbound::Request(request)) => Verdict::Request {
             id: id(request.id),

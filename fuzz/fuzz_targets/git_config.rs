@@ -1,7 +1,7 @@
-//! Git's configuration files against git itself.
+//! Our reader of git's configuration files, compared with git itself.
 //!
-//! The reader never fails and its work is bounded by the length of the text: no setting is longer than what it was
-//! read from. Where a path is reported and git accepts the file, git has the same settings.
+//! The reader never fails and its work is bounded by the length of the text: no setting is longer
+//! than the text. Where it reports a path and git accepts the file, git has the same settings.
 #![cfg_attr(fuzzing, no_main)]
 
 use std::fs;
@@ -11,21 +11,21 @@ use std::sync::LazyLock;
 
 use raddle_sandbox::git_config::{SETTINGS_MAX, named_paths, parse};
 
-/// In memory where there is such a place.
+/// File for the text, in memory where possible.
 static FILE: LazyLock<PathBuf> = LazyLock::new(|| {
     let memory = Path::new("/dev/shm");
-    let place = if memory.is_dir() {
+    let directory = if memory.is_dir() {
         memory.to_owned()
     } else {
         std::env::temp_dir()
     };
-    place.join(format!("raddle-fuzz-git-config-{}", std::process::id()))
+    directory.join(format!("raddle-fuzz-git-config-{}", std::process::id()))
 });
 
-/// Every key, a line end, its value if it has one, and a zero.
+/// Returns git's settings: every key, a newline, its value if it has one, and a zero byte.
 fn as_git_reads(text: &[u8]) -> Option<Vec<u8>> {
     fs::write(&*FILE, text).expect("a file");
-    let said = Command::new("git")
+    let output = Command::new("git")
         .env_clear()
         .env("PATH", "/usr/local/bin:/usr/bin:/bin")
         .args(["config", "--no-includes", "-z", "--list", "-f"])
@@ -34,25 +34,25 @@ fn as_git_reads(text: &[u8]) -> Option<Vec<u8>> {
         .output()
         .expect("git runs");
     let _ = fs::remove_file(&*FILE);
-    said.status.success().then_some(said.stdout)
+    output.status.success().then_some(output.stdout)
 }
 
-/// Before 2.45 git made a space of every tab inside a value.
-fn plain(said: &[u8]) -> String {
-    String::from_utf8_lossy(said).replace(['\t', '\r'], " ")
+/// Normalises tabs: before 2.45 git replaced every tab inside a value by a space.
+fn plain(output: &[u8]) -> String {
+    String::from_utf8_lossy(output).replace(['\t', '\r'], " ")
 }
 
 fuzz::target!(|text: &[u8]| {
     let settings = parse(text);
     assert!(settings.len() <= SETTINGS_MAX);
     for setting in &settings {
-        // A section is repeated in the key of each of its settings.
+        // The section is repeated in the key of each of its settings.
         assert!(setting.key().len() <= text.len() + 1);
         let value = &setting.value;
         assert!(value.as_ref().is_none_or(|it| it.len() <= text.len()));
     }
     let is_named = named_paths(&settings).next().is_some();
-    // A zero ends a string for git, and would end a setting in what it prints.
+    // A zero byte ends a string for git, and would end a setting in its output.
     if !is_named || text.contains(&0) {
         return;
     }

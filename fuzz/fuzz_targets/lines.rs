@@ -1,6 +1,6 @@
-//! Line framing in pieces of any size against cutting the whole at its newlines.
+//! Line framing of chunks of any size, compared with splitting the whole input at newlines.
 //!
-//! The first byte of an input is the cap, the second begins the sizes of the pieces, the rest is the
+//! The first byte of an input is the cap, the second seeds the sizes of the chunks, the rest is the
 //! stream.
 #![cfg_attr(fuzzing, no_main)]
 
@@ -20,7 +20,7 @@ fn in_pieces(mut stream: &[u8], cap: usize, seed: u8) -> Vec<Frame> {
     let mut size = u32::from(seed);
     while !stream.is_empty() {
         size = size.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        // Mostly small pieces, sometimes none.
+        // Mostly small chunks, sometimes empty ones.
         let length = ((size >> 24) as usize % 40).min(stream.len());
         let (piece, rest) = stream.split_at(length);
         lines.buffer().extend_from_slice(piece);
@@ -36,7 +36,7 @@ fn in_pieces(mut stream: &[u8], cap: usize, seed: u8) -> Vec<Frame> {
 
 fn at_once(stream: &[u8], cap: usize) -> Vec<Frame> {
     let mut lines: Vec<&[u8]> = stream.split(|byte| *byte == b'\n').collect();
-    // What follows the last newline is not a line yet.
+    // The text after the last newline is not a line yet.
     lines.pop();
     let frame = |line: &[u8]| {
         if line.len() > cap {

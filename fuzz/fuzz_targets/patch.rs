@@ -1,7 +1,7 @@
-//! Patches against a plain reader of diffs.
+//! Patches, checked by a plain reader of diffs.
 //!
-//! An input is what a file says, a NUL, and a patch. If the patch can be planned, then the diff that people
-//! are shown leads to what is written, and nothing else is.
+//! An input is the content of a file, a NUL, and a patch. If the patch can be planned, then the
+//! diff that users see leads to the written content, and nothing else is written.
 #![cfg_attr(fuzzing, no_main)]
 
 #[path = "../../crates/raddle-tools/tests/it/unified.rs"]
@@ -15,15 +15,15 @@ use raddle_sandbox::{Policy, SandboxRules};
 use raddle_tools::files::{Contents, Roots};
 use raddle_tools::patch::{in_command, plan};
 
-/// In memory where there is such a place, because it is written for every input.
+/// Directory of the file, in memory where possible, because it is written for every input.
 static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
     let memory = Path::new("/dev/shm");
-    let place = if memory.is_dir() {
+    let directory = if memory.is_dir() {
         memory.to_owned()
     } else {
         std::env::temp_dir()
     };
-    place.join(format!("raddle-fuzz-patch-{}", std::process::id()))
+    directory.join(format!("raddle-fuzz-patch-{}", std::process::id()))
 });
 
 fuzz::target!(|input: &[u8]| {
@@ -54,11 +54,11 @@ fuzz::target!(|input: &[u8]| {
                 assert_eq!(unified::apply_unified(&before, &change.diff), now);
             }
         }
-        // A folder in place of a file is beyond a patch; nothing is written then.
+        // A directory in place of a file cannot be patched; nothing is written then.
         if planned.apply(&roots).is_ok() {
             for file in &planned.files {
-                let there = fs::read(&file.target.plain).ok();
-                assert_eq!(there, file.now.as_ref().map(|it| it.bytes.clone()));
+                let content = fs::read(&file.target.plain).ok();
+                assert_eq!(content, file.now.as_ref().map(|it| it.bytes.clone()));
             }
         } else {
             assert_eq!(

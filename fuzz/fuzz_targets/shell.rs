@@ -1,6 +1,8 @@
-//! Command lines of any kind are taken apart, and more is never judged more loosely than less.
+//! The parser handles any command line, and never judges a longer line less strictly than its
+//! parts.
 //!
-//! `crates/raddle-tools/tests/it/shell/property.rs` says what an input is. A test of that crate replays the seeds.
+//! `crates/raddle-tools/tests/it/shell/property.rs` defines the input. A test of that crate replays
+//! the seeds.
 #![cfg_attr(fuzzing, no_main)]
 
 #[path = "../../crates/raddle-tools/tests/it/shell/property.rs"]

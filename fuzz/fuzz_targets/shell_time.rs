@@ -1,7 +1,8 @@
-//! A line of 64 KiB of something that repeats is read within the budget of work, and soon.
+//! A repetitive line of 64 KiB is parsed within the work budget and the time limit.
 //!
-//! Time is only looked at where `RADDLE_FUZZ_MS` says how many milliseconds a line may take, so that nothing
-//! that replays the seeds depends on the load of a machine. It is the processor's time of this thread.
+//! Time is checked only where `RADDLE_FUZZ_MS` sets the limit in milliseconds, so that replaying
+//! the seeds does not depend on the load of a machine. The limit applies to the CPU time of this
+//! thread.
 #![cfg_attr(fuzzing, no_main)]
 
 use std::sync::LazyLock;
@@ -24,11 +25,11 @@ static LIMIT: LazyLock<Option<Duration>> = LazyLock::new(|| {
 fuzz::target!(|input: &[u8]| {
     let line = property::repeated(input);
     let mut fastest = Duration::MAX;
-    // A page fault or a neighbour may disturb one try, hardly three.
+    // A page fault or another program may disturb one attempt, but hardly three.
     for _ in 0..3 {
-        let began = now();
+        let start = now();
         property::within_bounds(&line);
-        fastest = fastest.min(now().saturating_sub(began));
+        fastest = fastest.min(now().saturating_sub(start));
         match *LIMIT {
             Some(limit) if fastest > limit => {}
             _ => return,

@@ -1,6 +1,7 @@
-//! Answers of models in pieces of any size against the same answers at once, on every wire.
+//! Model responses in chunks of any size, compared with the same responses at once, on every wire.
 //!
-//! The first byte of an input is the wire, the second begins the sizes of the pieces, the rest is the answer.
+//! The first byte of an input is the wire, the second seeds the sizes of the chunks, the rest is
+//! the response.
 #![cfg_attr(fuzzing, no_main)]
 
 use std::collections::BTreeMap;
@@ -8,19 +9,19 @@ use std::sync::Arc;
 
 use raddle_model::{AnswerReader, CallError, StreamEvent, WireFormat};
 
-type Heard = Vec<Result<StreamEvent, CallError>>;
+type StreamEvents = Vec<Result<StreamEvent, CallError>>;
 
 fuzz::target!(|input: &[u8]| {
     let [wire, seed, answer @ ..] = input else {
         return;
     };
     let wire = WireFormat::ALL[usize::from(*wire) % WireFormat::ALL.len()];
-    let whole = heard(wire, [answer]);
-    assert_eq!(heard(wire, pieces(answer, *seed)), whole);
-    check(wire, &whole);
+    let at_once = stream_events(wire, [answer]);
+    assert_eq!(stream_events(wire, pieces(answer, *seed)), at_once);
+    check(wire, &at_once);
 });
 
-fn heard<'a>(wire: WireFormat, pieces: impl IntoIterator<Item = &'a [u8]>) -> Heard {
+fn stream_events<'a>(wire: WireFormat, pieces: impl IntoIterator<Item = &'a [u8]>) -> StreamEvents {
     let mut reading = AnswerReader::new(wire);
     for piece in pieces {
         reading.push(piece);
@@ -33,7 +34,7 @@ fn pieces(mut answer: &[u8], seed: u8) -> impl Iterator<Item = &[u8]> {
     let mut size = u32::from(seed);
     std::iter::from_fn(move || {
         size = size.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        // Mostly small pieces, sometimes none.
+        // Mostly small chunks, sometimes empty ones.
         let length = ((size >> 24) as usize % 40).min(answer.len());
         let (piece, rest) = answer.split_at(length);
         let is_over = answer.is_empty();
@@ -42,16 +43,16 @@ fn pieces(mut answer: &[u8], seed: u8) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// An answer ends once, and what grew is what is whole in the end.
-fn check(wire: WireFormat, heard: &Heard) {
-    let (last, before) = heard.split_last().expect("an end");
+/// Checks that a response ends once, and that the deltas add up to the final text.
+fn check(wire: WireFormat, events: &StreamEvents) {
+    let (last, before) = events.split_last().expect("an end");
     assert!(matches!(last, Ok(StreamEvent::Completed(_)) | Err(_)));
-    let mut grown: BTreeMap<Arc<str>, String> = BTreeMap::new();
+    let mut texts: BTreeMap<Arc<str>, String> = BTreeMap::new();
     for event in before {
         match event.as_ref().expect("the end is last") {
             StreamEvent::Completed(_) => panic!("it ended before its end"),
             StreamEvent::Started { id, .. } => {
-                let was = grown.insert(id.clone(), String::new());
+                let was = texts.insert(id.clone(), String::new());
                 assert!(
                     was.is_none() || wire == WireFormat::Responses,
                     "{id} began twice"
@@ -60,12 +61,12 @@ fn check(wire: WireFormat, heard: &Heard) {
             StreamEvent::Text { id, text }
             | StreamEvent::Summary { id, text, .. }
             | StreamEvent::Thought { id, text, .. } => {
-                grown.get_mut(id).expect("it was begun").push_str(text);
+                texts.get_mut(id).expect("it was begun").push_str(text);
             }
-            // There a vendor says what is whole, whatever it said before.
+            // On this wire the vendor sends the complete text, regardless of the deltas before.
             _ if wire == WireFormat::Responses => {}
             StreamEvent::Message { id, text, .. } => {
-                assert_eq!(grown.remove(id).as_ref(), Some(text))
+                assert_eq!(texts.remove(id).as_ref(), Some(text))
             }
             StreamEvent::Reasoning {
                 id,
@@ -74,11 +75,11 @@ fn check(wire: WireFormat, heard: &Heard) {
                 ..
             } => {
                 let text = [&summary[..], content].concat().concat();
-                assert_eq!(grown.remove(id), Some(text));
+                assert_eq!(texts.remove(id), Some(text));
             }
             StreamEvent::Call { .. } => {}
         }
     }
-    let is_whole = last.is_ok() && wire != WireFormat::Responses;
-    assert!(!is_whole || grown.is_empty(), "{grown:?} is not whole");
+    let is_complete = last.is_ok() && wire != WireFormat::Responses;
+    assert!(!is_complete || texts.is_empty(), "{texts:?} is not whole");
 }

@@ -1,8 +1,8 @@
-//! The two ways to run a fuzz target.
+//! The two modes of a fuzz target.
 //!
-//! Built with `--cfg fuzzing`, a target is a libFuzzer program that searches for new inputs: that is
-//! `cargo xtask prove fuzz`. Built like everything else, it replays the inputs that it is given, so that CI checks
-//! every seed and every earlier finding without chance and without a second build of the crates.
+//! Built with `--cfg fuzzing`, a target is a libFuzzer program that searches for new inputs, as in
+//! `cargo xtask prove fuzz`. In a normal build, it replays the given inputs, so that CI checks
+//! every seed and every earlier finding deterministically and without a second build of the crates.
 
 #[cfg(fuzzing)]
 pub use libfuzzer_sys;
@@ -24,7 +24,8 @@ macro_rules! target {
     };
 }
 
-/// Runs the property on every file that the command line names, and on those in every folder it names.
+/// Runs the property on every file named on the command line, and on the files in every named
+/// directory.
 #[cfg(not(fuzzing))]
 pub fn replay(property: impl Fn(&[u8])) -> std::process::ExitCode {
     use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -90,7 +90,7 @@ def _aborted(bench, model, seen):
     command = [bench.raddle, "thread", "show", seen["endless"]]
     code, out, _ = run_client(bench, command, bench.environment())
     require_equal("the exit code of `raddle thread show`", code, 0)
-    require("interrupted: a client asked" in out, f"the turn was not interrupted: {out!r}")
+    require("interrupted: requested by a client" in out, f"the turn was not interrupted: {out!r}")
 
 
 def _asked(model):

@@ -1,8 +1,8 @@
-//! The command line, taken apart by hand: a parser crate would cost more than it saves here.
+//! Manual parser of the command line: a parser crate would cost more than it saves here.
 
 use anyhow::{Context, Result, bail};
 
-/// What is left of the command line. Each question takes its answer out.
+/// Remaining arguments of the command line. Each method removes the arguments that it returns.
 pub struct Arguments(Vec<String>);
 
 impl Arguments {
@@ -10,14 +10,14 @@ impl Arguments {
         Self(words.collect())
     }
 
-    /// Was this flag given?
+    /// Returns whether this flag was given.
     pub fn flag(&mut self, name: &str) -> bool {
         let before = self.0.len();
         self.0.retain(|word| word != name);
         self.0.len() != before
     }
 
-    /// The value of `--name VALUE` or `--name=VALUE`.
+    /// Returns the value of `--name VALUE` or `--name=VALUE`.
     pub fn value(&mut self, name: &str) -> Result<Option<String>> {
         let prefix = format!("{name}=");
         for at in 0..self.0.len() {
@@ -37,7 +37,7 @@ impl Arguments {
         Ok(None)
     }
 
-    /// A value that is a whole number.
+    /// Returns a value that is a whole number.
     pub fn number(&mut self, name: &str) -> Result<Option<u64>> {
         self.value(name)?
             .map(|value| {
@@ -48,13 +48,13 @@ impl Arguments {
             .transpose()
     }
 
-    /// The next word that is not an option.
+    /// Returns the next argument that is not an option.
     pub fn word(&mut self) -> Option<String> {
         let at = self.0.iter().position(|word| !word.starts_with('-'))?;
         Some(self.0.remove(at))
     }
 
-    /// All words that are left; an option among them was not understood.
+    /// Returns all remaining arguments; fails if one of them is an option, which is then unknown.
     pub fn words(self) -> Result<Vec<String>> {
         match self.0.iter().find(|word| word.starts_with('-')) {
             Some(option) => bail!("option `{option}` is not known here; see `cargo xtask --help`"),
@@ -62,7 +62,7 @@ impl Arguments {
         }
     }
 
-    /// Nothing may be left.
+    /// Fails if any argument remains.
     pub fn end(self) -> Result<()> {
         match self.words()?.first() {
             Some(word) => bail!("`{word}` is not expected here; see `cargo xtask --help`"),
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn options_are_taken_wherever_they_stand() {
+    fn options_are_accepted_at_any_position() {
         let mut it = arguments("ci --only=a,b --list");
         assert!(it.flag("--list"));
         assert_eq!(it.value("--only").expect("a value").as_deref(), Some("a,b"));
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_refused() {
+    fn unknown_arguments_are_rejected() {
         assert!(arguments("--unheard-of").end().is_err());
         assert!(arguments("extra").end().is_err());
         assert!(arguments("--only").value("--only").is_err());

@@ -1,26 +1,27 @@
-//! The folder that makes a second CI run warm: builds, tools and parts, kept between clones.
+//! The cache directory that speeds up later CI runs: builds, tools and parts, shared between
+//! clones.
 
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-/// Above this size the builds are dropped; tools and parts stay, they are small and slow to get.
+/// Cache size above which the builds are deleted. Tools and parts stay: they are small and slow to
+/// install.
 const BYTES_MAX: u64 = 20_000_000_000;
 
-/// The cache folder.
 #[derive(Clone)]
 pub struct Cache {
     root: PathBuf,
 }
 
-/// Held for as long as the cache is used. The system gives it back when the process ends.
+/// An exclusive lock on the cache. The operating system releases it when the process ends.
 pub struct Lock {
     _file: File,
 }
 
 impl Cache {
-    /// `RADDLE_CI_CACHE`, or `~/.cache/raddle-ci`.
+    /// Opens the directory `RADDLE_CI_CACHE`, or `~/.cache/raddle-ci`.
     pub fn open() -> Result<Self> {
         let root = match std::env::var_os("RADDLE_CI_CACHE").filter(|it| !it.is_empty()) {
             Some(folder) => std::path::absolute(folder)?,
@@ -40,22 +41,23 @@ impl Cache {
         self.root.join("target")
     }
 
-    /// The copy of the checkout that is built; see `mirror.rs`.
+    /// Returns the copy of the checkout that is built; see `mirror.rs`.
     pub fn source(&self) -> PathBuf {
         self.root.join("source")
     }
 
-    /// Fuzz targets are built with other flags, and would throw out the ordinary builds.
+    /// Returns the build directory of fuzz targets. They are built with other flags, which would
+    /// invalidate the ordinary builds.
     pub fn fuzz_target(&self) -> PathBuf {
         self.root.join("target-fuzz")
     }
 
-    /// Inputs that broke a fuzz target; kept after the run.
+    /// Returns the directory of inputs that broke a fuzz target; kept after the run.
     pub fn fuzz_findings(&self) -> PathBuf {
         self.root.join("fuzz-findings")
     }
 
-    /// Outputs of steps in the background, and the tables of step times.
+    /// Returns the directory for outputs of background steps and for the tables of step times.
     pub fn logs(&self) -> PathBuf {
         self.root.join("logs")
     }
@@ -68,7 +70,7 @@ impl Cache {
         self.root.join("parts")
     }
 
-    /// Waits until nobody else holds the lock of this name.
+    /// Waits until no other process holds the lock of this name.
     pub fn lock(&self, name: &str) -> Result<Lock> {
         let path = self.root.join(format!("{name}.lock"));
         let file = File::options().create(true).append(true).open(&path)?;
@@ -85,7 +87,7 @@ impl Cache {
         Ok(Lock { _file: file })
     }
 
-    /// Drops the builds when the cache has grown too large. Only with the `ci` lock held.
+    /// Deletes the builds when the cache has grown too large. Requires the `ci` lock.
     pub fn prune(&self) -> Result<()> {
         let bytes = bytes_in(&self.root);
         if bytes <= BYTES_MAX {
@@ -102,7 +104,7 @@ impl Cache {
     }
 }
 
-/// Removes a folder; one that is not there is already removed.
+/// Removes a directory, if it exists.
 pub fn remove_folder(folder: &Path) -> Result<()> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -112,7 +114,8 @@ pub fn remove_folder(folder: &Path) -> Result<()> {
     }
 }
 
-/// The size of all files below. What cannot be read counts as nothing: the sum only steers pruning.
+/// Returns the size of all files below. Unreadable files count as zero: the sum only controls
+/// pruning.
 fn bytes_in(folder: &Path) -> u64 {
     let Ok(entries) = fs::read_dir(folder) else {
         return 0;
@@ -132,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lock_keeps_a_second_run_out_until_it_is_dropped() {
+    fn lock_blocks_a_second_run_until_it_is_dropped() {
         let root = std::env::temp_dir().join(format!("raddle-cache-{}", std::process::id()));
         let cache = Cache::at(root.clone()).expect("a folder");
         let lock = cache.lock("ci").expect("free");

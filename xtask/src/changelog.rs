@@ -1,6 +1,6 @@
 //! CHANGELOG.md, assembled from one fragment per change.
 //!
-//! Fragments keep two changes from fighting over one line. Released sections are never touched.
+//! Fragments keep two changes from conflicting on one line. Released sections are never changed.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use crate::arguments::Arguments;
 use crate::repository::{self, Tree};
 
-/// In the order a reader needs them: the word of a fragment, and the heading.
+/// Keywords of fragments with their headings, in the order that readers need.
 const KINDS: &[(&str, &str)] = &[
     ("breaking", "Breaking"),
     ("added", "Added"),
@@ -39,34 +39,34 @@ pub fn command(mut arguments: Arguments) -> Result<()> {
 }
 
 fn write(root: &Path, tree: &Tree) -> Result<()> {
-    let wanted = wanted(tree)?;
-    if tree.text(FILE) == Some(wanted.as_str()) {
+    let text = expected_text(tree)?;
+    if tree.text(FILE) == Some(text.as_str()) {
         println!("{FILE} is up to date");
         return Ok(());
     }
-    fs::write(root.join(FILE), wanted).with_context(|| format!("cannot write {FILE}"))?;
+    fs::write(root.join(FILE), text).with_context(|| format!("cannot write {FILE}"))?;
     println!("wrote {FILE}");
     Ok(())
 }
 
-/// What is wrong with CHANGELOG.md, if anything is.
+/// Returns the problem with CHANGELOG.md, if there is one.
 pub fn stale(tree: &Tree) -> Result<Option<String>> {
-    if tree.text(FILE) == Some(wanted(tree)?.as_str()) {
+    if tree.text(FILE) == Some(expected_text(tree)?.as_str()) {
         return Ok(None);
     }
     Ok(Some(format!(
-        "{FILE} does not say what {FOLDER} says; run `cargo xtask changelog`"
+        "{FILE} does not match the fragments in {FOLDER}; run `cargo xtask changelog`"
     )))
 }
 
 struct ChangeEntry {
     /// Position in `KINDS`.
     kind: usize,
-    /// One list item, without its bullet.
+    /// Text of a list item, without its bullet.
     text: String,
 }
 
-fn wanted(tree: &Tree) -> Result<String> {
+fn expected_text(tree: &Tree) -> Result<String> {
     // The tree is sorted by path, and the sort by kind keeps that order.
     let mut entries = Vec::new();
     for (path, text) in tree.texts() {
@@ -88,10 +88,10 @@ fn parse(fragment: &str) -> Result<ChangeEntry> {
         let words: Vec<String> = KINDS.iter().map(|(it, _)| format!("`{it}:`")).collect();
         bail!("it begins with none of {}", words.join(", "));
     };
-    // One paragraph, however its lines were broken.
+    // Joins the lines into one paragraph.
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if text.is_empty() {
-        bail!("it says nothing after `{word}:`");
+        bail!("the text is missing after `{word}:`");
     }
     Ok(ChangeEntry { kind, text })
 }
@@ -119,7 +119,7 @@ fn assemble(old: &str, entries: &[ChangeEntry]) -> String {
     out
 }
 
-/// What stands before the Unreleased section, and what stands after it.
+/// Returns the text before the Unreleased section and the text after it.
 fn around_unreleased(old: &str) -> (&str, &str) {
     let sections: Vec<usize> = line_starts(old)
         .filter(|at| old[*at..].starts_with("## "))
@@ -153,7 +153,7 @@ mod tests {
             ("changes/c.md", "added: third"),
         ]);
         assert_eq!(
-            wanted(&tree).expect("good fragments"),
+            expected_text(&tree).expect("good fragments"),
             "# Changelog\n\nWords.\n\n## Unreleased\n\n### Added\n\n- second\n- third\n\n\
              ### Fixed\n\n- first line two\n\n## 0.1.0\n\n- kept\n"
         );
@@ -161,9 +161,9 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_not_stale_and_stays_as_it_is() {
+    fn written_changelog_is_not_stale() {
         let fragment = ("changes/b.md", "added: second");
-        let once = wanted(&Tree::of(&[fragment])).expect("a good fragment");
+        let once = expected_text(&Tree::of(&[fragment])).expect("a good fragment");
         let tree = Tree::of(&[("CHANGELOG.md", &once), fragment]);
         assert_eq!(stale(&tree).expect("a good fragment"), None);
         assert!(once.starts_with(HEAD));
@@ -173,13 +173,13 @@ mod tests {
     fn a_release_without_an_unreleased_section_is_kept() {
         let tree = Tree::of(&[("CHANGELOG.md", "# Changelog\n\n## 0.1.0\n\n- kept\n")]);
         assert_eq!(
-            wanted(&tree).expect("no fragments"),
+            expected_text(&tree).expect("no fragments"),
             "# Changelog\n\n## Unreleased\n\nNothing yet.\n\n## 0.1.0\n\n- kept\n"
         );
     }
 
     #[test]
-    fn a_fragment_of_no_kind_is_refused() {
+    fn fragment_without_kind_is_rejected() {
         assert!(parse("improved: everything").is_err());
         assert!(parse("added:   ").is_err());
         assert!(parse("added").is_err());

@@ -1,4 +1,4 @@
-//! The whole of CI: named steps, in order, each timed; the first failure ends the run.
+//! The complete CI: named steps, in order, each timed; the first failure ends the run.
 
 mod background;
 mod plan;
@@ -23,18 +23,18 @@ use crate::ci::rotation::Day;
 use crate::run::{Punctuality, Run};
 use crate::{mirror, processes, repository};
 
-/// How often a check with a time limit is run before being late is a failure.
+/// Number of attempts at a check with a time limit before lateness is a failure.
 const TRIES: usize = 3;
 
-/// Shared by all steps. Cheap to clone.
+/// Context of all steps. Cheap to clone.
 #[derive(Clone)]
 pub struct Ci {
-    /// The checkout itself, with its git folder.
+    /// The checkout itself, with its git directory.
     checkout: PathBuf,
     /// The copy of it that is built and tested.
     root: PathBuf,
     cache: Cache,
-    /// Steps that passed only on a later try.
+    /// Steps that passed only on a later attempt.
     unsteady: Arc<Mutex<BTreeSet<&'static str>>>,
 }
 
@@ -49,7 +49,7 @@ impl Ci {
         })
     }
 
-    /// Brings the copy up to date. Only with the `ci` lock held.
+    /// Updates the copy. Requires the `ci` lock.
     fn refresh(&self) -> Result<()> {
         let refresh = mirror::refresh(&self.checkout, &self.root)?;
         println!(
@@ -59,7 +59,7 @@ impl Ci {
         Ok(())
     }
 
-    /// A program at the top of the repository, building into the cache.
+    /// Prepares a program in the root of the repository, which builds into the cache.
     fn run(&self, program: impl AsRef<std::ffi::OsStr>) -> Run {
         Run::new(program)
             .directory(&self.root)
@@ -70,13 +70,13 @@ impl Ci {
         self.run("cargo").args(words)
     }
 
-    /// The binary under test: the one that users get.
+    /// Returns the path of the binary under test: the one that users get.
     fn raddle(&self) -> PathBuf {
         self.cache.target().join(steps::MUSL).join("release/raddle")
     }
 
-    /// Runs a check that has a time limit, up to three times in fresh processes as long as nothing but the limit
-    /// was missed. A machine that is busy for a moment is no defect; what is late three times is.
+    /// Runs a check that has a time limit, up to three times in fresh processes, as long as only
+    /// the limit was missed. A briefly busy machine is not a defect; three late runs are.
     fn steadily(&self, step: &'static str, check: impl Fn() -> Result<Punctuality>) -> Result<()> {
         for attempt in 1..=TRIES {
             if check()? == Punctuality::InTime {
@@ -129,7 +129,7 @@ pub fn command(mut arguments: Arguments) -> Result<()> {
     run(&steps)
 }
 
-/// The date in UTC.
+/// Returns the current date in UTC.
 pub fn today() -> Result<String> {
     Ok(Day::today()?.to_string())
 }
@@ -165,14 +165,14 @@ fn run(steps: &[&'static CiStep]) -> Result<()> {
     ci.cache.prune()?;
     ci.refresh()?;
 
-    let begun = Instant::now();
+    let start = Instant::now();
     let mut rows = Vec::new();
     let outcome = run_all(&ci, steps, &mut rows);
     if outcome.is_err() {
-        // Steps in the background must not outlive us.
+        // Background steps must not outlive this process.
         processes::kill_descendants(std::process::id());
     }
-    let table = table(&rows, begun.elapsed());
+    let table = table(&rows, start.elapsed());
     print!("\n{table}");
     keep(&ci, &table)?;
     outcome
@@ -195,9 +195,9 @@ fn run_all(ci: &Ci, steps: &[&'static CiStep], rows: &mut Vec<StepRow>) -> Resul
             continue;
         }
         println!("\n=== {}", step.name);
-        let begun = Instant::now();
+        let start = Instant::now();
         let result = (step.run)(ci);
-        record(ci, step.name, begun.elapsed(), result, rows)?;
+        record(ci, step.name, start.elapsed(), result, rows)?;
     }
     for it in background {
         finish(ci, it, rows)?;
@@ -236,7 +236,7 @@ fn record(
     result.with_context(|| format!("step `{step}` failed"))
 }
 
-fn table(rows: &[StepRow], whole: Duration) -> String {
+fn table(rows: &[StepRow], total: Duration) -> String {
     let mut out = format!("{:<11}{:>8}  result\n", "step", "seconds");
     for row in rows {
         let outcome = match row.outcome {
@@ -244,19 +244,19 @@ fn table(rows: &[StepRow], whole: Duration) -> String {
             StepOutcome::Unsteady => "unsteady",
             StepOutcome::Failed => "FAILED",
         };
-        let beside = if row.is_background {
+        let background_note = if row.is_background {
             ", in the background"
         } else {
             ""
         };
         let took = row.took.as_secs_f64();
-        out.push_str(&format!("{:<11}{took:>8.1}  {outcome}{beside}\n", row.step));
+        out.push_str(&format!("{:<11}{took:>8.1}  {outcome}{background_note}\n", row.step));
     }
-    out.push_str(&format!("{:<11}{:>8.1}\n", "whole", whole.as_secs_f64()));
+    out.push_str(&format!("{:<11}{:>8.1}\n", "whole", total.as_secs_f64()));
     out
 }
 
-/// Adds the table to those of earlier runs, so that it can be seen where the minutes go.
+/// Appends the table to those of earlier runs, as a record of step times.
 fn keep(ci: &Ci, table: &str) -> Result<()> {
     let commit = repository::commit(&ci.checkout)?;
     let path = ci.cache.logs().join("tables.txt");
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_check_that_is_late_once_is_unsteady_and_one_that_is_wrong_fails_at_once() {
+    fn late_check_is_unsteady_and_failed_check_fails_at_once() {
         let ci = ci();
         let tries = std::cell::Cell::new(0);
         let late = |times: usize| {
@@ -353,11 +353,11 @@ mod tests {
         assert_eq!(tries.get(), TRIES);
 
         tries.set(0);
-        let wrong = || {
+        let failing = || {
             tries.set(tries.get() + 1);
             bail!("wrong")
         };
-        ci.steadily("wrong", wrong).expect_err("it fails");
+        ci.steadily("wrong", failing).expect_err("it fails");
         assert_eq!(tries.get(), 1);
     }
 }

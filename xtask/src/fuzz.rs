@@ -12,7 +12,7 @@ use crate::install::{LOG_LINES_SHOWN, end_of};
 use crate::run::{Run, figure};
 use crate::workspace;
 
-/// What `cargo fuzz` would ask of a nightly compiler, spelled out for the stable one.
+/// Flags that `cargo fuzz` would pass to a nightly compiler, for the stable one.
 const FLAGS: &str = "-Cpasses=sancov-module \
     -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
@@ -20,15 +20,15 @@ const FLAGS: &str = "-Cpasses=sancov-module \
     -Cllvm-args=-sanitizer-coverage-trace-compares \
     -Ccodegen-units=1 --cfg fuzzing";
 
-/// Named even though it is the host: only then are build scripts built without the flags above,
-/// which they could not link.
+/// Explicit target even though it is the host: otherwise cargo would apply the flags above to build
+/// scripts, which cannot link with them.
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
 const PACKAGE: &str = "fuzz";
 
 const MEMORY_MB_MAX: u32 = 2048;
 
-/// The seeds of each target; findings that were mended are among them.
+/// Seeds of each target, including earlier findings that were fixed.
 const SEEDS: &str = "fuzz/seeds";
 
 /// Replays the seeds of every target, built like any other program.
@@ -45,7 +45,7 @@ pub fn replay(root: &Path, cache: &Cache) -> Result<()> {
     Ok(())
 }
 
-/// Builds every target to search, and runs each for this long, as many at once as there are cores.
+/// Builds every target for fuzzing and runs each for this long, as many at once as there are cores.
 pub fn run(root: &Path, cache: &Cache, each: Duration) -> Result<()> {
     let targets = read_targets(root)?;
     Run::new("cargo")
@@ -91,7 +91,7 @@ fn run_one(
     each: Duration,
 ) -> Result<u64> {
     let seeds = seeds(root, target)?;
-    // What libFuzzer finds interesting goes into the first folder; the seeds are only read.
+    // LibFuzzer writes interesting inputs into the first directory; the seeds are only read.
     let corpus = Corpus::new(target)?;
     let findings = cache.fuzz_findings().join(target);
     fs::create_dir_all(&findings)?;
@@ -99,7 +99,7 @@ fn run_one(
     let result = Run::new(program)
         .directory(root)
         .log_to(&File::create(&log)?)?
-        // For targets that look at time. Replaying their seeds does not.
+        // For targets that check time limits. Replaying their seeds does not.
         .env("RADDLE_FUZZ_MS", "50")
         .arg(format!("-max_total_time={}", each.as_secs()))
         .arg(format!("-rss_limit_mb={MEMORY_MB_MAX}"))
@@ -109,9 +109,9 @@ fn run_one(
         .arg(&seeds)
         .minutes(each.as_secs() / 60 + 5)
         .go();
-    let said = fs::read(&log)?;
-    let said = String::from_utf8_lossy(&said);
-    println!("{target}:\n{}", end_of(&said, LOG_LINES_SHOWN));
+    let output = fs::read(&log)?;
+    let output = String::from_utf8_lossy(&output);
+    println!("{target}:\n{}", end_of(&output, LOG_LINES_SHOWN));
     result.with_context(|| {
         format!(
             "fuzz target `{target}` failed; the input is in {}, run `{} INPUT` to see it again",
@@ -119,10 +119,10 @@ fn run_one(
             program.display()
         )
     })?;
-    executions(&said).with_context(|| format!("{} counts no executions", log.display()))
+    executions(&output).with_context(|| format!("{} counts no executions", log.display()))
 }
 
-/// libFuzzer's own count, the last line of its statistics that has one.
+/// Returns libFuzzer's own count, from the last line of its statistics that has one.
 fn executions(log: &str) -> Option<u64> {
     let lines = log.lines().rev();
     let mut counts = lines.filter_map(|line| line.strip_prefix("stat::number_of_executed_units:"));
@@ -144,7 +144,7 @@ fn read_targets(root: &Path) -> Result<Vec<String>> {
     targets(&text)
 }
 
-/// A corpus for one run, removed at its end.
+/// A temporary corpus for one run.
 struct Corpus(PathBuf);
 
 impl Corpus {
@@ -163,7 +163,7 @@ impl Drop for Corpus {
     }
 }
 
-/// The names of the `[[bin]]` entries. None at all is a mistake, not a pass.
+/// Returns the names of the `[[bin]]` entries; fails if there are none.
 fn targets(manifest: &str) -> Result<Vec<String>> {
     let manifest: toml::Table = manifest.parse().context("fuzz/Cargo.toml")?;
     let names: Vec<String> = manifest
@@ -192,8 +192,8 @@ mod tests {
 
     #[test]
     fn targets_are_the_bins_of_the_manifest() {
-        let found = targets("[[bin]]\nname = \"envelope\"\n[[bin]]\nname = \"lines\"\n");
-        assert_eq!(found.expect("two"), ["envelope", "lines"]);
+        let names = targets("[[bin]]\nname = \"envelope\"\n[[bin]]\nname = \"lines\"\n");
+        assert_eq!(names.expect("two"), ["envelope", "lines"]);
         assert!(targets("[package]\nname = \"fuzz\"\n").is_err());
     }
 }

@@ -1,5 +1,5 @@
-//! What the binary writes from its own tables: the reference pages under docs/reference, and the schema of its
-//! configuration.
+//! Files that the binary generates from its own tables: the reference pages under docs/reference,
+//! and the schema of its configuration.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -35,13 +35,13 @@ pub fn command(mut arguments: Arguments) -> Result<()> {
 }
 
 pub enum Mode {
-    /// Say what is stale.
+    /// Reports stale files.
     Check,
-    /// Make them what the binary says.
+    /// Writes the files.
     Write,
 }
 
-/// Asks the binary for the pages, and compares or copies them.
+/// Generates the pages with the binary, and compares or copies them.
 pub fn run(root: &Path, raddle: &Path, mode: Mode) -> Result<()> {
     let fresh = generate(root, raddle)?;
     let pages = root.join(PAGES);
@@ -91,13 +91,13 @@ fn generate(root: &Path, raddle: &Path) -> Result<GeneratedFiles> {
     let out = std::env::temp_dir().join(format!("raddle-gen-{}", std::process::id()));
     remove_folder(&out)?;
     fs::create_dir_all(&out)?;
-    let done = Run::new(raddle)
+    let result = Run::new(raddle)
         .directory(root)
         .args(["app-server", "generate-reference", "--out"])
         .arg(&out)
         .minutes(2)
         .go();
-    let files = done.and_then(|()| read_folder(&out));
+    let files = result.and_then(|()| read_folder(&out));
     remove_folder(&out)?;
     let files = files?;
     if files.is_empty() {
@@ -120,7 +120,7 @@ fn build(root: &Path) -> Result<PathBuf> {
     Ok(Path::new(target).join("debug/raddle"))
 }
 
-/// All files below a folder, by path from there. A folder that is not there has none.
+/// Returns all files below a directory by relative path; empty if it does not exist.
 fn read_folder(folder: &Path) -> Result<GeneratedFiles> {
     let mut files = GeneratedFiles::new();
     let mut folders = vec![folder.to_owned()];
@@ -141,20 +141,20 @@ fn read_folder(folder: &Path) -> Result<GeneratedFiles> {
 }
 
 fn differences(committed: &GeneratedFiles, fresh: &GeneratedFiles) -> Vec<String> {
-    let mut found = Vec::new();
+    let mut differences = Vec::new();
     for (path, bytes) in fresh {
         match committed.get(path) {
-            None => found.push(format!("{PAGES}/{} is missing", path.display())),
+            None => differences.push(format!("{PAGES}/{} is missing", path.display())),
             Some(old) if old != bytes => {
-                found.push(format!("{PAGES}/{} differs", path.display()));
+                differences.push(format!("{PAGES}/{} differs", path.display()));
             }
             Some(_) => {}
         }
     }
     for path in committed.keys().filter(|path| !fresh.contains_key(*path)) {
-        found.push(format!("{PAGES}/{} is no longer generated", path.display()));
+        differences.push(format!("{PAGES}/{} is no longer generated", path.display()));
     }
-    found
+    differences
 }
 
 #[cfg(test)]

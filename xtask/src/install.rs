@@ -1,7 +1,7 @@
-//! Installing one thing into one folder, once.
+//! Installation of one tool into one directory, once.
 //!
-//! A stamp with the recipe's text is written last. A folder without it, or with another text, is
-//! the rest of an interrupted or older install, and is made again from nothing.
+//! A stamp with the recipe's text is written last. A directory without it, or with another text, is
+//! left over from an interrupted or older install, and is recreated from scratch.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -14,34 +14,34 @@ use crate::run::Run;
 const STAMP: &str = ".stamp";
 pub const LOG_LINES_SHOWN: usize = 40;
 
-/// How a folder is filled. Versions are part of it, so a new version is a new stamp.
+/// How a directory is filled. Versions are part of it, so a new version has a new stamp.
 #[derive(Debug, Clone, Copy)]
 pub enum Recipe {
-    /// A Python environment, and the words of each `pip install` in it.
+    /// A Python environment, with the arguments of each `pip install` in it.
     Python(&'static [&'static [&'static str]]),
-    /// npm packages. They are installed with the Node of a part, not with the machine's.
+    /// Npm packages, installed with the Node of a part instead of the machine's.
     Node(&'static [&'static str]),
-    /// A Rust program.
+    /// A Rust program, installed by cargo.
     Cargo {
         name: &'static str,
         version: &'static str,
     },
 }
 
-/// One install to be made.
+/// An install to perform.
 pub struct Install<'a> {
     pub recipe: Recipe,
     pub folder: &'a Path,
-    /// The folder with `node` and `npm`, for those recipes that need it.
+    /// Directory with `node` and `npm`, for recipes that need it.
     pub node: Option<&'a Path>,
 }
 
 impl Install<'_> {
-    /// Makes the folder what the recipe says, unless it is already.
+    /// Installs the recipe into the directory, unless it is already installed.
     pub fn ensure(&self) -> Result<()> {
         let stamp = self.folder.join(STAMP);
         let text = format!("{:?}\n", self.recipe);
-        if fs::read_to_string(&stamp).is_ok_and(|found| found == text) {
+        if fs::read_to_string(&stamp).is_ok_and(|stamped| stamped == text) {
             return Ok(());
         }
         remove_folder(self.folder)?;
@@ -105,7 +105,7 @@ impl Install<'_> {
                     .args(["install", name, "--locked", "--version", version, "--root"])
                     .arg(self.folder)
                     .env("CARGO_TARGET_DIR", &build)
-                    // It runs for seconds; what counts is how long it takes to build.
+                    // The tool runs for seconds, so only its build time matters.
                     .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1")
                     .env("CARGO_PROFILE_RELEASE_LTO", "off")
                     .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16")
@@ -116,7 +116,7 @@ impl Install<'_> {
         }
     }
 
-    /// Runs inside the new folder: no settings of the repository may leak into it.
+    /// Runs a program inside the new directory, so that no settings of the repository apply.
     fn run(&self, program: impl AsRef<std::ffi::OsStr>, log: &File) -> Result<Run> {
         Run::new(program)
             .directory(self.folder)
@@ -143,7 +143,7 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("raddle-xtask-{}", std::process::id()));
         fs::create_dir_all(&folder).expect("a folder");
         fs::write(folder.join("half"), "").expect("a file");
-        // No packages and no Node: the recipe fails after the old folder is gone.
+        // Without packages and Node, the recipe fails after the old directory was removed.
         let install = Install {
             recipe: Recipe::Node(&[]),
             folder: &folder,

@@ -1,10 +1,10 @@
-//! The developer's commands of this repository.
+//! Developer commands of this repository.
 //!
-//! `cargo xtask ci` is the whole of CI, on a laptop as in the cloud. The other commands are its
-//! pieces, plus the proofs that take too long to run on every change.
+//! `cargo xtask ci` is the complete CI, locally as in the cloud. The other commands are its parts,
+//! plus the proofs that take too long to run on every change.
 //!
-//! Nothing here is part of the product, and no Raddle crate is linked: a broken crate must not
-//! keep the checks from running.
+//! This crate is not part of the product and links no Raddle crate: a broken crate must not keep
+//! the checks from running.
 
 #![expect(
     clippy::print_stdout,

@@ -1,8 +1,8 @@
 //! A copy of the checkout in the cache, always at the same path.
 //!
-//! Cargo decides by modification times what to build again. In a fresh clone every file is new, so every crate
-//! would be built again, whatever the cache holds. In this copy a file is written only when its content differs
-//! from the last run's, so a second clone of the same commit builds nothing.
+//! Cargo uses modification times to decide what to rebuild. In a fresh clone every file is new, so
+//! every crate would be rebuilt, regardless of the cache. In this copy a file is written only when
+//! its content differs from the last run's, so a second clone of the same commit builds nothing.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,14 +13,14 @@ use anyhow::{Context, Result, bail};
 
 use crate::repository;
 
-/// Files written and removed by one refresh.
+/// Numbers of files written and removed by one refresh.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Refresh {
     pub written: usize,
     pub removed: usize,
 }
 
-/// Makes `copy` equal to the files of the checkout that git tracks or would take.
+/// Makes `copy` equal to the files of the checkout that git tracks or would add.
 pub fn refresh(checkout: &Path, copy: &Path) -> Result<Refresh> {
     let files = repository::files(checkout)?;
     sync(checkout, copy, &files)
@@ -28,13 +28,13 @@ pub fn refresh(checkout: &Path, copy: &Path) -> Result<Refresh> {
 
 fn sync(checkout: &Path, copy: &Path, files: &[String]) -> Result<Refresh> {
     let mut refresh = Refresh::default();
-    let mut wanted = BTreeSet::new();
+    let mut expected = BTreeSet::new();
     for file in files {
         let from = checkout.join(file);
         if from.is_symlink() {
             bail!("{file} is a symbolic link; the copy for CI holds plain files only");
         }
-        // Deleted in the checkout and not yet committed.
+        // Deleted in the checkout but not yet committed.
         if !from.is_file() {
             continue;
         }
@@ -42,18 +42,18 @@ fn sync(checkout: &Path, copy: &Path, files: &[String]) -> Result<Refresh> {
         if copy_if_changed(&from, &to).with_context(|| format!("cannot copy {file}"))? {
             refresh.written += 1;
         }
-        wanted.insert(to);
+        expected.insert(to);
     }
-    refresh.removed = remove_others(copy, &wanted)?;
+    refresh.removed = remove_others(copy, &expected)?;
     Ok(refresh)
 }
 
-/// Returns whether the file was written.
+/// Copies the file if its content or mode differs. Returns whether it was written.
 fn copy_if_changed(from: &Path, to: &Path) -> Result<bool> {
     let bytes = fs::read(from)?;
     let mode = fs::metadata(from)?.permissions().mode() & 0o777;
-    if let Ok(there) = fs::read(to)
-        && there == bytes
+    if let Ok(existing) = fs::read(to)
+        && existing == bytes
     {
         if fs::metadata(to)?.permissions().mode() & 0o777 != mode {
             fs::set_permissions(to, fs::Permissions::from_mode(mode))?;
@@ -68,8 +68,8 @@ fn copy_if_changed(from: &Path, to: &Path) -> Result<bool> {
     Ok(true)
 }
 
-/// Removes every file below `folder` that is not wanted, and the folders that are empty then.
-fn remove_others(folder: &Path, wanted: &BTreeSet<PathBuf>) -> Result<usize> {
+/// Removes every file below `folder` that is not wanted, and then the empty directories.
+fn remove_others(folder: &Path, expected: &BTreeSet<PathBuf>) -> Result<usize> {
     let mut removed = 0;
     let Ok(entries) = fs::read_dir(folder) else {
         return Ok(0);
@@ -77,10 +77,10 @@ fn remove_others(folder: &Path, wanted: &BTreeSet<PathBuf>) -> Result<usize> {
     for entry in entries {
         let path = entry?.path();
         if path.is_dir() && !path.is_symlink() {
-            removed += remove_others(&path, wanted)?;
-            // Fails where something is left in it, which is what is meant.
+            removed += remove_others(&path, expected)?;
+            // Fails for a directory that is not empty, as intended.
             let _ = fs::remove_dir(&path);
-        } else if !wanted.contains(&path) {
+        } else if !expected.contains(&path) {
             fs::remove_file(&path)?;
             removed += 1;
         }
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_differs_is_written_and_what_is_gone_is_removed() {
+    fn only_changed_files_are_written_and_deleted_files_removed() {
         let folder = tempfile::tempdir().expect("a folder");
         let (checkout, copy) = (folder.path().join("checkout"), folder.path().join("copy"));
         fs::create_dir_all(checkout.join("a/b")).expect("folders");
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_stays_one() {
+    fn executable_mode_is_kept() {
         let folder = tempfile::tempdir().expect("a folder");
         let (checkout, copy) = (folder.path().join("checkout"), folder.path().join("copy"));
         fs::create_dir_all(&checkout).expect("a folder");

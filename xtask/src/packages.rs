@@ -1,4 +1,5 @@
-//! The packages that carry the binary to those who have no compiler: written, and tried as a stranger would.
+//! Packages that distribute the binary to users without a compiler: written, and tested as a new
+//! user would.
 
 use std::path::{Path, PathBuf};
 
@@ -30,7 +31,8 @@ pub fn command(mut arguments: Arguments) -> Result<()> {
     write(&root, &raddle, &std::path::absolute(out)?, key.as_deref())
 }
 
-/// Writes them into this folder, which is made anew, and signs their checksums if a key is given.
+/// Writes the packages into this directory, which is recreated, and signs their checksums if a key
+/// is given.
 fn write(root: &Path, raddle: &Path, out: &Path, key: Option<&Path>) -> Result<()> {
     let mut run = python(root, "packages/package.py")
         .arg("--raddle")
@@ -43,7 +45,7 @@ fn write(root: &Path, raddle: &Path, out: &Path, key: Option<&Path>) -> Result<(
     run.go()
 }
 
-/// Writes them, then has each installed by someone who owns nothing.
+/// Writes the packages, then installs each as a user without privileges.
 pub fn check(root: &Path, cache: &Cache, raddle: &Path) -> Result<()> {
     let out = cache.target().join("packages");
     write(root, raddle, &out, None)?;

@@ -1,6 +1,6 @@
-//! The real parts that CI meets: stock clients, the runtimes they need, and Debian packages.
+//! Real third-party parts that CI uses: stock clients, the runtimes they need, and Debian packages.
 //!
-//! Nothing of them is in the repository. They are installed at test time, pinned by version.
+//! None of them is in the repository. They are installed at test time, pinned by version.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,9 +13,9 @@ use crate::install::{Install, Recipe};
 use crate::run::{Run, on_path};
 
 struct ToolPart {
-    /// What a person types.
+    /// Name that the user passes on the command line.
     name: &'static str,
-    /// The folder below `parts/`; tests find the part under this name.
+    /// Directory below `parts/`, where tests find the part.
     folder: &'static str,
     recipe: Recipe,
 }
@@ -25,7 +25,7 @@ const NODE: &str = "node";
 const CODEX: &str = "codex";
 const TYPESCRIPT: &str = "typescript";
 
-/// Node comes first: the npm packages are installed with it.
+/// Node comes first, because the npm packages are installed with it.
 const PARTS: &[ToolPart] = &[
     ToolPart {
         name: NODE,
@@ -37,7 +37,7 @@ const PARTS: &[ToolPart] = &[
         folder: "codex-0.166.0",
         recipe: Recipe::Node(&["@openai/codex@0.166.0"]),
     },
-    // The SDK pins a Codex of its own; the tests hand it ours, so its pins are left out.
+    // The SDK pins its own Codex; the tests use ours, so its pins are omitted.
     ToolPart {
         name: "openai-codex",
         folder: "openai-codex-0.163.0",
@@ -46,7 +46,7 @@ const PARTS: &[ToolPart] = &[
             &["pydantic>=2.12", "packaging"],
         ]),
     },
-    // Its own Codex is left out, like that of the Python one.
+    // Its own Codex is omitted, as for the Python SDK.
     ToolPart {
         name: "codex-sdk",
         folder: "codex-sdk-0.163.0",
@@ -57,25 +57,25 @@ const PARTS: &[ToolPart] = &[
         folder: "acpx-0.19.1",
         recipe: Recipe::Node(&["acpx@0.19.1", "@agentclientprotocol/codex-acp@2.6.0"]),
     },
-    // The engine of local models, as a library with a server in it, and what writes models for it.
+    // Engine of local models, as a library with a server, and a writer of model files.
     ToolPart {
         name: "llama",
         folder: "llama-2026.10.11549",
         recipe: Recipe::Python(&[&["xllamacpp==2026.10.11549", "gguf==0.19.0"]]),
     },
-    // The vendors' own clients: what they read and what their types say is what their wires are.
+    // Client libraries of the vendors: their behaviour and types define the vendors' wire formats.
     ToolPart {
         name: "vendors",
         folder: "vendors-2026.11",
         recipe: Recipe::Python(&[&["openai==3.49.0", "anthropic==2.8.0", "google-genai==3.1.0"]]),
     },
-    // Someone else's reading of every vendor's wire, as a server.
+    // A third-party implementation of every vendor's wire format, as a server.
     ToolPart {
         name: "aimock",
         folder: "aimock-1.43.0",
         recipe: Recipe::Node(&["@copilotkit/aimock@1.43.0"]),
     },
-    // Reads what `/metrics` says.
+    // Parses the output of `/metrics`.
     ToolPart {
         name: "prometheus-client",
         folder: "prometheus-client-0.26.0",
@@ -88,7 +88,7 @@ const PARTS: &[ToolPart] = &[
     },
 ];
 
-/// Debian packages, each with the program that shows it is there.
+/// Debian packages, each with a program that shows that it is installed.
 const PACKAGES: &[(&str, &str)] = &[
     ("bubblewrap", "bwrap"),
     ("musl-tools", "musl-gcc"),
@@ -106,16 +106,16 @@ pub fn command(arguments: Arguments) -> Result<()> {
     Ok(())
 }
 
-/// Installs the parts of these names, or all of them, and says where they are.
+/// Installs the parts of these names, or all of them, and returns their paths.
 pub fn install(cache: &Cache, names: &[String]) -> Result<Vec<(&'static str, PathBuf)>> {
-    let wanted = select(names)?;
+    let selection = select(names)?;
     let _lock = cache.lock("parts")?;
-    if wanted.debian {
+    if selection.debian {
         install_packages()?;
     }
     let node = node_programs(cache);
     let mut installed = Vec::new();
-    for part in wanted.parts {
+    for part in selection.parts {
         let folder = cache.parts().join(part.folder);
         Install {
             recipe: part.recipe,
@@ -128,7 +128,8 @@ pub fn install(cache: &Cache, names: &[String]) -> Result<Vec<(&'static str, Pat
     Ok(installed)
 }
 
-/// The Codex program itself, not the script in front of it, so that no Node is needed to run it.
+/// Returns the path of the Codex program itself instead of its wrapper script, so that no Node is
+/// needed to run it.
 pub fn codex_program(cache: &Cache) -> Result<PathBuf> {
     let packages = folder(cache, CODEX).join("node_modules/@openai");
     find_codex(&packages).with_context(|| {
@@ -139,13 +140,14 @@ pub fn codex_program(cache: &Cache) -> Result<PathBuf> {
     })
 }
 
-/// The TypeScript compiler, ready for its words.
+/// Prepares the TypeScript compiler, without arguments.
 pub fn typescript(cache: &Cache) -> Run {
     let program = "node_modules/typescript/bin/tsc";
     Run::new(node_programs(cache).join("node")).arg(folder(cache, TYPESCRIPT).join(program))
 }
 
-/// The package is named after the platform, and so is the folder inside it.
+/// Finds the Codex program. The package is named after the platform, and so is the directory inside
+/// it.
 fn find_codex(packages: &Path) -> Option<PathBuf> {
     for package in fs::read_dir(packages).ok()?.flatten() {
         let Ok(platforms) = fs::read_dir(package.path().join("vendor")) else {
@@ -166,7 +168,7 @@ struct Selection {
     parts: Vec<&'static ToolPart>,
 }
 
-/// No name means everything; what a named part needs comes along.
+/// Selects parts by name, including the parts they need; no name selects all.
 fn select(names: &[String]) -> Result<Selection> {
     let is = |part: &ToolPart, name: &str| part.name == name || part.folder == name;
     if let Some(name) = names
@@ -194,10 +196,10 @@ fn node_programs(cache: &Cache) -> PathBuf {
     folder(cache, NODE).join("bin")
 }
 
-/// Where the part of this name is, or would be.
+/// Returns the path at which the part of this name is or would be installed.
 fn folder(cache: &Cache, name: &str) -> PathBuf {
-    let found = PARTS.iter().find(|part| part.name == name);
-    cache.parts().join(found.map_or(name, |part| part.folder))
+    let tool_part = PARTS.iter().find(|part| part.name == name);
+    cache.parts().join(tool_part.map_or(name, |part| part.folder))
 }
 
 fn install_packages() -> Result<()> {
@@ -206,7 +208,7 @@ fn install_packages() -> Result<()> {
         .filter(|(_, program)| !on_path(program))
         .map(|(package, _)| *package)
         .collect();
-    // Debian's Python comes without the module that fills a new environment.
+    // Debian's Python lacks the module that fills a new environment.
     if !Run::new("python3")
         .args(["-c", "import venv, ensurepip"])
         .succeeds()
@@ -252,14 +254,14 @@ mod tests {
     }
 
     #[test]
-    fn npm_parts_bring_node_along_and_it_comes_first() {
+    fn npm_parts_include_node_first() {
         assert_eq!(names(&["codex"]), ["node", "codex"]);
         assert_eq!(names(&["openai-codex-0.163.0"]), ["openai-codex"]);
         assert_eq!(names(&[]).len(), PARTS.len());
     }
 
     #[test]
-    fn an_unknown_part_is_refused() {
+    fn unknown_part_is_rejected() {
         assert!(select(&["codecs".to_owned()]).is_err());
         assert!(
             select(&["debian".to_owned()])

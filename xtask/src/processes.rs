@@ -1,11 +1,11 @@
-//! Ending what we started, grandchildren included.
+//! Termination of started processes, including grandchildren.
 
 use std::fs;
 use std::process::{Command, Stdio};
 
-/// Kills every process below `root`, but not `root` itself.
+/// Kills every descendant of `root`, but not `root` itself.
 ///
-/// A process that was started meanwhile may be missed, so this is asked twice.
+/// A process that is started meanwhile may be missed, so the function looks twice.
 pub fn kill_descendants(root: u32) {
     for _ in 0..2 {
         let below = descendants(root, &parents());
@@ -20,7 +20,7 @@ pub fn kill_descendants(root: u32) {
     }
 }
 
-/// Every process with its parent, as `(process, parent)`.
+/// Returns every process with its parent, as `(process, parent)`.
 fn parents() -> Vec<(u32, u32)> {
     let Ok(folder) = fs::read_dir("/proc") else {
         return Vec::new();
@@ -35,26 +35,27 @@ fn parents() -> Vec<(u32, u32)> {
         .collect()
 }
 
-/// The name stands in brackets and may itself hold brackets and spaces, so read from the last one.
+/// Parses the parent from a `stat` line. The name is in parentheses and may itself contain
+/// parentheses and spaces, so parsing starts after the last one.
 fn parent_of(stat: &str) -> Option<u32> {
     let (_, after_name) = stat.rsplit_once(')')?;
     after_name.split_whitespace().nth(1)?.parse().ok()
 }
 
 fn descendants(root: u32, parents: &[(u32, u32)]) -> Vec<u32> {
-    let mut found = vec![root];
+    let mut processes = vec![root];
     let mut at = 0;
-    while at < found.len() {
-        let parent = found[at];
+    while at < processes.len() {
+        let parent = processes[at];
         for (process, its_parent) in parents {
-            if *its_parent == parent && !found.contains(process) {
-                found.push(*process);
+            if *its_parent == parent && !processes.contains(process) {
+                processes.push(*process);
             }
         }
         at += 1;
     }
-    found.remove(0);
-    found
+    processes.remove(0);
+    processes
 }
 
 #[cfg(test)]
@@ -67,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn grandchildren_are_found_and_strangers_are_not() {
+    fn only_descendants_are_found() {
         let parents = [(2, 1), (3, 2), (4, 3), (5, 1), (6, 5)];
         assert_eq!(descendants(2, &parents), [3, 4]);
     }

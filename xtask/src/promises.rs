@@ -1,7 +1,7 @@
-//! The page of promises: every goal with what was asked, what was run at full size, and what is missing.
+//! The page of promises: every goal with its target, the full-size runs, and the gaps.
 //!
-//! `docs/proofs.json` holds the newest run of each proof, failures included; `cargo xtask prove` writes it.
-//! `docs/promises.md` is generated from it.
+//! `docs/proofs.json` holds the newest run of each proof, including failures; `cargo xtask prove`
+//! writes it. `docs/promises.md` is generated from it.
 
 mod goals;
 
@@ -20,13 +20,13 @@ use goals::{GOALS, Goal};
 pub const RECORDS: &str = "docs/proofs.json";
 pub const PAGE: &str = "docs/promises.md";
 
-/// One run of a proof.
+/// A recorded run of a proof.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     pub name: String,
-    /// What was run.
+    /// Description of the run and its size.
     pub size: String,
-    /// What was found, a line each.
+    /// Measured figures, one per line.
     pub figures: Vec<String>,
     pub date: String,
     pub commit: String,
@@ -71,7 +71,7 @@ pub fn command(mut arguments: Arguments) -> Result<()> {
     }
 }
 
-/// The newest run of each proof.
+/// Returns the newest run of each proof.
 pub fn read(root: &Path) -> Result<Vec<Record>> {
     match fs::read_to_string(root.join(RECORDS)) {
         Ok(text) => parse(&text),
@@ -80,7 +80,7 @@ pub fn read(root: &Path) -> Result<Vec<Record>> {
     }
 }
 
-/// Puts a run in the place of the proof's last one, and writes the page again.
+/// Replaces the last run of the proof, and regenerates the page.
 pub fn store(root: &Path, record: Record) -> Result<()> {
     let mut records = read(root)?;
     records.retain(|it| it.name != record.name);
@@ -96,7 +96,7 @@ fn write_page(root: &Path) -> Result<()> {
     fs::write(root.join(PAGE), page(&read(root)?)?).context(PAGE)
 }
 
-/// The problem, where the page is not what the records say.
+/// Returns the problem if the page does not match the records.
 pub fn stale(tree: &Tree) -> Result<Option<String>> {
     let records = parse(tree.text(RECORDS).unwrap_or("[]"))?;
     let is_same = tree.text(PAGE) == Some(page(&records)?.as_str());
@@ -167,11 +167,11 @@ fn write_goal(out: &mut String, goal: &Goal, records: &[Record]) -> Result<()> {
     let Goal {
         id,
         name,
-        asked,
+        target: asked,
         proofs,
         missing,
     } = goal;
-    writeln!(out, "\n## {id}: {name}\n\n**Asked:** {asked}\n")?;
+    writeln!(out, "\n## {id}: {name}\n\n**Target:** {asked}\n")?;
     if proofs.is_empty() {
         writeln!(out, "**Not run:** no proof exists yet.\n")?;
     }
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_run_and_one_that_never_was_are_shown() {
+    fn failed_and_missing_runs_are_shown() {
         let mut out = String::new();
         let records = [record("rejoin", ProofOutcome::Failed)];
         write_run(&mut out, "rejoin", &records).expect("text");

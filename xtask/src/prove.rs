@@ -1,5 +1,5 @@
-//! Full-size proofs: what CI samples, run at length. At most an hour each. What a proof found is recorded in
-//! `docs/proofs.json`, failures included.
+//! Full-size proofs: the checks that CI samples, run at length. At most an hour each. Results are
+//! recorded in `docs/proofs.json`, including failures.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -13,17 +13,17 @@ use crate::repository::{self, cargo};
 use crate::run::{self, Run};
 use crate::{ci, fuzz, mirror, parts, reproducible, tools, trials, workspace};
 
-/// One proof.
+/// A full-size proof.
 pub struct Proof {
     pub name: &'static str,
-    /// The claim, and at which size it is tried.
+    /// Claim of the proof and the size at which it is checked.
     pub about: &'static str,
     run: fn(&Context) -> Result<()>,
-    /// Whether another binary than the release build can be named.
+    /// Whether the user can select a binary other than the release build.
     takes_raddle: bool,
 }
 
-/// Given to every proof.
+/// Context of every proof.
 struct Context {
     /// The copy of the checkout that is built.
     root: PathBuf,
@@ -34,10 +34,10 @@ struct Context {
 }
 
 impl Context {
-    /// The named binary, or the release build.
+    /// Returns the path of the selected binary, or of the release build.
     fn binary(&self) -> Result<PathBuf> {
         if let Some(path) = &self.raddle {
-            // Cargo may run us from anywhere below the repository.
+            // Cargo may run this program from any directory below the repository.
             return Ok(std::path::absolute(path)?);
         }
         parts::install(&self.cache, &[parts::DEBIAN.to_owned()])?;
@@ -88,7 +88,7 @@ pub const PROOFS: &[Proof] = &[
     proof(
         "left-behind",
         "1,000 unruly commands ended, left by their client, or orphaned by a killed server",
-        |it| left_behind(&it.root, &it.cache),
+        |it| leftover_processes(&it.root, &it.cache),
     ),
     proof(
         "approved",
@@ -116,7 +116,7 @@ pub const PROOFS: &[Proof] = &[
         "rejoin",
         "clients cut off at each of 10,000 records of a message, servers killed 500 times, 1,000 races to answer",
         |it| {
-            // Pieces, of which some share a record where the machine has other things to do.
+            // Number of deltas; on a busy machine some of them share a record.
             let size = ["11500", "500", "1000", "20"];
             trials::rejoin(&it.root, &it.cache, &it.binary()?, size, trials::FULL_SIZE)
         },
@@ -181,7 +181,7 @@ pub const PROOFS: &[Proof] = &[
     proof(
         "fence-cost",
         "a sandboxed command that does nothing, as ratios to bare bubblewrap and to none",
-        |it| trials::fence_cost(&it.root, &it.cache, &it.binary()?),
+        |it| trials::sandbox_cost(&it.root, &it.cache, &it.binary()?),
     )
     .of_binary(),
     proof(
@@ -216,8 +216,8 @@ pub fn command(mut arguments: Arguments) -> Result<()> {
     let raddle = arguments.value("--raddle")?.map(PathBuf::from);
     let name = arguments.word();
     arguments.end()?;
-    let found = PROOFS.iter().find(|it| Some(it.name) == name.as_deref());
-    let Some(proof) = found else {
+    let candidate = PROOFS.iter().find(|it| Some(it.name) == name.as_deref());
+    let Some(proof) = candidate else {
         bail!("name a proof; `cargo xtask prove --list` lists them");
     };
     if minutes.is_some() && proof.name != "fuzz" {
@@ -232,7 +232,7 @@ pub fn command(mut arguments: Arguments) -> Result<()> {
     let cache = Cache::open()?;
     let _lock = cache.lock("ci")?;
     mirror::refresh(&checkout, &cache.source())?;
-    // Before the run: what is edited meanwhile is not what was proved.
+    // Read before the run: later edits are not part of the proof.
     let commit = repository::commit(&checkout)?;
     let context = Context {
         root: cache.source(),
@@ -242,7 +242,7 @@ pub fn command(mut arguments: Arguments) -> Result<()> {
         minutes: minutes.unwrap_or(10),
     };
     run::collect_figures();
-    let begun = Instant::now();
+    let start = Instant::now();
     let result = (proof.run)(&context);
     let record = Record {
         name: proof.name.to_owned(),
@@ -253,14 +253,14 @@ pub fn command(mut arguments: Arguments) -> Result<()> {
         figures: run::figures(),
         date: ci::today()?,
         commit,
-        seconds: begun.elapsed().as_secs(),
+        seconds: start.elapsed().as_secs(),
         outcome: ProofOutcome::of(&result),
     };
     promises::store(&context.checkout, record)?;
     result
 }
 
-/// Every proof with its last recorded run.
+/// Prints every proof with its last recorded run.
 fn list(checkout: &Path) -> Result<()> {
     let records = promises::read(checkout)?;
     for proof in PROOFS {
@@ -298,14 +298,15 @@ fn hostile(root: &Path, cache: &Cache) -> Result<()> {
 }
 
 fn slow_sockets(root: &Path, cache: &Cache) -> Result<()> {
-    // It is ignored in an ordinary run. Should it be gone, nextest fails for want of a test.
+    // The test is ignored in an ordinary run. If it no longer exists, nextest fails because no test
+    // matches.
     raddle_tests(root, cache)?
         .args(["--run-ignored", "only", "--no-tests", "fail"])
         .args(["--no-capture", "slow_sockets_full"])
         .go()
 }
 
-fn left_behind(root: &Path, cache: &Cache) -> Result<()> {
+fn leftover_processes(root: &Path, cache: &Cache) -> Result<()> {
     raddle_tests(root, cache)?
         .env("RADDLE_LEFT_BEHIND_ROUNDS", "1000")
         .args(["--no-tests", "fail", "--no-capture"])
@@ -335,13 +336,13 @@ fn flood(root: &Path, cache: &Cache) -> Result<()> {
         .go()
 }
 
-/// The tests of the binary, with room for those that take many minutes.
+/// Prepares the tests of the binary, with a timeout for tests that take many minutes.
 fn raddle_tests(root: &Path, cache: &Cache) -> Result<Run> {
     Ok(Run::new(tools::cargo_nextest(cache)?)
         .directory(root)
         .args(["nextest", "run", "--cargo-profile", workspace::PROFILE])
         .args(workspace::SELECTION)
-        // The profile of .config/nextest.toml.
+        // The profile is defined in .config/nextest.toml.
         .args(["--profile", "prove", "--filterset", "package(raddle)"])
         .env("CARGO_TARGET_DIR", cache.target())
         .minutes(60))

@@ -1,4 +1,4 @@
-//! Where the repository is, and what is in it.
+//! Location and files of the repository.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,8 +8,8 @@ use anyhow::{Context, Result};
 
 use crate::run::Run;
 
-/// The top folder. Cargo tells where this package is when it runs it; the folder of the build
-/// is for those who start the program by hand.
+/// Returns the root directory of the repository. Cargo sets `CARGO_MANIFEST_DIR` at run time; the
+/// value from the build serves programs that are started by hand.
 pub fn root() -> Result<PathBuf> {
     let package = std::env::var_os("CARGO_MANIFEST_DIR")
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
@@ -19,22 +19,22 @@ pub fn root() -> Result<PathBuf> {
     Ok(root.to_owned())
 }
 
-/// Cargo, run at the top of the repository.
+/// Prepares cargo in the root of the repository.
 pub fn cargo(root: &Path) -> Run {
     Run::new("cargo").directory(root)
 }
 
-/// The commit that is checked out, in short, with a mark where files differ from it.
+/// Returns the short id of the checked-out commit, with a mark if files differ from it.
 pub fn commit(root: &Path) -> Result<String> {
-    let described = Run::new("git")
+    let description = Run::new("git")
         .args(["describe", "--always", "--dirty", "--exclude", "*"])
         .directory(root)
         .output()?;
-    Ok(described.trim().to_owned())
+    Ok(description.trim().to_owned())
 }
 
-/// Paths of all files that git knows or would take: tracked, or new and not ignored. A tracked file that was
-/// deleted is among them until that is committed.
+/// Returns the paths of all files that git tracks or would add: tracked, or new and not ignored. A
+/// deleted tracked file is included until the deletion is committed.
 pub fn files(root: &Path) -> Result<Vec<String>> {
     let listing = Run::new("git")
         .args([
@@ -52,22 +52,22 @@ pub fn files(root: &Path) -> Result<Vec<String>> {
 
 /// The files of a repository: path, and text unless the file is binary.
 ///
-/// Checks read this instead of the disk, so that tests can hand them a made-up one.
+/// Checks read this instead of the disk, so that tests can use an artificial tree.
 pub struct Tree {
     files: BTreeMap<String, Option<String>>,
 }
 
 impl Tree {
-    /// Reads all of [`files`] that are there.
+    /// Reads all existing [`files`].
     pub fn read(root: &Path) -> Result<Self> {
         let mut files = BTreeMap::new();
         for path in self::files(root)? {
-            let whole = root.join(&path);
+            let full_path = root.join(&path);
             // Deleted but not yet committed, or a link out of the repository.
-            if !whole.is_file() {
+            if !full_path.is_file() {
                 continue;
             }
-            let bytes = fs::read(&whole).with_context(|| format!("cannot read {path}"))?;
+            let bytes = fs::read(&full_path).with_context(|| format!("cannot read {path}"))?;
             let text = if bytes.contains(&0) {
                 None
             } else {
@@ -91,7 +91,7 @@ impl Tree {
         self.files.contains_key(path)
     }
 
-    /// Is there a file at this path, or below it?
+    /// Returns whether there is a file at this path or below it.
     pub fn has(&self, path: &str) -> bool {
         let folder = format!("{path}/");
         self.has_file(path)
@@ -106,7 +106,7 @@ impl Tree {
         self.files.get(path)?.as_deref()
     }
 
-    /// Every text file with its path.
+    /// Returns every text file with its path.
     pub fn texts(&self) -> impl Iterator<Item = (&str, &str)> {
         self.files
             .iter()

@@ -1,4 +1,5 @@
-//! Two clean release builds of one commit, in two folders: the same bytes.
+//! Reproducibility check: two clean release builds of one commit, in two directories, must be
+//! identical.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use crate::parts;
 use crate::repository::cargo;
 use crate::run::{Run, figure};
 
-/// Of different lengths, so that a path which ends up in the binary moves what follows it.
+/// Names of different lengths, so that a path in the binary would shift the data after it.
 const FOLDERS: [&str; 2] = ["one", "the-other-one"];
 
 pub fn prove(root: &Path, cache: &Cache) -> Result<()> {
@@ -21,7 +22,7 @@ pub fn prove(root: &Path, cache: &Cache) -> Result<()> {
         .args(["status", "--porcelain"])
         .output()?;
     if !changed.is_empty() {
-        println!("what is not committed is not in these builds:\n{changed}");
+        println!("these builds do not contain uncommitted changes:\n{changed}");
     }
     let top = cache.target().join("reproducible");
     remove_folder(&top)?;
@@ -44,7 +45,7 @@ pub fn prove(root: &Path, cache: &Cache) -> Result<()> {
     remove_folder(&top)
 }
 
-/// A clone of the last commit in this folder, with a build of its own.
+/// Clones the last commit into this directory and builds it there.
 fn build(root: &Path, folder: &Path) -> Result<PathBuf> {
     Run::new("git")
         .args(["clone", "--quiet"])

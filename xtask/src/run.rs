@@ -1,4 +1,4 @@
-//! Running other programs: shown before they start, and ended when they take too long.
+//! Runner of other programs: prints them before they start, and kills them at the deadline.
 
 use std::cell::RefCell;
 use std::ffi::{OsStr, OsString};
@@ -14,37 +14,37 @@ use anyhow::{Context, Result, bail};
 
 use crate::processes;
 
-/// Exit code of a trial that found nothing wrong but a missed time limit (`EX_TEMPFAIL` of sysexits.h).
+/// Exit code of a trial that failed only by a missed time limit (`EX_TEMPFAIL` of sysexits.h).
 const LATE: i32 = 75;
 
 thread_local! {
-    /// Where programs started by this thread write, if not to our own outputs.
+    /// Log for programs started by this thread, if they do not write to our own outputs.
     static BACKGROUND_LOG: RefCell<Option<File>> = const { RefCell::new(None) };
 }
 
-/// Programs that this thread starts from now on write to `log` and run at low priority.
+/// Makes programs that this thread starts from now on write to `log` and run at low priority.
 pub fn in_background(log: File) {
     BACKGROUND_LOG.with(|it| *it.borrow_mut() = Some(log));
 }
 
-/// Lines of programs that begin with this word are figures of a proof.
+/// Prefix of output lines that are figures of a proof.
 const FIGURE: &str = "figure: ";
 
-/// The figures so far; `None` while nobody collects them.
+/// Figures so far; `None` while they are not collected.
 static FIGURES: Mutex<Option<Vec<String>>> = Mutex::new(None);
 
-/// From now on, lines of programs that begin with `figure: ` are kept for [`figures`].
+/// Starts collecting the figures of programs for [`figures`].
 pub fn collect_figures() {
     *FIGURES.lock().unwrap_or_else(PoisonError::into_inner) = Some(Vec::new());
 }
 
-/// The figures that were collected.
+/// Returns the collected figures.
 pub fn figures() -> Vec<String> {
     let figures = FIGURES.lock().unwrap_or_else(PoisonError::into_inner);
     figures.clone().unwrap_or_default()
 }
 
-/// Prints a figure of our own, and keeps it while figures are collected.
+/// Prints a figure, and stores it while figures are collected.
 pub fn figure(text: &str) {
     println!("{FIGURE}{text}");
     keep_figure(text);
@@ -53,7 +53,7 @@ pub fn figure(text: &str) {
 fn keep_figure(text: &str) {
     let mut figures = FIGURES.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(figures) = figures.as_mut() {
-        // Tables are set with spaces.
+        // Collapses the spaces of tables.
         let words: Vec<&str> = text.split_whitespace().collect();
         figures.push(words.join(" "));
     }
@@ -66,7 +66,7 @@ fn collects_figures() -> bool {
         .is_some()
 }
 
-/// Passes a program's output on, and keeps its figures.
+/// Forwards a program's output, and stores its figures.
 fn pass_on(output: impl Read) {
     let mut lines = BufReader::new(output);
     let mut line = Vec::new();
@@ -83,23 +83,24 @@ fn pass_on(output: impl Read) {
     }
 }
 
-/// How a program that may be late ended.
+/// Result of a program that may miss its time limit.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Punctuality {
     InTime,
-    /// Everything was right but a time limit.
+    /// Only a time limit was missed.
     Late,
 }
 
-/// No single program of ours should come near this; a hung one must not eat the whole CI run.
+/// Default deadline, well above the duration of any program; a hung program must not block the
+/// whole CI run.
 const DEADLINE: Duration = Duration::from_secs(45 * 60);
 const POLL: Duration = Duration::from_millis(50);
 
-/// One program to run.
+/// A program to run.
 pub struct Run {
     command: Command,
     deadline: Duration,
-    /// Where both outputs go, if not to our own.
+    /// File for both outputs, if not our own.
     log: Option<File>,
 }
 
@@ -133,7 +134,7 @@ impl Run {
         self
     }
 
-    /// Puts a folder in front of `PATH`.
+    /// Prepends a directory to `PATH`.
     pub fn path_first(self, folder: &Path) -> Self {
         let old = std::env::var_os("PATH").unwrap_or_default();
         let mut path = folder.as_os_str().to_owned();
@@ -152,13 +153,13 @@ impl Run {
         self
     }
 
-    /// Sends both outputs to a file, and says nothing itself.
+    /// Redirects both outputs to a file, and prints nothing.
     pub fn log_to(mut self, file: &File) -> Result<Self> {
         self.log = Some(file.try_clone()?);
         Ok(self)
     }
 
-    /// Runs to the end; anything but success is an error.
+    /// Runs the program to its end; anything but success is an error.
     pub fn go(self) -> Result<()> {
         let line = self.line();
         let status = self.status()?;
@@ -168,7 +169,7 @@ impl Run {
         Ok(())
     }
 
-    /// Runs to the end; a missed time limit alone is not an error.
+    /// Runs the program to its end; a missed time limit alone is not an error.
     pub fn go_timed(self) -> Result<Punctuality> {
         let line = self.line();
         let status = self.status()?;
@@ -206,7 +207,7 @@ impl Run {
             .command
             .spawn()
             .with_context(|| format!("cannot start `{line}`"))?;
-        // Tests of the runner print on stderr, trials on stdout.
+        // Test runners print on stderr, trials on stdout.
         let stdout = child
             .stdout
             .take()
@@ -222,7 +223,7 @@ impl Run {
         Ok(status)
     }
 
-    /// The same program below `nice`, so that what is timed beside it gets the processor first.
+    /// Wraps the program in `nice`, so that timed programs beside it get the processor first.
     fn at_low_priority(mut self) -> Self {
         let mut words = vec![OsString::from("-n"), "15".into()];
         words.push(self.command.get_program().to_owned());
@@ -242,7 +243,7 @@ impl Run {
         self
     }
 
-    /// Runs to the end and gives back what was written to stdout. Meant for short answers.
+    /// Runs the program to its end and returns its stdout. Meant for short outputs.
     pub fn output(mut self) -> Result<String> {
         let line = self.line();
         let output = self
@@ -256,13 +257,13 @@ impl Run {
         String::from_utf8(output.stdout).with_context(|| format!("`{line}` did not write text"))
     }
 
-    /// Does it start and succeed? Its output goes nowhere.
+    /// Returns whether the program starts and succeeds. Its output is discarded.
     pub fn succeeds(mut self) -> bool {
         self.command.stdout(Stdio::null()).stderr(Stdio::null());
         self.command.status().is_ok_and(|status| status.success())
     }
 
-    /// The command as a person would type it.
+    /// Returns the command line, as a user would type it.
     fn line(&self) -> String {
         let mut line = self.command.get_program().to_string_lossy().into_owned();
         for word in self.command.get_args() {
@@ -273,19 +274,19 @@ impl Run {
     }
 }
 
-/// Is there such a program on `PATH`?
+/// Returns whether there is such a program on `PATH`.
 pub fn on_path(program: &str) -> bool {
     std::env::var_os("PATH")
         .is_some_and(|path| std::env::split_paths(&path).any(|it| it.join(program).is_file()))
 }
 
 fn wait(child: &mut Child, deadline: Duration) -> Result<ExitStatus> {
-    let begun = Instant::now();
+    let start = Instant::now();
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(status);
         }
-        if begun.elapsed() >= deadline {
+        if start.elapsed() >= deadline {
             processes::kill_descendants(child.id());
             child.kill()?;
             child.wait()?;
@@ -312,12 +313,12 @@ mod tests {
     }
 
     #[test]
-    fn a_program_past_its_deadline_is_ended_with_its_children() {
-        let begun = Instant::now();
+    fn program_past_its_deadline_is_killed_with_its_children() {
+        let start = Instant::now();
         let mut run = Run::new("sh").args(["-c", "sleep 61 & sleep 61; true"]);
         run.deadline = Duration::from_millis(200);
         let error = run.go().expect_err("it is ended");
         assert!(format!("{error:#}").contains("still running"), "{error:#}");
-        assert!(begun.elapsed() < Duration::from_secs(30));
+        assert!(start.elapsed() < Duration::from_secs(30));
     }
 }

@@ -1,7 +1,7 @@
-//! Our own checks: what the compiler cannot know about this repository.
+//! Repository-specific checks beyond those of the compiler.
 //!
-//! Each check is a function from the files to a list of problems, and each problem says what to
-//! do. All of them are printed, not only the first.
+//! Each check is a function from the files to a list of problems, and each problem says how to fix
+//! it. All problems are printed, not only the first.
 
 mod actions;
 mod anchors;
@@ -30,7 +30,7 @@ pub fn command(arguments: Arguments) -> Result<()> {
     run(&repository::root()?)
 }
 
-/// Runs every check; any problem is a failure.
+/// Runs every check; fails if there is any problem.
 pub fn run(root: &Path) -> Result<()> {
     let tree = Tree::read(root)?;
     let packages = layers::packages(root)?;
@@ -80,7 +80,7 @@ fn problems(stale: Result<Option<String>>) -> Vec<String> {
     }
 }
 
-/// Lines with their numbers, without those that are wholly a comment.
+/// Returns lines with their numbers, except those that are only a comment.
 fn code_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     numbered(text).filter(|(_, line)| !line.trim_start().starts_with("//"))
 }

@@ -1,4 +1,4 @@
-//! The programs CI itself is made with, pinned by version and kept in the cache.
+//! Tools that CI itself uses, pinned by version and stored in the cache.
 
 use std::path::PathBuf;
 
@@ -8,13 +8,13 @@ use crate::cache::Cache;
 use crate::install::{Install, Recipe};
 use crate::run::Run;
 
-/// The spelling checker.
+/// Installs the spelling checker and returns its path.
 pub fn typos(cache: &Cache) -> Result<PathBuf> {
     let recipe = Recipe::Python(&[&["typos==1.51.1"]]);
     ensure(cache, "typos-1.51.1", recipe, "bin/typos")
 }
 
-/// The check of dependencies: licences, bans, sources, advisories.
+/// Installs the checker of dependencies: licences, bans, sources, advisories.
 pub fn cargo_deny(cache: &Cache) -> Result<PathBuf> {
     let recipe = Recipe::Cargo {
         name: "cargo-deny",
@@ -23,7 +23,8 @@ pub fn cargo_deny(cache: &Cache) -> Result<PathBuf> {
     ensure(cache, "cargo-deny-0.20.2", recipe, "bin/cargo-deny")
 }
 
-/// The test runner, called as itself: the machine's own where there is one, else a kept one.
+/// Returns the path of the test runner, for direct calls: the machine's own if installed, otherwise
+/// the cached one.
 pub fn cargo_nextest(cache: &Cache) -> Result<PathBuf> {
     if Run::new("cargo-nextest")
         .args(["nextest", "--version"])

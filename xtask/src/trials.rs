@@ -1,5 +1,6 @@
-//! The local journal, killed, damaged, full, failing and huge, turns whose model fails, several processes on one
-//! home, attempts to break out of the fence, and a hijacked model: slices in CI, all of it as proofs.
+//! Trials: the local journal killed, damaged, full, failing and huge, turns whose model fails,
+//! several processes on one home, attempts to escape the sandbox, and a hijacked model. CI runs
+//! slices, the proofs run all of it.
 
 use std::path::Path;
 
@@ -19,16 +20,16 @@ const MANY_NODES: &str = "node-trials";
 const CROWD: &str = "crowd-trials";
 const ADVERSARY: &str = "adversary-trials";
 
-/// Profiles of what runs a slice in CI, and of what runs a proof.
+/// Build profiles of slices in CI, and of proofs.
 pub const SLICE: &str = workspace::PROFILE;
 pub const FULL_SIZE: &str = "sim";
 
-/// How many kills of each kind, changed bits, and parts of the full size CI takes.
+/// Numbers of kills of each kind, changed bits, and parts of the full size in CI.
 const KILLS: &str = "25";
 const FLIPS: &str = "60";
 const PART: &str = "100";
 
-/// A measured line of the example `measure`: how it begins, the word before the number, and its limit.
+/// A measured line of the example `measure`: its prefix, the word before the number, and its limit.
 struct MeasuredLine {
     line: &'static str,
     before: &'static str,
@@ -59,7 +60,7 @@ const MEASURED_LINES: [MeasuredLine; 3] = [
     },
 ];
 
-/// What CI runs of it: a few of each.
+/// Runs the slices of CI: a few of each trial.
 pub fn slices(root: &Path, cache: &Cache) -> Result<()> {
     let random = ["crash", "--kills", KILLS, "--repeats", "0"];
     trial(root, cache, SLICE, &random)?.minutes(5).go()?;
@@ -69,8 +70,8 @@ pub fn slices(root: &Path, cache: &Cache) -> Result<()> {
     trial(root, cache, SLICE, &big)?.minutes(5).go()
 }
 
-/// Killed at 1,000 random moments, alone and beside another, and before every call that matters; then
-/// with a disk that fails or is full.
+/// Kills writers at 1,000 random moments, alone and beside another, and before every relevant
+/// system call; then runs with a failing or full disk.
 pub fn crash(root: &Path, cache: &Cache) -> Result<()> {
     if !on_path("strace") {
         bail!(
@@ -83,17 +84,17 @@ pub fn crash(root: &Path, cache: &Cache) -> Result<()> {
     trial(root, cache, FULL_SIZE, &["faults"])?.minutes(15).go()
 }
 
-/// 2,000 changed bits.
+/// Changes 2,000 single bits of a journal.
 pub fn damage(root: &Path, cache: &Cache) -> Result<()> {
     trial(root, cache, FULL_SIZE, &["damage"])?.minutes(55).go()
 }
 
-/// 5 GB in one thread, and 100,000 threads.
+/// Writes 5 GB into one thread, and 100,000 threads.
 pub fn big(root: &Path, cache: &Cache) -> Result<()> {
     trial(root, cache, FULL_SIZE, &["big"])?.minutes(55).go()
 }
 
-/// So many turns for each way of a model to fail, through this program.
+/// Runs this number of turns for each kind of model failure, through this program.
 pub fn always_ends(root: &Path, cache: &Cache, raddle: &Path, turns: &str) -> Result<Punctuality> {
     program(root, cache, SLICE, TURN_TRIALS)?
         .args(["--turns", turns, "--raddle"])
@@ -102,10 +103,10 @@ pub fn always_ends(root: &Path, cache: &Cache, raddle: &Path, turns: &str) -> Re
         .go_timed()
 }
 
-/// Clients cut off at so many records of a message, servers killed so many times, so many requests that two
-/// clients answer at once, and every request sent again so many times, through this program.
+/// Disconnects clients at records of a message, kills servers, lets two clients answer requests at
+/// once, and repeats every request, in these numbers through this program.
 ///
-/// `profile` is that of its clients, which read a hundred million messages at full size.
+/// `profile` is that of the clients, which read a hundred million messages at full size.
 pub fn rejoin(
     root: &Path,
     cache: &Cache,
@@ -122,7 +123,8 @@ pub fn rejoin(
         .go()
 }
 
-/// Processes of this program on one home, one of which is killed so often, and so many that start at once.
+/// Runs processes of this program on one home, with these numbers of kills and of simultaneous
+/// starts.
 pub fn nodes(root: &Path, cache: &Cache, raddle: &Path, sizes: &[&str]) -> Result<Punctuality> {
     program(root, cache, SLICE, MANY_NODES)?
         .arg("--raddle")
@@ -132,8 +134,8 @@ pub fn nodes(root: &Path, cache: &Cache, raddle: &Path, sizes: &[&str]) -> Resul
         .go_timed()
 }
 
-/// Slow, hostile and many clients beside ordinary ones, or mixed load for a long time, through this program, in
-/// such numbers.
+/// Runs slow, hostile and many clients beside ordinary ones, or mixed load for a long time, through
+/// this program, in these numbers.
 pub fn crowd(root: &Path, cache: &Cache, raddle: &Path, words: &[&str]) -> Result<Punctuality> {
     program(root, cache, SLICE, CROWD)?
         .args(words)
@@ -143,19 +145,21 @@ pub fn crowd(root: &Path, cache: &Cache, raddle: &Path, words: &[&str]) -> Resul
         .go_timed()
 }
 
-/// Every attempt to break out of the fence, in every arm.
+/// Runs every attempt to escape the sandbox, in every arm.
 pub fn escapes(root: &Path, cache: &Cache) -> Result<()> {
     program(root, cache, SLICE, ESCAPES)?.minutes(10).go()
 }
 
-/// Hostile workspaces, no client attached, and a hijacked model that makes so many calls, against this program.
+/// Runs hostile workspaces, requests without a client, and a hijacked model with this number of
+/// calls, against this program.
 pub fn adversary(root: &Path, cache: &Cache, raddle: &Path, calls: &str) -> Result<()> {
     hostile_workspaces(root, cache, raddle)?;
     in_time(unattended(root, cache, raddle)?)?;
     hijacked_model(root, cache, raddle, calls)
 }
 
-/// The attacks where nothing holds them, which must succeed; then workspaces that try to give orders.
+/// Runs the attacks without protection, which must succeed; then workspaces with injected
+/// instructions.
 pub fn hostile_workspaces(root: &Path, cache: &Cache, raddle: &Path) -> Result<()> {
     for words in [&["control"], &["workspaces"]] {
         let trial = adversary_trial(root, cache, words)?;
@@ -164,13 +168,13 @@ pub fn hostile_workspaces(root: &Path, cache: &Cache, raddle: &Path) -> Result<(
     Ok(())
 }
 
-/// Requests that no client is there to answer.
+/// Sends requests that no client is there to answer.
 pub fn unattended(root: &Path, cache: &Cache, raddle: &Path) -> Result<Punctuality> {
     let trial = adversary_trial(root, cache, &["unattended"])?;
     trial.arg("--raddle").arg(raddle).minutes(5).go_timed()
 }
 
-/// A hijacked model that makes so many calls.
+/// Runs a hijacked model with this number of calls.
 pub fn hijacked_model(root: &Path, cache: &Cache, raddle: &Path, calls: &str) -> Result<()> {
     let trial = adversary_trial(root, cache, &["model", "--calls", calls])?;
     trial.arg("--raddle").arg(raddle).minutes(60).go()
@@ -180,7 +184,7 @@ fn adversary_trial(root: &Path, cache: &Cache, words: &[&str]) -> Result<Run> {
     Ok(program(root, cache, SLICE, ADVERSARY)?.args(words))
 }
 
-/// For proofs, which are run alone on a machine: late is wrong.
+/// Fails on a late result. For proofs, which run alone on a machine.
 pub fn in_time(punctuality: Punctuality) -> Result<()> {
     if punctuality == Punctuality::Late {
         bail!("everything was right but a time limit");
@@ -188,8 +192,8 @@ pub fn in_time(punctuality: Punctuality) -> Result<()> {
     Ok(())
 }
 
-/// What the fence costs a command that does nothing, as ratios.
-pub fn fence_cost(root: &Path, cache: &Cache, raddle: &Path) -> Result<()> {
+/// Measures the overhead of the sandbox for a command that does nothing, as ratios.
+pub fn sandbox_cost(root: &Path, cache: &Cache, raddle: &Path) -> Result<()> {
     cargo(root)
         .args(["run", "--locked", "--release", "--package", ESCAPES])
         .args(["--", "cost", "--helper"])
@@ -199,28 +203,28 @@ pub fn fence_cost(root: &Path, cache: &Cache, raddle: &Path) -> Result<()> {
         .go()
 }
 
-/// Appends beside bare SQLite, held against what was asked for.
+/// Measures appends beside bare SQLite, and compares them with the targets.
 pub fn append(root: &Path, cache: &Cache) -> Result<()> {
-    let measured = cargo(root)
+    let output = cargo(root)
         .args(["run", "--release", "--locked", "--package", "raddle-store"])
         .args(["--example", "measure"])
         .env("CARGO_TARGET_DIR", cache.target())
         .output()?;
-    print!("{measured}");
+    print!("{output}");
     let mut missed = Vec::new();
-    for asked in &MEASURED_LINES {
-        let found = asked.find(&measured)?;
-        let (kept, word, limit) = match asked.limit {
-            Limit::AtMost(limit) => (found <= limit, "at most", limit),
-            Limit::AtLeast(limit) => (found >= limit, "at least", limit),
+    for expected in &MEASURED_LINES {
+        let value = expected.find(&output)?;
+        let (is_within_limit, word, limit) = match expected.limit {
+            Limit::AtMost(limit) => (value <= limit, "at most", limit),
+            Limit::AtLeast(limit) => (value >= limit, "at least", limit),
         };
-        let verdict = if kept { "ok" } else { "MISSED" };
+        let verdict = if is_within_limit { "ok" } else { "MISSED" };
         figure(&format!(
-            "{:<26}{found:>8}  {word} {limit:<8}{verdict}",
-            asked.line
+            "{:<26}{value:>8}  {word} {limit:<8}{verdict}",
+            expected.line
         ));
-        if !kept {
-            missed.push(asked.line);
+        if !is_within_limit {
+            missed.push(expected.line);
         }
     }
     if !missed.is_empty() {
@@ -230,8 +234,8 @@ pub fn append(root: &Path, cache: &Cache) -> Result<()> {
 }
 
 impl MeasuredLine {
-    fn find(&self, measured: &str) -> Result<f64> {
-        let line = measured.lines().find(|line| line.starts_with(self.line));
+    fn find(&self, output: &str) -> Result<f64> {
+        let line = output.lines().find(|line| line.starts_with(self.line));
         let number = line.and_then(|line| {
             let (_, rest) = line.split_once(self.before)?;
             rest.split_whitespace().next()?.parse().ok()
@@ -247,7 +251,7 @@ fn trial(root: &Path, cache: &Cache, profile: &str, words: &[&str]) -> Result<Ru
     Ok(program(root, cache, profile, PACKAGE)?.args(words))
 }
 
-/// The program of a trial, built. A slice takes the one that is built together with the tests.
+/// Builds the program of a trial. A slice uses the one that is built together with the tests.
 fn program(root: &Path, cache: &Cache, profile: &str, package: &str) -> Result<Run> {
     if profile == SLICE {
         return workspace::program(root, cache, package);
@@ -265,26 +269,26 @@ fn program(root: &Path, cache: &Cache, profile: &str, package: &str) -> Result<R
 mod tests {
     use super::*;
 
-    const MEASURED: &str = "\
+    const OUTPUT: &str = "\
 power append: 210µs (median of 500), bare insert with sync: 150µs, ratio 1.40
 group commit from 1000 threads: 9 appends/s, bare batches of 1000: 20 inserts/s, ratio 0.45
 8-byte deltas at 100/s: 1234 bytes written for each, 99 of them to pages of the disk's cache
 ";
 
     #[test]
-    fn numbers_are_read_off_what_was_measured() {
-        let found: Vec<f64> = MEASURED_LINES
+    fn numbers_are_read_from_the_output() {
+        let values: Vec<f64> = MEASURED_LINES
             .iter()
-            .map(|asked| asked.find(MEASURED).expect("it is there"))
+            .map(|expected| expected.find(OUTPUT).expect("it is there"))
             .collect();
-        assert_eq!(found, [1.40, 0.45, 1234.0]);
+        assert_eq!(values, [1.40, 0.45, 1234.0]);
     }
 
     #[test]
-    fn a_line_that_is_not_there_is_no_success() {
-        for asked in &MEASURED_LINES {
-            let without = MEASURED.replace(asked.line, "something else:");
-            assert!(asked.find(&without).is_err());
+    fn missing_line_is_an_error() {
+        for expected in &MEASURED_LINES {
+            let without = OUTPUT.replace(expected.line, "something else:");
+            assert!(expected.find(&without).is_err());
         }
     }
 }

@@ -1,4 +1,5 @@
-//! The generated TypeScript types under the strict compiler, together with code that uses them.
+//! Check of the generated TypeScript types with the strict compiler, together with code that uses
+//! them.
 
 use std::fs;
 use std::path::Path;
@@ -12,14 +13,14 @@ use crate::run::Run;
 const SOURCE: &str = "tests/typescript";
 const FILES: &[&str] = &["tsconfig.json", "usage.ts"];
 
-/// What clients may ask for: the types as they are, and those with the experimental ones.
+/// Sets of types that clients can generate: the stable ones, and those with experimental types.
 const SETS: &[(&str, &[&str])] = &[("stable", &[]), ("experimental", &["--experimental"])];
 
-/// Has the binary write each set beside the code that uses it, and compiles the two.
+/// Generates each set beside the code that uses it, and compiles both.
 pub fn run(root: &Path, cache: &Cache, raddle: &Path) -> Result<()> {
     for (name, words) in SETS {
         let folder = cache.target().join("typescript").join(name);
-        // A type that is gone must not live on from an earlier run.
+        // A removed type must not survive from an earlier run.
         remove_folder(&folder)?;
         fs::create_dir_all(&folder)?;
         for file in FILES {

@@ -1,8 +1,8 @@
-//! The one selection of packages from which CI builds its tests and trials.
+//! The single selection of packages from which CI builds its tests and trials.
 //!
-//! Cargo unites the features of what is built together: the same crate, asked for by another package alone, has
-//! other features and is built again. So the programs of the trials are built with the tests of all packages,
-//! and share every crate with them.
+//! Cargo unifies the features of packages that are built together: the same crate, requested by
+//! another package alone, has other features and is built again. So the programs of the trials are
+//! built with the tests of all packages, and share every crate with them.
 
 use std::path::Path;
 
@@ -11,13 +11,13 @@ use anyhow::Result;
 use crate::cache::Cache;
 use crate::run::Run;
 
-/// Built apart from everything else: its feature `planted` adds bugs to the core.
+/// Package that is built separately: its feature `planted` adds bugs to the core.
 pub const SIMULATOR: &str = "simulator";
 
-/// The profile of tests and slices.
+/// Build profile of tests and slices.
 pub const PROFILE: &str = "ci";
 
-/// The selection, as arguments of cargo.
+/// Package selection, as arguments of cargo.
 pub const SELECTION: [&str; 4] = ["--locked", "--workspace", "--exclude", SIMULATOR];
 
 /// Builds the programs of the workspace with the tests.
@@ -30,12 +30,12 @@ pub fn build(root: &Path, cache: &Cache) -> Result<()> {
         .go()
 }
 
-/// A program that was built.
+/// Returns a program of the workspace that was already built.
 pub fn built(root: &Path, cache: &Cache, name: &str) -> Run {
     Run::new(cache.target().join(PROFILE).join(name)).directory(root)
 }
 
-/// A program of the workspace, built first.
+/// Builds a program of the workspace and returns it.
 pub fn program(root: &Path, cache: &Cache, name: &str) -> Result<Run> {
     build(root, cache)?;
     Ok(built(root, cache, name))

@@ -1,9 +1,9 @@
-//! The floor: the least that a server on this wire can be.
+//! The floor: a minimal server on this wire, as the baseline of the measurement.
 //!
 //! It reads the envelope of each message and answers with a fixed text. It has no gate, no lanes,
-//! no handlers, no bounds and no config, so what Raddle takes more than this is what those cost.
+//! no handlers, no bounds and no config, so Raddle's additional cost is the cost of those.
 //!
-//! Usage: `floor stdio` or `floor ws`. It is no server for anyone but the measurement.
+//! Usage: `floor stdio` or `floor ws`. It serves only the measurement.
 
 use std::io::Write;
 
@@ -19,7 +19,8 @@ use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 
 const QUEUE_MAX: usize = 1024;
 const READ_BYTES: usize = 256 * 1024;
-/// Answers that are ready together leave in one write, up to this many bytes or frames.
+/// Maximum size of one write in bytes; responses that are ready together are batched.
+/// `WRITE_FRAMES` is the limit in frames.
 const WRITE_BYTES: usize = 60_000;
 const WRITE_FRAMES: usize = 256;
 
@@ -31,7 +32,7 @@ struct Envelope<'a> {
     method: Option<&'a str>,
 }
 
-/// The answer to a request, without the end of the line. Anything else has none.
+/// Returns the response to a request, without the newline; `None` for other messages.
 fn answer(message: &[u8]) -> Option<Vec<u8>> {
     let envelope: Envelope<'_> = serde_json::from_slice(message).ok()?;
     let (id, method) = (envelope.id?, envelope.method?);
@@ -70,7 +71,7 @@ async fn stdio() -> Result<()> {
     Ok(())
 }
 
-/// Plain blocking writes on a thread of their own: nothing is faster on a pipe.
+/// Writes lines with plain blocking calls on a separate thread: nothing is faster on a pipe.
 fn write_lines(mut answers: mpsc::Receiver<Vec<u8>>) -> std::io::Result<()> {
     let mut output = std::io::stdout().lock();
     while let Some(mut batch) = answers.blocking_recv() {

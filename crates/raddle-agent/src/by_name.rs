@@ -1,4 +1,4 @@
-//! Calls judged by the names of their tools.
+//! Rulings about tool calls by the names of the tools.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -8,9 +8,9 @@ use raddle_core::{Admission, Ask, AskTool, Grant, ItemBody, Settings, Timestamp,
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::tool_gate::{Judgement, after, denied, unshown};
+use crate::tool_gate::{Judgement, after, denied, not_displayable};
 
-/// What the rules about tools by their names say of a call that nothing else is said of.
+/// Judges a call, to which no other rule applies, by the rules about tool names.
 pub(crate) fn judge(
     policy: &Policy,
     settings: &Settings,
@@ -28,7 +28,7 @@ pub(crate) fn judge(
     let admission = match (ruling.verdict, admission) {
         (_, admission @ Admission::Deny(_)) => return Judgement::new(body, admission),
         (Verdict::Deny, _) => denied(&ruling),
-        (Verdict::Ask, Admission::Run | Admission::Client) => match unshown(&body, call) {
+        (Verdict::Ask, Admission::Run | Admission::Client) => match not_displayable(&body, call) {
             Some(why) => Admission::Deny(why),
             None => Admission::Ask {
                 ask: Ask::Tool(AskTool {
@@ -38,7 +38,7 @@ pub(crate) fn judge(
                 expires_at: policy.unattended().after_ms().map(|ms| after(now, ms)),
             },
         },
-        // A word to the user is not asked about first.
+        // A message to the user needs no approval.
         (Verdict::Ask, admission) | (Verdict::Allow, admission) => admission,
     };
     Judgement {
@@ -47,22 +47,22 @@ pub(crate) fn judge(
     }
 }
 
-/// What becomes of a wish for rights that may not even be asked for.
-pub(crate) fn rights(
+/// Rejects a request for permissions that the policy does not even allow to ask for.
+pub(crate) fn judge_permissions(
     policy: &Policy,
     settings: &Settings,
     call: &ToolCall,
-    (body, wanted): (ItemBody, &Value),
+    (body, requested): (ItemBody, &Value),
 ) -> Option<Judgement> {
-    let wanted = Grant::of_wire(wanted);
-    let ruling = policy.judge_rights(&wanted, settings, digest(&call.tool, call));
+    let requested = Grant::of_wire(requested);
+    let ruling = policy.judge_rights(&requested, settings, digest(&call.tool, call));
     (ruling.verdict == Verdict::Deny).then(|| Judgement {
         ruling: Some(ruling.clone()),
         ..Judgement::new(body, denied(&ruling))
     })
 }
 
-/// What is said of an act and of the tool that would do it, whichever is stricter.
+/// Returns the stricter ruling of the act and of the tool that performs it.
 pub(crate) fn of_act(
     policy: &Policy,
     settings: &Settings,
@@ -78,7 +78,8 @@ pub(crate) fn of_act(
     }
 }
 
-/// What is said of a call that is nothing but its tool's name, and what a yes to it is good for.
+/// Returns the ruling on a call that is known by its tool's name only, and the digest that an
+/// approval covers.
 pub(crate) fn of_call(
     policy: &Policy,
     settings: &Settings,
@@ -90,7 +91,7 @@ pub(crate) fn of_call(
     (ruling, digest)
 }
 
-/// What they say of a call whose act has this digest, by whichever of its names is the strictest.
+/// Returns the strictest ruling of a call's names. The digest is that of its act.
 fn ruling(
     policy: &Policy,
     settings: &Settings,
@@ -104,7 +105,7 @@ fn ruling(
                 name: name.to_owned(),
             },
             digest: digest.to_owned(),
-            why: None,
+            reason: None,
         };
         policy.judge(&act, settings, granted)
     };
@@ -121,7 +122,7 @@ fn ruling(
     })
 }
 
-/// The name by which rules know a tool.
+/// The name that rules use for a tool.
 fn name(call: &ToolCall, body: &ItemBody) -> String {
     match body {
         ItemBody::ClientTool(it) => match &it.namespace {
@@ -132,7 +133,7 @@ fn name(call: &ToolCall, body: &ItemBody) -> String {
     }
 }
 
-/// A yes is good for the same words only.
+/// Digest of a call. An approval covers calls with the same arguments only.
 fn digest(name: &str, call: &ToolCall) -> String {
     let hash = Sha256::new()
         .chain_update("tool\0")
@@ -157,7 +158,7 @@ mod tests {
     use crate::tool_gate::ToolGate;
     use crate::{FixedRules, NoTools, NoWebhook};
 
-    /// What is neither a client's tool nor one of the agent's hands has a name too.
+    /// A tool that is neither a client's nor a built-in one has a name too.
     #[tokio::test]
     async fn a_rule_about_any_name_counts() {
         let rule = Rule {
@@ -171,7 +172,7 @@ mod tests {
             rules: vec![rule],
             ..Policy::default()
         };
-        let hands = ToolGate {
+        let gate = ToolGate {
             tools: Arc::new(NoTools),
             rules: Arc::new(FixedRules(Arc::new(policy))),
             webhook: Arc::new(NoWebhook),
@@ -185,18 +186,18 @@ mod tests {
                 alone: false,
             };
             let name = tool.to_owned();
-            let meant = (ItemBody::Tool(NamedTool { name }), Admission::Run);
+            let intent = (ItemBody::Tool(NamedTool { name }), Admission::Run);
             let (settings, granted) = (Settings::default(), BTreeSet::new());
             let now = Timestamp::default();
-            let judged = hands.judge_others(&settings, &granted, &call, meant, now);
-            let admission = judged.await.admission;
+            let judgement = gate.judge_others(&settings, &granted, &call, intent, now);
+            let admission = judgement.await.admission;
             assert_eq!(matches!(admission, Admission::Deny(_)), is_denied, "{tool}");
         }
     }
 
-    /// The question shows all of a call's arguments, so there is none about arguments that are too long.
+    /// An approval shows all arguments of a call, so overlong arguments are denied without asking.
     #[tokio::test]
-    async fn nobody_is_asked_about_what_cannot_be_shown() {
+    async fn overlong_arguments_are_denied_without_asking() {
         let rule = Rule {
             layer: Layer::User,
             subject: Subject::Tool("mail".to_owned()),
@@ -217,13 +218,13 @@ mod tests {
                 alone: false,
             };
             let name = "mail".to_owned();
-            let meant = (ItemBody::Tool(NamedTool { name }), Admission::Run);
+            let intent = (ItemBody::Tool(NamedTool { name }), Admission::Run);
             let (settings, granted) = (Settings::default(), BTreeSet::new());
-            let known = (&call, std::slice::from_ref(&call.tool));
+            let call_and_names = (&call, std::slice::from_ref(&call.tool));
             let now = Timestamp::default();
-            let judged = judge(&policy, &settings, &granted, known, meant, now);
-            let found = matches!(judged.admission, Admission::Ask { .. });
-            assert_eq!(found, is_asked, "{bytes} bytes");
+            let judgement = judge(&policy, &settings, &granted, call_and_names, intent, now);
+            let asks = matches!(judgement.admission, Admission::Ask { .. });
+            assert_eq!(asks, is_asked, "{bytes} bytes");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Orders to threads by their ids. A thread that is not live is opened, and one that is being left is
-//! opened again.
+//! Commands to threads by their ids. A thread that is not loaded is loaded first, also one that is
+//! being unloaded.
 
 use std::sync::Arc;
 
@@ -13,132 +13,133 @@ use crate::task::{AfterCommand, NewSubscriber, TaskMessage, UsageReport};
 use crate::threads::{Retention, ThreadRegistry};
 use crate::{AgentError, Handle, ReplyTo, SubscribeResult, Subscriber, Threads};
 
-/// What became of a wish to hear no more.
+/// Result of an unsubscribe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnsubscribeResult {
-    /// It hears no more.
+    /// The subscriber is removed.
     Done,
-    /// It did not hear.
+    /// It was not subscribed.
     NotSubscribed,
-    /// The thread is not live.
+    /// The thread is not loaded.
     NotLive,
 }
 
-/// A command line of the user's.
+/// A shell command of the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserCommand {
-    /// The line.
+    /// The command line.
     pub line: String,
-    /// How long it may run, if that is said.
+    /// Time limit, if the client set one.
     pub time_ms_max: Option<u64>,
-    /// Whose it is.
+    /// Principal of the user.
     pub principal: Option<String>,
 }
 
-/// Someone who wants to hear of a thread.
+/// A request to subscribe to a thread.
 pub struct SubscribeRequest {
-    /// Who.
+    /// The receiver of the events.
     pub subscriber: Arc<dyn Subscriber>,
-    /// What is to be otherwise; it counts only where nobody else hears of the thread and nothing runs.
+    /// Changes of settings. They apply only if the thread has no other subscriber and nothing runs.
     pub change: ChangeSettings,
-    /// Whether it is told what the model has used.
+    /// Whether the subscriber receives the token usage.
     pub with_usage: bool,
-    /// The last record it was told, if it goes on from there.
-    pub seen: Option<Seq>,
+    /// The last record that it received, if it continues from there.
+    pub cursor: Option<Seq>,
 }
 
 impl Threads {
-    /// Gives an order. The reply is called once what it means is stored, before anyone else hears of it.
-    /// Waits only for a place in the thread's inbox, which keeps the order of orders.
+    /// Sends a command. The reply is called once the resulting records are stored, before any
+    /// subscriber is notified. Waits only for a slot in the thread's inbox, which keeps commands in
+    /// order.
     ///
-    /// A turn that is to start is told what there is to say about its surroundings.
-    pub async fn send_command(&self, id: ThreadId, mut command: Command, owed: impl Into<ReplyTo>) {
-        let owed = owed.into();
-        let begins = matches!(
+    /// A command that starts a turn receives briefs about the thread's environment.
+    pub async fn send_command(&self, id: ThreadId, mut command: Command, reply_to: impl Into<ReplyTo>) {
+        let reply_to = reply_to.into();
+        let starts_turn = matches!(
             command,
             Command::StartTurn(_) | Command::StartReview(_) | Command::StartQueued(_)
         );
-        if begins && let Ok(handle) = self.get(id).await {
+        if starts_turn && let Ok(handle) = self.get(id).await {
             handle.brief(&mut command).await;
         }
-        let order = TaskMessage::Command {
+        let message = TaskMessage::Command {
             command,
-            reply_to: owed,
+            reply_to,
             after: AfterCommand::KeepLoaded,
         };
-        self.send(id, order).await;
+        self.send(id, message).await;
     }
 
-    /// Runs a command of the user's in a thread. The reply is called as with [`Threads::order`].
-    pub async fn run_shell(&self, id: ThreadId, line: UserCommand, owed: impl Into<ReplyTo>) {
-        let owed = owed.into();
+    /// Runs a shell command of the user in a thread. The reply is called as with
+    /// [`Threads::send_command`].
+    pub async fn run_shell(&self, id: ThreadId, user_command: UserCommand, reply_to: impl Into<ReplyTo>) {
+        let reply_to = reply_to.into();
         let UserCommand {
             line,
             time_ms_max,
             principal,
-        } = line;
+        } = user_command;
         let settings = match self.get(id).await {
             Ok(handle) => handle.settings(),
-            Err(error) => return (owed.reply)(Err(error)),
+            Err(error) => return (reply_to.reply)(Err(error)),
         };
-        let shown = self.shared.tool_gate.tools.user_command(&settings, &line);
+        let command_run = self.shared.tool_gate.tools.user_command(&settings, &line);
         let command = Command::RunShell(Box::new(RunShell {
             turn: TurnId::mint(),
             item: ItemId::mint(),
             command: CommandRun {
                 time_ms_max,
-                ..shown
+                ..command_run
             },
             briefs: Vec::new(),
             principal,
         }));
-        self.send_command(id, command, owed).await;
+        self.send_command(id, command, reply_to).await;
     }
 
-    /// Whether a thread is live and in memory only.
+    /// Whether a thread is loaded and exists in memory only.
     pub fn is_ephemeral(&self, id: ThreadId) -> bool {
         self.live(id)
             .is_some_and(|it| it.retention == Retention::Ephemeral)
     }
 
-    /// Hides a thread from lists and leaves it, since nobody needs it in memory then.
-    pub async fn archive(&self, id: ThreadId, principal: Option<String>, owed: impl Into<ReplyTo>) {
+    /// Hides a thread from lists and unloads it, since it is no longer needed in memory.
+    pub async fn archive(&self, id: ThreadId, principal: Option<String>, reply_to: impl Into<ReplyTo>) {
         let archive = Archive {
             archived: true,
             principal,
         };
-        let order = TaskMessage::Command {
+        let message = TaskMessage::Command {
             command: Command::Archive(archive),
-            reply_to: owed.into(),
+            reply_to: reply_to.into(),
             after: AfterCommand::Unload,
         };
-        self.send(id, order).await;
+        self.send(id, message).await;
     }
 
-    /// Lets a listener hear of a thread. It is answered first, with whatever its answer waits for; then it
-    /// is told what is open, or what it missed since the last record it saw, then what is asked, and then hears
-    /// what happens.
-    pub async fn resume<F>(&self, id: ThreadId, newcomer: SubscribeRequest, reply: F)
+    /// Subscribes to a thread. The subscriber first receives the reply. Then it receives the open
+    /// items, or the records after its cursor; then the open requests; then live events.
+    pub async fn resume<F>(&self, id: ThreadId, request: SubscribeRequest, reply: F)
     where
         F: FnOnce(Result<SubscribeResult, AgentError>) -> BoxFuture<'static, bool> + Send + 'static,
     {
         let SubscribeRequest {
-            subscriber: listener,
+            subscriber,
             change,
             with_usage,
-            seen,
-        } = newcomer;
+            cursor,
+        } = request;
         let usage = if with_usage {
             UsageReport::Sent
         } else {
             UsageReport::Omitted
         };
         let subscriber = NewSubscriber {
-            subscriber: listener,
+            subscriber,
             reply: Box::new(|subscribed| Some(reply(subscribed))),
             usage,
-            comes_back: true,
-            seen,
+            is_returning: true,
+            cursor,
         };
         let subscribe = TaskMessage::Subscribe {
             subscriber,
@@ -147,23 +148,23 @@ impl Threads {
         self.send(id, subscribe).await;
     }
 
-    /// A listener hears no more of a thread.
+    /// Removes a subscriber from a thread.
     pub async fn unsubscribe(
         &self,
         id: ThreadId,
-        listener: Arc<dyn Subscriber>,
+        subscriber: Arc<dyn Subscriber>,
     ) -> UnsubscribeResult {
         let Some(handle) = self.live(id) else {
             return UnsubscribeResult::NotLive;
         };
-        match handle.unsubscribe(listener).await {
+        match handle.unsubscribe(subscriber).await {
             Ok(true) => UnsubscribeResult::Done,
             Ok(false) => UnsubscribeResult::NotSubscribed,
             Err(_) => UnsubscribeResult::NotLive,
         }
     }
 
-    /// A handle to a thread, if it is live.
+    /// Returns the handle of a thread, if it is loaded.
     pub fn live(&self, id: ThreadId) -> Option<Handle> {
         let handle = self.shared.live().get(&id).cloned()?;
         (!handle.sender.is_closed()).then_some(handle)
@@ -177,14 +178,14 @@ impl Threads {
             };
             match handle.sender.send(message).await {
                 Ok(()) => return,
-                Err(SendError(back)) => message = back,
+                Err(SendError(returned)) => message = returned,
             }
         }
     }
 }
 
 impl ThreadRegistry {
-    /// What came too late for a task that left its thread goes to the next one.
+    /// Sends the messages that arrived too late for an unloaded task to the next task.
     pub(crate) fn forward_late(self: &Arc<Self>, id: ThreadId, late: Vec<TaskMessage>) {
         if late.is_empty() {
             return;

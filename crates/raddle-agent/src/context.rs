@@ -1,4 +1,4 @@
-//! What the model reads, built from the journal when it is needed.
+//! The model's context, built from the journal on demand.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,21 +10,21 @@ use raddle_core::{
 
 use crate::open::PAGE_BYTES;
 
-/// How many bytes of history are kept for the next calls, of all threads together.
+/// Maximum bytes of cached history of all threads.
 const HISTORY_BYTES_MAX: u64 = 64 << 20;
 
-/// How many bytes of history are kept. Cheap to clone.
+/// Bytes of cached history of all threads. Cheap to clone.
 #[derive(Clone, Default)]
 pub(crate) struct HistoryBudget(Arc<AtomicU64>);
 
-/// A thread's history as it was last read, and as it went on: what its own task stores is taken in as it is
-/// stored. Whatever is not kept is read again.
+/// Cache of a thread's history. The thread's own task adds records as it stores them. Anything that
+/// is not cached is read again.
 pub(crate) struct History {
     budget: HistoryBudget,
     cached: Mutex<Option<CachedHistory>>,
 }
 
-/// What was read.
+/// The cached part of a history.
 #[derive(Default)]
 struct CachedHistory {
     lineage: Vec<Span>,
@@ -34,12 +34,12 @@ struct CachedHistory {
 }
 
 impl CachedHistory {
-    /// Takes in the next record of the thread, if it belongs to this lineage.
-    fn take_in(&mut self, lineage: &[Span], record: &Record) {
+    /// Applies the next record of the thread, if it belongs to this lineage.
+    fn apply(&mut self, lineage: &[Span], record: &Record) {
         if lineage.iter().any(|span| span.holds(record.seq)) {
             self.context.apply(record);
             if let RecordBody::Event(_) = record.body {
-                // Once as it is, and once as a model is told of it.
+                // Once as a record, and once as the entry for the model.
                 self.bytes += 2 * weight(&record.body);
             }
         }
@@ -55,14 +55,14 @@ impl History {
         }
     }
 
-    /// That of a thread of which nothing is stored yet.
-    pub(crate) fn of_new(shelf: HistoryBudget) -> Self {
-        let history = Self::new(shelf);
+    /// Creates the history of a thread without stored records.
+    pub(crate) fn of_new(budget: HistoryBudget) -> Self {
+        let history = Self::new(budget);
         history.keep(CachedHistory::default());
         history
     }
 
-    /// This was stored after a record. It is taken in if everything up to that one was.
+    /// Adds records that were stored after `after`, if everything up to that record is cached.
     pub(crate) fn follow(&self, lineage: &[Span], after: Seq, records: &[Record]) {
         let Some(mut read) = self.swap(None) else {
             return;
@@ -71,37 +71,37 @@ impl History {
             read.lineage = lineage.to_vec();
         }
         if read.lineage == lineage && read.upto >= after {
-            // Whoever read since it was stored has some of it already.
+            // A reader since then may have applied some of them.
             let upto = read.upto;
             for record in records.iter().filter(|record| record.seq > upto) {
-                read.take_in(lineage, record);
+                read.apply(lineage, record);
             }
         }
         self.keep(read);
     }
 
-    /// What was read of this lineage. Nobody else has it until it is put back.
+    /// Takes the cached history of this lineage out of the cache, until it is put back.
     fn take(&self, lineage: &[Span]) -> Option<CachedHistory> {
         let read = self.swap(None)?;
         (read.lineage == lineage).then_some(read)
     }
 
-    /// Puts back what was read, if there is room for it.
+    /// Puts the history back, if the budget allows it.
     fn keep(&self, read: CachedHistory) {
-        let kept = self.budget.0.load(Ordering::Relaxed);
-        if kept.saturating_add(read.bytes) <= HISTORY_BYTES_MAX {
+        let used = self.budget.0.load(Ordering::Relaxed);
+        if used.saturating_add(read.bytes) <= HISTORY_BYTES_MAX {
             self.swap(Some(read));
         }
     }
 
     fn swap(&self, read: Option<CachedHistory>) -> Option<CachedHistory> {
         let more = read.as_ref().map_or(0, |read| read.bytes);
-        let mut place = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = std::mem::replace(&mut *place, read);
-        let less = before.as_ref().map_or(0, |read| read.bytes);
+        let mut slot = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
+        let previous = std::mem::replace(&mut *slot, read);
+        let less = previous.as_ref().map_or(0, |read| read.bytes);
         self.budget.0.fetch_add(more, Ordering::Relaxed);
         self.budget.0.fetch_sub(less, Ordering::Relaxed);
-        before
+        previous
     }
 }
 
@@ -111,7 +111,7 @@ impl Drop for History {
     }
 }
 
-/// What the model reads of a thread's lineage, at least up to its head.
+/// Builds the model's context of a thread's lineage, at least up to its head.
 pub(crate) async fn build(
     journal: &dyn Journal,
     id: ThreadId,
@@ -120,7 +120,7 @@ pub(crate) async fn build(
     history: &History,
 ) -> Result<Vec<SharedEntry>, ReadError> {
     let known = history.take(lineage);
-    // Only the last stretch of a lineage grows.
+    // Only the last span of a lineage grows.
     let new = match (&known, lineage.split_last()) {
         (Some(_), Some((last, _))) => std::slice::from_ref(last),
         _ => lineage,
@@ -128,7 +128,7 @@ pub(crate) async fn build(
     let mut read = known.unwrap_or_default();
     for span in new {
         let mut after = read.upto.max(Seq(span.from.0.saturating_sub(1)));
-        // Of one record not a page is read.
+        // A span of one record needs no whole page.
         let is_one = span.until == Some(span.from.next());
         let bytes_max = if is_one { 1 } else { PAGE_BYTES };
         while after < head {
@@ -138,7 +138,7 @@ pub(crate) async fn build(
             };
             after = last.seq;
             for record in page.iter().filter(|record| span.holds(record.seq)) {
-                read.take_in(std::slice::from_ref(span), record);
+                read.apply(std::slice::from_ref(span), record);
             }
             if span.until.is_some_and(|until| after.next() >= until) {
                 break;
@@ -151,40 +151,40 @@ pub(crate) async fn build(
     Ok(entries)
 }
 
-/// Leaves out the older part of a history, as often halved as is said. What is left begins with something that
-/// was said, every output in it has its call, and the user's newest words are in it whatever their length.
+/// Drops the older part of a history: each halving halves the rest. Every output that is left has
+/// its call. The user's newest message is always kept, whatever its length.
 pub(crate) fn shorten(entries: &mut Vec<SharedEntry>, halvings: u32) {
     if halvings == 0 {
         return;
     }
-    let weights: Vec<usize> = entries.iter().map(|it| heft(it)).collect();
-    let mut left = weights.iter().sum::<usize>() >> halvings.min(usize::BITS - 1);
+    let weights: Vec<usize> = entries.iter().map(|it| approximate_len(it)).collect();
+    let mut remaining = weights.iter().sum::<usize>() >> halvings.min(usize::BITS - 1);
     let mut first = entries.len();
-    while first > 0 && weights[first - 1] <= left {
+    while first > 0 && weights[first - 1] <= remaining {
         first -= 1;
-        left -= weights[first];
+        remaining -= weights[first];
     }
-    let wish = entries
+    let user_message = entries
         .iter()
         .rposition(|it| matches!(**it, ContextEntry::User(_)));
-    let wish = wish.filter(|at| *at < first).map(|at| entries[at].clone());
+    let user_message = user_message.filter(|at| *at < first).map(|at| entries[at].clone());
     entries.drain(..first);
-    let mut called: Vec<String> = Vec::new();
+    let mut call_ids: Vec<String> = Vec::new();
     entries.retain(|it| match &**it {
         ContextEntry::Call(call) => {
-            called.push(call.id.clone());
+            call_ids.push(call.id.clone());
             true
         }
-        ContextEntry::Output { call, .. } => called.contains(call),
+        ContextEntry::Output { call, .. } => call_ids.contains(call),
         _ => true,
     });
     let note = "The older part of the history is left out here, because it is too long to be read.";
     let note = SharedEntry::from(ContextEntry::Note(note.to_owned()));
-    entries.splice(..0, [note].into_iter().chain(wish));
+    entries.splice(..0, [note].into_iter().chain(user_message));
 }
 
-/// How long an entry is to be read, about.
-fn heft(entry: &ContextEntry) -> usize {
+/// Approximate length of an entry.
+fn approximate_len(entry: &ContextEntry) -> usize {
     match entry {
         ContextEntry::Summary(text) | ContextEntry::Note(text) | ContextEntry::Developer(text) => {
             text.len()
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_read_of_the_same_lineage_is_gone_on_from() {
+    fn only_the_history_of_the_same_lineage_is_reused() {
         let history = History::new(HistoryBudget::default());
         history.keep(read(1, 10));
         assert!(history.take(&lineage(2)).is_none());
@@ -228,7 +228,7 @@ mod tests {
         assert!(history.take(&lineage(1)).is_some());
     }
 
-    /// Records with these numbers, each of which the model reads.
+    /// Records with these sequence numbers, each visible to the model.
     fn notes(numbers: std::ops::Range<u64>) -> Vec<Record> {
         let note = |number| {
             let brief = Briefed {
@@ -246,12 +246,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stored_is_taken_in_once_and_without_a_gap() {
-        for (stored, wanted) in [
+    fn stored_records_are_applied_once_and_without_a_gap() {
+        for (stored, expected) in [
             (vec![(0, 1..3), (2, 3..5)], "1 2 3 4"),
-            // Whoever called the model has read some of it since.
+            // A model call has read some of it since.
             (vec![(0, 1..3), (1, 2..5)], "1 2 3 4"),
-            // Something between was stored by who knows whom.
+            // Another writer stored a record in between.
             (vec![(0, 1..3), (3, 4..5)], "1 2"),
         ] {
             let history = History::of_new(HistoryBudget::default());
@@ -259,18 +259,18 @@ mod tests {
                 history.follow(&lineage(1), Seq(after), &notes(numbers));
             }
             let read = history.take(&lineage(1)).expect("a history");
-            let found = read.context.entries();
-            let found = found.iter().map(|piece| match &**piece {
+            let entries = read.context.entries();
+            let texts = entries.iter().map(|piece| match &**piece {
                 ContextEntry::Note(text) => text.as_str(),
                 other => panic!("{other:?}"),
             });
-            let found: Vec<&str> = found.collect();
-            assert_eq!(found.join(" "), wanted, "{stored:?}");
+            let texts: Vec<&str> = texts.collect();
+            assert_eq!(texts.join(" "), expected, "{stored:?}");
         }
     }
 
     #[test]
-    fn nothing_is_taken_in_where_nothing_was_read() {
+    fn records_after_a_gap_are_not_applied() {
         let history = History::new(HistoryBudget::default());
         history.follow(&lineage(1), Seq(4), &notes(5..6));
         assert!(history.take(&lineage(1)).is_none());
@@ -319,26 +319,26 @@ mod tests {
             };
             entries.iter().map(kind).collect()
         };
-        for (halvings, wanted) in [(0, "ucouco"), (1, "nuco"), (2, "nu"), (31, "nu")] {
+        for (halvings, expected) in [(0, "ucouco"), (1, "nuco"), (2, "nu"), (31, "nu")] {
             let mut entries = history();
             shorten(&mut entries, halvings);
-            assert_eq!(kinds(&entries), wanted, "{halvings}");
+            assert_eq!(kinds(&entries), expected, "{halvings}");
         }
     }
 
     #[test]
-    fn all_threads_together_keep_no_more_than_the_shelf_holds() {
-        let shelf = HistoryBudget::default();
-        let kept = || shelf.0.load(Ordering::Relaxed);
-        let [first, second] = [(); 2].map(|()| History::new(shelf.clone()));
+    fn all_threads_together_stay_within_the_history_budget() {
+        let budget = HistoryBudget::default();
+        let used = || budget.0.load(Ordering::Relaxed);
+        let [first, second] = [(); 2].map(|()| History::new(budget.clone()));
         first.keep(read(1, HISTORY_BYTES_MAX - 10));
         second.keep(read(1, 11));
         assert!(second.take(&lineage(1)).is_none());
         second.keep(read(1, 10));
-        assert_eq!(kept(), HISTORY_BYTES_MAX);
+        assert_eq!(used(), HISTORY_BYTES_MAX);
         drop(first);
-        assert_eq!(kept(), 10);
+        assert_eq!(used(), 10);
         drop(second);
-        assert_eq!(kept(), 0);
+        assert_eq!(used(), 0);
     }
 }

@@ -1,4 +1,4 @@
-//! What has happened since the start, in numbers: for those who watch the server, not for those who use it.
+//! Counters since the start, for the operator.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,52 +8,52 @@ use std::time::{Duration, Instant};
 use raddle_core::ports::AppendError;
 use raddle_core::{Class, Event, FailureKind, ModelEnd, Record, RecordBody, TurnEnd, Usage};
 
-/// How many providers are counted apart.
+/// Maximum number of providers with a counter of their own.
 const PROVIDERS_MAX: usize = 64;
 
-/// Where the others are counted.
+/// Label that counts all other providers.
 const OTHER: &str = "other";
 
-/// The numbers of all threads of a process.
+/// The counters of all threads of a process.
 #[derive(Debug, Default)]
 pub struct Counters {
-    /// Turns that began.
+    /// Number of turns started.
     pub turns_started: CounterCell,
-    /// Turns that ended, by how.
+    /// Turns ended, by outcome.
     pub turns_ended: LabeledCounter,
-    /// Calls of a model that ended, by how.
+    /// Model calls ended, by outcome.
     pub model_calls: LabeledCounter,
-    /// Of these, those that are made again.
+    /// Model calls that are retried.
     pub model_retries: CounterCell,
-    /// Tokens of these calls, by kind.
+    /// Tokens of the model calls, by kind.
     pub tokens: LabeledCounter,
-    /// The same by provider.
+    /// Tokens of the model calls, by provider.
     pub provider_tokens: ProviderTokens,
-    /// Appends that must survive the power's loss.
+    /// Appends that must survive a power loss.
     pub appends_power: Timings,
-    /// Appends that must survive the process's death.
+    /// Appends that must survive a crash of the process.
     pub appends_process: Timings,
-    /// Appends that were not taken, by why.
+    /// Failed appends, by reason.
     pub appends_failed: LabeledCounter,
-    /// How often someone read too slowly to hear live.
+    /// How often a slow subscriber was switched to catch-up.
     pub fell_behind: CounterCell,
-    /// Appends under way, those that wait in line included.
+    /// Appends in progress, including those that wait for the journal.
     pub appends_waiting: CounterCell,
 }
 
-/// One number.
+/// A single counter.
 #[derive(Debug, Default)]
 pub struct CounterCell(AtomicU64);
 
-/// One number for each of a few names.
+/// One counter per label.
 #[derive(Debug, Default)]
 pub struct LabeledCounter(Mutex<BTreeMap<&'static str, u64>>);
 
-/// Tokens for each of the providers that answered.
+/// Token usage per provider.
 #[derive(Debug, Default)]
 pub struct ProviderTokens(Mutex<BTreeMap<String, Usage>>);
 
-/// How often something happened, and how long it took altogether.
+/// Number and total duration of operations.
 #[derive(Debug, Default)]
 pub struct Timings {
     count: CounterCell,
@@ -61,7 +61,7 @@ pub struct Timings {
 }
 
 impl CounterCell {
-    /// Adds.
+    /// Increases the counter.
     pub fn add(&self, more: u64) {
         self.0.fetch_add(more, Ordering::Relaxed);
     }
@@ -70,21 +70,21 @@ impl CounterCell {
         self.0.fetch_sub(less, Ordering::Relaxed);
     }
 
-    /// How much it is.
+    /// Current value.
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
 impl LabeledCounter {
-    /// Adds to one. The names are few and written in the code, so this cannot grow.
+    /// Increases one label. The labels are constants in the code, so the map stays small.
     pub fn add(&self, name: &'static str, more: u64) {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let count = counts.entry(name).or_default();
         *count = count.saturating_add(more);
     }
 
-    /// All that were ever added to, by their names.
+    /// All labels with their counts.
     pub fn all(&self) -> BTreeMap<&'static str, u64> {
         self.0
             .lock()
@@ -94,8 +94,8 @@ impl LabeledCounter {
 }
 
 impl ProviderTokens {
-    /// Adds to a provider's. Their names are keys of the configuration; what is no plain name, and what is one
-    /// too many, is counted together.
+    /// Adds usage to a provider. The names are keys of the configuration. Names that are not plain,
+    /// and names beyond the limit, are counted as `other`.
     pub(crate) fn add(&self, provider: Option<&str>, usage: &Usage) {
         let is_plain = |it: &&str| {
             let mut letters = it.chars();
@@ -103,13 +103,13 @@ impl ProviderTokens {
         };
         let name = provider.filter(is_plain).unwrap_or(OTHER);
         let mut shares = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let has_room = shares.len() < PROVIDERS_MAX || shares.contains_key(name);
-        let name = if has_room { name } else { OTHER };
+        let has_capacity = shares.len() < PROVIDERS_MAX || shares.contains_key(name);
+        let name = if has_capacity { name } else { OTHER };
         let share = shares.entry(name.to_owned()).or_default();
         *share = share.plus(usage);
     }
 
-    /// All, by their names.
+    /// All providers with their usage.
     pub fn all(&self) -> BTreeMap<String, Usage> {
         self.0
             .lock()
@@ -119,40 +119,39 @@ impl ProviderTokens {
 }
 
 impl Timings {
-    fn add(&self, took: Duration) {
+    fn add(&self, elapsed: Duration) {
         self.count.add(1);
-        let nanoseconds = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        let nanoseconds = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
         self.nanoseconds.add(nanoseconds);
     }
 
-    /// How often.
+    /// Number of operations.
     pub fn count(&self) -> u64 {
         self.count.get()
     }
 
-    /// How long altogether.
+    /// Total duration.
     pub fn sum(&self) -> Duration {
         Duration::from_nanos(self.nanoseconds.get())
     }
 }
 
-/// An append under way.
 pub(crate) struct AppendTimer<'a> {
     counters: &'a Counters,
-    begun: Instant,
+    started: Instant,
 }
 
 impl Counters {
-    /// An append begins.
+    /// Starts measuring an append.
     pub(crate) fn append(&self) -> AppendTimer<'_> {
         self.appends_waiting.add(1);
         AppendTimer {
             counters: self,
-            begun: Instant::now(),
+            started: Instant::now(),
         }
     }
 
-    /// A record is stored.
+    /// Counts a stored record.
     pub(crate) fn stored(&self, record: &Record) {
         let RecordBody::Event(event) = &record.body else {
             return;
@@ -169,14 +168,14 @@ impl Counters {
                     self.model_retries.add(1);
                 }
                 if let Some(usage) = &ended.usage {
-                    self.used(usage);
+                    self.count_tokens(usage);
                 }
             }
             _ => {}
         }
     }
 
-    fn used(&self, usage: &Usage) {
+    fn count_tokens(&self, usage: &Usage) {
         for (kind, tokens) in token_kinds(usage) {
             self.tokens.add(kind, tokens);
         }
@@ -184,13 +183,13 @@ impl Counters {
 }
 
 impl AppendTimer<'_> {
-    /// It ended.
+    /// Counts the result of the append.
     pub(crate) fn ended<T>(self, class: Class, result: &Result<T, AppendError>) {
-        let took = self.begun.elapsed();
+        let elapsed = self.started.elapsed();
         match (result, class) {
             (Err(error), _) => self.counters.appends_failed.add(append_error(error), 1),
-            (Ok(_), Class::Power) => self.counters.appends_power.add(took),
-            (Ok(_), Class::Process) => self.counters.appends_process.add(took),
+            (Ok(_), Class::Power) => self.counters.appends_power.add(elapsed),
+            (Ok(_), Class::Process) => self.counters.appends_process.add(elapsed),
         }
     }
 }
@@ -201,7 +200,7 @@ impl Drop for AppendTimer<'_> {
     }
 }
 
-/// Tokens by their kinds.
+/// Splits usage into token counts by kind.
 pub fn token_kinds(usage: &Usage) -> [(&'static str, u64); 4] {
     [
         ("input", usage.input),
@@ -274,7 +273,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_count_stays_at_the_most_there_is() {
+    fn a_counter_saturates() {
         let counts = LabeledCounter::default();
         counts.add("input", 1);
         counts.add("input", u64::MAX);
@@ -282,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_counted_for_whoever_answered() {
+    fn tokens_are_counted_per_provider() {
         let shares = ProviderTokens::default();
         let usage = Usage {
             input: 3,
@@ -292,12 +291,12 @@ mod tests {
         for provider in [Some("a"), Some("b"), Some("a"), None, Some("no \"name\"")] {
             shares.add(provider, &usage);
         }
-        let found = shares.all();
-        let found: Vec<_> = found
+        let usage_by_provider = shares.all();
+        let totals: Vec<_> = usage_by_provider
             .iter()
             .map(|(it, usage)| (&**it, usage.total()))
             .collect();
-        assert_eq!(found, [("a", 8), ("b", 4), ("other", 8)]);
+        assert_eq!(totals, [("a", 8), ("b", 4), ("other", 8)]);
         for number in 0..2 * PROVIDERS_MAX {
             shares.add(Some(&format!("p{number}")), &usage);
         }

@@ -1,5 +1,5 @@
-//! What there is to say about where a thread works: what the workspace's own files ask for, and where it
-//! is. A workspace's files are text for the model, never configuration.
+//! Briefs about a thread's environment: the workspace's own instructions, and its location and
+//! limits. A workspace's files are text for the model, never configuration.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -13,31 +13,31 @@ use rustix::fs::{Mode, OFlags};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-/// The file in which a workspace says how it wants to be worked on.
+/// File with the instructions of a workspace.
 const NAME: &str = "AGENTS.md";
 
-/// How much of such files is read, all together.
+/// Maximum bytes read of all such files.
 const BYTES_MAX: usize = 32 << 10;
 
-/// How many folders above the working one are looked at.
+/// Maximum number of parent folders that are searched.
 const DEPTH_MAX: usize = 64;
 
-/// How long a disk may take. A turn does not wait longer; the model keeps what it was told before.
+/// Timeout of reading. A turn does not wait longer; the model keeps its earlier brief.
 const DISK_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How many disks may hang at a time.
+/// Maximum number of concurrent reads, including those of hanging disks.
 const READS_MAX: usize = 16;
 
-/// What the files of a workspace ask for.
+/// Instructions from the files of a workspace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Instructions {
-    /// What the model reads; nothing if there are none.
+    /// Text for the model; empty if there are no files.
     pub text: String,
-    /// The files, the one for the widest folder first.
+    /// Paths of the files, from the outermost folder inwards.
     pub sources: Vec<String>,
 }
 
-/// Looks around.
+/// Reads the environment of threads.
 #[derive(Debug)]
 pub(crate) struct EnvironmentReader {
     permits: Arc<Semaphore>,
@@ -50,9 +50,9 @@ impl EnvironmentReader {
         }
     }
 
-    /// What there is to say about a thread with these settings.
+    /// Returns the briefs for a thread with these settings.
     pub(crate) async fn briefs(&self, settings: &Settings, now: Timestamp) -> Vec<Briefed> {
-        let asked = self.instructions(&settings.cwd).await.map(|it| Briefed {
+        let instructions = self.instructions(&settings.cwd).await.map(|it| Briefed {
             topic: Topic::Instructions,
             text: it.text,
             sources: it.sources,
@@ -62,17 +62,17 @@ impl EnvironmentReader {
             text: environment(settings, now),
             sources: Vec::new(),
         };
-        asked.into_iter().chain([environment]).collect()
+        instructions.into_iter().chain([environment]).collect()
     }
 
-    /// What the workspace asks for, unless its disk hangs.
+    /// Returns the workspace's instructions, or `None` if reading times out.
     pub(crate) async fn instructions(&self, cwd: &str) -> Option<Instructions> {
-        let (looks, folder) = (self.permits.clone(), PathBuf::from(cwd));
+        let (permits, folder) = (self.permits.clone(), PathBuf::from(cwd));
         let reading = async {
-            let turn = looks.acquire_owned().await.ok()?;
+            let permit = permits.acquire_owned().await.ok()?;
             let reading = tokio::task::spawn_blocking(move || {
-                // For as long as the disk takes, also when nobody waits any more.
-                let _turn = turn;
+                // Held until the disk answers, even after the timeout.
+                let _permit = permit;
                 read(&folder)
             });
             reading.await.ok()
@@ -88,7 +88,7 @@ impl EnvironmentReader {
     }
 }
 
-/// What the files from the root of the repository down to a folder ask for.
+/// Reads the instructions from the root of the repository down to a folder.
 fn read(cwd: &Path) -> Instructions {
     if !cwd.is_absolute() {
         return Instructions::default();
@@ -96,53 +96,54 @@ fn read(cwd: &Path) -> Instructions {
     let mut folders: Vec<&Path> = cwd.ancestors().take(DEPTH_MAX).collect();
     let root = folders.iter().position(|it| it.join(".git").exists());
     folders.truncate(root.unwrap_or_default() + 1);
-    let mut found = Instructions::default();
+    let mut instructions = Instructions::default();
     let Some(root) = folders.last().and_then(|it| it.canonicalize().ok()) else {
-        return found;
+        return instructions;
     };
-    let mut left = BYTES_MAX;
+    let mut remaining = BYTES_MAX;
     for folder in folders.into_iter().rev() {
         let path = folder.join(NAME);
-        let Some((text, is_whole)) = open(&path, &root).and_then(|file| take(file, left)) else {
+        let Some((text, is_whole)) = open(&path, &root).and_then(|file| read_prefix(file, remaining)) else {
             continue;
         };
         if text.trim().is_empty() {
             continue;
         }
-        left -= text.len().min(left);
+        remaining -= text.len().min(remaining);
         let path = path.display().to_string();
-        found.text += &match found.sources.len() {
+        instructions.text += &match instructions.sources.len() {
             0 => format!("# Instructions of this workspace\n\nFrom {path}:\n\n"),
             _ => format!("\nFrom {path}, which counts above the ones before it:\n\n"),
         };
-        found.text += text.trim_end();
-        found.text += "\n";
-        found.sources.push(path);
+        instructions.text += text.trim_end();
+        instructions.text += "\n";
+        instructions.sources.push(path);
         if !is_whole {
-            found.text += "\n(It goes on, but no more is read than this.)\n";
+            instructions.text += "\n(It goes on, but no more is read than this.)\n";
             break;
         }
     }
-    found
+    instructions
 }
 
-/// An ordinary file inside the repository. What is read is sent to the model's vendor, so a link leads to Markdown in
-/// the same repository or nowhere: where a home folder is a repository, keys and settings lie in it too. A command may
-/// exchange a link at any moment, so the kernel is asked where the file is that was found, and that very file is read.
+/// Opens an ordinary file inside the repository. Its text is sent to the model's vendor. A link
+/// must therefore lead to Markdown in the same repository: a home folder may itself be a repository
+/// that holds keys and settings. A command may exchange a link at any moment. So the kernel is
+/// asked for the path of the opened file, and that very file is read.
 fn open(path: &Path, root: &Path) -> Option<File> {
-    let found = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
-    let found = File::from(found);
-    let handle = format!("/proc/self/fd/{}", found.as_raw_fd());
+    let fd = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let file = File::from(fd);
+    let handle = format!("/proc/self/fd/{}", file.as_raw_fd());
     let real = fs::read_link(&handle).ok()?;
     let is_markdown = real
         .extension()
         .is_some_and(|it| it.eq_ignore_ascii_case("md"));
-    let is_ours = real.starts_with(root) && is_markdown && found.metadata().ok()?.is_file();
-    is_ours.then(|| File::open(&handle).ok()).flatten()
+    let is_allowed = real.starts_with(root) && is_markdown && file.metadata().ok()?.is_file();
+    is_allowed.then(|| File::open(&handle).ok()).flatten()
 }
 
-/// The beginning of a text, and whether it is all of it.
-fn take(file: File, bytes_max: usize) -> Option<(String, bool)> {
+/// Reads the beginning of a text. Also returns whether it is complete.
+fn read_prefix(file: File, bytes_max: usize) -> Option<(String, bool)> {
     let mut bytes = Vec::new();
     file.take(bytes_max as u64 + 1)
         .read_to_end(&mut bytes)
@@ -150,7 +151,7 @@ fn take(file: File, bytes_max: usize) -> Option<(String, bool)> {
     let is_whole = bytes.len() <= bytes_max;
     if !is_whole {
         bytes.truncate(bytes_max);
-        // Not in the middle of a letter.
+        // Do not cut within a character.
         if let Err(error) = std::str::from_utf8(&bytes)
             && error.error_len().is_none()
         {
@@ -160,7 +161,7 @@ fn take(file: File, bytes_max: usize) -> Option<(String, bool)> {
     Some((String::from_utf8_lossy(&bytes).into_owned(), is_whole))
 }
 
-/// Where and when it works, and what it may touch.
+/// Describes the location, the date and the permissions for the model.
 fn environment(settings: &Settings, now: Timestamp) -> String {
     let (year, month, day) = now.date();
     let mut lines = vec![
@@ -194,8 +195,8 @@ mod tests {
 
     use super::*;
 
-    /// A folder with files in it, and what is read from below `w/a/b`.
-    fn found(files: &[(&str, &str)]) -> (String, Vec<String>) {
+    /// Creates files in a folder, and reads the instructions for `w/a/b`.
+    fn read_tree(files: &[(&str, &str)]) -> (String, Vec<String>) {
         let folder = tempfile::tempdir().expect("a folder");
         let base = folder.path().canonicalize().expect("a path");
         fs::create_dir_all(base.join("w/a/b")).expect("folders");
@@ -207,15 +208,15 @@ mod tests {
                 None => fs::write(path, text).expect("a file"),
             }
         }
-        let found = read(&base.join("w/a/b"));
+        let instructions = read(&base.join("w/a/b"));
         let base = format!("{}/", base.display());
-        let sources = found.sources.iter().map(|it| it.replace(&base, ""));
-        (found.text.replace(&base, ""), sources.collect())
+        let sources = instructions.sources.iter().map(|it| it.replace(&base, ""));
+        (instructions.text.replace(&base, ""), sources.collect())
     }
 
     #[test]
     fn from_the_root_of_the_repository_down() {
-        let (text, sources) = found(&[
+        let (text, sources) = read_tree(&[
             ("AGENTS.md", "outside"),
             ("w/.git/HEAD", ""),
             ("w/AGENTS.md", "use tabs\n\n"),
@@ -232,9 +233,9 @@ mod tests {
     #[test]
     fn only_the_folder_itself_without_a_repository() {
         let files = [("w/AGENTS.md", "above"), ("w/a/b/AGENTS.md", "here")];
-        assert_eq!(found(&files).1, ["w/a/b/AGENTS.md"]);
+        assert_eq!(read_tree(&files).1, ["w/a/b/AGENTS.md"]);
         assert_eq!(
-            found(&[("w/a/b/AGENTS.md", " \n")]),
+            read_tree(&[("w/a/b/AGENTS.md", " \n")]),
             (String::new(), vec![])
         );
     }
@@ -244,24 +245,24 @@ mod tests {
         let git = ("w/.git/HEAD", "");
         let secret = ("secret", "do not tell");
         let out = ("w/a/b/AGENTS.md", "-> secret");
-        assert_eq!(found(&[git, secret, out]), (String::new(), vec![]));
+        assert_eq!(read_tree(&[git, secret, out]), (String::new(), vec![]));
         let endless = ("w/a/b/AGENTS.md", "-> w/dev");
         let device = ("w/dev", "-> ../../../../../../../../dev/zero");
-        assert_eq!(found(&[git, device, endless]), (String::new(), vec![]));
+        assert_eq!(read_tree(&[git, device, endless]), (String::new(), vec![]));
         let keys = ("w/.config/raddle/config.toml", "key = 'do not tell'");
         let to_keys = ("w/a/b/AGENTS.md", "-> w/.config/raddle/config.toml");
-        assert_eq!(found(&[git, keys, to_keys]), (String::new(), vec![]));
-        // One that stays inside is as good as a file.
+        assert_eq!(read_tree(&[git, keys, to_keys]), (String::new(), vec![]));
+        // A link that stays inside counts as a file.
         let inside = [
             git,
             ("w/CLAUDE.md", "be kind"),
             ("w/AGENTS.md", "-> w/CLAUDE.md"),
         ];
-        assert_eq!(found(&inside).1, ["w/AGENTS.md"]);
+        assert_eq!(read_tree(&inside).1, ["w/AGENTS.md"]);
     }
 
     #[test]
-    fn a_link_that_is_exchanged_meanwhile_leads_nowhere() {
+    fn a_link_exchanged_during_the_read_is_not_followed() {
         let folder = tempfile::tempdir().expect("a folder");
         let base = folder.path().canonicalize().expect("a path");
         fs::create_dir(base.join("w")).expect("a folder");
@@ -296,7 +297,7 @@ mod tests {
             ("w/AGENTS.md", long.as_str()),
             ("w/a/b/AGENTS.md", "more"),
         ];
-        let (text, sources) = found(&files);
+        let (text, sources) = read_tree(&files);
         assert!(text.len() <= BYTES_MAX + 200, "{}", text.len());
         assert!(text.contains('ä') && !text.contains('\u{fffd}'));
         assert!(text.ends_with("no more is read than this.)\n"));

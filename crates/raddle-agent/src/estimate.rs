@@ -1,4 +1,4 @@
-//! How many tokens a call used, where its provider does not say: one for four bytes, as everyone does.
+//! Estimates the tokens of a call whose provider reports no usage: the usual four bytes per token.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -7,10 +7,10 @@ use raddle_core::{ContextEntry, Input, MeteredUsage, ModelEnd, Price, SharedEntr
 
 const BYTES_PER_TOKEN: u64 = 4;
 
-/// What an image counts for, whatever its size: vendors make it small before a model sees it.
+/// Bytes counted for an image of any size: vendors scale it down before a model reads it.
 const IMAGE_BYTES: usize = 4096;
 
-/// Counts what one call uses, for whoever hears its end and for whoever cuts it off.
+/// Meters one model call, shared by the task that receives its end and the task that interrupts it.
 #[derive(Clone, Default)]
 pub(crate) struct UsageMeter(Arc<Mutex<Option<MeteredCall>>>);
 
@@ -20,20 +20,20 @@ struct MeteredCall {
 }
 
 impl UsageMeter {
-    /// The model is asked now.
+    /// Starts metering a call.
     pub(crate) fn begin(&self, prompt: &Prompt, price: Option<Price>) {
         let estimate = Estimate::of(prompt);
         *self.running() = Some(MeteredCall { estimate, price });
     }
 
-    /// Something was said. If that is an end which does not say what was used, it does now; whether it does so only
-    /// because of this.
-    pub(crate) fn observe(&self, said: &mut ModelEvent) -> bool {
+    /// Counts an event. If it is an end without usage, sets the estimated usage. Returns whether it
+    /// did.
+    pub(crate) fn observe(&self, event: &mut ModelEvent) -> bool {
         let mut running = self.running();
-        running.as_mut().is_some_and(|it| it.estimate.observe(said))
+        running.as_mut().is_some_and(|it| it.estimate.observe(event))
     }
 
-    /// What was used so far; nothing before the model is asked.
+    /// Usage so far; `None` before the call.
     pub(crate) fn read(&self) -> Option<MeteredUsage> {
         let running = self.running();
         running.as_ref().map(|it| MeteredUsage {
@@ -47,12 +47,13 @@ impl UsageMeter {
     }
 }
 
-/// What went to the model and came from it. Most providers say, so nothing is summed up before one does not.
+/// Sizes of the prompt and of the output. Most providers report usage, so the sum is computed only
+/// on demand.
 struct Estimate {
     entries: Vec<SharedEntry>,
     more_bytes: usize,
     written_bytes: usize,
-    /// Whether the model has said anything, and so has read what it was sent.
+    /// Whether the model has produced any output, and so has read the prompt.
     is_answered: bool,
 }
 
@@ -68,19 +69,19 @@ impl Estimate {
         }
     }
 
-    fn observe(&mut self, said: &mut ModelEvent) -> bool {
-        self.written_bytes += match said {
+    fn observe(&mut self, event: &mut ModelEvent) -> bool {
+        self.written_bytes += match event {
             ModelEvent::Text(_, _, text) => text.len(),
             ModelEvent::Tool(_, call) => call.tool.len() + call.arguments.len(),
             ModelEvent::Started(..) | ModelEvent::Completed(..) => 0,
             ModelEvent::Ended(end, usage) => {
-                // A call that failed before its first word was refused, and a refusal costs nothing.
+                // A call that failed before its first output was rejected, and costs nothing.
                 let counts = self.is_answered || matches!(end, ModelEnd::Done {});
-                let is_silent = usage.is_none() && counts;
-                if is_silent {
+                let is_estimated = usage.is_none() && counts;
+                if is_estimated {
                     *usage = Some(self.usage());
                 }
-                return is_silent;
+                return is_estimated;
             }
         };
         self.is_answered = true;
@@ -112,7 +113,7 @@ fn bytes(entry: &ContextEntry) -> usize {
         }
         ContextEntry::User(inputs) => inputs.iter().map(input).sum(),
         ContextEntry::Assistant { text, .. } => text.len(),
-        // Only a vendor that says what it used can read these.
+        // Only a vendor that reports usage can read these.
         ContextEntry::Reasoning(_) => 0,
         ContextEntry::Call(call) => call.tool.len() + call.arguments.len(),
         ContextEntry::Output { output, .. } => output.text.len(),
@@ -126,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn four_bytes_are_a_token_where_nobody_says_otherwise() {
+    fn four_bytes_count_as_a_token_without_reported_usage() {
         let broke = || ModelEnd::Broke {
             error: Failure::new(FailureKind::VendorFailed, "gone"),
             retry_at: Timestamp(0),
@@ -141,14 +142,14 @@ mod tests {
                 ..Usage::default()
             })
         };
-        let said = Some(Usage::default());
+        let zero = Some(Usage::default());
         let none = None;
-        for (text, end, told, wanted) in [
+        for (text, end, reported, expected) in [
             ("12345", ModelEnd::Done {}, none, usage(2)),
             ("", ModelEnd::Done {}, none, usage(0)),
-            ("12345", ModelEnd::Done {}, said, said),
+            ("12345", ModelEnd::Done {}, zero, zero),
             ("12345", broke(), none, usage(2)),
-            ("12345", broke(), said, said),
+            ("12345", broke(), zero, zero),
             ("12345", failed(), none, usage(2)),
             ("", broke(), none, none),
             ("", failed(), none, none),
@@ -166,14 +167,14 @@ mod tests {
                     text.to_owned(),
                 ));
             }
-            let mut last = ModelEvent::Ended(end.clone(), told);
+            let mut last = ModelEvent::Ended(end.clone(), reported);
             let estimated = estimate.observe(&mut last);
             assert_eq!(
                 last,
-                ModelEvent::Ended(end.clone(), wanted),
+                ModelEvent::Ended(end.clone(), expected),
                 "{text:?} {end:?}"
             );
-            assert_eq!(estimated, told != wanted, "{text:?} {end:?}");
+            assert_eq!(estimated, reported != expected, "{text:?} {end:?}");
         }
     }
 }

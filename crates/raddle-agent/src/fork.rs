@@ -1,4 +1,4 @@
-//! Threads that begin with another's history, and threads that go back in their own.
+//! Forks of threads, and reverting a thread to an earlier turn.
 
 use std::sync::Arc;
 
@@ -10,38 +10,38 @@ use raddle_core::{
     Revert, RevertPoint, Seq, SettingsChange, Thread, ThreadId, ThreadWriter, TurnId,
 };
 
-use crate::images::named;
+use crate::images::named_blobs;
 use crate::open::{PAGE_BYTES, open};
 use crate::task::{NewSubscriber, UsageReport};
 use crate::threads::Retention;
 use crate::{AgentError, ReplyTo, SubscribeResult, Subscriber, Threads};
 
-/// How many turns are looked at at a time.
+/// Page size of the search for a turn.
 const TURNS: usize = 100;
 
-/// A thread that is to begin with another's history.
+/// A request to fork a thread.
 #[derive(Debug)]
 pub struct ForkRequest {
-    /// The other.
+    /// The source thread.
     pub from: ThreadId,
-    /// How much of its history.
+    /// End of the copied history.
     pub point: ForkPoint,
-    /// The new one.
+    /// Id of the new thread.
     pub to: ThreadId,
-    /// What is otherwise there.
+    /// Changes of settings in the new thread.
     pub change: SettingsChange,
-    /// Whether it lives in memory only.
+    /// Whether the new thread exists in memory only.
     pub ephemeral: bool,
-    /// Who asks.
+    /// The requesting principal.
     pub principal: Option<String>,
-    /// Set when the request may come again. The new thread remembers it.
+    /// Set if the request may be repeated. The new thread stores it.
     pub idempotency: Option<IdempotentRequest>,
 }
 
-/// Where a fork leaves its source.
+/// Point in the source where a fork begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ForkPoint {
-    /// Where that is now. A turn that runs there ends here.
+    /// The current head. A turn that runs there ends in the fork.
     Now,
     /// After this turn, which must have ended.
     After(TurnId),
@@ -49,58 +49,58 @@ pub enum ForkPoint {
     Before(TurnId),
 }
 
-/// A turn and what follows it.
+/// A turn and its successor.
 #[derive(Debug)]
 pub struct TurnWithNext {
-    /// The turn.
+    /// The turn that was found.
     pub turn: TurnEntry,
-    /// The one after it.
+    /// The turn after it, if any.
     pub after: Option<TurnEntry>,
 }
 
 impl Threads {
-    /// Begins a thread with another's history. Once that is stored the listener is answered, and then hears
-    /// of it. The source is only read, and need not be live.
-    pub async fn fork<F>(&self, fork: ForkRequest, listener: Arc<dyn Subscriber>, reply: F)
+    /// Forks a thread. Once the fork is stored, the subscriber receives the reply, and then events.
+    /// The source is only read, and need not be loaded.
+    pub async fn fork<F>(&self, fork: ForkRequest, subscriber: Arc<dyn Subscriber>, reply: F)
     where
         F: FnOnce(Result<SubscribeResult, AgentError>) -> BoxFuture<'static, bool> + Send + 'static,
     {
-        let kept = match fork.ephemeral {
+        let retention = match fork.ephemeral {
             true => Retention::Ephemeral,
             false => Retention::Durable,
         };
         let to = fork.to;
-        let owner = match self.copy(fork, kept).await {
-            Ok(owner) => owner,
+        let writer = match self.copy(fork, retention).await {
+            Ok(writer) => writer,
             Err(error) => return drop(reply(Err(error))),
         };
         let starter = NewSubscriber {
-            subscriber: listener,
+            subscriber,
             reply: Box::new(|subscribed| Some(reply(subscribed))),
             usage: UsageReport::Omitted,
-            comes_back: false,
-            seen: None,
+            is_returning: false,
+            cursor: None,
         };
-        let settings = owner.thread().settings().clone();
-        self.shared.run(to, owner, settings, kept, Some(starter));
+        let settings = writer.thread().settings().clone();
+        self.shared.run(to, writer, settings, retention, Some(starter));
     }
 
-    async fn copy(&self, fork: ForkRequest, kept: Retention) -> Result<ThreadWriter, AgentError> {
+    async fn copy(&self, fork: ForkRequest, retention: Retention) -> Result<ThreadWriter, AgentError> {
         let ForkRequest { from, to, .. } = fork;
         let source = self.shared.journal_of(from);
-        let journal = self.shared.journal(kept);
+        let journal = self.shared.journal(retention);
         let at = match fork.point {
             ForkPoint::Now => source.head(from).await?,
             ForkPoint::Before(turn) => {
-                let found = self.find(from, &turn).await?;
-                cut_before(&*source, from, &found.turn).await?
+                let entry = self.find(from, &turn).await?;
+                cut_before(&*source, from, &entry.turn).await?
             }
             ForkPoint::After(turn) => {
-                let found = self.find(from, &turn).await?;
-                if found.turn.ended.is_none() {
+                let entry = self.find(from, &turn).await?;
+                if entry.turn.ended.is_none() {
                     return Err(Refusal::TurnRunning.into());
                 }
-                match found.after {
+                match entry.after {
                     Some(after) => cut_before(&*source, from, &after).await?,
                     None => source.head(from).await?,
                 }
@@ -111,19 +111,20 @@ impl Threads {
         }
         let copied = if Arc::ptr_eq(&source, &journal) {
             match journal.fork(from, at, to).await {
-                // The request was here before, and broke off before the copy had a record of its own.
+                // An earlier attempt of the same request ended before the copy had a record of its
+                // own.
                 Err(ForkError::Taken) if fork.idempotency.is_some() => Ok(()),
                 copied => copied.map(drop).map_err(not_forked),
             }
         } else {
-            let blobs = [self.shared.blobs_of(from), self.shared.blobs(kept)];
-            let mut taken = Seq::ZERO;
-            let took = take_over((&*source, from, at), (&*journal, to), blobs, &mut taken).await;
-            if took.is_err() && taken > Seq::ZERO {
-                // Nobody will ever ask for what there is of it, and it is in the way of who comes again.
+            let blobs = [self.shared.blobs_of(from), self.shared.blobs(retention)];
+            let mut copied_to = Seq::ZERO;
+            let result = copy_records((&*source, from, at), (&*journal, to), blobs, &mut copied_to).await;
+            if result.is_err() && copied_to > Seq::ZERO {
+                // The partial copy is unreachable, and would block a repetition of the request.
                 let _ = journal.delete(to).await;
             }
-            took
+            result
         };
         let opened = match copied {
             Ok(()) => open(&*journal, to).await.map_err(AgentError::from),
@@ -131,17 +132,17 @@ impl Threads {
         };
         let (thread, tail) = match opened {
             Ok(opened) => opened,
-            // It may be another process's by now.
+            // The copy may belong to another process by now.
             Err(error) if fork.idempotency.is_some() => return Err(error),
             Err(error) => {
-                // Nobody will ever ask for what there is of it.
+                // The partial copy is unreachable.
                 let _ = journal.delete(to).await;
                 return Err(error);
             }
         };
         if fork.idempotency.is_some() && thread.id() != Some(from) {
             return Err(match thread.id() {
-                // Another process was faster. Who comes again finds it.
+                // Another process was faster. A repeated request finds its thread.
                 Some(id) if id == to => AgentError::Ended,
                 _ => Refusal::KeyReused.into(),
             });
@@ -162,36 +163,36 @@ impl Threads {
         };
         let node = self.shared.node(Epoch(thread.epoch().0 + 1));
         let now = self.shared.now();
-        let owner = ThreadWriter::fork(thread, forked, node, now).since_base(tail);
+        let writer = ThreadWriter::fork(thread, forked, node, now).since_base(tail);
         Ok(match fork.idempotency {
-            Some(keyed) => owner.with_idempotency(keyed, now),
-            None => owner,
+            Some(request) => writer.with_idempotency(request, now),
+            None => writer,
         })
     }
 
-    /// Takes back a turn and those after it. Nothing may run in the thread.
+    /// Reverts a turn and all later ones. The thread must be idle.
     pub async fn revert(
         &self,
         id: ThreadId,
         turn: TurnEntry,
         principal: Option<String>,
-        owed: impl Into<ReplyTo>,
+        reply_to: impl Into<ReplyTo>,
     ) {
-        let owed = owed.into();
-        let past = match revert_point(&*self.shared.journal_of(id), id, turn.from).await {
-            Ok(past) => past,
-            Err(error) => return (owed.reply)(Err(error.into())),
+        let reply_to = reply_to.into();
+        let point = match revert_point(&*self.shared.journal_of(id), id, turn.from).await {
+            Ok(point) => point,
+            Err(error) => return (reply_to.reply)(Err(error.into())),
         };
         let revert = Revert {
             turn: turn.turn,
             at: turn.from,
-            point: past,
+            point,
             principal,
         };
-        self.send_command(id, Command::Revert(revert), owed).await;
+        self.send_command(id, Command::Revert(revert), reply_to).await;
     }
 
-    /// A turn that counts, and the one after it.
+    /// Finds a turn that is not reverted, and the next one.
     pub async fn find(&self, id: ThreadId, turn: &TurnId) -> Result<TurnWithNext, AgentError> {
         let mut query = PageQuery {
             limit: TURNS,
@@ -215,36 +216,36 @@ impl Threads {
     }
 }
 
-fn before(seq: Seq) -> Seq {
+fn previous(seq: Seq) -> Seq {
     Seq(seq.0.saturating_sub(1))
 }
 
-/// Where to cut so that a turn is left out, with the settings that it brought along: these are stored just
-/// before it, at the same moment.
+/// Returns the cut point before a turn. The cut also drops the settings that came with the turn:
+/// they are stored just before it, with the same timestamp.
 async fn cut_before(
     journal: &dyn Journal,
     thread: ThreadId,
     turn: &TurnEntry,
 ) -> Result<Seq, ReadError> {
-    let last = before(turn.from);
-    let found = journal.read(thread, before(last), 1).await?;
+    let last = previous(turn.from);
+    let records = journal.read(thread, previous(last), 1).await?;
     let is_its_own = |record: &Record| {
         let changes = matches!(&record.body, RecordBody::Event(it) if matches!(**it, Event::SettingsChanged(_)));
         changes && record.seq == last && record.at == turn.started_at
     };
-    let is_its_own = found.first().is_some_and(is_its_own);
-    Ok(if is_its_own { before(last) } else { last })
+    let is_its_own = records.first().is_some_and(is_its_own);
+    Ok(if is_its_own { previous(last) } else { last })
 }
 
-/// How much of a thread is taken into memory.
+/// Maximum bytes of a thread that are copied into memory.
 const COPIED_BYTES_MAX: usize = 64 << 20;
 
-/// Takes over records into a journal that does not have them, and before them the images they name. Says how far it
-/// has come.
-async fn take_over(
+/// Copies records into another journal, and first the images that they name. `after` reports the
+/// progress.
+async fn copy_records(
     (source, from, at): (&dyn Journal, ThreadId, Seq),
     (journal, to): (&dyn Journal, ThreadId),
-    [theirs, ours]: [Arc<dyn Blobs>; 2],
+    [source_blobs, target_blobs]: [Arc<dyn Blobs>; 2],
     after: &mut Seq,
 ) -> Result<(), AgentError> {
     let mut pages = 0;
@@ -259,28 +260,28 @@ async fn take_over(
         if page.is_empty() {
             break;
         }
-        for blob in page.iter().flat_map(named) {
+        for blob in page.iter().flat_map(named_blobs) {
             image_bytes += blob.bytes;
             if image_bytes > COPIED_BYTES_MAX as u64 {
                 return Err(AgentError::TooLong);
             }
-            let bytes = theirs.get(blob.clone()).await?;
-            let kept = ours.put(bytes, blob.media.clone()).await;
-            kept.map_err(not_appended)?;
+            let bytes = source_blobs.get(blob.clone()).await?;
+            let stored = target_blobs.put(bytes, blob.media.clone()).await;
+            stored.map_err(not_appended)?;
         }
-        let taken = journal.append(to, *after, &page, Class::Power).await;
-        *after = taken.map_err(not_appended)?;
+        let appended = journal.append(to, *after, &page, Class::Power).await;
+        *after = appended.map_err(not_appended)?;
     }
     Ok(())
 }
 
-/// The thread as it was just before a record.
+/// Returns the state of the thread just before a record.
 async fn revert_point(
     journal: &dyn Journal,
     id: ThreadId,
     at: Seq,
 ) -> Result<RevertPoint, ReadError> {
-    let base = journal.base(id, Some(before(at))).await?;
+    let base = journal.base(id, Some(previous(at))).await?;
     let mut thread = base
         .filter(|base| base.version == Base::VERSION)
         .map_or_else(Thread::new, |base| base.thread);

@@ -1,39 +1,40 @@
-//! Whether what the threads stand on answers.
+//! Health of the journal.
 
 use raddle_core::ports::{AppendError, ReadError};
 use raddle_core::{Class, Seq};
 
 use crate::{Counters, Threads};
 
-/// How a journal answered. One that cannot be written answers too: beginning anew would not mend it.
+/// Health of a journal. A journal that rejects writes still counts as responding: a restart would
+/// not fix it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JournalHealth {
-    /// It takes records.
+    /// It accepts records.
     Writable,
     /// It can only be read.
     ReadOnly,
-    /// There is no room for more.
+    /// The storage is full.
     Full,
-    /// It does not answer, or cannot do what it was asked.
+    /// It does not respond, or fails.
     Unavailable,
 }
 
 impl Threads {
-    /// What happened in the threads.
+    /// The counters of all threads.
     pub fn counters(&self) -> &Counters {
         &self.shared.counters
     }
 
-    /// Asks the journal something, and has it write nothing: that stands in line behind all other writes
-    /// and takes the same lock. Waits for as long as the journal does.
+    /// Probes the journal with a read and an empty append. The append queues behind all other
+    /// writes and takes the same lock. Waits as long as the journal does.
     pub async fn try_journal(&self) -> JournalHealth {
-        let (journal, nobody) = (&self.shared.journal, self.shared.probe_thread);
-        match journal.head(nobody).await {
+        let (journal, probe_thread) = (&self.shared.journal, self.shared.probe_thread);
+        match journal.head(probe_thread).await {
             Ok(_) | Err(ReadError::NotFound) => {}
             Err(ReadError::Newer(_)) => return JournalHealth::ReadOnly,
             Err(_) => return JournalHealth::Unavailable,
         }
-        match journal.append(nobody, Seq::ZERO, &[], Class::Process).await {
+        match journal.append(probe_thread, Seq::ZERO, &[], Class::Process).await {
             Ok(_) | Err(AppendError::Conflict) => JournalHealth::Writable,
             Err(AppendError::ReadOnly(_) | AppendError::Newer(_)) => JournalHealth::ReadOnly,
             Err(AppendError::Full(_)) => JournalHealth::Full,

@@ -1,4 +1,4 @@
-//! Images: kept beside the journal, read again for the model and for clients.
+//! Images: stored beside the journal, and loaded again for the model and for clients.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -12,28 +12,28 @@ use raddle_protocol as wire;
 
 use crate::{AgentError, Threads};
 
-/// How many bytes the images of one message, or of one answer of a tool, may have together: what is told of
-/// it must fit into a client's queue.
+/// Maximum bytes of the images of one message, or of one tool response: its notification must fit
+/// into a client's queue.
 pub const IMAGES_BYTES_MAX: usize = 10 << 20;
 
-/// Why something is no image that can be kept.
+/// Reason why an image is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ImageError {
-    /// It is somewhere else.
+    /// The URL is not a `data:` URL.
     #[error("the URL of an image must be a `data:` URL in base64")]
     NotData,
-    /// It is something else.
-    #[error("it is no image that models read; send PNG, JPEG, GIF or WebP")]
+    /// The format is not supported.
+    #[error("unsupported image format: send PNG, JPEG, GIF or WebP")]
     NotAnImage,
-    /// It unfolds to more than is shown to a model.
+    /// Its dimensions exceed the limit.
     #[error("it is {0}")]
     Size(String),
-    /// It is too large, alone or with the others.
+    /// It is too large, alone or with the other images.
     #[error("images may have {IMAGES_BYTES_MAX} bytes together; send fewer, or smaller ones")]
     TooLarge,
 }
 
-/// An image that is not kept yet.
+/// An image that is not stored yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewImage {
     bytes: Vec<u8>,
@@ -41,7 +41,7 @@ pub struct NewImage {
 }
 
 impl NewImage {
-    /// Looks what bytes are.
+    /// Detects the format of the bytes.
     pub fn of(bytes: Vec<u8>) -> Result<Self, ImageError> {
         if bytes.len() > IMAGES_BYTES_MAX {
             return Err(ImageError::TooLarge);
@@ -54,14 +54,14 @@ impl NewImage {
         Ok(Self { bytes, media })
     }
 
-    /// Reads a `data:` URL. What it says of itself counts for nothing.
+    /// Decodes a `data:` URL. Its media type is ignored.
     pub fn of_url(url: &str) -> Result<Self, ImageError> {
         let scheme = url.get(..5).unwrap_or_default();
         let data = url
             .split_once(',')
             .filter(|_| scheme.eq_ignore_ascii_case("data:"));
-        let (said, data) = data.ok_or(ImageError::NotData)?;
-        if !said.to_ascii_lowercase().ends_with(";base64") {
+        let (header, data) = data.ok_or(ImageError::NotData)?;
+        if !header.to_ascii_lowercase().ends_with(";base64") {
             return Err(ImageError::NotData);
         }
         if data.len() / 4 > IMAGES_BYTES_MAX / 3 {
@@ -70,29 +70,29 @@ impl NewImage {
         Self::of(STANDARD.decode(data).map_err(|_| ImageError::NotData)?)
     }
 
-    /// Keeps it. A record may name it now.
+    /// Stores the image, so that a record may name it.
     pub(crate) async fn keep(self, blobs: &dyn Blobs) -> Result<Image, AppendError> {
-        let kept = blobs.put(self.bytes, self.media.to_owned()).await;
-        kept.map(Image::Blob)
+        let blob = blobs.put(self.bytes, self.media.to_owned()).await;
+        blob.map(Image::Blob)
     }
 
-    /// How many bytes it has.
+    /// Size in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes.len()
     }
 }
 
 impl Threads {
-    /// Keeps an image for a thread. A record may name it now.
-    pub async fn keep(&self, id: ThreadId, picture: NewImage) -> Result<Image, AgentError> {
-        let kept = picture.keep(&*self.shared.blobs_of(id)).await;
-        kept.map_err(|error| match error {
+    /// Stores an image for a thread, so that a record may name it.
+    pub async fn keep(&self, id: ThreadId, image: NewImage) -> Result<Image, AgentError> {
+        let stored = image.keep(&*self.shared.blobs_of(id)).await;
+        stored.map_err(|error| match error {
             AppendError::Unavailable(_) => AgentError::Unavailable,
             error => Refusal::NotStored(error.to_string()).into(),
         })
     }
 
-    /// Puts the images of an item in the place of their names.
+    /// Replaces the names of images in an item by the images.
     pub async fn show(&self, id: ThreadId, item: &mut wire::ThreadItem) {
         if shows_images(item) {
             show(&*self.shared.blobs_of(id), item).await;
@@ -100,7 +100,7 @@ impl Threads {
     }
 }
 
-/// Whether an item may hold names of images.
+/// Whether an item may name images.
 fn shows_images(item: &wire::ThreadItem) -> bool {
     matches!(
         item,
@@ -108,7 +108,7 @@ fn shows_images(item: &wire::ThreadItem) -> bool {
     )
 }
 
-/// Puts images in the place of their names. One that cannot be read is named in words.
+/// Replaces names of images by the images, or by a text if an image cannot be read.
 pub(crate) async fn show(blobs: &dyn Blobs, item: &mut wire::ThreadItem) {
     use wire::DynamicToolCallOutputContentItem as Content;
     match item {
@@ -144,22 +144,23 @@ pub(crate) async fn show(blobs: &dyn Blobs, item: &mut wire::ThreadItem) {
     }
 }
 
-/// The same in what is told.
-pub(crate) async fn show_told(blobs: &dyn Blobs, told: &mut wire::Notification) {
-    match told {
+/// Does the same in a notification.
+pub(crate) async fn show_in_notification(blobs: &dyn Blobs, notification: &mut wire::Notification) {
+    match notification {
         wire::Notification::ItemStarted(it) => show(blobs, &mut it.item).await,
         wire::Notification::ItemCompleted(it) => show(blobs, &mut it.item).await,
         _ => {}
     }
 }
 
-/// Puts an image in the place of its name, if that is one; else says why not.
+/// Replaces a blob URL by a `data:` URL. Returns `None` for any other URL, and a text if the image
+/// cannot be read.
 async fn look_up(blobs: &dyn Blobs, url: &mut String) -> Option<Result<(), String>> {
     let blob = Blob::of_url(url)?;
     Some(data_url(blobs, blob).await.map(|data| *url = data))
 }
 
-/// A blob as a `data:` URL; else words in its place.
+/// Encodes a blob as a `data:` URL, or returns a replacement text.
 async fn data_url(blobs: &dyn Blobs, blob: Blob) -> Result<String, String> {
     let media = blob.media.clone();
     let bytes = blobs.get(blob).await.map_err(|error| {
@@ -171,36 +172,36 @@ async fn data_url(blobs: &dyn Blobs, blob: Blob) -> Result<String, String> {
     Ok(url)
 }
 
-/// How many bytes of images one call of a model shows.
+/// Maximum bytes of images in one model call.
 pub(crate) const SHOWN_BYTES_MAX: usize = 32 << 20;
 
-/// Puts images in the place of their names, for a model: the newest, as many as fit. Vendors take only so
-/// much, and the rest would be read and sent with every call.
+/// Replaces names of images by the images for a model: the newest, as many as fit. Vendors limit
+/// the size, and the rest would be read and sent with every call.
 pub(crate) async fn look_at(blobs: &dyn Blobs, entries: &mut [SharedEntry], bytes_max: usize) {
-    let mut room = bytes_max;
-    // The others stay as they are, and are not written anew.
+    let mut budget = bytes_max;
+    // Entries without images stay unchanged and are not copied.
     for entry in entries.iter_mut().rev().filter(|it| names_images(it)) {
-        let mut shown = ContextEntry::clone(entry);
-        match &mut shown {
+        let mut inlined = ContextEntry::clone(entry);
+        match &mut inlined {
             ContextEntry::User(input) => {
                 for part in input.iter_mut().rev() {
                     let Input::Image { image, .. } = part else {
                         continue;
                     };
-                    if let Err(words) = look_at_one(blobs, image, &mut room).await {
+                    if let Err(words) = look_at_one(blobs, image, &mut budget).await {
                         *part = Input::text(words);
                     }
                 }
             }
             ContextEntry::Output { output, .. } => {
-                let mut seen = Vec::new();
+                let mut images = Vec::new();
                 for mut image in std::mem::take(&mut output.images) {
-                    match look_at_one(blobs, &mut image, &mut room).await {
-                        Ok(()) => seen.push(image),
+                    match look_at_one(blobs, &mut image, &mut budget).await {
+                        Ok(()) => images.push(image),
                         Err(words) => output.text.push_str(&words),
                     }
                 }
-                output.images = seen;
+                output.images = images;
             }
             ContextEntry::Summary(_)
             | ContextEntry::Developer(_)
@@ -209,7 +210,7 @@ pub(crate) async fn look_at(blobs: &dyn Blobs, entries: &mut [SharedEntry], byte
             | ContextEntry::Call(_)
             | ContextEntry::Note(_) => {}
         }
-        *entry = shown.into();
+        *entry = inlined.into();
     }
 }
 
@@ -221,23 +222,23 @@ fn names_images(entry: &ContextEntry) -> bool {
     }
 }
 
-async fn look_at_one(blobs: &dyn Blobs, image: &mut Image, room: &mut usize) -> Result<(), String> {
+async fn look_at_one(blobs: &dyn Blobs, image: &mut Image, budget: &mut usize) -> Result<(), String> {
     if let Image::Blob(blob) = image {
         let bytes = usize::try_from(blob.bytes).unwrap_or(usize::MAX);
-        let Some(left) = room.checked_sub(bytes) else {
-            // Older ones are not shown either, so that which are does not change from call to call.
-            *room = 0;
+        let Some(remaining) = budget.checked_sub(bytes) else {
+            // Older images are dropped as well, so that the selection stays stable between calls.
+            *budget = 0;
             return Err("[An image that was shown here is left out.]".to_owned());
         };
-        *room = left;
+        *budget = remaining;
         let url = data_url(blobs, blob.clone()).await?;
         *image = Image::Url { url };
     }
     Ok(())
 }
 
-/// The images that a record names.
-pub(crate) fn named(record: &Record) -> Vec<&Blob> {
+/// Returns the images that a record names.
+pub(crate) fn named_blobs(record: &Record) -> Vec<&Blob> {
     let RecordBody::Event(event) = &record.body else {
         return Vec::new();
     };
@@ -297,7 +298,7 @@ mod tests {
         let large_size =
             "60000×60000 pixels; a side may have 16384 and the whole 50000000, so make it smaller first".to_owned();
         let large = format!("data:;base64,{}", "A".repeat(IMAGES_BYTES_MAX / 3 * 4 + 8));
-        for (url, wanted) in [
+        for (url, expected) in [
             (url(&png(3, 2)), Ok("image/png")),
             (
                 url(b"\xff\xd8\xff\xe0\0\x04ab\xff\xc0\0\x11\x08\0\x02\0\x03"),
@@ -310,7 +311,7 @@ mod tests {
             ),
             ("DATA:;BASE64,R0lGODlhAwACAA==".to_owned(), Ok("image/gif")),
             (url(&png(60_000, 60_000)), Err(ImageError::Size(large_size))),
-            // A file without a size is an image by its first bytes only.
+            // Without dimensions the first bytes alone do not make an image.
             (url(b"GIF89a"), Err(ImageError::NotAnImage)),
             (url(b"\x89PNG\r\n\x1a\n"), Err(ImageError::NotAnImage)),
             (url(b"<svg/>"), Err(ImageError::NotAnImage)),
@@ -324,8 +325,8 @@ mod tests {
             ("https://a/b.png".to_owned(), Err(ImageError::NotData)),
             ("dätá,".to_owned(), Err(ImageError::NotData)),
         ] {
-            let found = NewImage::of_url(&url).map(|it| it.media);
-            assert_eq!(found, wanted, "{}", &url[..url.len().min(60)]);
+            let actual = NewImage::of_url(&url).map(|it| it.media);
+            assert_eq!(actual, expected, "{}", &url[..url.len().min(60)]);
         }
     }
 }

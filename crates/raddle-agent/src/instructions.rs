@@ -1,4 +1,4 @@
-//! What a model is told before everything else.
+//! The system instructions of a model.
 
 use raddle_core::{Family, Settings};
 
@@ -7,19 +7,19 @@ const CLAUDE: &str = include_str!("instructions/claude.md");
 const GEMINI: &str = include_str!("instructions/gemini.md");
 const OTHER: &str = include_str!("instructions/other.md");
 
-/// What a model is told when it is to condense the history.
+/// Instructions for condensing the history.
 pub(crate) const CONDENSE: &str = include_str!("instructions/condense.md");
 
 const FRIENDLY: &str = "Be warm and encouraging, and explain what may be new to the user.";
 const PRAGMATIC: &str =
     "Be dry and to the point; leave out everything that does not help the work.";
 
-/// The instructions for a thread's model: the client's own, or ours for its family, and a tone. The same
-/// settings give the same bytes, so that a vendor's cache knows them again.
+/// Returns the instructions for a thread's model: the client's own or the default of the model
+/// family, and a tone. Equal settings give equal bytes, so that a vendor's cache recognises them.
 pub(crate) fn instructions(settings: &Settings) -> String {
     let family = Family::of(settings.model.as_deref());
     let base = settings.base_instructions.as_deref();
-    let base = base.unwrap_or_else(|| ours(family)).trim_end();
+    let base = base.unwrap_or_else(|| default_instructions(family)).trim_end();
     match settings.personality.as_deref() {
         Some("friendly") => format!("{base}\n\n{FRIENDLY}\n"),
         Some("pragmatic") => format!("{base}\n\n{PRAGMATIC}\n"),
@@ -27,7 +27,7 @@ pub(crate) fn instructions(settings: &Settings) -> String {
     }
 }
 
-fn ours(family: Family) -> &'static str {
+fn default_instructions(family: Family) -> &'static str {
     match family {
         Family::Gpt { .. } => GPT,
         Family::Claude => CLAUDE,
@@ -40,7 +40,7 @@ fn ours(family: Family) -> &'static str {
 mod tests {
     use super::*;
 
-    /// They are read with every call.
+    /// They are part of every call.
     #[test]
     fn they_are_short() {
         for text in [GPT, CLAUDE, GEMINI, OTHER, CONDENSE] {
@@ -49,13 +49,13 @@ mod tests {
     }
 
     #[test]
-    fn the_client_may_say_something_else_and_choose_a_tone() {
+    fn the_client_may_override_the_base_and_choose_a_tone() {
         let settings = |base: Option<&str>, tone: Option<&str>| Settings {
             base_instructions: base.map(str::to_owned),
             personality: tone.map(str::to_owned),
             ..Settings::default()
         };
-        for (settings, wanted) in [
+        for (settings, expected) in [
             (settings(Some("Be a cat."), None), "Be a cat.\n".to_owned()),
             (
                 settings(Some("Be a cat.\n"), Some("friendly")),
@@ -70,7 +70,7 @@ mod tests {
                 "Be a cat.\n".to_owned(),
             ),
         ] {
-            assert_eq!(instructions(&settings), wanted);
+            assert_eq!(instructions(&settings), expected);
         }
     }
 }

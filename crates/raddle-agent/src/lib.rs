@@ -1,7 +1,8 @@
 //! One task per live thread.
 //!
-//! A task runs the owner's round of `raddle-core`: it appends what the round hands out, then answers,
-//! announces and starts what is owed. It names no concrete store, model or tool.
+//! A task runs the [`ThreadWriter`](raddle_core::ThreadWriter) of `raddle-core`. It appends the
+//! records that the writer emits, then sends replies and notifications and starts pending effects.
+//! It names no concrete store, model or tool.
 //!
 //! Below: `raddle-core`. Above: `raddle-server`.
 

@@ -1,16 +1,17 @@
-//! Who of those that share a journal is alive.
+//! Liveness of the nodes that share a journal.
 
 use raddle_core::ports::{BoxFuture, ReadError};
 
 /// The processes that share a journal.
 ///
-/// The fence alone keeps two of them from writing to one thread. This only says who should try.
+/// Only the fencing of appends keeps two processes from writing to one thread. Liveness merely
+/// suggests which process should try.
 pub trait Liveness: Send + Sync {
-    /// Whether a node of this name is alive now.
+    /// Whether the node with this name is alive.
     fn is_alive<'a>(&'a self, node: &'a str) -> BoxFuture<'a, Result<bool, ReadError>>;
 }
 
-/// Nobody shares the journal.
+/// A single process that does not share its journal.
 #[derive(Clone, Copy, Debug)]
 pub struct SoleNode;
 

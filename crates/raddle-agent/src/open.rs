@@ -1,12 +1,12 @@
-//! Opening a thread: the newest base, and what follows it.
+//! Loading a thread: the newest base, and the records after it.
 
 use raddle_core::ports::{Journal, ReadError};
 use raddle_core::{Base, LEVEL, Seq, Tail, Thread, ThreadId};
 
-/// How much of a journal is read at a time.
+/// Maximum bytes of one journal read.
 pub(crate) const PAGE_BYTES: usize = 1 << 20;
 
-/// Folds a thread up to a record that it has, or once had.
+/// Folds a thread up to a record, which may be reverted since.
 pub(crate) async fn open_at(
     journal: &dyn Journal,
     id: ThreadId,
@@ -27,10 +27,10 @@ pub(crate) async fn open_at(
     Ok(thread)
 }
 
-/// Folds a thread up to its newest record. Answers also with how much was folded after its base.
+/// Folds a thread up to its newest record. Also returns how much was folded after its base.
 pub(crate) async fn open(journal: &dyn Journal, id: ThreadId) -> Result<(Thread, Tail), ReadError> {
-    let found = journal.head(id).await?;
-    if found == Seq::ZERO {
+    let head = journal.head(id).await?;
+    if head == Seq::ZERO {
         return Err(ReadError::NotFound);
     }
     let base = journal.base(id, None).await?;
@@ -38,8 +38,8 @@ pub(crate) async fn open(journal: &dyn Journal, id: ThreadId) -> Result<(Thread,
         .filter(|base| base.version == Base::VERSION)
         .map_or_else(Thread::new, |base| base.thread);
     let mut tail = Tail::default();
-    // Someone else may append meanwhile; then the head that was found is no longer the fence.
-    while thread.head() < found {
+    // Another process may append meanwhile; then an append at this head fails.
+    while thread.head() < head {
         let page = journal.read(id, thread.head(), PAGE_BYTES).await?;
         if page.is_empty() {
             break;
@@ -49,7 +49,7 @@ pub(crate) async fn open(journal: &dyn Journal, id: ThreadId) -> Result<(Thread,
             tail.count(record);
         }
     }
-    // A base hides the barrier that would have said so.
+    // A base hides the barrier record that would report the newer level.
     if thread.level() > LEVEL {
         return Err(ReadError::Newer(format!("level {}", thread.level())));
     }

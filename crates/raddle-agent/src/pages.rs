@@ -1,4 +1,4 @@
-//! Looking at threads without taking them: lists, pages, and a thread as it is.
+//! Reads without ownership: lists, pages, and the current state of a thread.
 
 use std::sync::Arc;
 
@@ -11,28 +11,28 @@ use crate::open::open;
 use crate::threads::Retention;
 use crate::{AgentError, Handle, Threads};
 
-/// A thread as it was when someone looked.
+/// State of a thread at the time of a read.
 #[derive(Debug)]
 pub struct PeekResult {
-    /// The thread.
+    /// The thread, folded up to its newest record.
     pub thread: Box<Thread>,
-    /// Whether it is live here.
+    /// Whether it is loaded here.
     pub live: bool,
-    /// Whether a process that is alive has it, so that a turn that has not ended goes on.
+    /// Whether a live process owns it, so that its running turn continues.
     pub owned: bool,
 }
 
-/// A thread of a list.
+/// An entry of a list of threads.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListedThread {
-    /// What is stored of it.
+    /// Stored summary.
     pub summary: Summary,
-    /// What it is doing, if it is live here.
+    /// Current status, if the thread is loaded here.
     pub status: Option<Status>,
 }
 
 impl Threads {
-    /// The thread as it is, without taking it or keeping it open.
+    /// Returns the current state of a thread, without owning or loading it.
     pub async fn peek(&self, id: ThreadId) -> Result<PeekResult, AgentError> {
         let live = self.shared.live().get(&id).cloned();
         if let Some(handle) = live
@@ -45,7 +45,7 @@ impl Threads {
             });
         }
         let (thread, _) = open(&*self.shared.journal, id).await?;
-        // A copy that has not its own first record yet is nobody's thread.
+        // A copy without a record of its own is not a thread yet.
         if thread.id() != Some(id) {
             return Err(ReadError::NotFound.into());
         }
@@ -53,7 +53,7 @@ impl Threads {
             return Err(Refusal::Deleted.into());
         }
         let owned = match thread.owner() {
-            // It is not live here, so what we had we no longer have.
+            // This process has unloaded it, so it no longer owns it.
             Some(node) if node != self.shared.node => self.shared.liveness.is_alive(node).await?,
             Some(_) | None => false,
         };
@@ -64,32 +64,32 @@ impl Threads {
         })
     }
 
-    /// The name of this process among those that share the journal.
+    /// Name of this process among those that share the journal.
     pub fn node(&self) -> &str {
         &self.shared.node
     }
 
-    /// The number of a thread's newest record.
+    /// Sequence number of a thread's newest record.
     pub async fn head(&self, id: ThreadId) -> Result<Seq, AgentError> {
         Ok(self.shared.journal_of(id).head(id).await?)
     }
 
-    /// The threads that are live, in the order of their ids. One that is being left or deleted is not.
+    /// Ids of the loaded threads, sorted. Threads that are being unloaded or deleted are excluded.
     pub fn loaded(&self) -> Vec<ThreadId> {
         let live = self.shared.live();
-        let staying = live.iter().filter(|(_, it)| !it.sender.is_closed());
-        let mut loaded: Vec<ThreadId> = staying.map(|(id, _)| *id).collect();
+        let open_handles = live.iter().filter(|(_, it)| !it.sender.is_closed());
+        let mut loaded: Vec<ThreadId> = open_handles.map(|(id, _)| *id).collect();
         loaded.sort();
         loaded
     }
 
-    /// A page of threads.
+    /// Returns a page of threads.
     pub async fn list(&self, query: ListQuery) -> Result<Page<ListedThread>, AgentError> {
         let page = self.shared.pages.list(query).await?;
         Ok(self.with_status(page))
     }
 
-    /// A page of threads that hold a text.
+    /// Returns a page of threads that contain a text.
     pub async fn search(
         &self,
         text: String,
@@ -99,7 +99,7 @@ impl Threads {
         Ok(self.with_status(page))
     }
 
-    /// A page of a thread's turns that count.
+    /// Returns a page of a thread's turns, without reverted ones.
     pub async fn turns(
         &self,
         id: ThreadId,
@@ -108,7 +108,8 @@ impl Threads {
         Ok(self.pages_of(id).turns(id, query).await?)
     }
 
-    /// A page of a thread's completed items that count and are told as items; of one turn, if it is named.
+    /// Returns a page of a thread's completed visible items, optionally of one turn, without
+    /// reverted ones.
     pub async fn items(
         &self,
         id: ThreadId,
@@ -121,14 +122,15 @@ impl Threads {
     }
 
     fn pages_of(&self, id: ThreadId) -> Arc<dyn Pages> {
-        let kept = self.shared.live().get(&id).map(|handle| handle.retention);
-        match kept {
+        let retention = self.shared.live().get(&id).map(|handle| handle.retention);
+        match retention {
             Some(Retention::Ephemeral) => self.shared.memory_pages.clone(),
             Some(Retention::Durable) | None => self.shared.pages.clone(),
         }
     }
 
-    /// Adds what those are doing that are live. No task is asked: one that is busy would hold up a list of others.
+    /// Adds the status of loaded threads. Reads snapshots only: a busy task must not delay the
+    /// list.
     fn with_status(&self, page: Page<Summary>) -> Page<ListedThread> {
         let live = self.shared.live();
         let listed = page.entries.into_iter().map(|summary| ListedThread {

@@ -1,25 +1,25 @@
-//! What is owed to whoever gives an order, and orders that come again.
+//! Replies to commands, and repeated commands.
 
 use raddle_core::{CommandOutcome, IdempotencyKey, IdempotentRequest, Refusal, Thread, ThreadId};
 
 use crate::task::CommandReply;
 use crate::{AgentError, CommandResult, Threads};
 
-/// An answer, and the same one again if the order came under a key.
+/// The reply to a command, with the idempotency key if the command has one.
 pub struct ReplyTo {
     pub(crate) reply: CommandReply,
     pub(crate) idempotency: Option<IdempotentRequest>,
 }
 
 impl ReplyTo {
-    /// An answer to an order that may come again.
-    pub fn idempotent<F>(reply: F, keyed: IdempotentRequest) -> Self
+    /// Creates the reply to a command that may be repeated.
+    pub fn idempotent<F>(reply: F, request: IdempotentRequest) -> Self
     where
         F: FnOnce(CommandResult<'_>) + Send + 'static,
     {
         Self {
             reply: Box::new(reply),
-            idempotency: Some(keyed),
+            idempotency: Some(request),
         }
     }
 }
@@ -37,31 +37,31 @@ where
 }
 
 impl Threads {
-    /// What came of an order when it came before under this key; nothing if it did not. The thread is only
-    /// looked at; one that is deleted is out of the way when this says so.
+    /// Returns the earlier outcome of a command under this key, or `None` if there is none. The
+    /// thread is only read. If the thread is deleted, its remains are removed before this returns.
     pub async fn recall(
         &self,
         id: ThreadId,
         key: &IdempotencyKey,
-        asked: &str,
+        fingerprint: &str,
     ) -> Result<Option<Result<CommandOutcome, Refusal>>, AgentError> {
         let now = self.shared.now();
         loop {
             while let Some(handle) = self.shared.wait_live(id).await {
-                let (key, asked) = (key.clone(), asked.to_owned());
-                let look = move |thread: &Thread| {
-                    let is_there = !thread.is_deleted();
-                    is_there.then(|| thread.recall(&key, &asked, now))
+                let (key, fingerprint) = (key.clone(), fingerprint.to_owned());
+                let inspect = move |thread: &Thread| {
+                    let exists = !thread.is_deleted();
+                    exists.then(|| thread.recall(&key, &fingerprint, now))
                 };
-                // Without one its task has ended, and what comes after that is seen once it is no longer live.
-                if let Ok(Some(found)) = handle.inspect(look).await {
-                    return Ok(found);
+                // Otherwise the task has ended, and the next state shows once it is no longer live.
+                if let Ok(Some(recalled)) = handle.inspect(inspect).await {
+                    return Ok(recalled);
                 }
             }
             match self.peek(id).await {
-                // What is left of it is in the way of another one under its id.
+                // Its remains would block another thread with the same id.
                 Err(AgentError::Refused(Refusal::Deleted)) => drop(self.get(id).await?),
-                peek => return Ok(peek?.thread.recall(key, asked, now)),
+                peek => return Ok(peek?.thread.recall(key, fingerprint, now)),
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Those who hear of threads.
+//! Subscribers of threads.
 
 use std::sync::Arc;
 
@@ -7,61 +7,61 @@ use raddle_core::ports::BoxFuture;
 use raddle_protocol::{Notification, RequestId};
 use serde_json::Value;
 
-/// Someone who wants to hear of threads. Hearing never waits.
+/// A receiver of a thread's events. Delivery never waits.
 pub trait Subscriber: Send + Sync {
-    /// Says something; false when nobody hears it any more.
-    fn deliver(&self, heard: &Delivery) -> bool;
+    /// Delivers an event. Returns false if the subscriber is gone.
+    fn deliver(&self, delivery: &Delivery) -> bool;
 
-    /// Whether anybody still hears.
+    /// Whether the subscriber still exists.
     fn is_connected(&self) -> bool;
 
-    /// Whether it may be asked; who may not is only told.
+    /// Whether it may receive requests; otherwise it only receives notifications.
     fn can_answer(&self) -> bool {
         true
     }
 
-    /// Whether it is told, while a turn runs, what that waits for.
+    /// Whether it receives `turn/progress`.
     fn wants_progress(&self) -> bool {
         false
     }
 
-    /// Whether it takes what it is told. One who does not is told from the journal instead, when it has
-    /// room, and loses nothing.
+    /// Whether it can accept more events. A subscriber without capacity is caught up from the
+    /// journal later, and loses nothing.
     fn has_capacity(&self) -> bool {
         true
     }
 
-    /// Waits until there is room for so many bytes; nothing when nobody hears any more.
+    /// Waits for capacity for this many bytes. Returns `None` if the subscriber is gone.
     fn reserve(&self, bytes: usize) -> BoxFuture<'static, Option<Permit>> {
         let _ = bytes;
-        let room = self.is_connected().then(|| Box::new(()) as Permit);
-        Box::pin(std::future::ready(room))
+        let permit = self.is_connected().then(|| Box::new(()) as Permit);
+        Box::pin(std::future::ready(permit))
     }
 }
 
-/// Room that is kept until this is dropped.
+/// Capacity that is reserved until this is dropped.
 pub type Permit = Box<dyn Send>;
 
-/// What is heard.
+/// An event for a subscriber.
 #[derive(Clone, Debug)]
 pub enum Delivery {
-    /// Something happened. Only the last notification of a record carries its number, and only to
-    /// subscribers of its thread.
+    /// A stored record. Only the last notification of a record carries its sequence number, and
+    /// only to subscribers of its thread.
     Record {
-        /// What the wire says of it.
+        /// Its notification.
         notification: Arc<Notification>,
-        /// The record's number.
+        /// Sequence number of the record.
         seq: Option<Seq>,
     },
-    /// Something that is no record. It has no number and is not repeated.
+    /// An event that is not stored. It has no sequence number and is not repeated.
     Notice(Arc<Notification>),
-    /// A request.
+    /// A request of the server.
     Request {
-        /// Its id, the same for as long as it is open.
+        /// Its id, which stays the same as long as it is open.
         id: RequestId,
-        /// What is asked for.
+        /// Method name.
         method: &'static str,
-        /// The question.
+        /// Params of the request.
         params: Arc<Value>,
     },
 }

@@ -31,24 +31,24 @@ use self::subscribe::PendingSubscriber;
 pub(crate) use self::subscribe::{NewSubscriber, UsageReport};
 use self::unload::UnloadReason;
 use crate::context::History;
-use crate::images::show_told;
+use crate::images::show_in_notification;
 use crate::threads::{AgentError, AppliedCommand, CommandResult, Snapshot, ThreadRegistry};
 use crate::{ReplyTo, Subscriber};
 
-/// How many reports of work may wait; whoever reports waits for room.
+/// Capacity of the report channel; work waits when it is full.
 const REPORTS: usize = 64;
 
-/// How long the journal is left alone after it was not available.
+/// Delay before the next attempt after the journal was unavailable.
 const RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// How long the journal may be away before its thread is left; whoever waits is told, and whoever comes
-/// later finds what is stored.
+/// Maximum outage of the journal. Then the thread is unloaded and waiting callers get an error.
+/// Later callers find what is stored.
 pub(crate) const JOURNAL_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The same for who begins a thread: nobody else knows of it yet.
+/// Maximum outage while a thread is created: no other client knows it yet.
 const START_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What comes into a task.
+/// A message to a task.
 pub(crate) enum TaskMessage {
     Command {
         command: Command,
@@ -57,41 +57,41 @@ pub(crate) enum TaskMessage {
     },
     Subscribe {
         subscriber: NewSubscriber,
-        /// What changes with it, if nobody hears of the thread and nothing runs in it.
+        /// Changes of settings, applied if the thread has no subscriber and nothing runs.
         change: Option<Box<ChangeSettings>>,
     },
-    /// Answered with whether it had listened.
+    /// Replies whether it was subscribed.
     Unsubscribe {
         subscriber: Arc<dyn Subscriber>,
         reply: oneshot::Sender<bool>,
     },
-    /// A listener cannot answer a request. Answered with whether nobody else could.
+    /// A subscriber cannot answer a request. Replies whether no other subscriber can either.
     CannotAnswer {
         subscriber: Arc<dyn Subscriber>,
         request: RequestNumber,
         reply: oneshot::Sender<bool>,
     },
-    /// A look at the thread as it is stored.
+    /// Reads the thread as it is stored.
     Inspect(InspectFn),
-    /// The thread is to be left in good order.
+    /// Unloads the thread in good order.
     Unload,
 }
 
-/// What becomes of the task once an order is carried out.
+/// The task's next step after a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AfterCommand {
     KeepLoaded,
-    /// The thread is left: it need no longer be in memory.
+    /// Unload the thread: it is no longer needed in memory.
     Unload,
 }
 
 impl TaskMessage {
-    /// Whoever sent it is told why nothing came of it.
+    /// Replies with an error.
     pub(crate) fn refuse(self, error: AgentError) {
         match self {
-            Self::Command { reply_to: owed, .. } => (owed.reply)(Err(error)),
+            Self::Command { reply_to, .. } => (reply_to.reply)(Err(error)),
             Self::Subscribe { subscriber, .. } => drop((subscriber.reply)(Err(error))),
-            // Whoever waits for these sees that nobody will answer.
+            // Dropping the sender informs the caller.
             Self::Unsubscribe { .. }
             | Self::CannotAnswer { .. }
             | Self::Inspect(_)
@@ -100,10 +100,10 @@ impl TaskMessage {
     }
 }
 
-/// Someone's look at the thread.
+/// A function that reads the thread.
 pub(crate) type InspectFn = Box<dyn FnOnce(&Thread) + Send>;
 
-/// Answers a caller, on the spot: whoever is told of what the caller did is told after this.
+/// Replies to a caller synchronously, before subscribers are notified of the command's effects.
 pub(crate) type CommandReply = Box<dyn FnOnce(CommandResult<'_>) + Send>;
 
 enum Caller {
@@ -111,16 +111,16 @@ enum Caller {
     Subscribe(NewSubscriber),
 }
 
-/// How a task came to its end.
+/// The end of a task.
 pub(crate) struct TaskEnd {
     pub(crate) ended: WriterEnd,
-    /// The newest record that it stored.
+    /// Sequence number of the last stored record.
     pub(crate) head: Seq,
-    /// What came too late for it, and is for whoever opens the thread next.
+    /// Messages that arrived too late, for the next task of the thread.
     pub(crate) late: Vec<TaskMessage>,
 }
 
-/// Where a thread's records and images are.
+/// The stores of a thread's records and images.
 pub(crate) struct Stores {
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) blobs: Arc<dyn Blobs>,
@@ -131,51 +131,51 @@ pub(crate) struct Task {
     shared: Arc<ThreadRegistry>,
     journal: Arc<dyn Journal>,
     blobs: Arc<dyn Blobs>,
-    owner: ThreadWriter,
+    writer: ThreadWriter,
     inbox: mpsc::Receiver<TaskMessage>,
     reports: mpsc::Receiver<Command>,
-    /// For those who report.
+    /// Sender for reports of work.
     reporter: mpsc::Sender<Command>,
     callers: BTreeMap<Token, Caller>,
-    /// Who began the thread, until its beginning is stored.
+    /// The creator of the thread, until its first records are stored.
     starter: Option<NewSubscriber>,
-    /// What was stored before it began.
+    /// Head of the journal before the task started.
     initial_head: Seq,
-    /// Those who hear of the thread.
+    /// Subscribers of the thread.
     subscriptions: Vec<Subscription>,
     catch_ups: CatchUps,
     progress: Progress,
-    /// Those who cannot answer a request.
+    /// Subscribers that cannot answer a request.
     unable: Vec<(RequestNumber, Arc<dyn Subscriber>)>,
-    /// Requests that nobody is there to answer, each until its time is over.
+    /// Timers of requests without a subscriber that could answer them.
     unattended: BTreeMap<RequestNumber, AbortHandle>,
-    /// Those who are being answered and hear nothing yet.
+    /// Subscribers that receive their reply first, and no events yet.
     pending_subscribers: VecDeque<PendingSubscriber>,
-    /// What goes out once they are answered.
+    /// Actions that wait for those replies.
     deferred: Vec<WriterAction>,
     inspections: Vec<InspectFn>,
-    /// What came when the owner was at its end already.
+    /// Messages that arrived after the writer had ended.
     late: Vec<TaskMessage>,
-    /// Where handles read what they need not ask for.
+    /// Snapshot that handles read without a message.
     snapshot: watch::Sender<Snapshot>,
     work: BTreeMap<Effect, AbortHandle>,
-    /// Tools that run, each until it is told to stop: letting go tells it.
+    /// Running tools. Dropping the sender asks the tool to stop.
     stops: BTreeMap<ItemId, watch::Sender<()>>,
     history: Arc<History>,
     tokens: u64,
-    /// Since when the journal takes nothing.
+    /// Start of the journal's current outage.
     unavailable_since: Option<Instant>,
-    /// Why the last append failed, if it did.
+    /// Error of the last append, if it failed.
     failed: Option<AppendError>,
-    /// Whether nothing more is taken in: no handle is left, or the thread is.
+    /// Whether the inbox is closed: all handles are dropped, or the thread is being unloaded.
     closed: bool,
-    /// Whether it was said so to the owner.
+    /// Whether the writer was asked to release the thread.
     released: bool,
-    /// Set when the thread is left because it need not be in memory.
+    /// Set when the thread is unloaded because it need not be in memory.
     unloading: Option<UnloadReason>,
-    /// Since when nobody listens and nothing happens.
+    /// Start of the time without subscribers and activity.
     idle_since: Option<Instant>,
-    /// Whether anyone was told that the thread is in memory.
+    /// Whether any client was notified that the thread is in memory.
     is_known: bool,
 }
 
@@ -184,24 +184,24 @@ impl Task {
         id: ThreadId,
         shared: Arc<ThreadRegistry>,
         stores: Stores,
-        owner: ThreadWriter,
+        writer: ThreadWriter,
         inbox: mpsc::Receiver<TaskMessage>,
         snapshot: watch::Sender<Snapshot>,
         starter: Option<NewSubscriber>,
     ) -> Self {
         let (reporter, reports) = mpsc::channel(REPORTS);
-        let initial_head = owner.stored();
-        let shelf = shared.history_budget.clone();
+        let initial_head = writer.stored();
+        let budget = shared.history_budget.clone();
         let history = match initial_head {
-            Seq::ZERO => History::of_new(shelf),
-            _ => History::new(shelf),
+            Seq::ZERO => History::of_new(budget),
+            _ => History::new(budget),
         };
         Self {
             id,
             shared,
             journal: stores.journal,
             blobs: stores.blobs,
-            owner,
+            writer,
             inbox,
             reports,
             reporter,
@@ -232,16 +232,16 @@ impl Task {
         }
     }
 
-    /// Runs until someone else has the thread, or it is left.
+    /// Runs until another process owns the thread, or it is unloaded.
     pub(crate) async fn run(mut self) -> TaskEnd {
         loop {
-            self.let_in().await;
+            self.add_pending_subscribers().await;
             self.finish_catch_ups().await;
-            self.look_at_progress();
-            self.take_what_is_there();
+            self.update_progress();
+            self.drain_inbox();
             self.release();
             let now = self.shared.now();
-            match self.owner.step(now) {
+            match self.writer.step(now) {
                 Step::Append {
                     after,
                     records,
@@ -258,22 +258,22 @@ impl Task {
                     }
                     self.failed = result.as_ref().err().cloned();
                     if self.failed.is_none() {
-                        let lineage = self.owner.thread().lineage();
+                        let lineage = self.writer.thread().lineage();
                         self.history.follow(lineage, after, &records);
                     }
-                    let outs = self.owner.appended(result);
-                    self.show_and_act(outs).await;
-                    // While text streams the thread may never come to rest.
+                    let actions = self.writer.appended(result);
+                    self.show_and_act(actions).await;
+                    // While text streams the thread may never be idle.
                     if self.failed.is_none() {
                         self.run_inspections();
                     }
                     match self.failed {
                         None => self.unavailable_since = None,
                         Some(AppendError::Unavailable(_)) => self.wait_while_unavailable().await,
-                        Some(AppendError::Full(_)) if self.owner.fails().is_some() => {
+                        Some(AppendError::Full(_)) if self.writer.fails().is_some() => {
                             self.wait_for_space().await;
                         }
-                        // The head tells whether it is there.
+                        // Reading the head shows whether the records are stored.
                         Some(AppendError::Unknown(_)) => {
                             self.unavailable_since.get_or_insert_with(Instant::now);
                         }
@@ -283,23 +283,23 @@ impl Task {
                 Step::ReadHead => {
                     let journal = self.journal.clone();
                     let head = self.during(journal.head(self.id)).await;
-                    let stored = self.owner.stored();
+                    let stored = self.writer.stored();
                     match head {
                         Ok(head) => {
-                            let outs = self.owner.head_is(head);
-                            self.show_and_act(outs).await;
+                            let actions = self.writer.head_is(head);
+                            self.show_and_act(actions).await;
                         }
                         Err(error) => {
-                            tracing::warn!(thread = %self.id, %error, "the head cannot be read");
+                            tracing::warn!(thread = %self.id, %error, "cannot read the head of the journal");
                         }
                     }
-                    if self.owner.stored() > stored {
+                    if self.writer.stored() > stored {
                         self.unavailable_since = None;
                     } else {
                         self.wait_while_unavailable().await;
                     }
                 }
-                Step::Do(outs) => self.show_and_act(outs).await,
+                Step::Do(actions) => self.show_and_act(actions).await,
                 Step::Wait(until) => {
                     self.run_inspections();
                     self.wait(until.map(|at| at.since(now))).await;
@@ -317,69 +317,69 @@ impl Task {
                             _ => AgentError::Ended,
                         })));
                     }
-                    // What was not stored is not shown: whoever looks then looks into the journal.
-                    match self.owner.settled() {
+                    // State that was not stored is not shown: later readers read the journal.
+                    match self.writer.stored_thread() {
                         Some(_) => self.run_inspections(),
                         None => self.inspections.clear(),
                     }
-                    self.say_why(&ended);
+                    self.notify_end(&ended);
                     return self.finish(ended).await;
                 }
             }
         }
     }
 
-    /// Acts once the images in what is told are there.
-    async fn show_and_act(&mut self, mut outs: Vec<WriterAction>) {
-        for out in &mut outs {
-            if let WriterAction::Tell(told) = out {
-                for notification in &mut told.notifications {
+    /// Loads the images that the notifications name, then executes the actions.
+    async fn show_and_act(&mut self, mut actions: Vec<WriterAction>) {
+        for action in &mut actions {
+            if let WriterAction::Tell(announcement) = action {
+                for notification in &mut announcement.notifications {
                     let blobs = self.blobs.clone();
-                    self.during(show_told(&*blobs, notification)).await;
+                    self.during(show_in_notification(&*blobs, notification)).await;
                 }
             }
         }
-        self.act(outs);
+        self.act(actions);
     }
 
     fn run_inspections(&mut self) {
-        for look in self.inspections.drain(..) {
-            look(self.owner.thread());
+        for inspect in self.inspections.drain(..) {
+            inspect(self.writer.thread());
         }
     }
 
-    /// Waits for the journal, and meanwhile takes what comes in: an interrupt must not wait behind a
-    /// slow disk.
-    async fn during<T>(&mut self, what: impl Future<Output = T>) -> T {
-        let mut what = pin!(what);
+    /// Waits for a future, and accepts messages meanwhile: an interrupt must not wait for a slow
+    /// disk.
+    async fn during<T>(&mut self, future: impl Future<Output = T>) -> T {
+        let mut future = pin!(future);
         loop {
             let is_wanted = self.is_progress_wanted();
             tokio::select! {
                 biased;
-                done = &mut what => return done,
+                done = &mut future => return done,
                 message = self.inbox.recv(), if !self.closed => self.receive(message),
-                () = self.progress.due(), if is_wanted => self.say_progress(),
+                () = self.progress.due(), if is_wanted => self.send_progress(),
             }
         }
     }
 
-    /// Leaves the journal alone for a moment, and the thread if it took nothing for too long.
+    /// Pauses before the journal is tried again. Gives up the thread if the outage lasts too long.
     async fn wait_while_unavailable(&mut self) {
         let since = *self.unavailable_since.get_or_insert_with(Instant::now);
-        let patience = match self.starter {
+        let max_outage = match self.starter {
             Some(_) => START_TIMEOUT,
             None => JOURNAL_TIMEOUT,
         };
-        if since.elapsed() < patience {
+        if since.elapsed() < max_outage {
             return self.during(tokio::time::sleep(RETRY_DELAY)).await;
         }
-        let outs = self
-            .owner
+        let actions = self
+            .writer
             .give_up("it was not available for too long".to_owned());
-        self.act(outs);
+        self.act(actions);
     }
 
-    /// Waits for something to come in, or for time to pass.
+    /// Waits for a message, or until the time is over.
     async fn wait(&mut self, ms: Option<i64>) {
         let pause = async {
             match ms.map(u64::try_from) {
@@ -388,7 +388,7 @@ impl Task {
                 None => std::future::pending().await,
             }
         };
-        let alone = self.idle_remaining();
+        let idle_timeout = self.idle_remaining();
         self.start_unattended();
         let is_wanted = self.is_progress_wanted();
         tokio::select! {
@@ -397,22 +397,23 @@ impl Task {
             Some(command) = self.reports.recv() => self.report(command),
             reading = self.catch_ups.next() => self.catch_up_ended(reading),
             () = pause => {}
-            () = tokio::time::sleep(alone.unwrap_or_default()), if alone.is_some() => {
+            () = tokio::time::sleep(idle_timeout.unwrap_or_default()), if idle_timeout.is_some() => {
                 self.unload(UnloadReason::Idle);
             }
-            () = self.progress.due(), if is_wanted => self.say_progress(),
+            () = self.progress.due(), if is_wanted => self.send_progress(),
         }
     }
 
-    /// Takes everything that came meanwhile into the next round, clients first.
-    fn take_what_is_there(&mut self) {
+    /// Offers all pending messages to the next round, those of clients first.
+    fn drain_inbox(&mut self) {
         while !self.closed
             && let Ok(message) = self.inbox.try_recv()
         {
             self.offer(message);
         }
-        // While the journal is away no round empties the inbox; those who report wait in their channel.
-        while self.owner.has_capacity()
+        // During an outage of the journal no round empties the inbox; reports then wait in their
+        // channel.
+        while self.writer.has_capacity()
             && let Ok(command) = self.reports.try_recv()
         {
             self.report(command);
@@ -420,8 +421,8 @@ impl Task {
     }
 
     fn report(&mut self, command: Command) {
-        if self.owner.offer(Envelope::report(command)).is_err() {
-            // Nobody reports without having seen room.
+        if self.writer.offer(Envelope::report(command)).is_err() {
+            // Reports are taken only when there is capacity.
             tracing::error!(thread = %self.id, "a report was lost");
         }
     }
@@ -430,12 +431,12 @@ impl Task {
         if let Some(message) = message {
             return self.offer(message);
         }
-        // Every handle is gone: leave in good order.
+        // Every handle is dropped: unload in good order.
         self.closed = true;
     }
 
     fn offer(&mut self, message: TaskMessage) {
-        if self.owner.is_over() {
+        if self.writer.is_over() {
             return self.late.push(message);
         }
         self.idle_since = None;
@@ -447,65 +448,66 @@ impl Task {
                 reply_to:
                     ReplyTo {
                         reply,
-                        idempotency: keyed,
+                        idempotency,
                     },
-                after: then,
+                after,
             } => {
                 let envelope = Envelope::Command {
                     command,
                     token: Some(token),
-                    key: keyed.map(Box::new),
+                    key: idempotency.map(Box::new),
                 };
-                (envelope, Caller::Command(reply, then))
+                (envelope, Caller::Command(reply, after))
             }
             TaskMessage::Subscribe { subscriber, change } => {
                 self.change_for(change);
-                let seen = subscriber.seen;
-                let subscribe = Envelope::Subscribe { token, seen };
+                let cursor = subscriber.cursor;
+                let subscribe = Envelope::Subscribe { token, cursor };
                 (subscribe, Caller::Subscribe(subscriber))
             }
             TaskMessage::Unsubscribe {
-                subscriber: listener,
+                subscriber,
                 reply,
             } => {
-                let _ = reply.send(self.remove_subscriber(&listener));
+                let _ = reply.send(self.remove_subscriber(&subscriber));
                 return;
             }
             TaskMessage::CannotAnswer {
-                subscriber: listener,
+                subscriber,
                 request,
                 reply,
             } => {
-                let _ = reply.send(self.note_cannot_answer(request, listener));
+                let _ = reply.send(self.note_cannot_answer(request, subscriber));
                 return;
             }
-            TaskMessage::Inspect(look) => return self.inspections.push(look),
+            TaskMessage::Inspect(inspect) => return self.inspections.push(inspect),
             TaskMessage::Unload => {
                 self.closed = true;
                 return;
             }
         };
-        let stops = match &envelope {
+        let interrupted_turn = match &envelope {
             Envelope::Command {
                 command: Command::Interrupt(it),
                 key,
                 ..
-            } if !self.has_come(key.as_deref()) => Some(it.turn.clone()),
+            } if !self.is_repeated(key.as_deref()) => Some(it.turn.clone()),
             _ => None,
         };
         self.callers.insert(token, caller);
-        if self.owner.offer(envelope).is_err() {
+        if self.writer.offer(envelope).is_err() {
             self.refuse(token, Refusal::Busy);
-        } else if let Some(turn) = stops {
-            self.cut_off(turn.as_ref());
+        } else if let Some(turn) = interrupted_turn {
+            self.cancel_turn_work(turn.as_ref());
         }
     }
 
-    /// Whether an order came before under the same key: what it stopped was another turn by then.
-    fn has_come(&self, keyed: Option<&IdempotentRequest>) -> bool {
-        let thread = self.owner.thread();
+    /// Whether a command with the same key was executed before. The turn that it interrupted was
+    /// another one.
+    fn is_repeated(&self, request: Option<&IdempotentRequest>) -> bool {
+        let thread = self.writer.thread();
         let now = self.shared.now();
-        keyed.is_some_and(|it| thread.recall(&it.key, &it.asked, now).is_some())
+        request.is_some_and(|it| thread.recall(&it.key, &it.request_hash, now).is_some())
     }
 
     fn refuse(&mut self, token: Token, refusal: Refusal) {
@@ -516,71 +518,72 @@ impl Task {
         }
     }
 
-    fn show_snapshot(&self) {
-        let settings = self.owner.thread().settings();
-        let status = self.owner.settled().map(Thread::status);
+    fn publish_snapshot(&self) {
+        let settings = self.writer.thread().settings();
+        let status = self.writer.stored_thread().map(Thread::status);
         self.snapshot.send_if_modified(|it| {
-            let is_set_otherwise = *it.settings != *settings;
-            if is_set_otherwise {
+            let settings_changed = *it.settings != *settings;
+            if settings_changed {
                 it.settings = Arc::new(settings.clone());
             }
-            let is_other = status.is_some() && it.status != status;
+            let status_changed = status.is_some() && it.status != status;
             it.status = status.or(it.status);
-            is_set_otherwise || is_other
+            settings_changed || status_changed
         });
     }
 
-    fn act(&mut self, outs: Vec<WriterAction>) {
-        // Before anyone is answered: who then starts a turn has it told about the right folder.
-        self.show_snapshot();
-        // So that who hears that it is deleted does not find it in memory.
-        if self.owner.settled().is_some_and(Thread::is_deleted) {
+    fn act(&mut self, actions: Vec<WriterAction>) {
+        // Before any reply: a caller that then starts a turn must get a brief about the right
+        // folder.
+        self.publish_snapshot();
+        // So that a client that is notified of the deletion does not find the thread in memory.
+        if self.writer.stored_thread().is_some_and(Thread::is_deleted) {
             self.inbox.close();
         }
-        if self.owner.stored() > self.initial_head
+        if self.writer.stored() > self.initial_head
             && let Some(starter) = self.starter.take()
         {
-            let head = self.owner.stored();
+            let head = self.writer.stored();
             self.tokens += 1;
-            let settled = SubscriptionStart {
+            let start = SubscriptionStart {
                 token: Token(self.tokens),
                 cursor: CursorStatus::Good,
                 after: head,
                 head,
             };
-            self.introduce(starter, settled);
-            // It is answered before anyone hears of what it began.
+            self.reply_and_add(starter, start);
+            // The creator receives its reply before any notification.
             if !self.pending_subscribers.is_empty() {
-                self.deferred = outs;
+                self.deferred = actions;
                 return;
             }
         }
-        for out in outs {
-            match out {
+        for action in actions {
+            match action {
                 WriterAction::Reply(token, Err(refusal)) => self.refuse(token, refusal),
                 WriterAction::Reply(token, Ok(outcome)) => {
-                    if let Some(Caller::Command(reply, then)) = self.callers.remove(&token) {
-                        if then == AfterCommand::Unload {
-                            self.say_not_loaded();
+                    if let Some(Caller::Command(reply, after)) = self.callers.remove(&token) {
+                        if after == AfterCommand::Unload {
+                            self.notify_not_loaded();
                             self.unload(UnloadReason::Requested);
                         }
-                        let thread = self.owner.thread();
+                        let thread = self.writer.thread();
                         reply(Ok(AppliedCommand { outcome, thread }));
                     }
                 }
-                WriterAction::Subscribed(settled) => self.subscribe(settled),
-                WriterAction::Tell(told) => {
-                    if let RecordBody::Event(event) = &told.record.body {
+                WriterAction::Subscribed(start) => self.subscribe(start),
+                WriterAction::Tell(announcement) => {
+                    if let RecordBody::Event(event) = &announcement.record.body {
                         match &**event {
-                            Event::TurnEnded(it) => self.end_with(it.turn.clone()),
+                            Event::TurnEnded(it) => self.end_turn_tools(it.turn.clone()),
                             Event::RequestResolved(it) => self.amend(&it.resolution),
                             _ => {}
                         }
                     }
-                    self.tell(told);
+                    self.tell(announcement);
                 }
                 WriterAction::Ask(request) => self.ask(request, None),
-                // No tool of ours asks while it runs.
+                // No tool sends requests while it runs.
                 WriterAction::Deliver(..) => {}
                 WriterAction::Start(effect) => self.start(effect),
                 WriterAction::Stop(effect) => {
@@ -592,7 +595,7 @@ impl Task {
                     let (journal, id) = (self.journal.clone(), self.id);
                     tokio::spawn(async move {
                         if let Err(error) = journal.save_base(id, *base).await {
-                            tracing::warn!(thread = %id, %error, "a snapshot was not kept");
+                            tracing::warn!(thread = %id, %error, "a base was not stored");
                         }
                     });
                 }
@@ -603,7 +606,7 @@ impl Task {
 }
 
 impl Drop for Task {
-    /// Whatever ends the task, nothing it started goes on, and nobody waits for what will not come.
+    /// Whatever ends the task: its work stops, and its callers do not wait for ever.
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.notice(ThreadClosedNotification { thread_id: self.id }.into());
@@ -611,13 +614,13 @@ impl Drop for Task {
         for work in self.work.values().chain(self.unattended.values()) {
             work.abort();
         }
-        let running = self.owner.thread().turn().map(|turn| turn.id.clone());
+        let running = self.writer.thread().turn().map(|turn| turn.id.clone());
         if let Some(turn) = running
             && tokio::runtime::Handle::try_current().is_ok()
         {
-            self.end_with(turn);
+            self.end_turn_tools(turn);
         }
         self.subscriptions.clear();
-        self.catch_ups.let_go();
+        self.catch_ups.detach();
     }
 }

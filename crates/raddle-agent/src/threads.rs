@@ -1,4 +1,4 @@
-//! The live threads, and handles to them.
+//! The loaded threads, and handles to them.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -15,7 +15,7 @@ use raddle_core::{
     Timestamp, WriterEnd, WriterNode,
 };
 use raddle_protocol::Notification;
-use tokio::sync::{Mutex as Turn, Notify, mpsc, oneshot, watch};
+use tokio::sync::{Mutex as AsyncMutex, Notify, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
 use crate::context::HistoryBudget;
@@ -28,109 +28,108 @@ use crate::task::{
 use crate::tool_gate::ToolGate;
 use crate::{Delivery, Liveness, ReplyTo, Subscriber};
 
-/// How many messages to one thread may wait.
+/// Capacity of a thread's inbox.
 const INBOX: usize = 64;
 
-/// How many threads may be opened at a time.
+/// Number of locks for loading threads.
 const OPENINGS: usize = 64;
 
-/// How long threads may take to be left in good order: a little longer than they wait for a journal that is
-/// away.
+/// Timeout of unloading all threads: a little longer than they wait for an unavailable journal.
 const CLOSE_TIMEOUT: Duration = JOURNAL_TIMEOUT.saturating_add(Duration::from_secs(5));
 
-/// What the agent needs.
+/// The dependencies of the agent.
 pub struct Options {
-    /// Where records are kept.
+    /// Journal of durable threads.
     pub journal: Arc<dyn Journal>,
-    /// Lists and pages of these.
+    /// Lists and pages of durable threads.
     pub pages: Arc<dyn Pages>,
-    /// Images of these.
+    /// Images of durable threads.
     pub blobs: Arc<dyn Blobs>,
-    /// Where those of threads are kept that need not outlive the process.
+    /// Journal of ephemeral threads, which end with the process.
     pub memory: Arc<dyn Journal>,
-    /// Pages of these.
+    /// Pages of ephemeral threads.
     pub memory_pages: Arc<dyn Pages>,
-    /// Images of these.
+    /// Images of ephemeral threads.
     pub memory_blobs: Arc<dyn Blobs>,
-    /// Who answers.
+    /// The model that answers turns.
     pub model: Arc<dyn Model>,
-    /// What it can do.
+    /// The built-in tools.
     pub tools: Arc<dyn Tools>,
-    /// What of that it may.
+    /// The rules for using them.
     pub rules: Arc<dyn Rulebook>,
-    /// Whom questions are put to while nobody is attached, where the rules say so.
+    /// Webhook for requests while no client is attached, if the rules configure one.
     pub webhook: Arc<dyn Webhook>,
-    /// What time it is.
+    /// Source of the current time.
     pub clock: fn() -> Timestamp,
-    /// The name of this process among those that share the journal.
+    /// Name of this process among those that share the journal.
     pub node: String,
-    /// Those that share it.
+    /// Liveness of the other processes.
     pub liveness: Arc<dyn Liveness>,
-    /// What becomes of a turn whose owner died, where its thread's settings do not say.
+    /// Default recovery of a turn whose owner died. A thread's settings may override it.
     pub recovery: Recovery,
 }
 
-/// Why a thread cannot be used.
+/// Reason why a thread cannot be used.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum AgentError {
-    /// It cannot be read.
+    /// The journal cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// It refused.
+    /// The thread rejected the command.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// Another process that is alive has it.
+    /// Another live process owns it.
     #[error(
-        "another running process has the thread (node {node}); use the thread there, or end that process and try again"
+        "another running process owns the thread (node {node}); use the thread there, or end that process and try again"
     )]
     OwnedBy {
-        /// Its name.
+        /// Name of that process.
         node: String,
     },
-    /// The journal did not take its beginning in time.
+    /// The journal was not available in time.
     #[error("the journal is not available; the thread was not started, try again")]
     Unavailable,
-    /// It does not fit into memory.
+    /// The thread does not fit into memory.
     #[error("the thread is too long for a copy in memory; fork it without `ephemeral`")]
     TooLong,
-    /// Its task ended while it was asked.
+    /// The task ended before it replied.
     #[error("the thread's task has ended; try again")]
     Ended,
 }
 
-/// What a new subscriber gets.
+/// Reply to a new subscriber.
 #[derive(Debug)]
 pub struct SubscribeResult {
-    /// The thread as it is.
+    /// Current state of the thread.
     pub thread: Box<Thread>,
-    /// Whether what the subscriber saw can be gone on from.
+    /// Whether the subscriber's cursor is valid.
     pub cursor: CursorStatus,
-    /// It needs the records after this one,
+    /// The subscriber needs the records after this one,
     pub after: Seq,
-    /// up to this one; what comes later it hears.
+    /// up to this one; later ones follow as live events.
     pub head: Seq,
 }
 
-/// An order that was carried out.
+/// A command that was applied.
 #[derive(Debug)]
 pub struct AppliedCommand<'a> {
-    /// What came of it.
+    /// Outcome to report to the caller.
     pub outcome: CommandOutcome,
-    /// The thread as it is with that.
+    /// The thread after the command.
     pub thread: &'a Thread,
 }
 
-/// What became of an order.
+/// Result of a command.
 pub type CommandResult<'a> = Result<AppliedCommand<'a>, AgentError>;
 
-/// How long a thread's records are kept.
+/// Lifetime of a thread's records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Retention {
     Durable,
     Ephemeral,
 }
 
-/// All live threads. Cheap to clone.
+/// All loaded threads. Cheap to clone.
 #[derive(Clone)]
 pub struct Threads {
     pub(crate) shared: Arc<ThreadRegistry>,
@@ -151,23 +150,23 @@ pub(crate) struct ThreadRegistry {
     recovery: Recovery,
     live: Mutex<HashMap<ThreadId, Handle>>,
     unstored_ends: Mutex<HashMap<ThreadId, Failure>>,
-    /// Woken when a thread is no longer live.
+    /// Notified when a thread is unloaded.
     unloaded: Notify,
-    /// Held by whoever opens a thread, so that it is opened once; threads share a few of these, so that one
-    /// that takes its time holds up few others.
-    opening: [Turn<()>; OPENINGS],
-    /// Those who hear what concerns everyone.
+    /// Locks that ensure that a thread is loaded once. Threads share them by hash, so that a slow
+    /// load delays few others.
+    opening: [AsyncMutex<()>; OPENINGS],
+    /// Subscribers to global notifications.
     global_subscribers: Mutex<Vec<Weak<dyn Subscriber>>>,
     tasks: Mutex<JoinSet<()>>,
     pub(crate) environment_reader: EnvironmentReader,
     pub(crate) history_budget: HistoryBudget,
     pub(crate) counters: Counters,
-    /// A thread that never is, for asking the journal whether it answers.
+    /// Id of a thread that never exists, for probing the journal.
     pub(crate) probe_thread: ThreadId,
 }
 
 impl Threads {
-    /// No thread is live yet.
+    /// Creates the registry without loaded threads.
     pub fn new(options: Options) -> Self {
         let Options {
             journal,
@@ -182,7 +181,7 @@ impl Threads {
             webhook,
             clock,
             node,
-            liveness: nodes,
+            liveness,
             recovery,
         } = options;
         Self {
@@ -201,12 +200,12 @@ impl Threads {
                 }),
                 clock,
                 node,
-                liveness: nodes,
+                liveness,
                 recovery,
                 live: Mutex::default(),
                 unstored_ends: Mutex::default(),
                 unloaded: Notify::new(),
-                opening: std::array::from_fn(|_| Turn::default()),
+                opening: std::array::from_fn(|_| AsyncMutex::default()),
                 global_subscribers: Mutex::default(),
                 tasks: Mutex::default(),
                 environment_reader: EnvironmentReader::new(),
@@ -217,40 +216,41 @@ impl Threads {
         }
     }
 
-    /// From now on this listener hears what concerns everyone, for as long as it lives.
-    pub fn subscribe_global(&self, listener: &Arc<dyn Subscriber>) {
-        let mut crowd = self.shared.global_subscribers();
-        crowd.retain(|it| it.strong_count() > 0);
-        crowd.push(Arc::downgrade(listener));
+    /// Subscribes to global notifications, as long as the subscriber is alive.
+    pub fn subscribe_global(&self, subscriber: &Arc<dyn Subscriber>) {
+        let mut subscribers = self.shared.global_subscribers();
+        subscribers.retain(|it| it.strong_count() > 0);
+        subscribers.push(Arc::downgrade(subscriber));
     }
 
-    /// Tells everyone something that is no record.
+    /// Sends an event that is not a record to all clients.
     pub fn announce(&self, notification: Notification) {
         let notice = Delivery::Notice(Arc::new(notification));
         self.shared.tell_others(&notice, |_| false);
     }
 
-    /// Begins a thread. Once that is stored the listener is answered, and then hears of it.
-    pub fn start<F>(&self, start: ThreadStarted, listener: Arc<dyn Subscriber>, reply: F) -> Handle
+    /// Starts a thread. Once it is stored, the subscriber receives the reply, and then events.
+    pub fn start<F>(&self, start: ThreadStarted, subscriber: Arc<dyn Subscriber>, reply: F) -> Handle
     where
         F: FnOnce(Result<SubscribeResult, AgentError>) + Send + 'static,
     {
-        self.start_for(None, start, listener, reply)
+        self.start_for(None, start, subscriber, reply)
     }
 
-    /// The same for a request that may come again, which the thread remembers. There must be none of its id.
+    /// Starts a thread for a request that may be repeated; the thread stores the request. The id
+    /// must be unused.
     pub fn start_for<F>(
         &self,
-        keyed: Option<IdempotentRequest>,
+        request: Option<IdempotentRequest>,
         start: ThreadStarted,
-        listener: Arc<dyn Subscriber>,
+        subscriber: Arc<dyn Subscriber>,
         reply: F,
     ) -> Handle
     where
         F: FnOnce(Result<SubscribeResult, AgentError>) + Send + 'static,
     {
         let id = start.thread;
-        let kept = if start.ephemeral {
+        let retention = if start.ephemeral {
             Retention::Ephemeral
         } else {
             Retention::Durable
@@ -258,36 +258,36 @@ impl Threads {
         let node = self.shared.node(Epoch(1));
         let settings = start.settings.clone();
         let now = self.shared.now();
-        let owner = ThreadWriter::start(start, node, now);
-        let owner = match keyed {
-            Some(keyed) => owner.with_idempotency(keyed, now),
-            None => owner,
+        let writer = ThreadWriter::start(start, node, now);
+        let writer = match request {
+            Some(request) => writer.with_idempotency(request, now),
+            None => writer,
         };
         let starter = NewSubscriber {
-            subscriber: listener,
+            subscriber,
             reply: Box::new(|subscribed| {
                 reply(subscribed);
                 None
             }),
             usage: UsageReport::Omitted,
-            comes_back: false,
-            seen: None,
+            is_returning: false,
+            cursor: None,
         };
-        self.shared.run(id, owner, settings, kept, Some(starter))
+        self.shared.run(id, writer, settings, retention, Some(starter))
     }
 
-    /// A handle to a thread, which is opened if it is not live. One that another live node has is
-    /// refused; one whose node died is taken over.
+    /// Returns a handle to a thread, and loads the thread if necessary. Fails if another live node
+    /// owns it; takes over the thread of a dead node.
     pub async fn get(&self, id: ThreadId) -> Result<Handle, AgentError> {
         if let Some(handle) = self.shared.wait_live(id).await {
             return Ok(handle);
         }
-        let _turn = self.shared.opening(id).lock().await;
+        let _guard = self.shared.opening(id).lock().await;
         if let Some(handle) = self.shared.wait_live(id).await {
             return Ok(handle);
         }
         let (thread, tail) = open(&*self.shared.journal, id).await?;
-        // A copy that has not its own first record yet is nobody's thread.
+        // A copy without a record of its own is not a thread yet.
         if thread.id() != Some(id) {
             return Err(ReadError::NotFound.into());
         }
@@ -295,97 +295,99 @@ impl Threads {
             self.shared.forget(id, thread.head()).await;
             return Err(Refusal::Deleted.into());
         }
-        self.shared.is_free(&thread).await?;
+        self.shared.ensure_not_owned(&thread).await?;
         let node = self.shared.node(Epoch(thread.epoch().0 + 1));
         let head = thread.head();
         let settings = thread.settings().clone();
         let now = self.shared.now();
-        let owner = match self.shared.unstored_ends().remove(&id) {
+        let writer = match self.shared.unstored_ends().remove(&id) {
             Some(failure) => ThreadWriter::open_to_fail(thread, node, failure, now),
             None => ThreadWriter::open(thread, head, node, now),
         };
-        let owner = owner.since_base(tail);
-        let kept = Retention::Durable;
-        Ok(self.shared.run(id, owner, settings, kept, None))
+        let writer = writer.since_base(tail);
+        let retention = Retention::Durable;
+        Ok(self.shared.run(id, writer, settings, retention, None))
     }
 
-    /// What the files of a workspace ask of whoever works in a folder of it; nothing if its disk hangs.
+    /// Returns the instructions of a workspace for a folder; empty if reading times out.
     pub async fn instructions(&self, cwd: &str) -> Instructions {
         let read = self.shared.environment_reader.instructions(cwd).await;
         read.unwrap_or_default()
     }
 
-    /// What the operator has against a command that a client runs by itself in this sandbox; nothing if it may
-    /// be.
+    /// Returns the operator's objection to a command that a client runs itself in this sandbox, or
+    /// `None` if it is allowed.
     pub async fn objection(&self, words: Vec<String>, sandbox: Sandbox) -> Option<String> {
-        let hands = self.shared.tool_gate.clone();
-        let looking = tokio::task::spawn_blocking(move || {
-            let script = hands.tools.script(&words);
-            hands.rules.policy().objection(&script, &sandbox)
+        let gate = self.shared.tool_gate.clone();
+        let check = tokio::task::spawn_blocking(move || {
+            let script = gate.tools.script(&words);
+            gate.rules.policy().objection(&script, &sandbox)
         });
-        let looked = looking.await;
-        looked.unwrap_or_else(|_| Some("the rules cannot be read; see the server's log".to_owned()))
+        let objection = check.await;
+        objection.unwrap_or_else(|_| Some("the rules cannot be read; see the server's log".to_owned()))
     }
 
-    /// The operator's objection to each of these sandboxes, in their order; `None` where one is allowed. It looks
-    /// whether the rules have changed, as [`Rulebook::policy`] does, and may wait for the disk.
+    /// Returns the operator's objection to each of these sandboxes, in order; `None` where one is
+    /// allowed. It checks whether the rules have changed, as [`Rulebook::policy`] does, and may
+    /// block on the disk.
     pub fn objections_to_sandboxes(&self, sandboxes: &[Sandbox]) -> Vec<Option<String>> {
         let policy = self.shared.tool_gate.rules.policy();
         let objections = sandboxes.iter().map(|it| policy.objection_to_sandbox(it));
         objections.collect()
     }
 
-    /// The hosts that the operator's rules keep from such commands.
+    /// Returns the hosts that the operator's rules block for such commands.
     pub async fn closed_hosts(&self) -> Option<Vec<String>> {
-        let hands = self.shared.tool_gate.clone();
-        let looking = move || hands.rules.policy().closed_hosts(&[Layer::Managed]);
-        tokio::task::spawn_blocking(looking).await.ok()
+        let gate = self.shared.tool_gate.clone();
+        let read_hosts = move || gate.rules.policy().closed_hosts(&[Layer::Managed]);
+        tokio::task::spawn_blocking(read_hosts).await.ok()
     }
 
-    /// The commands that calls of a thread left running, oldest first.
+    /// Background commands of a thread, oldest first.
     pub fn terminals(&self, id: ThreadId) -> Vec<BackgroundTerminal> {
         self.shared.tool_gate.tools.terminals(id)
     }
 
-    /// Ends one of them, or all if none is named. Whether there was one.
+    /// Ends one of them, or all if none is named. Returns whether there was one.
     pub fn end_terminal(&self, id: ThreadId, terminal: Option<&str>) -> bool {
         self.shared.tool_gate.tools.end_terminal(id, terminal)
     }
 
-    /// Leaves every thread in good order, and waits for that, but not for ever: what hangs is cut off.
+    /// Unloads every thread in good order. Threads that do not end in time are aborted.
     pub async fn close(&self) {
         let mut tasks = std::mem::take(&mut *self.shared.tasks());
-        let mut orders = JoinSet::new();
+        let mut unloads = JoinSet::new();
         let live: Vec<(ThreadId, Handle)> = self.shared.live().clone().into_iter().collect();
         for (_, handle) in &live {
             let handle = handle.clone();
-            // One that has ended is left already.
-            orders.spawn(async move { drop(handle.send(TaskMessage::Unload).await) });
+            // A send fails if the task has ended already.
+            unloads.spawn(async move { drop(handle.send(TaskMessage::Unload).await) });
         }
-        let left = async { while tasks.join_next().await.is_some() {} };
-        if tokio::time::timeout(CLOSE_TIMEOUT, left).await.is_err() {
-            tracing::warn!(threads = tasks.len(), "threads that hang were cut off");
+        let all_ended = async { while tasks.join_next().await.is_some() {} };
+        if tokio::time::timeout(CLOSE_TIMEOUT, all_ended).await.is_err() {
+            tracing::warn!(threads = tasks.len(), "threads that did not end in time were aborted");
             tasks.shutdown().await;
-            let mut there = self.shared.live();
-            live.iter().for_each(|(id, _)| drop(there.remove(id)));
+            let mut registered = self.shared.live();
+            live.iter().for_each(|(id, _)| drop(registered.remove(id)));
         }
     }
 }
 
 impl ThreadRegistry {
-    /// A handle to a live thread. One that is being left is waited for: it can be opened again then.
+    /// Returns the handle of a loaded thread. Waits for a thread that is being unloaded, so that it
+    /// can be loaded again.
     pub(crate) async fn wait_live(&self, id: ThreadId) -> Option<Handle> {
         loop {
-            let left = self.unloaded.notified();
+            let unloaded = self.unloaded.notified();
             let handle = self.live().get(&id).cloned()?;
             if !handle.sender.is_closed() {
                 return Some(handle);
             }
-            left.await;
+            unloaded.await;
         }
     }
 
-    fn opening(&self, id: ThreadId) -> &Turn<()> {
+    fn opening(&self, id: ThreadId) -> &AsyncMutex<()> {
         let mut hasher = DefaultHasher::new();
         id.hash(&mut hasher);
         &self.opening[hasher.finish() as usize % OPENINGS]
@@ -395,8 +397,8 @@ impl ThreadRegistry {
         (self.clock)()
     }
 
-    /// Whether nobody who is alive has a thread, except us.
-    async fn is_free(&self, thread: &Thread) -> Result<(), AgentError> {
+    /// Fails if another live process owns the thread.
+    async fn ensure_not_owned(&self, thread: &Thread) -> Result<(), AgentError> {
         match thread.owner() {
             Some(node) if node != self.node && self.liveness.is_alive(node).await? => {
                 Err(AgentError::OwnedBy {
@@ -407,32 +409,32 @@ impl ThreadRegistry {
         }
     }
 
-    /// Where the records of such threads are.
-    pub(crate) fn journal(&self, kept: Retention) -> Arc<dyn Journal> {
-        match kept {
+    /// Journal of threads with this retention.
+    pub(crate) fn journal(&self, retention: Retention) -> Arc<dyn Journal> {
+        match retention {
             Retention::Durable => self.journal.clone(),
             Retention::Ephemeral => self.memory.clone(),
         }
     }
 
-    /// Where the images of such threads are.
-    pub(crate) fn blobs(&self, kept: Retention) -> Arc<dyn Blobs> {
-        match kept {
+    /// Images of threads with this retention.
+    pub(crate) fn blobs(&self, retention: Retention) -> Arc<dyn Blobs> {
+        match retention {
             Retention::Durable => self.blobs.clone(),
             Retention::Ephemeral => self.memory_blobs.clone(),
         }
     }
 
-    /// Where the images of a thread are.
+    /// Images of a thread.
     pub(crate) fn blobs_of(&self, id: ThreadId) -> Arc<dyn Blobs> {
-        let kept = self.live().get(&id).map(|handle| handle.retention);
-        self.blobs(kept.unwrap_or(Retention::Durable))
+        let retention = self.live().get(&id).map(|handle| handle.retention);
+        self.blobs(retention.unwrap_or(Retention::Durable))
     }
 
-    /// Where the records of a thread are. One in memory is live.
+    /// Journal of a thread. An ephemeral thread is always loaded.
     pub(crate) fn journal_of(&self, id: ThreadId) -> Arc<dyn Journal> {
-        let kept = self.live().get(&id).map(|handle| handle.retention);
-        self.journal(kept.unwrap_or(Retention::Durable))
+        let retention = self.live().get(&id).map(|handle| handle.retention);
+        self.journal(retention.unwrap_or(Retention::Durable))
     }
 
     pub(crate) fn node(&self, epoch: Epoch) -> WriterNode {
@@ -446,34 +448,34 @@ impl ThreadRegistry {
     pub(crate) fn run(
         self: &Arc<Self>,
         id: ThreadId,
-        owner: ThreadWriter,
+        writer: ThreadWriter,
         settings: Settings,
-        kept: Retention,
+        retention: Retention,
         starter: Option<NewSubscriber>,
     ) -> Handle {
         let (sender, inbox) = mpsc::channel(INBOX);
-        let (told, snapshot) = watch::channel(Snapshot {
+        let (snapshot_tx, snapshot) = watch::channel(Snapshot {
             settings: Arc::new(settings),
             status: None,
         });
         let handle = Handle {
             sender,
-            retention: kept,
+            retention,
             snapshot,
             shared: Arc::downgrade(self),
         };
         self.live().insert(id, handle.clone());
         let shared = self.clone();
         let stores = Stores {
-            journal: self.journal(kept),
-            blobs: self.blobs(kept),
+            journal: self.journal(retention),
+            blobs: self.blobs(retention),
         };
-        let task = Task::new(id, self.clone(), stores, owner, inbox, told, starter);
+        let task = Task::new(id, self.clone(), stores, writer, inbox, snapshot_tx, starter);
         let mut tasks = self.tasks();
         while tasks.try_join_next().is_some() {}
         tasks.spawn(async move {
-            // A fault of ours in one thread ends that thread's task and nothing else. When this is cut off,
-            // so is the task.
+            // A panic ends only the task of its own thread. Aborting this wrapper also aborts the
+            // task.
             let mut running = JoinSet::new();
             running.spawn(task.run());
             let (ended, late) = match running.join_next().await {
@@ -486,13 +488,13 @@ impl ThreadRegistry {
                 Ok((ended, _)) => tracing::info!(thread = %id, ?ended, "task ended"),
                 Err(error) => tracing::error!(thread = %id, %error, "task failed"),
             }
-            // First what is in the way of another one under its id.
-            match (kept, &ended) {
+            // First remove what would block another thread with the same id.
+            match (retention, &ended) {
                 (Retention::Durable, Ok((WriterEnd::Deleted, head))) => {
                     shared.forget(id, *head).await
                 }
                 (Retention::Durable, _) => {}
-                // Nobody can open it again.
+                // An ephemeral thread cannot be loaded again.
                 (Retention::Ephemeral, _) => drop(shared.memory.delete(id).await),
             }
             shared.live().remove(&id);
@@ -502,28 +504,28 @@ impl ThreadRegistry {
         handle
     }
 
-    /// Removes what is left of a thread whose newest record says that it was deleted. If that is cut short, whoever
-    /// asks for the thread next does it.
+    /// Removes the remains of a thread whose newest record says that it is deleted. If that is
+    /// interrupted, the next access to the thread repeats it.
     pub(crate) async fn forget(&self, id: ThreadId, head: Seq) {
         if let Err(error) = self.journal.forget(id, head).await {
             tracing::warn!(thread = %id, %error, "a deleted thread was not removed");
         }
     }
 
-    /// Says something to everyone who does not hear it as a subscriber.
+    /// Sends an event to the clients that do not receive it as subscribers.
     pub(crate) fn tell_others(
         &self,
         notice: &Delivery,
         is_subscriber: impl Fn(&Arc<dyn Subscriber>) -> bool,
     ) {
-        let crowd: Vec<Arc<dyn Subscriber>> = self
+        let subscribers: Vec<Arc<dyn Subscriber>> = self
             .global_subscribers()
             .iter()
             .filter_map(Weak::upgrade)
             .collect();
-        for listener in crowd {
-            if !is_subscriber(&listener) {
-                listener.deliver(notice);
+        for subscriber in subscribers {
+            if !is_subscriber(&subscriber) {
+                subscriber.deliver(notice);
             }
         }
     }
@@ -532,8 +534,8 @@ impl ThreadRegistry {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Failures of turns that ended here on a full disk, by thread, each until its end is stored. No
-    /// other process takes such a thread as long as this one lives.
+    /// Failures of turns that ended here on full storage, by thread, until their end is stored. No
+    /// other process takes over such a thread while this one is alive.
     pub(crate) fn unstored_ends(&self) -> MutexGuard<'_, HashMap<ThreadId, Failure>> {
         self.unstored_ends
             .lock()
@@ -551,7 +553,7 @@ impl ThreadRegistry {
     }
 }
 
-/// A live thread. Cheap to clone.
+/// Handle of a loaded thread. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Handle {
     pub(crate) sender: mpsc::Sender<TaskMessage>,
@@ -560,41 +562,41 @@ pub struct Handle {
     shared: Weak<ThreadRegistry>,
 }
 
-/// State of a live thread, as far as it is stored. Handles read it without asking the task.
+/// State of a loaded thread, as far as it is stored. Handles read it without a message to the task.
 #[derive(Clone, Debug)]
 pub(crate) struct Snapshot {
-    /// How turns run.
     pub(crate) settings: Arc<Settings>,
-    /// Its status; `None` before its task has stored the first record.
+    /// Status; `None` before the task has stored its first record.
     pub(crate) status: Option<Status>,
 }
 
 impl Handle {
-    /// Gives an order. The reply is called once what it means is stored, before anyone else hears of
-    /// it. Waits only for a place in the thread's inbox, which keeps the order of orders.
+    /// Sends a command. The reply is called once the resulting records are stored, before any
+    /// subscriber is notified. Waits only for a slot in the thread's inbox, which keeps commands in
+    /// order.
     ///
-    /// A turn that is to start is told what there is to say about its surroundings.
+    /// A command that starts a turn receives briefs about the thread's environment.
     pub async fn send_command<F>(&self, mut command: Command, reply: F)
     where
         F: FnOnce(Result<CommandOutcome, AgentError>) + Send + 'static,
     {
         self.brief(&mut command).await;
-        let order = TaskMessage::Command {
+        let message = TaskMessage::Command {
             command,
-            reply_to: ReplyTo::from(|done: CommandResult<'_>| reply(done.map(|done| done.outcome))),
+            reply_to: ReplyTo::from(|result: CommandResult<'_>| reply(result.map(|done| done.outcome))),
             after: AfterCommand::KeepLoaded,
         };
-        if let Err(mpsc::error::SendError(order)) = self.sender.send(order).await {
-            order.refuse(AgentError::Ended);
+        if let Err(mpsc::error::SendError(message)) = self.sender.send(message).await {
+            message.refuse(AgentError::Ended);
         }
     }
 
-    /// How turns run, as far as it is stored.
+    /// Stored settings of turns.
     pub(crate) fn settings(&self) -> Arc<Settings> {
         self.snapshot.borrow().settings.clone()
     }
 
-    /// Says with a turn that is to start what there is to say about its surroundings.
+    /// Adds briefs about the environment to a command that starts a turn.
     pub(crate) async fn brief(&self, command: &mut Command) {
         let settings = self.snapshot.borrow().settings.clone();
         let (settings, briefs) = match command {
@@ -615,21 +617,21 @@ impl Handle {
         }
     }
 
-    /// Lets a listener hear of the thread from here on, or from after the last number it saw. It is
-    /// answered before it hears anything.
-    pub async fn subscribe<F>(&self, seen: Option<Seq>, listener: Arc<dyn Subscriber>, reply: F)
+    /// Subscribes from now on, or after a cursor. The subscriber receives the reply before any
+    /// event.
+    pub async fn subscribe<F>(&self, cursor: Option<Seq>, subscriber: Arc<dyn Subscriber>, reply: F)
     where
         F: FnOnce(Result<SubscribeResult, AgentError>) + Send + 'static,
     {
         let subscriber = NewSubscriber {
-            subscriber: listener,
+            subscriber,
             reply: Box::new(|subscribed| {
                 reply(subscribed);
                 None
             }),
             usage: UsageReport::Omitted,
-            comes_back: false,
-            seen,
+            is_returning: false,
+            cursor,
         };
         let subscribe = TaskMessage::Subscribe {
             subscriber,
@@ -640,26 +642,27 @@ impl Handle {
         }
     }
 
-    /// A listener hears no more of the thread. Answers with whether it did.
-    pub async fn unsubscribe(&self, listener: Arc<dyn Subscriber>) -> Result<bool, AgentError> {
+    /// Removes a subscriber. Returns whether it was subscribed.
+    pub async fn unsubscribe(&self, subscriber: Arc<dyn Subscriber>) -> Result<bool, AgentError> {
         let (reply, answer) = oneshot::channel();
         self.send(TaskMessage::Unsubscribe {
-            subscriber: listener,
+            subscriber,
             reply,
         })
         .await?;
         answer.await.map_err(|_| AgentError::Ended)
     }
 
-    /// A listener cannot answer a request. Answers with whether nobody else could.
-    pub async fn cannot(
+    /// Records that a subscriber cannot answer a request. Returns whether no other subscriber can
+    /// either.
+    pub async fn note_cannot_answer(
         &self,
         request: RequestNumber,
-        listener: Arc<dyn Subscriber>,
+        subscriber: Arc<dyn Subscriber>,
     ) -> Result<bool, AgentError> {
         let (reply, answer) = oneshot::channel();
         self.send(TaskMessage::CannotAnswer {
-            subscriber: listener,
+            subscriber,
             request,
             reply,
         })
@@ -667,21 +670,21 @@ impl Handle {
         answer.await.map_err(|_| AgentError::Ended)
     }
 
-    /// The thread's status, as far as it is stored. The call never waits, however busy the task is.
+    /// Stored status of the thread. Never waits, however busy the task is.
     pub(crate) fn status(&self) -> Option<Status> {
-        let is_staying = !self.sender.is_closed();
-        self.snapshot.borrow().status.filter(|_| is_staying)
+        let is_open = !self.sender.is_closed();
+        self.snapshot.borrow().status.filter(|_| is_open)
     }
 
-    /// Looks at the thread as it is stored.
-    pub async fn inspect<T, F>(&self, look: F) -> Result<T, AgentError>
+    /// Reads the thread as it is stored.
+    pub async fn inspect<T, F>(&self, inspect: F) -> Result<T, AgentError>
     where
         T: Send + 'static,
         F: FnOnce(&Thread) -> T + Send + 'static,
     {
         let (reply, answer) = oneshot::channel();
-        let look = move |thread: &Thread| drop(reply.send(look(thread)));
-        self.send(TaskMessage::Inspect(Box::new(look))).await?;
+        let inspect = move |thread: &Thread| drop(reply.send(inspect(thread)));
+        self.send(TaskMessage::Inspect(Box::new(inspect))).await?;
         answer.await.map_err(|_| AgentError::Ended)
     }
 
@@ -696,12 +699,12 @@ impl Handle {
 impl std::fmt::Debug for TaskMessage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Self::Command { .. } => "Order",
+            Self::Command { .. } => "Command",
             Self::Subscribe { .. } => "Subscribe",
             Self::Unsubscribe { .. } => "Unsubscribe",
-            Self::CannotAnswer { .. } => "Cannot",
-            Self::Inspect(_) => "Look",
-            Self::Unload => "Leave",
+            Self::CannotAnswer { .. } => "CannotAnswer",
+            Self::Inspect(_) => "Inspect",
+            Self::Unload => "Unload",
         })
     }
 }

@@ -1,4 +1,4 @@
-//! The agent's own tools: what a call of the model means, whether it may be, and how it is carried out.
+//! The tool gate: interprets the model's tool calls, applies the policy, and runs them.
 
 mod recheck;
 
@@ -28,36 +28,37 @@ use crate::by_name;
 use crate::images::NewImage;
 use crate::work::CALLS_MAX;
 
-/// How long a tool may take to come to its end once it was told to.
+/// Time for a tool to end after it was asked to stop.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What the model is told of a tool that did not.
-const GIVEN_UP: &str = "This call was ended by the user's interrupt before it was done. It may have taken \
+/// Output for the model if a tool did not stop in time.
+const NOT_STOPPED: &str = "This call was ended by the user's interrupt before it was done. It may have taken \
                         effect in part; check before you repeat it.";
 
-/// What it is told of one that failed inside.
-const TOOL_FAILED: &str = "The tool failed inside; the server's log says more. It may have taken effect in part; check \
+/// Output for the model if a tool panicked.
+const TOOL_FAILED: &str = "The tool failed with an internal error; the server's log says more. It may have taken effect in part; check \
                     before you repeat the call.";
 
-/// The longest arguments with which a call is asked about by its name: the question shows all of them.
+/// Maximum length of the arguments of a call that needs approval by name: the request shows all of
+/// them.
 const ARGUMENTS_BYTES_MAX: usize = 256 << 10;
 
-/// What it is told where nobody knows the rules.
+/// Output for the model if the rules cannot be read.
 const NO_RULES: &str = "The rules cannot be read, so nothing is done.";
 
-/// What becomes of a call, and what policy said of it.
+/// Decision about a call, with the ruling of the policy.
 pub(crate) struct Judgement {
     pub(crate) body: ItemBody,
     pub(crate) admission: Admission,
     pub(crate) ruling: Option<Ruling>,
-    /// Whether policy says yes if nobody answers.
+    /// Whether the policy approves the call if the request times out.
     pub(crate) approve_on_timeout: bool,
-    /// Whether it must not run beside other calls.
+    /// Whether it must not run concurrently with other calls.
     pub(crate) alone: bool,
 }
 
 impl Judgement {
-    /// Nobody was asked about it.
+    /// A decision without a ruling.
     pub(crate) fn new(body: ItemBody, admission: Admission) -> Self {
         Self {
             body,
@@ -68,7 +69,7 @@ impl Judgement {
         }
     }
 
-    /// It came with too many others.
+    /// Denies a call beyond the limit of one model response.
     pub(crate) fn too_many(call: &ToolCall) -> Self {
         let name = call.tool.clone();
         let why = format!(
@@ -78,13 +79,13 @@ impl Judgement {
         Self::new(ItemBody::Tool(NamedTool { name }), Admission::Deny(why))
     }
 
-    /// Without rules nothing is done.
+    /// Denies a call because the rules cannot be read.
     fn no_rules(body: ItemBody) -> Self {
         Self::new(body, Admission::Deny(NO_RULES.to_owned()))
     }
 }
 
-/// The tools, and the rules for using them.
+/// The built-in tools, and the rules for using them.
 pub(crate) struct ToolGate {
     pub(crate) tools: Arc<dyn Tools>,
     pub(crate) rules: Arc<dyn Rulebook>,
@@ -92,7 +93,7 @@ pub(crate) struct ToolGate {
 }
 
 impl ToolGate {
-    /// What the model is told of them.
+    /// Specifications of the tools for the model.
     pub(crate) fn specs(&self, settings: &Settings) -> Vec<Arc<ToolSpec>> {
         match settings.no_environment {
             true => Vec::new(),
@@ -100,7 +101,8 @@ impl ToolGate {
         }
     }
 
-    /// What a call means in a thread with these settings, in which these acts have a yes for the session.
+    /// Judges a call in a thread with these settings. `granted` holds the acts approved for the
+    /// session.
     pub(crate) async fn judge(
         &self,
         thread: ThreadId,
@@ -110,11 +112,11 @@ impl ToolGate {
         now: Timestamp,
     ) -> Judgement {
         let name = &call.tool;
-        let meant = match settings.no_environment {
+        let intent = match settings.no_environment {
             true => None,
             false => self.tools.intent(thread, settings, call).await,
         };
-        let Some((body, meant)) = meant else {
+        let Some((body, intent)) = intent else {
             let body = ItemBody::Tool(NamedTool { name: name.clone() });
             let why = format!("There is no tool named {name}.");
             return Judgement::new(body, Admission::Deny(why));
@@ -124,13 +126,13 @@ impl ToolGate {
         };
         let names = self.tools.names(settings, call);
         let by_name = |body, admission| {
-            let known = (call, names.as_slice());
-            by_name::judge(&policy, settings, granted, known, (body, admission), now)
+            let call_and_names = (call, names.as_slice());
+            by_name::judge(&policy, settings, granted, call_and_names, (body, admission), now)
         };
         let unattended = policy.unattended();
         let expires_at = unattended.after_ms().map(|ms| after(now, ms));
-        let alone = matches!(&meant, ToolIntent::Act(act) if is_alone(&act.kind));
-        match meant {
+        let alone = matches!(&intent, ToolIntent::Act(act) if is_alone(&act.kind));
+        match intent {
             ToolIntent::Harmless => by_name(body, Admission::Run),
             ToolIntent::Refused(why) => Judgement::new(body, Admission::Deny(why)),
             ToolIntent::Plan { explanation, steps } => {
@@ -138,19 +140,19 @@ impl ToolGate {
             }
             ToolIntent::Ask(ask) => {
                 if let Ask::Permissions(it) = &ask
-                    && let Some(judged) =
-                        by_name::rights(&policy, settings, call, (body.clone(), &it.permissions))
+                    && let Some(judgement) =
+                        by_name::judge_permissions(&policy, settings, call, (body.clone(), &it.permissions))
                 {
-                    return judged;
+                    return judgement;
                 }
-                // Nobody's answer stands for the user's, so in the end there is none.
+                // Only the user can answer, so at the deadline there is no answer.
                 by_name(body, Admission::Ask { ask, expires_at })
             }
             ToolIntent::Act(act) => {
                 let ruling = by_name::of_act(&policy, settings, granted, &names, &act);
                 let at_deadline = unattended.at_deadline(&ruling);
-                // Without a fence nobody's silence is a yes.
-                let is_fenced = matches!(
+                // Without a sandbox a timeout never approves.
+                let is_sandboxed = matches!(
                     settings.sandbox,
                     Sandbox::ReadOnly { .. } | Sandbox::WorkspaceWrite { .. }
                 );
@@ -158,14 +160,14 @@ impl ToolGate {
                     admission: admission(&act, &ruling, &body, call, expires_at),
                     body,
                     ruling: Some(ruling),
-                    approve_on_timeout: at_deadline == DeadlineAction::Accept && is_fenced,
+                    approve_on_timeout: at_deadline == DeadlineAction::Accept && is_sandboxed,
                     alone,
                 }
             }
         }
     }
 
-    /// What becomes of a call of a tool that is not one of ours.
+    /// Judges a call of a tool that is not built in.
     pub(crate) async fn judge_others(
         &self,
         settings: &Settings,
@@ -187,9 +189,10 @@ impl ToolGate {
         )
     }
 
-    /// These settings with the fence as wide as given rights make it, as far as the rules still let them.
+    /// Extends the sandbox of the settings by the granted permissions, as far as the rules still
+    /// allow it.
     pub(crate) async fn widened(&self, settings: &Settings, rights: &Grant) -> Settings {
-        // Most threads were given none, and then the rules need not be read for it.
+        // Most threads have no grants; then the rules need not be read.
         if rights.is_empty() {
             return settings.clone();
         }
@@ -199,13 +202,13 @@ impl ToolGate {
         }
     }
 
-    /// What the operator holds fast now.
+    /// The operator's current limits.
     pub(crate) async fn managed_limits(&self) -> ManagedLimits {
         let policy = self.policy().await;
         policy.map(|it| it.managed.clone()).unwrap_or_default()
     }
 
-    /// The rules as they are now.
+    /// The current rules.
     pub(crate) async fn policy(&self) -> Option<Arc<Policy>> {
         let rules = self.rules.clone();
         tokio::task::spawn_blocking(move || rules.policy())
@@ -218,8 +221,8 @@ pub(crate) fn after(now: Timestamp, ms: u64) -> Timestamp {
     now.plus_ms(i64::try_from(ms).unwrap_or(i64::MAX))
 }
 
-/// Whether other calls of the same answer could get in its way: what is written is written on top of what is
-/// there, and what goes beyond the fence is what was allowed, and not what a call beside it made of it.
+/// Whether other calls of the same response could interfere. A write builds on the current content.
+/// An act outside the sandbox must be exactly what was approved, unaffected by a concurrent call.
 fn is_alone(kind: &ActKind) -> bool {
     match kind {
         ActKind::Write { .. } => true,
@@ -228,7 +231,7 @@ fn is_alone(kind: &ActKind) -> bool {
     }
 }
 
-/// What the model is told of an act that is denied.
+/// Output for the model if an act is denied.
 fn forbidden(ruling: &Ruling) -> String {
     format!(
         "This was not done, because a rule forbids it ({}). {} Find another way, or ask the user.",
@@ -246,7 +249,7 @@ fn admission(
     match ruling.verdict {
         Verdict::Allow => Admission::Run,
         Verdict::Deny => denied(ruling),
-        Verdict::Ask => match unshown(body, call) {
+        Verdict::Ask => match not_displayable(body, call) {
             Some(why) => Admission::Deny(why),
             None => Admission::Ask {
                 ask: question(act, ruling, body, call),
@@ -256,15 +259,15 @@ fn admission(
     }
 }
 
-/// Why nobody is asked about a call, if nobody is: it cannot be shown whole.
-pub(crate) fn unshown(body: &ItemBody, call: &ToolCall) -> Option<String> {
+/// Returns the reason why a call cannot be displayed in full for approval, if it cannot.
+pub(crate) fn not_displayable(body: &ItemBody, call: &ToolCall) -> Option<String> {
     let (what, instead) = match body {
-        // The tool for commands refuses what is too long to be shown.
+        // The command tool rejects commands that are too long to display.
         ItemBody::Command(_) => return None,
         ItemBody::Patch(it) => {
-            let cut = it.changes.iter().find(|it| it.is_cut())?;
+            let truncated = it.changes.iter().find(|it| it.is_cut())?;
             (
-                format!("the change of {}", cut.path),
+                format!("the change of {}", truncated.path),
                 "Make it in smaller steps.",
             )
         }
@@ -283,17 +286,17 @@ pub(crate) fn denied(ruling: &Ruling) -> Admission {
     Admission::Deny(forbidden(ruling))
 }
 
-/// May this be?
+/// Builds the approval request for an act.
 fn question(act: &Act, ruling: &Ruling, body: &ItemBody, call: &ToolCall) -> Ask {
-    // What the agent says of it comes after what is so.
-    let reason = Some(match &act.why {
+    // The ruling comes first, then the agent's own explanation.
+    let reason = Some(match &act.reason {
         Some(why) => format!("{} The agent says: {why}", ruling.reason),
         None => ruling.reason.clone(),
     });
     match (&act.kind, body) {
         (ActKind::Command { script, beyond, .. }, ItemBody::Command(it)) => {
             Ask::Command(AskCommand {
-                // Whoever says yes to typing must see what is typed.
+                // An approval of typed input must show the input.
                 command: match it.source {
                     CommandSource::Typed => script.line.clone(),
                     _ => it.command.clone(),
@@ -301,7 +304,7 @@ fn question(act: &Act, ruling: &Ruling, body: &ItemBody, call: &ToolCall) -> Ask
                 cwd: it.cwd.clone(),
                 reason,
                 actions: it.actions.clone(),
-                // A rule that comes of an answer does not lead out of the sandbox, so it would be no help.
+                // A rule from an approval never applies outside the sandbox, so it would not help.
                 rule: match beyond {
                     true => Vec::new(),
                     false => proposed(script),
@@ -319,7 +322,7 @@ fn question(act: &Act, ruling: &Ruling, body: &ItemBody, call: &ToolCall) -> Ask
     }
 }
 
-/// Takes the reports of a tool to the task of its thread.
+/// Sends a tool's reports to the task of its thread.
 pub(crate) struct TaskReports(pub(crate) mpsc::Sender<Command>);
 
 impl ReportSink for TaskReports {
@@ -328,37 +331,36 @@ impl ReportSink for TaskReports {
     }
 }
 
-/// Carries out a job, if it may be, and reports its end. A tool that does not end although it was stopped is
-/// given up.
+/// Rechecks and runs a job, and reports its end. A tool that does not stop in time is abandoned.
 pub(crate) async fn carry_out(
-    hands: Arc<ToolGate>,
+    gate: Arc<ToolGate>,
     blobs: Arc<dyn Blobs>,
-    (job, yes): (ToolJob, Approvals),
+    (job, approvals): (ToolJob, Approvals),
     mut stop: watch::Receiver<()>,
     reports: mpsc::Sender<Command>,
 ) {
     let (item, body) = (job.item.id.clone(), job.item.body.clone());
-    let given_up = async {
+    let stop_timeout = async {
         while stop.changed().await.is_ok() {}
         sleep(STOP_TIMEOUT).await;
     };
-    let ran = tokio::select! {
+    let result = tokio::select! {
         biased;
-        ran = hands.run(job, yes) => ran,
-        () = given_up => {
-            ToolResult::new(ItemStatus::Interrupted, body, Output::failure(GIVEN_UP))
+        result = gate.run(job, approvals) => result,
+        () = stop_timeout => {
+            ToolResult::new(ItemStatus::Interrupted, body, Output::failure(NOT_STOPPED))
         }
     };
-    let output = kept(&*blobs, ran.output, ran.pictures, ran.full).await;
-    let diff = ran.diff.map(Command::UpdateDiff);
-    let stopped = ran.status == ItemStatus::Interrupted;
+    let output = store_large_output(&*blobs, result.output, result.pictures, result.full).await;
+    let diff = result.diff.map(Command::UpdateDiff);
+    let stopped = result.status == ItemStatus::Interrupted;
     let end = Command::EndTool(Box::new(EndTool {
         item,
-        status: ran.status,
-        body: ran.body,
+        status: result.status,
+        body: result.body,
         output,
     }));
-    // Once its last tool has ended, a turn that is to stop is over and takes no more.
+    // A stopping turn is over once its last tool has ended, and accepts no further records.
     let (first, second) = match stopped {
         true => (diff, Some(end)),
         false => (Some(end), diff),
@@ -368,8 +370,8 @@ pub(crate) async fn carry_out(
     }
 }
 
-/// Keeps what is too large for a record beside the journal, and only names it.
-async fn kept(
+/// Stores large output beside the journal as blobs that the record names.
+async fn store_large_output(
     blobs: &dyn Blobs,
     mut output: Output,
     pictures: Vec<Vec<u8>>,
@@ -377,7 +379,7 @@ async fn kept(
 ) -> Output {
     for bytes in pictures {
         let image = match NewImage::of(bytes) {
-            Ok(picture) => picture.keep(blobs).await.map_err(|error| error.to_string()),
+            Ok(new_image) => new_image.keep(blobs).await.map_err(|error| error.to_string()),
             Err(error) => Err(error.to_string()),
         };
         match image {
@@ -390,14 +392,14 @@ async fn kept(
     if let Some(full) = full {
         match blobs.put(full.into_bytes(), "text/plain".to_owned()).await {
             Ok(blob) => output.full = Some(blob),
-            // The model was told all it needs.
-            Err(error) => tracing::warn!(%error, "the full output of a tool was not kept"),
+            // The model's own output is complete, so only log it.
+            Err(error) => tracing::warn!(%error, "the full output of a tool was not stored"),
         }
     }
     output
 }
 
-/// The end of a tool that failed inside.
+/// The end of a tool that panicked.
 pub(crate) fn tool_failed(item: raddle_core::ItemId, body: ItemBody) -> Command {
     Command::EndTool(Box::new(EndTool {
         item,
@@ -407,7 +409,7 @@ pub(crate) fn tool_failed(item: raddle_core::ItemId, body: ItemBody) -> Command 
     }))
 }
 
-/// No tools: whatever the model calls, it is told that there is nothing of that name.
+/// No tools: every call is denied as unknown.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoTools;
 
@@ -435,8 +437,8 @@ impl Tools for NoTools {
 
     fn run(&self, job: ToolJob) -> BoxFuture<'static, ToolResult> {
         let output = Output::failure("No tool can be run here.");
-        let ran = ToolResult::new(ItemStatus::Failed, job.item.body, output);
-        Box::pin(ready(ran))
+        let result = ToolResult::new(ItemStatus::Failed, job.item.body, output);
+        Box::pin(ready(result))
     }
 
     fn end_turn(&self, _: ThreadId, _: TurnId) -> BoxFuture<'static, Vec<String>> {
@@ -452,17 +454,17 @@ impl Tools for NoTools {
     }
 }
 
-/// Nobody far away: whatever is put to it, there is no answer.
+/// No webhook: every request fails.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoWebhook;
 
 impl Webhook for NoWebhook {
     fn send(&self, _: WebhookRequest) -> BoxFuture<'static, Result<WebhookDecision, String>> {
-        Box::pin(ready(Err("there is nobody to ask".to_owned())))
+        Box::pin(ready(Err("no webhook is configured".to_owned())))
     }
 }
 
-/// Rules that nobody writes down: these, and nothing is added to them.
+/// A fixed set of rules that cannot be amended.
 #[derive(Clone, Debug, Default)]
 pub struct FixedRules(pub Arc<Policy>);
 
@@ -472,7 +474,7 @@ impl Rulebook for FixedRules {
     }
 
     fn amend(&self, _: Amendment) -> BoxFuture<'_, Result<(), AmendError>> {
-        let why = "these rules are not kept anywhere".to_owned();
+        let why = "these rules are fixed and cannot be changed".to_owned();
         Box::pin(ready(Err(AmendError::Unwritable(why))))
     }
 }

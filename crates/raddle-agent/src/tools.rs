@@ -1,4 +1,4 @@
-//! Tools that clients offer and run: how the model is told of them, and what its calls mean.
+//! Tools that clients offer and run: their specifications for the model, and the meaning of calls.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -8,50 +8,50 @@ use raddle_core::{Admission, ClientTool, GoalStatus, ItemBody, NamedTool, ToolCa
 use raddle_protocol::{DynamicToolNamespaceTool, DynamicToolSpec};
 use serde_json::{Value, json};
 
-/// How many tools a thread may have, as many as vendors take.
+/// Maximum number of tools of a thread; vendors accept no more.
 const TOOLS_MAX: usize = 128;
 
-/// How many bytes their descriptions may have as JSON: they are read with every call of the model.
+/// Maximum bytes of their descriptions as JSON: they are part of every model call.
 const BYTES_MAX: usize = 256 << 10;
 
-/// How long the name of a tool may be, with that of its group.
+/// Maximum length of a tool's name, including its namespace.
 pub const NAME_BYTES_MAX: usize = 64;
 
-/// The tool with which a model says where the goal stands.
+/// Name of the tool with which the model reports the status of the goal.
 const UPDATE_GOAL: &str = "update_goal";
 
-/// Why tools cannot be offered.
+/// Reason why tools are rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ToolsError {
-    /// There are too many.
+    /// More tools than the limit.
     #[error("dynamicTools has {0} tools, and a thread takes at most {TOOLS_MAX}")]
     TooMany(usize),
-    /// They are too long.
+    /// Descriptions longer than the limit.
     #[error("dynamicTools has {0} bytes, and a thread takes at most {BYTES_MAX}")]
     TooLong(usize),
-    /// One has a name that no vendor takes.
+    /// A name that vendors do not accept.
     #[error(
         "the tool name `{0}` cannot be used: with its namespace and two underscores between them it must be \
          1 to {NAME_BYTES_MAX} letters, digits, `_` or `-`"
     )]
     BadName(String),
-    /// Two have one name.
+    /// A duplicate name.
     #[error("two tools are named `{0}`; give each a name of its own")]
     TwoOfOneName(String),
-    /// The schema of one is none.
+    /// A schema that is not an object.
     #[error("the inputSchema of the tool `{0}` must be an object")]
     BadSchema(String),
 }
 
-/// Tools as a client offers them, in the form in which a thread keeps them.
+/// Validates the tools that a client offers, and returns the form in which a thread stores them.
 pub fn client_tools(specs: &[DynamicToolSpec]) -> Result<Vec<Value>, ToolsError> {
-    let kept = specs.iter().filter_map(|it| serde_json::to_value(it).ok());
-    let kept: Vec<Value> = kept.collect();
-    let bytes: usize = kept.iter().map(|it| it.to_string().len()).sum();
+    let stored = specs.iter().filter_map(|it| serde_json::to_value(it).ok());
+    let stored: Vec<Value> = stored.collect();
+    let bytes: usize = stored.iter().map(|it| it.to_string().len()).sum();
     if bytes > BYTES_MAX {
         return Err(ToolsError::TooLong(bytes));
     }
-    let offered = OfferedTools::of(&kept);
+    let offered = OfferedTools::of(&stored);
     if offered.tools.len() > TOOLS_MAX {
         return Err(ToolsError::TooMany(offered.tools.len()));
     }
@@ -69,20 +69,20 @@ pub fn client_tools(specs: &[DynamicToolSpec]) -> Result<Vec<Value>, ToolsError>
             return Err(ToolsError::TwoOfOneName(name.clone()));
         }
     }
-    Ok(kept)
+    Ok(stored)
 }
 
-/// Whether vendors take a name for a tool: 1 to [`NAME_BYTES_MAX`] letters, digits, `_` or `-`.
+/// Whether vendors accept the name of a tool: 1 to [`NAME_BYTES_MAX`] letters, digits, `_` or `-`.
 pub fn is_tool_name(name: &str) -> bool {
     let is_known = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     (1..=NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(is_known)
 }
 
-/// The tools of a thread, in the order in which its client named them, and then ours.
+/// The offered tools of a thread: the client's in their order, and then the tool for the goal.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct OfferedTools {
     tools: Vec<ClientToolSpec>,
-    /// Whether the model may say where the goal stands.
+    /// Whether the model may report the status of the goal.
     goal: bool,
 }
 
@@ -95,11 +95,11 @@ struct ClientToolSpec {
 }
 
 impl OfferedTools {
-    /// What a thread keeps of its tools. What this version does not know is offered to nobody.
+    /// Reads the stored tools of a thread. Kinds that this version does not know are not offered.
     pub(crate) fn of(client_tools: &[Value]) -> Self {
         let mut tools = Vec::new();
-        for kept in client_tools {
-            match serde_json::from_value(kept.clone()) {
+        for stored in client_tools {
+            match serde_json::from_value(stored.clone()) {
                 Ok(DynamicToolSpec::Function(it)) => tools.push(ClientToolSpec {
                     namespace: None,
                     spec: Arc::new(ToolSpec {
@@ -115,7 +115,8 @@ impl OfferedTools {
                         let DynamicToolNamespaceTool::Function(it) = it else {
                             continue;
                         };
-                        // Only some vendors know groups, so the group goes into the name.
+                        // Only some vendors support namespaces, so the namespace becomes part of
+                        // the name.
                         let spec = ToolSpec {
                             name: format!("{}__{}", group.name, it.name),
                             description: format!("{}\n\n{}", it.description, group.description),
@@ -135,50 +136,52 @@ impl OfferedTools {
         Self { tools, goal: false }
     }
 
-    /// With the tool for the goal, where there is one. A tool of the client that has its name stands.
+    /// Adds the tool for the goal, if there is a goal. A client's tool with the same name takes
+    /// precedence.
     pub(crate) fn with_goal(mut self, has_goal: bool) -> Self {
         self.goal = has_goal && !self.tools.iter().any(|it| it.spec.name == UPDATE_GOAL);
         self
     }
 
-    /// What the model is told of them, and of our own: a client's tool that has the name of one of these stands
-    /// in its place. The same tools give the same bytes, so that a vendor's cache knows them again.
+    /// Specifications for the model: the built-in tools and these. A client's tool replaces a
+    /// built-in tool of the same name. Equal tools give equal bytes, so that a vendor's cache
+    /// recognises them.
     pub(crate) fn specs(&self, own: Vec<Arc<ToolSpec>>) -> Vec<Arc<ToolSpec>> {
-        let is_taken = |name: &str| self.tools.iter().any(|it| it.spec.name == name);
-        let own = own.into_iter().filter(|it| !is_taken(&it.name));
+        let is_replaced = |name: &str| self.tools.iter().any(|it| it.spec.name == name);
+        let own = own.into_iter().filter(|it| !is_replaced(&it.name));
         let specs = self.tools.iter().map(|it| Arc::clone(&it.spec));
         own.chain(specs)
             .chain(self.goal.then(|| Arc::new(update_goal())))
             .collect()
     }
 
-    /// What a call is, and what becomes of it; nothing if none of these has its name.
+    /// Interprets a call. Returns `None` if no offered tool has its name.
     pub(crate) fn intent(&self, call: &ToolCall) -> Option<(ItemBody, Admission)> {
         let name = &call.tool;
-        let told = |why: String| {
+        let deny = |why: String| {
             let body = ItemBody::Tool(NamedTool { name: name.clone() });
             Some((body, Admission::Deny(why)))
         };
         if self.goal && name == UPDATE_GOAL && !call.freeform {
             let body = ItemBody::Tool(NamedTool { name: name.clone() });
-            return Some((body, said_of_goal(&call.arguments)));
+            return Some((body, goal_admission(&call.arguments)));
         }
-        let found = self.tools.iter().find(|it| it.spec.name == *name)?;
+        let offered = self.tools.iter().find(|it| it.spec.name == *name)?;
         if call.freeform {
-            return told(format!("There is no tool named {name} that takes text."));
+            return deny(format!("There is no tool named {name} that takes text."));
         }
         let arguments = match call.object() {
             Ok(arguments) => arguments,
             Err(why) => {
-                return told(format!(
+                return deny(format!(
                     "The tool {name} was not called, because its arguments cannot be read: {why}. Call it again \
                      with a JSON object that fits its schema."
                 ));
             }
         };
         let body = ItemBody::ClientTool(ClientTool {
-            tool: found.tool.clone(),
-            namespace: found.namespace.clone(),
+            tool: offered.tool.clone(),
+            namespace: offered.namespace.clone(),
             arguments,
             content: None,
             duration_ms: None,
@@ -207,8 +210,8 @@ fn update_goal() -> ToolSpec {
     }
 }
 
-/// What the model says of the goal.
-fn said_of_goal(arguments: &str) -> Admission {
+/// Parses the status that the model reports.
+fn goal_admission(arguments: &str) -> Admission {
     let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
     match arguments["status"].as_str() {
         Some("complete") => Admission::Goal(GoalStatus::Complete),
@@ -230,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_that_no_vendor_takes_are_refused() {
+    fn tools_that_vendors_do_not_accept_are_rejected() {
         let many: Vec<Value> = (0..=TOOLS_MAX)
             .map(|it| function(&it.to_string()))
             .collect();
@@ -239,7 +242,7 @@ mod tests {
         let mut loose = function("a");
         loose["inputSchema"] = json!(true);
         let group = |name: &str, tool: &str| json!({"type": "namespace", "name": name, "description": "g", "tools": [function(tool)]});
-        for (specs, wanted) in [
+        for (specs, expected) in [
             (json!([]), None),
             (json!([function("look-up_2")]), None),
             (
@@ -280,21 +283,21 @@ mod tests {
                 Some("two tools are named `a__b`"),
             ),
         ] {
-            let found = client_tools(&read(&specs)).map_err(|error| error.to_string());
-            match (found, wanted) {
-                (Ok(kept), None) => assert_eq!(kept.len(), specs.as_array().map_or(0, Vec::len)),
-                (Err(found), Some(wanted)) => assert!(found.contains(wanted), "{found}"),
-                (found, wanted) => panic!("{found:?}, not {wanted:?}"),
+            let actual = client_tools(&read(&specs)).map_err(|error| error.to_string());
+            match (actual, expected) {
+                (Ok(stored), None) => assert_eq!(stored.len(), specs.as_array().map_or(0, Vec::len)),
+                (Err(actual), Some(expected)) => assert!(actual.contains(expected), "{actual}"),
+                (actual, expected) => panic!("{actual:?}, not {expected:?}"),
             }
         }
     }
 
     #[test]
-    fn a_call_is_the_clients_or_is_answered_at_once() {
+    fn a_call_goes_to_the_client_or_is_denied_at_once() {
         let group = json!({"type": "namespace", "name": "ns", "description": "g", "tools": [function("look")]});
         let offered = OfferedTools::of(&[function("look"), group]);
         let deep = format!("{{\"a\":{}{}}}", "[".repeat(64), "]".repeat(64));
-        for (name, arguments, freeform, wanted) in [
+        for (name, arguments, freeform, expected) in [
             ("look", r#"{"a": 1}"#, false, Ok((None, json!({"a": 1})))),
             ("ns__look", "", false, Ok((Some("ns"), json!({})))),
             (
@@ -314,8 +317,8 @@ mod tests {
                 freeform,
                 alone: false,
             };
-            let found = offered.intent(&call).expect("a tool");
-            match (found, wanted) {
+            let actual = offered.intent(&call).expect("a tool");
+            match (actual, expected) {
                 ((ItemBody::ClientTool(it), Admission::Client), Ok((namespace, arguments))) => {
                     assert_eq!(
                         (it.namespace.as_deref(), it.arguments),
@@ -323,10 +326,10 @@ mod tests {
                     );
                     assert_eq!(it.tool, "look");
                 }
-                ((ItemBody::Tool(_), Admission::Deny(found)), Err(wanted)) => {
-                    assert!(found.contains(wanted), "{found}");
+                ((ItemBody::Tool(_), Admission::Deny(actual)), Err(expected)) => {
+                    assert!(actual.contains(expected), "{actual}");
                 }
-                (found, wanted) => panic!("{found:?}, not {wanted:?}"),
+                (actual, expected) => panic!("{actual:?}, not {expected:?}"),
             }
         }
     }

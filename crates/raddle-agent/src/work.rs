@@ -1,4 +1,4 @@
-//! Work outside: calling the model and reporting what it says.
+//! Model calls: calling the model and reporting its events.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,10 +18,11 @@ use crate::instructions::CONDENSE;
 use crate::tool_gate::{Judgement, ToolGate};
 use crate::tools::OfferedTools;
 
-/// How many calls of one answer are carried out. The model is told of the others that they were not.
+/// Maximum number of calls executed of one model response. The others are denied, with a message to
+/// the model.
 pub(crate) const CALLS_MAX: usize = 128;
 
-/// What a call of the model needs.
+/// Inputs of a model call.
 pub(crate) struct ModelWork {
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) blobs: Arc<dyn Blobs>,
@@ -30,15 +31,15 @@ pub(crate) struct ModelWork {
     pub(crate) lineage: Vec<Span>,
     pub(crate) head: Seq,
     pub(crate) history: Arc<History>,
-    /// How often in a row the history did not fit the model.
+    /// How often in a row the history did not fit into the model's context.
     pub(crate) overflows: u32,
     pub(crate) tools: OfferedTools,
     pub(crate) tool_gate: Arc<ToolGate>,
-    /// The acts that have a yes for the session.
+    /// The acts approved for the session.
     pub(crate) granted: BTreeSet<String>,
-    /// The rights beyond the fence that were given.
+    /// Granted permissions beyond the sandbox.
     pub(crate) rights: Grant,
-    /// What was used of what may have a budget.
+    /// Usage that counts towards budgets.
     pub(crate) used: Vec<(Scope, Measure, u64)>,
     pub(crate) clock: fn() -> Timestamp,
     pub(crate) call: u32,
@@ -47,7 +48,7 @@ pub(crate) struct ModelWork {
 }
 
 impl ModelWork {
-    /// Asks the model and reports everything it says. Ends early when nobody takes the reports.
+    /// Calls the model and reports all its events. Ends early when the report channel is closed.
     pub(crate) async fn run(mut self) {
         let thread = self.prompt.thread;
         let (lineage, head) = (&self.lineage, self.head);
@@ -55,14 +56,16 @@ impl ModelWork {
         match built.await {
             Ok(entries) => {
                 self.prompt.entries = entries;
-                // Who condenses works from words: what was too much for a call must not be too much for that.
+                // Condensing uses text only: images that overflowed a call must not overflow this
+                // one too.
                 let images = match self.prompt.purpose {
                     Purpose::Answer => SHOWN_BYTES_MAX,
                     Purpose::Compact => 0,
                 };
                 look_at(&*self.blobs, &mut self.prompt.entries, images).await;
                 if self.prompt.purpose == Purpose::Compact {
-                    // What did not fit to be answered may just fit to be condensed; after that, less is read.
+                    // A history that did not fit for an answer may just fit for condensing; after
+                    // that it is shortened.
                     let halvings = self.overflows.saturating_sub(1);
                     context::shorten(&mut self.prompt.entries, halvings);
                     let condense = ContextEntry::Note(CONDENSE.to_owned());
@@ -80,8 +83,8 @@ impl ModelWork {
         self.prompt.settings = widened.await;
         let settings = self.prompt.settings.clone();
         let price = self.model.price(&settings).await;
-        let pins = self.tool_gate.managed_limits().await;
-        if let Some(error) = pins.against_call(&settings, price.as_ref(), &self.used) {
+        let limits = self.tool_gate.managed_limits().await;
+        if let Some(error) = limits.call_objection(&settings, price.as_ref(), &self.used) {
             let _ = self.reports.send(refused(self.call, error)).await;
             return;
         }
@@ -90,24 +93,24 @@ impl ModelWork {
         let mut summary = String::new();
         let mut calls = 0;
         loop {
-            let mut said = answer.next().await;
-            let estimated = self.meter.observe(&mut said);
-            let is_last = matches!(said, ModelEvent::Ended(..));
-            let mut commands = match (purpose, said) {
-                (Purpose::Answer, ModelEvent::Tool(item, asked)) => {
+            let mut event = answer.next().await;
+            let estimated = self.meter.observe(&mut event);
+            let is_last = matches!(event, ModelEvent::Ended(..));
+            let mut commands = match (purpose, event) {
+                (Purpose::Answer, ModelEvent::Tool(item, tool_call)) => {
                     calls += 1;
-                    let (hands, granted, now) = (&self.tool_gate, &self.granted, (self.clock)());
-                    let judged = match self.tools.intent(&asked) {
-                        _ if calls > CALLS_MAX => Judgement::too_many(&asked),
-                        Some(meant) => {
-                            let judged = hands.judge_others(&settings, granted, &asked, meant, now);
-                            judged.await
+                    let (gate, granted, now) = (&self.tool_gate, &self.granted, (self.clock)());
+                    let judgement = match self.tools.intent(&tool_call) {
+                        _ if calls > CALLS_MAX => Judgement::too_many(&tool_call),
+                        Some(intent) => {
+                            let judgement = gate.judge_others(&settings, granted, &tool_call, intent, now);
+                            judgement.await
                         }
-                        None => hands.judge(thread, &settings, granted, &asked, now).await,
+                        None => gate.judge(thread, &settings, granted, &tool_call, now).await,
                     };
-                    vec![called(self.call, item, asked, judged)]
+                    vec![call_tool(self.call, item, tool_call, judgement)]
                 }
-                (purpose, said) => heard(self.call, said, purpose, &mut summary),
+                (purpose, event) => commands_for(self.call, event, purpose, &mut summary),
             };
             if let Some(Command::EndModel(end)) = commands.last_mut() {
                 end.price = price;
@@ -125,9 +128,9 @@ impl ModelWork {
     }
 }
 
-/// What something said means as a command.
-fn heard(call: u32, said: ModelEvent, purpose: Purpose, summary: &mut String) -> Vec<Command> {
-    match (purpose, said) {
+/// Converts a model event to commands.
+fn commands_for(call: u32, event: ModelEvent, purpose: Purpose, summary: &mut String) -> Vec<Command> {
+    match (purpose, event) {
         (Purpose::Answer, ModelEvent::Started(item, body)) => {
             vec![Command::StartItem(Box::new(StartItem { call, item, body }))]
         }
@@ -139,11 +142,11 @@ fn heard(call: u32, said: ModelEvent, purpose: Purpose, summary: &mut String) ->
                 call,
                 item,
                 body,
-                sealed: sealed.filter(kept),
+                sealed: sealed.filter(is_storable),
             };
             vec![Command::CompleteItem(Box::new(completed))]
         }
-        // While it condenses, what it writes is the summary and is shown to nobody.
+        // While condensing, the output is the summary and is not shown.
         (Purpose::Compact, ModelEvent::Text(_, ItemPart::Text, text)) => {
             summary.push_str(&text);
             Vec::new()
@@ -167,45 +170,46 @@ fn heard(call: u32, said: ModelEvent, purpose: Purpose, summary: &mut String) ->
     }
 }
 
-/// The model asks for a tool.
-fn called(call: u32, item: ItemId, mut asked: ToolCall, judged: Judgement) -> Command {
+/// Converts a tool call of the model to a command.
+fn call_tool(call: u32, item: ItemId, mut tool_call: ToolCall, judgement: Judgement) -> Command {
     let Judgement {
         body,
         admission,
         ruling,
-        approve_on_timeout: yes_in_the_end,
+        approve_on_timeout,
         alone,
-    } = judged;
-    asked.alone |= alone;
+    } = judgement;
+    tool_call.alone |= alone;
     Command::CallTool(Box::new(CallTool {
         call,
         item,
         body,
-        asked,
+        tool_call,
         admission,
         ruling,
-        approve_on_timeout: yes_in_the_end,
+        approve_on_timeout,
     }))
 }
 
-/// Whether something sealed is kept. Without it the vendor only knows less of what it thought.
-fn kept(sealed: &Sealed) -> bool {
-    let kept = sealed.fits();
-    if !kept {
+/// Whether a sealed value may be stored. Without it the vendor only knows less of its own
+/// reasoning.
+fn is_storable(sealed: &Sealed) -> bool {
+    let fits = sealed.fits();
+    if !fits {
         tracing::warn!(
             vendor = sealed.vendor,
-            "a sealed value is too large or too deep to be kept"
+            "a sealed value is too large or too deep to be stored"
         );
     }
-    kept
+    fits
 }
 
-/// A call of the model ended by a fault of ours.
+/// The end of a model call by an internal error.
 pub(crate) fn failed(call: u32, message: String) -> Command {
     refused(call, Failure::new(FailureKind::Internal, message))
 }
 
-/// A call of the model ended, or did not begin, because of this.
+/// The end of a model call that failed or did not begin.
 fn refused(call: u32, error: Failure) -> Command {
     ended(call, ModelEnd::Failed { error }, None)
 }

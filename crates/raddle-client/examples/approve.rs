@@ -1,5 +1,6 @@
-//! Asks on the terminal before the agent does anything that needs a yes:
-//! `cargo run -p raddle-client --example approve -- target/release/raddle "Remove the build folder"`
+//! Asks on the terminal before the agent does anything that needs approval:
+//! `cargo run -p raddle-client --example approve -- target/release/raddle "Remove the build
+//! folder"`
 
 use std::error::Error;
 use std::io::{BufRead, Write};
@@ -10,28 +11,28 @@ use raddle_client::protocol::{
 };
 use raddle_client::{Client, Options, Program, RequestHandler, ServerAddress};
 
-/// Puts questions to a person, or to whatever says yes or no.
+/// Passes approval requests to a function that asks the user.
 pub struct ApprovalPrompt<F>(pub F);
 
 impl<F: Fn(String) -> bool + Clone + Send + Sync + 'static> ApprovalPrompt<F> {
-    async fn is_yes(&self, question: String) -> bool {
+    async fn is_approved(&self, question: String) -> bool {
         let ask = self.0.clone();
         let question = plain(&question);
-        // A person takes long, and everything else goes on meanwhile.
-        let said = tokio::task::spawn_blocking(move || ask(question)).await;
-        said.unwrap_or(false)
+        // The user may take long; run the prompt without blocking the client.
+        let answer = tokio::task::spawn_blocking(move || ask(question)).await;
+        answer.unwrap_or(false)
     }
 }
 
 impl<F: Fn(String) -> bool + Clone + Send + Sync + 'static> RequestHandler for ApprovalPrompt<F> {
     async fn command(
         &self,
-        asked: CommandExecutionRequestApprovalParams,
+        params: CommandExecutionRequestApprovalParams,
     ) -> Option<CommandExecutionApprovalDecision> {
-        let command = asked.command.unwrap_or_default();
-        let reason = asked.reason.unwrap_or_default();
+        let command = params.command.unwrap_or_default();
+        let reason = params.reason.unwrap_or_default();
         Some(
-            match self.is_yes(format!("run {command}? {reason}")).await {
+            match self.is_approved(format!("run {command}? {reason}")).await {
                 true => CommandExecutionApprovalDecision::Accept,
                 false => CommandExecutionApprovalDecision::Decline,
             },
@@ -40,17 +41,17 @@ impl<F: Fn(String) -> bool + Clone + Send + Sync + 'static> RequestHandler for A
 
     async fn file_change(
         &self,
-        asked: FileChangeRequestApprovalParams,
+        params: FileChangeRequestApprovalParams,
     ) -> Option<FileChangeApprovalDecision> {
-        let reason = asked.reason.unwrap_or_default();
-        Some(match self.is_yes(format!("change files? {reason}")).await {
+        let reason = params.reason.unwrap_or_default();
+        Some(match self.is_approved(format!("change files? {reason}")).await {
             true => FileChangeApprovalDecision::Accept,
             false => FileChangeApprovalDecision::Decline,
         })
     }
 }
 
-/// Text that a terminal shows as it is: what would move its cursor or turn its writing round is spelt out.
+/// Escapes the characters that would move a terminal's cursor or change the direction of text.
 fn plain(text: &str) -> String {
     let mut plain = String::new();
     for char in text.chars() {
@@ -62,27 +63,27 @@ fn plain(text: &str) -> String {
     plain
 }
 
-/// Has the agent do something, and gives what it said in the end.
+/// Runs one turn, and returns its status and the agent's last message.
 pub async fn work(
-    place: ServerAddress,
+    address: ServerAddress,
     text: &str,
-    answers: impl RequestHandler,
+    handler: impl RequestHandler,
 ) -> Result<(TurnStatus, String), Box<dyn Error>> {
-    let client = Client::connect(place, Options::new("approve", "1"), answers).await?;
+    let client = Client::connect(address, Options::new("approve", "1"), handler).await?;
     let params = ThreadStartParams {
         approval_policy: Some(AskForApproval::OnRequest),
         ..ThreadStartParams::default()
     };
-    let mut follow = client.start(params).await?;
-    follow.say(text).await?;
-    let turn = follow.finish().await.ok_or("the thread was lost")?;
-    let said = follow
+    let mut follower = client.start(params).await?;
+    follower.say(text).await?;
+    let turn = follower.finish().await.ok_or("the thread was lost")?;
+    let message = follower
         .thread()
         .last_message()
         .unwrap_or_default()
         .to_owned();
     client.close().await;
-    Ok((turn.status, said))
+    Ok((turn.status, message))
 }
 
 #[tokio::main]
@@ -97,9 +98,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
         let read = std::io::stdin().lock().read_line(&mut line);
         read.is_ok() && line.trim() == "y"
     });
-    let place = ServerAddress::Child(Program::new(raddle, ["app-server"]));
-    let (status, said) = work(place, &text, gate).await?;
-    for line in said.lines() {
+    let address = ServerAddress::Child(Program::new(raddle, ["app-server"]));
+    let (status, message) = work(address, &text, gate).await?;
+    for line in message.lines() {
         writeln!(std::io::stdout(), "{}", plain(line))?;
     }
     match status {

@@ -1,4 +1,4 @@
-//! Asks once, and writes the answer as it comes:
+//! Asks once, and prints the answer as it streams:
 //! `cargo run -p raddle-client --example ask -- target/release/raddle "What is a raddle?"`
 
 use std::error::Error;
@@ -7,18 +7,18 @@ use std::io::Write;
 use raddle_client::protocol::{Notification, ThreadStartParams, TurnStatus};
 use raddle_client::{Client, Options, Program, RejectAll, ServerAddress, Stderr, ThreadEvent};
 
-/// Writes the answer as it comes, and says how the turn ended.
+/// Writes the answer as it streams, and returns the status of the turn.
 pub async fn ask(
-    place: ServerAddress,
+    address: ServerAddress,
     text: &str,
     out: &mut impl Write,
 ) -> Result<TurnStatus, Box<dyn Error>> {
-    let client = Client::connect(place, Options::new("ask", "1"), RejectAll).await?;
-    let mut follow = client.start(ThreadStartParams::default()).await?;
-    follow.say(text).await?;
+    let client = Client::connect(address, Options::new("ask", "1"), RejectAll).await?;
+    let mut follower = client.start(ThreadStartParams::default()).await?;
+    follower.say(text).await?;
     let mut status = TurnStatus::InProgress;
     while status == TurnStatus::InProgress {
-        match follow.next().await {
+        match follower.next().await {
             Some(ThreadEvent::Notification { notification, .. }) => match *notification {
                 Notification::AgentMessageDelta(it) => write!(out, "{}", it.delta)?,
                 Notification::TurnCompleted(it) => status = it.turn.status,

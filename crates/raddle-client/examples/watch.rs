@@ -8,23 +8,23 @@ use raddle_client::protocol::{ThreadId, extension};
 use raddle_client::{Client, Options, RejectAll, ServerAddress, ThreadEvent};
 use serde_json::json;
 
-/// Writes a line for everything that happens, until it cannot be followed any more or `is_enough`.
+/// Writes a line per event, until the thread is lost or `is_enough` returns true.
 pub async fn watch(
-    place: ServerAddress,
+    address: ServerAddress,
     thread: ThreadId,
     out: &mut impl Write,
     is_enough: impl Fn(&ThreadEvent) -> bool,
 ) -> Result<(), Box<dyn Error>> {
     let mut options = Options::new("watch", "1");
-    // Who only looks is asked nothing.
+    // An observer receives no requests.
     let observer = json!({"role": "observer"});
     options
         .extensions
         .insert(extension::ROLES.to_owned(), observer);
-    let client = Client::connect(place, options, RejectAll).await?;
-    let mut follow = client.open(thread).await?;
-    while let Some(happening) = follow.next().await {
-        match &happening {
+    let client = Client::connect(address, options, RejectAll).await?;
+    let mut follower = client.open(thread).await?;
+    while let Some(event) = follower.next().await {
+        match &event {
             ThreadEvent::Notification { notification, seq } => {
                 let seq = seq.map_or_else(String::new, |seq| seq.to_string());
                 writeln!(out, "{seq:>6} {}", notification.method())?;
@@ -35,7 +35,7 @@ pub async fn watch(
             ThreadEvent::Lost { why } => writeln!(out, "       (lost: {why})")?,
             ThreadEvent::Question(_) | ThreadEvent::Unknown { .. } => {}
         }
-        if is_enough(&happening) {
+        if is_enough(&event) {
             break;
         }
     }
@@ -50,6 +50,6 @@ async fn main() -> Result<(), Box<dyn Error>> {
         return Err("give the address of a server, and a thread's id".into());
     };
     let token = arguments.next();
-    let place = ServerAddress::WebSocket { url, token };
-    watch(place, thread.parse()?, &mut std::io::stdout(), |_| false).await
+    let address = ServerAddress::WebSocket { url, token };
+    watch(address, thread.parse()?, &mut std::io::stdout(), |_| false).await
 }

@@ -1,4 +1,4 @@
-//! A server that this process starts and ends.
+//! A server that this process starts and stops.
 
 use std::io;
 use std::process::{ExitStatus, Stdio};
@@ -12,10 +12,10 @@ use tokio::time::timeout;
 
 use crate::server_address::{Program, Stderr};
 
-/// The longest piece of a log's line that is handed on at once.
+/// Maximum length of a stderr line that is forwarded in one piece.
 const LINE_BYTES_MAX: u64 = 64 << 10;
 
-/// A child. It is killed when this is dropped, and nothing of it stays.
+/// A child process that runs the server. Dropping it kills the process.
 #[derive(Debug)]
 pub(crate) struct Child(tokio::process::Child);
 
@@ -35,7 +35,7 @@ pub(crate) fn start(
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(stderr)
-        // What is typed at the terminal is for this process, which tells the child what to do.
+        // Terminal signals such as Ctrl-C go to this process, which then stops the child itself.
         .process_group(0)
         .kill_on_drop(true);
     if let Some(dir) = &program.dir {
@@ -48,14 +48,14 @@ pub(crate) fn start(
     let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
         return Err(io::Error::other("the child has no pipes"));
     };
-    if let (Stderr::Lines(take), Some(stderr)) = (&program.stderr, child.stderr.take()) {
-        tokio::spawn(hand_on(stderr, take.clone()));
+    if let (Stderr::Lines(callback), Some(stderr)) = (&program.stderr, child.stderr.take()) {
+        tokio::spawn(forward_lines(stderr, callback.clone()));
     }
     let connection = pipes(stdout.into_owned_fd()?, stdin.into_owned_fd()?, limits)?;
     Ok((connection, Child(child)))
 }
 
-async fn hand_on(stderr: ChildStderr, take: Arc<dyn Fn(&str) + Send + Sync>) {
+async fn forward_lines(stderr: ChildStderr, callback: Arc<dyn Fn(&str) + Send + Sync>) {
     let mut reader = BufReader::new(stderr);
     let mut line = Vec::new();
     loop {
@@ -63,15 +63,15 @@ async fn hand_on(stderr: ChildStderr, take: Arc<dyn Fn(&str) + Send + Sync>) {
         let mut piece = (&mut reader).take(LINE_BYTES_MAX);
         match piece.read_until(b'\n', &mut line).await {
             Ok(0) | Err(_) => return,
-            Ok(_) => take(String::from_utf8_lossy(&line).trim_end()),
+            Ok(_) => callback(String::from_utf8_lossy(&line).trim_end()),
         }
     }
 }
 
 impl Child {
-    /// Waits for its end, and kills it when it takes longer than that.
-    pub(crate) async fn end(mut self, patience: Duration) -> Option<ExitStatus> {
-        if let Ok(Ok(status)) = timeout(patience, self.0.wait()).await {
+    /// Waits until the child exits, and kills it after the timeout.
+    pub(crate) async fn end(mut self, exit_timeout: Duration) -> Option<ExitStatus> {
+        if let Ok(Ok(status)) = timeout(exit_timeout, self.0.wait()).await {
             return Some(status);
         }
         tracing::warn!("the server did not end in time and is killed");

@@ -1,4 +1,4 @@
-//! The handle of a client.
+//! The handle of a client: connects, makes calls, opens threads.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,16 +18,16 @@ use crate::retry::is_read_only;
 use crate::task::{CallRequest, CallResponse, ClientCommand, FollowStart, Task, greet};
 use crate::{CallError, ConnectError, Options, RequestHandler, ServerAddress, ThreadFollower};
 
-/// How many requests may wait for the client's task.
+/// Maximum number of commands queued for the client's task.
 const COMMANDS_MAX: usize = 64;
 
-/// How many notices are kept for whoever listens.
+/// Maximum number of notices kept for a receiver of [`Client::notices`].
 const NOTICES_MAX: usize = 64;
 
-/// A connection to a server, which comes back by itself. Cheap to clone.
+/// A connection to a server that reconnects by itself. Cheap to clone.
 ///
-/// One task owns the connection; it ends when every clone and every [`Follow`] is dropped, or with
-/// [`close`](Self::close).
+/// One task owns the connection. It ends when every clone and every [`ThreadFollower`] is dropped,
+/// or with [`close`](Self::close).
 #[derive(Clone)]
 pub struct Client {
     inner: Arc<ClientInner>,
@@ -37,101 +37,106 @@ struct ClientInner {
     commands: mpsc::Sender<ClientCommand>,
     notices: broadcast::WeakSender<Notification>,
     closing: watch::Sender<bool>,
-    /// Why the task ended; closed when it has.
+    /// The reason why the task ended. The channel closes when the task is done.
     ended: watch::Receiver<String>,
     server: InitializeResponse,
-    is_keyed: bool,
+    has_idempotency: bool,
     message_bytes_max: usize,
 }
 
 impl Client {
-    /// Starts the server or goes to it, and greets it.
+    /// Starts the server or connects to it, and sends `initialize`.
+    ///
+    /// The handler answers the requests that the server sends, such as approvals.
     pub async fn connect(
-        place: ServerAddress,
+        address: ServerAddress,
         options: Options,
-        answers: impl RequestHandler,
+        handler: impl RequestHandler,
     ) -> Result<Self, ConnectError> {
-        let greeted = greet(&place, &options).await?;
-        let server = greeted.server.clone();
-        let (orders, taken) = mpsc::channel(COMMANDS_MAX);
+        let session = greet(&address, &options).await?;
+        let server = session.server.clone();
+        let (commands_tx, commands_rx) = mpsc::channel(COMMANDS_MAX);
         let (notices, _) = broadcast::channel(NOTICES_MAX);
         let (closing, is_closing) = watch::channel(false);
-        let (why, ended) = watch::channel(String::new());
+        let (end_reason, ended) = watch::channel(String::new());
         let inner = ClientInner {
-            commands: orders,
+            commands: commands_tx,
             notices: notices.downgrade(),
             closing,
             ended,
-            is_keyed: has(&server, extension::IDEMPOTENCY),
+            has_idempotency: has(&server, extension::IDEMPOTENCY),
             message_bytes_max: options.message_bytes_max,
             server,
         };
-        let task = Task::new(place, options, handler_fn(answers), greeted, notices);
-        tokio::spawn(task.run(taken, is_closing, why));
+        let task = Task::new(address, options, handler_fn(handler), session, notices);
+        tokio::spawn(task.run(commands_rx, is_closing, end_reason));
         Ok(Self {
             inner: Arc::new(inner),
         })
     }
 
-    /// What the server said of itself when it was first greeted.
+    /// The server's response to the first `initialize`.
     pub fn server(&self) -> &InitializeResponse {
         &self.inner.server
     }
 
-    /// Makes a request, and waits for its result.
+    /// Sends a request and waits for its result.
     ///
-    /// If the connection is lost meanwhile, a request that only looks is made again, and so is one that changes a
-    /// thread, under the same `clientRequestId`, so that it is done once; one is given to it if it has none. Any other
-    /// fails with [`CallError::Lost`].
+    /// If the connection is lost meanwhile, the client sends the request again in two cases: it is
+    /// read-only, or it carries a `clientRequestId`, so that the server executes it once. The
+    /// client adds that id to requests that change a thread, if the server supports it. Any other
+    /// request fails with [`CallError::Lost`].
     pub async fn call<M: Method>(&self, params: M::Params) -> Result<M::Result, CallError> {
-        let answered = self.ask::<M>(&params, None).await?;
-        read(&answered.result)
+        let response = self.ask::<M>(&params, None).await?;
+        read(&response.result)
     }
 
     /// Starts a thread and follows it.
     pub async fn start(&self, params: ThreadStartParams) -> Result<ThreadFollower, CallError> {
-        let begins = FollowStart { cursor: Some(0) };
-        self.follow::<ThreadStart>(&params, begins).await
+        let start = FollowStart { cursor: Some(0) };
+        self.follow::<ThreadStart>(&params, start).await
     }
 
-    /// Opens a thread that is there and follows it. With `afterSeq` its view holds only what comes after that.
+    /// Opens an existing thread and follows it. With `afterSeq` the view holds only later events.
     pub async fn resume(&self, params: ThreadResumeParams) -> Result<ThreadFollower, CallError> {
-        let begins = FollowStart {
+        let start = FollowStart {
             cursor: params.after_seq,
         };
-        self.follow::<ThreadResume>(&params, begins).await
+        self.follow::<ThreadResume>(&params, start).await
     }
 
-    /// Opens the thread of this id and follows it.
+    /// Opens the thread with this id and follows it.
     pub async fn open(&self, thread: ThreadId) -> Result<ThreadFollower, CallError> {
         self.resume(ThreadResumeParams::of(thread)).await
     }
 
-    /// Makes a thread that goes on from another, and follows it.
+    /// Forks a thread and follows the new one.
     pub async fn fork(&self, params: ThreadForkParams) -> Result<ThreadFollower, CallError> {
-        let begins = FollowStart { cursor: None };
-        self.follow::<ThreadFork>(&params, begins).await
+        let start = FollowStart { cursor: None };
+        self.follow::<ThreadFork>(&params, start).await
     }
 
-    /// Answers a question that [`Answers`] left open. If it is settled by now, nothing happens.
+    /// Answers a question that the [`RequestHandler`] left open. Does nothing if it is resolved by
+    /// now.
     pub async fn answer<T: Serialize>(&self, id: &RequestId, answer: &T) -> Result<(), CallError> {
         let answer =
             to_raw_value(answer).map_err(|error| CallError::Malformed(error.to_string()))?;
-        let order = ClientCommand::Answer(id.clone(), answer);
-        let sent = self.inner.commands.send(order).await;
+        let command = ClientCommand::Answer(id.clone(), answer);
+        let sent = self.inner.commands.send(command).await;
         sent.map_err(|_| self.closed())
     }
 
-    /// What the server tells that is about no thread that is followed. Begins with what comes from now on.
+    /// Subscribes to the notifications that belong to no followed thread, starting now.
     pub fn notices(&self) -> Notices {
-        let open = self.inner.notices.upgrade();
-        Notices(open.map_or_else(|| broadcast::channel(1).1, |it| it.subscribe()))
+        let sender = self.inner.notices.upgrade();
+        Notices(sender.map_or_else(|| broadcast::channel(1).1, |it| it.subscribe()))
     }
 
-    /// Ends the connection, and waits for it: a child's stdin ends, and it is waited for. What is still asked by other
-    /// clones fails, and threads that are followed come to their end.
+    /// Closes the connection and waits until it is closed. A child's stdin is closed, and the child
+    /// has [`Options::exit_timeout`] to exit. Pending calls of other clones fail, and every
+    /// [`ThreadFollower`] ends.
     pub async fn close(self) {
-        // The task may be gone already.
+        // The task may have ended already.
         let _ = self.inner.closing.send(true);
         let mut ended = self.inner.ended.clone();
         while ended.changed().await.is_ok() {}
@@ -140,28 +145,28 @@ impl Client {
     async fn follow<M: Method>(
         &self,
         params: &M::Params,
-        begins: FollowStart,
+        start: FollowStart,
     ) -> Result<ThreadFollower, CallError> {
-        let answered = self.ask::<M>(params, Some(begins)).await?;
-        let head = read(&answered.result)?;
-        // The task makes one for every answer that begins something.
-        let queue = answered.queue.ok_or_else(|| self.closed())?;
+        let response = self.ask::<M>(params, Some(start)).await?;
+        let head = read(&response.result)?;
+        // The task creates a queue for every response that starts a follower.
+        let queue = response.queue.ok_or_else(|| self.closed())?;
         Ok(ThreadFollower::new(self.clone(), queue, head))
     }
 
     async fn ask<M: Method>(
         &self,
         params: &M::Params,
-        begins: Option<FollowStart>,
+        start: Option<FollowStart>,
     ) -> Result<CallResponse, CallError> {
-        let text = written::<M>(params).map_err(|error| CallError::Malformed(error.to_string()))?;
-        let (text, is_keyed) = match M::client_request_id(params) {
-            Some(_) => (text, self.inner.is_keyed),
-            None if M::KEYED && self.inner.is_keyed => (with_id(&text), true),
+        let text = serialize_params::<M>(params).map_err(|error| CallError::Malformed(error.to_string()))?;
+        let (text, is_idempotent) = match M::client_request_id(params) {
+            Some(_) => (text, self.inner.has_idempotency),
+            None if M::KEYED && self.inner.has_idempotency => (with_id(&text), true),
             None => (text, false),
         };
         let bytes_max = self.inner.message_bytes_max;
-        // The envelope around it is short.
+        // 256 bytes are enough for the envelope.
         if text.len() + 256 > bytes_max {
             let bytes = text.len();
             return Err(CallError::TooLong { bytes, bytes_max });
@@ -169,14 +174,14 @@ impl Client {
         let params =
             RawValue::from_string(text).map_err(|error| CallError::Malformed(error.to_string()))?;
         let (reply, answer) = oneshot::channel();
-        let order = ClientCommand::Call(CallRequest {
+        let command = ClientCommand::Call(CallRequest {
             method: M::NAME,
             params,
-            is_repeated: is_keyed || is_read_only(M::NAME),
-            start: begins,
+            is_repeated: is_idempotent || is_read_only(M::NAME),
+            start,
             reply,
         });
-        let sent = self.inner.commands.send(order).await;
+        let sent = self.inner.commands.send(command).await;
         sent.map_err(|_| self.closed())?;
         answer.await.unwrap_or_else(|_| Err(self.closed()))
     }
@@ -194,7 +199,7 @@ impl fmt::Debug for Client {
     }
 }
 
-/// Whether a server has an extension.
+/// Whether the server offers an extension.
 pub(crate) fn has(server: &InitializeResponse, extension: &str) -> bool {
     let raddle = server.raddle.as_ref();
     raddle.is_some_and(|it| it.extensions.iter().any(|name| name == extension))
@@ -204,20 +209,20 @@ fn read<T: serde::de::DeserializeOwned>(result: &RawValue) -> Result<T, CallErro
     serde_json::from_str(result.get()).map_err(|error| CallError::Malformed(error.to_string()))
 }
 
-/// The params as text. Members for which a client must opt in are left out where they say nothing: a server refuses
-/// them from whoever did not, even so.
-fn written<M: Method>(params: &M::Params) -> Result<String, serde_json::Error> {
+/// Serializes the params. Opt-in members are omitted if they are `null` or `false`: a server
+/// rejects them from a client that did not opt in, whatever their value.
+fn serialize_params<M: Method>(params: &M::Params) -> Result<String, serde_json::Error> {
     let text = serde_json::to_string(params)?;
     if M::GATED.is_empty() {
         return Ok(text);
     }
     let mut members: BTreeMap<&str, &RawValue> = serde_json::from_str(&text)?;
-    let says_nothing = |it: &RawValue| matches!(it.get(), "null" | "false");
-    members.retain(|name, value| !(M::GATED.contains(name) && says_nothing(value)));
+    let is_unset = |it: &RawValue| matches!(it.get(), "null" | "false");
+    members.retain(|name, value| !(M::GATED.contains(name) && is_unset(value)));
     serde_json::to_string(&members)
 }
 
-/// The same params with an id of their own.
+/// Adds a fresh `clientRequestId` to the params.
 fn with_id(params: &str) -> String {
     let id = ItemId::mint();
     match params.strip_prefix('{') {
@@ -227,28 +232,28 @@ fn with_id(params: &str) -> String {
     }
 }
 
-/// What the server tells that is about no thread that is followed.
+/// Receiver of the notifications that belong to no followed thread.
 #[derive(Debug)]
 pub struct Notices(broadcast::Receiver<Notification>);
 
-/// One of them.
+/// An entry of [`Notices`].
 #[derive(Clone, Debug)]
 #[expect(
     clippy::large_enum_variant,
     reason = "handed on at once, never kept in bulk"
 )]
 pub enum Notice {
-    /// What was told.
+    /// A notification of the server.
     Received(Notification),
-    /// So many were not taken in time, and are forgotten.
+    /// Number of notifications that were dropped because the receiver was too slow.
     Missed(u64),
 }
 
 impl Notices {
-    /// The next one; nothing when the client is closed.
+    /// Returns the next notice, or `None` when the client is closed.
     pub async fn next(&mut self) -> Option<Notice> {
         match self.0.recv().await {
-            Ok(told) => Some(Notice::Received(told)),
+            Ok(notification) => Some(Notice::Received(notification)),
             Err(broadcast::error::RecvError::Lagged(count)) => Some(Notice::Missed(count)),
             Err(broadcast::error::RecvError::Closed) => None,
         }

@@ -1,72 +1,74 @@
-//! What can go wrong, by what the caller can do about it.
+//! Errors, grouped by how the caller can react.
 
 use raddle_rpc::{ErrorObject, WebsocketConnectError, code};
 
-/// Why there is no client.
+/// Reason why [`Client::connect`](crate::Client::connect) failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// The server cannot be started or reached.
     #[error("the server cannot be reached: {0}")]
-    NotThere(String),
-    /// It was there and did not greet in time.
-    #[error("the server did not greet in time; is it a server of this protocol?")]
-    Silent,
-    /// It ended before it greeted.
-    #[error("the server ended before it greeted{}", ended(.0))]
+    Unreachable(String),
+    /// The server did not answer `initialize` in time.
+    #[error("the server did not answer initialize in time; is it a server of this protocol?")]
+    TimedOut,
+    /// The connection ended before the server answered `initialize`. For a child: its exit status.
+    #[error("the server ended before it answered initialize{}", ended(.0))]
     Ended(Option<String>),
-    /// It does not take us.
+    /// The server rejected `initialize`.
     #[error("the server refused: {}", .0.message)]
     Refused(ErrorObject),
 }
 
-fn ended(how: &Option<String>) -> String {
-    how.as_ref()
-        .map_or_else(String::new, |how| format!(": {how}"))
+fn ended(reason: &Option<String>) -> String {
+    reason.as_ref()
+        .map_or_else(String::new, |reason| format!(": {reason}"))
 }
 
 impl From<WebsocketConnectError> for ConnectError {
     fn from(error: WebsocketConnectError) -> Self {
-        Self::NotThere(error.to_string())
+        Self::Unreachable(error.to_string())
     }
 }
 
 impl From<std::io::Error> for ConnectError {
     fn from(error: std::io::Error) -> Self {
-        Self::NotThere(error.to_string())
+        Self::Unreachable(error.to_string())
     }
 }
 
-/// Why a request has no result.
+/// Reason why a call failed.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum CallError {
-    /// The server says no, and why.
+    /// The server rejected the request.
     #[error("{} (code {})", .0.message, .0.code)]
     Refused(ErrorObject),
-    /// The connection broke before the answer came, and nobody knows whether the request was done. Requests that
-    /// change a thread and requests that only look are sent again instead.
-    #[error("the connection was lost before the answer came; it may have been done")]
+    /// The connection broke before the response arrived, so the request may have been executed or
+    /// not. Read-only requests and requests with an idempotency key are retried instead.
+    #[error("the connection was lost before the response; the request may have been executed")]
     Lost,
-    /// The client is closed, or has given up coming back.
+    /// The client is closed, or has given up reconnecting.
     #[error("the client is closed: {0}")]
     Closed(String),
-    /// The request is longer than a server takes.
-    #[error("the request has {bytes} bytes, and a server takes {bytes_max}; send less at once")]
+    /// The request is longer than
+    /// [`Options::message_bytes_max`](crate::Options::message_bytes_max).
+    #[error("the request has {bytes} bytes, but the limit is {bytes_max}; send less at once")]
     TooLong {
-        /// How long it is.
+        /// Length of the request.
         bytes: usize,
-        /// How long it may be.
+        /// Maximum length.
         bytes_max: usize,
     },
-    /// This client follows the thread already; take the [`Follow`](crate::Follow) there is, or drop it first.
+    /// This client follows the thread already. Use the existing
+    /// [`ThreadFollower`](crate::ThreadFollower), or drop it first.
     #[error("this client follows the thread already")]
     AlreadyFollowed,
-    /// The answer, or the request, is not what the method table says.
-    #[error("the server answered in words that are not known here: {0}")]
+    /// The request cannot be serialized, or the response does not match the method table.
+    #[error("malformed request or response: {0}")]
     Malformed(String),
 }
 
 impl CallError {
-    /// What the server said in `errorInfo` of the error's data, if it did.
+    /// `errorInfo` of the error's data, if the server set it.
     pub fn info(&self) -> Option<&str> {
         match self {
             Self::Refused(error) => error.data.as_ref()?.get("errorInfo")?.as_str(),
@@ -74,7 +76,7 @@ impl CallError {
         }
     }
 
-    /// Whether the server has too much to do, and may do the same later.
+    /// Whether the server is overloaded. The same request may succeed later.
     pub fn is_overload(&self) -> bool {
         matches!(self, Self::Refused(error) if error.code == code::OVERLOADED)
     }

@@ -1,4 +1,4 @@
-//! One thread, followed.
+//! A followed thread: its events and its view.
 
 use std::sync::Arc;
 
@@ -12,9 +12,10 @@ use crate::queue::EventQueue;
 use crate::view::ThreadHead;
 use crate::{CallError, Client, OpenQuestion, ThreadView};
 
-/// What happens in one thread, in order and each once, also when the connection breaks or the server dies meanwhile.
+/// The events of one thread, in order and each exactly once, even if the connection or the server
+/// fails meanwhile.
 ///
-/// Dropping it stops hearing the thread; the thread itself goes on.
+/// Dropping it unsubscribes from the thread. The thread itself keeps running.
 #[derive(Debug)]
 pub struct ThreadFollower {
     client: Client,
@@ -22,44 +23,46 @@ pub struct ThreadFollower {
     view: ThreadView,
 }
 
-/// Something that happened in a thread, or to the way there.
+/// An event of a thread, or of the connection to it.
 #[expect(
     clippy::large_enum_variant,
     reason = "taken one at a time, and never kept in bulk"
 )]
 #[derive(Clone, Debug)]
 pub enum ThreadEvent {
-    /// The server told something.
+    /// A notification of the server.
     Notification {
-        /// What.
+        /// The parsed notification.
         notification: Box<Notification>,
-        /// The number of the record it tells, if it is the last word about one.
+        /// Sequence number of the record, set on the record's last notification.
         seq: Option<u64>,
     },
-    /// The server told something that this version has no word for.
+    /// A notification that this version of the client does not know.
     Unknown {
-        /// Its name.
+        /// Method name.
         method: String,
-        /// Its params, unread.
+        /// Unparsed params.
         params: Box<RawValue>,
-        /// As above.
+        /// Sequence number, as in [`Notification`](Self::Notification).
         seq: Option<u64>,
     },
-    /// The server asks something. [`Answers`](crate::Answers) is asked by itself; this is to show it.
+    /// A request of the server, for display. The [`RequestHandler`](crate::RequestHandler) receives
+    /// it as well and answers it.
     Question(OpenQuestion),
-    /// The connection was lost, and the client tries to come back.
+    /// The connection was lost, and the client tries to reconnect.
     Disconnected {
-        /// How it was lost.
+        /// Reason of the loss.
         why: String,
     },
-    /// The client is back. What follows goes on exactly after what was told before.
+    /// The client has reconnected. The following events continue exactly after the previous ones.
     Reconnected,
-    /// The thread was shown anew, because what came after the last record cannot be told exactly any more, or it
-    /// went back to an earlier turn. The view is replaced; what follows goes on from there.
+    /// The thread was loaded again, because the exact continuation is no longer available or the
+    /// thread was reverted to an earlier turn. The view is replaced, and the following events
+    /// continue from it.
     Reset(Box<ThreadHead>),
-    /// The end: the thread cannot be followed any more. Nothing comes after this.
+    /// The thread cannot be followed any more. This is the last event.
     Lost {
-        /// Why.
+        /// Reason of the loss.
         why: String,
     },
 }
@@ -73,35 +76,37 @@ impl ThreadFollower {
         }
     }
 
-    /// The id of the thread.
+    /// Id of the thread.
     pub fn id(&self) -> ThreadId {
         self.view.thread.id
     }
 
-    /// The thread as it is after the last happening that [`next`](Self::next) gave.
+    /// The thread as of the last event that [`next`](Self::next) returned.
     pub fn thread(&self) -> &ThreadView {
         &self.view
     }
 
-    /// The client that follows.
+    /// The client that owns the connection.
     pub fn client(&self) -> &Client {
         &self.client
     }
 
-    /// The next happening; nothing when no more will come. It may be dropped while it waits, and nothing is lost.
+    /// Returns the next event, or `None` after the last. Cancel-safe: dropping the future loses no
+    /// event.
     pub async fn next(&mut self) -> Option<ThreadEvent> {
-        let happening = self.queue.pop().await?;
-        self.view.apply(&happening);
-        Some(happening)
+        let event = self.queue.pop().await?;
+        self.view.apply(&event);
+        Some(event)
     }
 
-    /// Hands text to the thread, which begins a turn with it or adds it to the running one.
+    /// Sends text to the thread. It starts a turn, or joins the running one.
     pub async fn say(&self, text: impl Into<String>) -> Result<TurnStartResponse, CallError> {
         let params = TurnStartParams::of(self.id(), vec![UserInput::text(text)]);
         self.client.call::<TurnStart>(params).await
     }
 
-    /// Hears on until a turn has ended, and gives it with its items; nothing if the thread is lost before.
+    /// Consumes events until a turn completes, and returns that turn with its items. Returns `None`
+    /// if the thread is lost first.
     pub async fn finish(&mut self) -> Option<Turn> {
         loop {
             match self.next().await? {
@@ -112,7 +117,7 @@ impl ThreadFollower {
                         return turn.cloned().or(Some(it.turn));
                     }
                 }
-                // What was shown anew may be over by now.
+                // The turn may have completed before the reset.
                 ThreadEvent::Reset(_) => {
                     let last = self.view.thread.turns.last();
                     if let Some(turn) = last.filter(|turn| !ThreadView::is_running(turn)) {

@@ -1,25 +1,27 @@
-//! A client of the wire: typed calls, threads that are followed, and a connection that comes back by itself.
+//! A client of the Raddle protocol: typed calls, followed threads, and automatic reconnection.
 //!
-//! [`Client::connect`] starts a server as a child, or goes to one on a websocket, on a unix socket or in this
-//! process. [`Client::call`] makes any request of the method table. [`Client::start`] and [`Client::resume`] give a
-//! [`Follow`]: what happens in one thread, in order and each once, and beside it a [`View`] of the thread as it is by
-//! then. What the server asks goes to [`Answers`].
+//! [`Client::connect`] starts a server as a child process, or connects to one over a WebSocket, a
+//! Unix socket or memory. [`Client::call`] makes any request of the method table. [`Client::start`]
+//! and [`Client::resume`] return a [`ThreadFollower`]: the events of one thread, in order and each
+//! exactly once, with a [`ThreadView`] of the current state. Requests of the server, such as
+//! approvals, go to the [`RequestHandler`].
 //!
-//! When the connection breaks, or the child dies, the client comes back within the bounds of [`Reconnect`]: every
-//! thread goes on after the last record that was told, a request that changes a thread is sent again under the id
-//! it had and so is done once, and a question that is asked again is not put to anyone twice.
+//! When the connection breaks or the child dies, the client reconnects within the limits of
+//! [`ReconnectPolicy`]. Every thread continues after the last record it received. A request that
+//! changes a thread is sent again under the same idempotency key, so the server executes it once. A
+//! question that the server repeats reaches the handler only once.
 //!
 //! ```no_run
 //! use raddle_client::protocol::{Notification, ThreadStartParams};
-//! use raddle_client::{Client, Happening, Options, Place, Program, Refuse};
+//! use raddle_client::{Client, Options, Program, RejectAll, ServerAddress, ThreadEvent};
 //!
 //! # async fn ask() -> Result<(), Box<dyn std::error::Error>> {
-//! let place = Place::Child(Program::new("raddle", ["app-server"]));
-//! let client = Client::connect(place, Options::new("editor", "1"), Refuse).await?;
+//! let address = ServerAddress::Child(Program::new("raddle", ["app-server"]));
+//! let client = Client::connect(address, Options::new("editor", "1"), RejectAll).await?;
 //! let mut follow = client.start(ThreadStartParams::default()).await?;
 //! follow.say("What is a raddle?").await?;
-//! while let Some(happening) = follow.next().await {
-//!     if let Happening::Told { notification, .. } = happening
+//! while let Some(event) = follow.next().await {
+//!     if let ThreadEvent::Notification { notification, .. } = event
 //!         && let Notification::TurnCompleted(it) = *notification
 //!     {
 //!         println!("{:?}: {:?}", it.turn.status, follow.thread().last_message());
@@ -31,10 +33,12 @@
 //! # }
 //! ```
 //!
-//! Memory is bounded: of what happens in a thread and nobody takes, 4 MiB wait; then the connection is not read, and
-//! if that would hold up something else, the rest is read from the server's journal when there is room.
+//! Memory is bounded: each follower queues up to 4 MiB of unread events. Then the client stops
+//! reading the connection. If that would block another thread or a call, or after two seconds, it
+//! discards the surplus and reads it from the server's journal once the queue has drained.
 //!
-//! Below: `raddle-protocol` and `raddle-rpc`. Above: whoever shows or drives an agent. It never links the server.
+//! Below: `raddle-protocol` and `raddle-rpc`. Above: user interfaces and programs that drive an
+//! agent. It never links the server.
 
 mod child;
 mod client;

@@ -1,4 +1,4 @@
-//! What a client is told when it is made.
+//! Options of a client.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -7,29 +7,30 @@ use std::time::Duration;
 use raddle_protocol::{ClientInfo, InitializeCapabilities, InitializeParams, extension};
 use serde_json::{Value, json};
 
-/// How a client introduces itself, and how it comes back.
+/// Identity of a client, and its limits and timeouts.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Who the client is.
+    /// Name and version, sent to the server in `initialize`.
     pub client_info: ClientInfo,
-    /// Whether it may use what is experimental.
+    /// Whether the client uses the experimental API.
     pub experimental: bool,
-    /// More extensions to opt into, with their settings. `raddle/seq` and `raddle/idempotency` are always there.
+    /// Additional extensions to opt into, with their settings. `raddle/seq` and
+    /// `raddle/idempotency` are always included.
     pub extensions: BTreeMap<String, Value>,
-    /// Notifications it does not want, by their names.
+    /// Method names of the notifications that the server must not send.
     pub opt_out: Vec<String>,
-    /// How it comes back.
+    /// Limits of reconnection.
     pub reconnect: ReconnectPolicy,
-    /// How long a server may take to be there and to greet.
+    /// Time for the server to accept the connection and answer `initialize`.
     pub connect_timeout: Duration,
-    /// How long a child may take to end, once it is told to, before it is killed.
+    /// Time for a child to exit after its stdin is closed. Then it is killed.
     pub exit_timeout: Duration,
-    /// The longest message to send. A server takes 32 MiB, unless it was started otherwise.
+    /// Maximum length of an outgoing message. A server accepts 32 MiB by default.
     pub message_bytes_max: usize,
 }
 
 impl Options {
-    /// The usual options for a client of this name and version.
+    /// Default options for a client with this name and version.
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
         Self {
             client_info: ClientInfo {
@@ -69,43 +70,44 @@ impl Options {
     }
 }
 
-/// How often and when a client tries to come back.
+/// Number and timing of the attempts to reconnect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReconnectPolicy {
-    /// How often in a row. A connection that lasted ten seconds begins the count anew; 0 never comes back.
+    /// Maximum number of consecutive attempts; 0 disables reconnection. A connection that lasted
+    /// ten seconds resets the count.
     pub attempts_max: u32,
-    /// How long it waits before the second attempt; the first is made at once.
-    pub first: Duration,
-    /// How long it waits at most. Between the two the wait doubles, and each is shortened by up to a half at random.
-    pub most: Duration,
+    /// Delay before the second attempt. The first follows at once.
+    pub delay_min: Duration,
+    /// Maximum delay. The delay doubles with each attempt, and jitter shortens it by up to a half.
+    pub delay_max: Duration,
 }
 
 impl Default for ReconnectPolicy {
     fn default() -> Self {
         Self {
             attempts_max: 10,
-            first: Duration::from_millis(100),
-            most: Duration::from_secs(10),
+            delay_min: Duration::from_millis(100),
+            delay_max: Duration::from_secs(10),
         }
     }
 }
 
 impl ReconnectPolicy {
-    /// Never come back: what is lost is lost.
+    /// No reconnection.
     pub const NEVER: Self = Self {
         attempts_max: 0,
-        first: Duration::ZERO,
-        most: Duration::ZERO,
+        delay_min: Duration::ZERO,
+        delay_max: Duration::ZERO,
     };
 
-    /// How long to wait before an attempt, counted from 1.
+    /// Delay before an attempt, counted from 1.
     pub(crate) fn wait(&self, attempt: u32) -> Duration {
         if attempt <= 1 {
             return Duration::ZERO;
         }
         let doubled = 2_u32.saturating_pow(attempt - 2);
-        let wait = self.first.saturating_mul(doubled).min(self.most);
-        // Many clients of one server that died do not come back in step.
+        let wait = self.delay_min.saturating_mul(doubled).min(self.delay_max);
+        // Jitter, so that many clients of a dead server do not reconnect in step.
         let random = RandomState::new().build_hasher().finish();
         wait - wait.mul_f64((random % 1000) as f64 / 2000.0)
     }
@@ -119,32 +121,32 @@ mod tests {
     fn waits_grow_and_are_bounded() {
         let reconnect = ReconnectPolicy::default();
         assert_eq!(reconnect.wait(1), Duration::ZERO);
-        for (attempt, most_ms) in [
+        for (attempt, max_ms) in [
             (2, 100),
             (3, 200),
             (4, 400),
             (9, 10_000),
             (u32::MAX, 10_000),
         ] {
-            let most = Duration::from_millis(most_ms);
+            let max = Duration::from_millis(max_ms);
             let wait = reconnect.wait(attempt);
-            assert!(wait <= most && wait >= most / 2, "{attempt}: {wait:?}");
+            assert!(wait <= max && wait >= max / 2, "{attempt}: {wait:?}");
         }
     }
 
     #[test]
-    fn every_client_can_come_back() {
+    fn every_client_opts_into_seq_and_idempotency() {
         let mut options = Options::new("it", "1");
-        let told = json!({"role": "observer"});
+        let settings = json!({"role": "observer"});
         options
             .extensions
-            .insert(extension::ROLES.to_owned(), told.clone());
-        let wishes = options
+            .insert(extension::ROLES.to_owned(), settings.clone());
+        let capabilities = options
             .initialize_params()
             .capabilities
             .expect("capabilities");
-        let extensions = wishes.extensions.expect("extensions");
-        assert_eq!(extensions[extension::ROLES], told);
+        let extensions = capabilities.extensions.expect("extensions");
+        assert_eq!(extensions[extension::ROLES], settings);
         assert_eq!(extensions[extension::SEQ], json!({}));
         assert_eq!(extensions[extension::IDEMPOTENCY], json!({}));
     }

@@ -1,4 +1,4 @@
-//! What happened in a thread and was not taken yet.
+//! The queue of a thread's undelivered events.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,13 +7,13 @@ use tokio::sync::Notify;
 
 use crate::ThreadEvent;
 
-/// How many bytes of messages may wait; one message more may come on top.
+/// Maximum bytes of queued events; one more event may exceed it.
 pub(crate) const BYTES_MAX: usize = 4 << 20;
 
-/// How many happenings may wait.
+/// Maximum number of queued events.
 const COUNT_MAX: usize = 8192;
 
-/// Filled by the client's task, emptied by whoever follows.
+/// Filled by the client's task, drained by the [`ThreadFollower`](crate::ThreadFollower).
 #[derive(Debug)]
 pub(crate) struct EventQueue {
     state: Mutex<State>,
@@ -26,12 +26,12 @@ pub(crate) struct EventQueue {
 struct State {
     waiting: VecDeque<(ThreadEvent, usize)>,
     bytes: usize,
-    /// Nothing more will come.
+    /// The task will push nothing more.
     ended: bool,
-    /// Nobody takes anything any more.
+    /// The follower was dropped.
     closed: bool,
-    /// The task waits for room.
-    wanted: bool,
+    /// The task waits for capacity.
+    is_awaited: bool,
 }
 
 impl State {
@@ -45,44 +45,44 @@ impl State {
 }
 
 impl EventQueue {
-    pub(crate) fn new(stirred: Arc<Notify>) -> Arc<Self> {
+    pub(crate) fn new(wake: Arc<Notify>) -> Arc<Self> {
         Arc::new(Self {
             state: Mutex::default(),
             filled: Notify::new(),
-            wake: stirred,
+            wake,
         })
     }
 
-    pub(crate) fn push(&self, happening: ThreadEvent, bytes: usize) {
+    pub(crate) fn push(&self, event: ThreadEvent, bytes: usize) {
         let mut state = self.state();
         if state.closed || state.ended {
             return;
         }
         state.bytes += bytes;
-        state.waiting.push_back((happening, bytes));
+        state.waiting.push_back((event, bytes));
         drop(state);
         self.filled.notify_one();
     }
 
-    /// Nothing more will come than what waits.
+    /// Marks the end: the queued events are the last.
     pub(crate) fn end(&self) {
         self.state().ended = true;
         self.filled.notify_one();
     }
 
-    /// Whether there is no room. If so, the task is woken when there is.
+    /// Whether the queue is full. If so, the task is woken when it has drained.
     pub(crate) fn is_full(&self) -> bool {
         let mut state = self.state();
         let is_full = state.is_full();
-        state.wanted |= is_full;
+        state.is_awaited |= is_full;
         is_full
     }
 
-    /// Whether little waits. If not, the task is woken when it does.
+    /// Whether the queue is nearly empty. If not, the task is woken when it is.
     pub(crate) fn is_low(&self) -> bool {
         let mut state = self.state();
         let is_low = state.is_low();
-        state.wanted |= !is_low;
+        state.is_awaited |= !is_low;
         is_low
     }
 
@@ -90,19 +90,19 @@ impl EventQueue {
         self.state().closed
     }
 
-    /// The next happening; nothing when no more will come.
+    /// Returns the next event, or `None` after the last.
     pub(crate) async fn pop(&self) -> Option<ThreadEvent> {
         loop {
             let filled = self.filled.notified();
             {
                 let mut state = self.state();
-                if let Some((happening, bytes)) = state.waiting.pop_front() {
+                if let Some((event, bytes)) = state.waiting.pop_front() {
                     state.bytes -= bytes;
-                    if state.wanted && state.is_low() {
-                        state.wanted = false;
+                    if state.is_awaited && state.is_low() {
+                        state.is_awaited = false;
                         self.wake.notify_one();
                     }
-                    return Some(happening);
+                    return Some(event);
                 }
                 if state.ended {
                     return None;
@@ -112,7 +112,7 @@ impl EventQueue {
         }
     }
 
-    /// Nobody takes anything any more.
+    /// Discards the queued events and accepts no more.
     pub(crate) fn close(&self) {
         let mut state = self.state();
         state.closed = true;
@@ -123,7 +123,7 @@ impl EventQueue {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while holding it.
+        // No code panics while holding the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! What the server asks, and who answers.
+//! The handler of the server's requests.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -6,39 +6,41 @@ use std::sync::Arc;
 use raddle_protocol::*;
 use serde_json::Value;
 
-/// Answers what the server asks.
+/// Answers the requests of the server: approvals, questions to the user, tool calls.
 ///
-/// Each method may take as long as it likes; meanwhile everything else goes on. When the question is settled
-/// otherwise (someone else answered, the turn was interrupted) or its thread is followed no more, its future is
-/// dropped; when the thread is opened again, it is asked again. `None` leaves a question open: another client may
-/// answer it, or this one later with [`Client::answer`](crate::Client::answer).
+/// A method may take as long as it needs; the client keeps running meanwhile. Its future is dropped
+/// when the request is resolved otherwise (by another client, by an interrupt) or when the thread
+/// is no longer followed. The server asks again when the thread is opened again. `None` leaves a
+/// request open: another client may answer it, or this one later with
+/// [`Client::answer`](crate::Client::answer).
 ///
-/// What is not overridden is refused, and the log says so. So is what a method panics on.
+/// The default of every method rejects the request and logs it. If a method panics, the client
+/// answers with an error.
 pub trait RequestHandler: Send + Sync + 'static {
-    /// May this command run?
+    /// Decides whether a command may run.
     fn command(
         &self,
-        asked: CommandExecutionRequestApprovalParams,
+        params: CommandExecutionRequestApprovalParams,
     ) -> impl Future<Output = Option<CommandExecutionApprovalDecision>> + Send {
-        refused("a command", asked.command.as_deref().unwrap_or_default());
+        log_rejection("a command", params.command.as_deref().unwrap_or_default());
         async { Some(CommandExecutionApprovalDecision::Decline) }
     }
 
-    /// May these files be changed? The changes are in the item, which was told before.
+    /// Decides whether files may be changed. The changes are in the item, which arrived before.
     fn file_change(
         &self,
-        asked: FileChangeRequestApprovalParams,
+        params: FileChangeRequestApprovalParams,
     ) -> impl Future<Output = Option<FileChangeApprovalDecision>> + Send {
-        refused("a change of files", asked.item_id.as_str());
+        log_rejection("a change of files", params.item_id.as_str());
         async { Some(FileChangeApprovalDecision::Decline) }
     }
 
-    /// May the turn have these rights? What is refused grants nothing.
+    /// Decides whether the turn gets more permissions. The default grants none.
     fn permissions(
         &self,
-        asked: PermissionsRequestApprovalParams,
+        params: PermissionsRequestApprovalParams,
     ) -> impl Future<Output = Option<PermissionsRequestApprovalResponse>> + Send {
-        refused("more rights", asked.reason.as_deref().unwrap_or_default());
+        log_rejection("more rights", params.reason.as_deref().unwrap_or_default());
         async {
             Some(PermissionsRequestApprovalResponse {
                 permissions: GrantedPermissionProfile {
@@ -51,13 +53,13 @@ pub trait RequestHandler: Send + Sync + 'static {
         }
     }
 
-    /// What does the user answer? What is refused has no answers.
+    /// Asks the user a question. The default returns no answers.
     fn question(
         &self,
-        asked: ToolRequestUserInputParams,
+        params: ToolRequestUserInputParams,
     ) -> impl Future<Output = Option<ToolRequestUserInputResponse>> + Send {
-        let first = asked.questions.first();
-        refused(
+        let first = params.questions.first();
+        log_rejection(
             "a question",
             first.map_or("", |question| &question.question),
         );
@@ -68,14 +70,14 @@ pub trait RequestHandler: Send + Sync + 'static {
         }
     }
 
-    /// Run this tool, which this client offered in `dynamicTools`.
+    /// Runs a tool that this client offered in `dynamicTools`.
     fn tool(
         &self,
-        asked: DynamicToolCallParams,
+        params: DynamicToolCallParams,
     ) -> impl Future<Output = Option<DynamicToolCallResponse>> + Send {
-        refused("a tool", &asked.tool);
+        log_rejection("a tool", &params.tool);
         async move {
-            let text = format!("this client does not run {}", asked.tool);
+            let text = format!("this client does not run {}", params.tool);
             let text = InputTextDynamicToolCallOutputContentItem { text };
             Some(DynamicToolCallResponse {
                 content_items: vec![DynamicToolCallOutputContentItem::InputText(text)],
@@ -84,13 +86,13 @@ pub trait RequestHandler: Send + Sync + 'static {
         }
     }
 
-    /// What does the user answer an MCP server?
+    /// Forwards a question of an MCP server to the user.
     fn elicitation(
         &self,
-        asked: McpServerElicitationRequestParams,
+        params: McpServerElicitationRequestParams,
     ) -> impl Future<Output = Option<McpServerElicitationRequestResponse>> + Send {
-        let _ = asked;
-        refused("an MCP server's question", "");
+        let _ = params;
+        log_rejection("an MCP server's question", "");
         async {
             Some(McpServerElicitationRequestResponse {
                 action: McpServerElicitationAction::Decline,
@@ -101,20 +103,20 @@ pub trait RequestHandler: Send + Sync + 'static {
     }
 }
 
-fn refused(what: &str, which: &str) {
+fn log_rejection(what: &str, which: &str) {
     tracing::info!(
         which,
-        "{what} was refused: this client answers no such thing"
+        "{what} was rejected: this client has no handler for it"
     );
 }
 
-/// Refuses everything.
+/// Rejects every request.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RejectAll;
 
 impl RequestHandler for RejectAll {}
 
-/// What the server asks.
+/// A request that the server sends.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "each variant is its request")]
 pub enum ServerQuestion {
@@ -127,7 +129,7 @@ pub enum ServerQuestion {
 }
 
 impl ServerQuestion {
-    /// Reads a request of the server; nothing if it is not known here.
+    /// Parses a request of the server. Returns `None` for an unknown method.
     pub(crate) fn read(method: &str, params: &str) -> Option<Result<Self, serde_json::Error>> {
         Some(match method {
             ItemCommandExecutionRequestApproval::NAME => {
@@ -148,7 +150,7 @@ impl ServerQuestion {
         })
     }
 
-    /// The turn it belongs to, if it belongs to one.
+    /// The turn that it belongs to, if any.
     pub fn turn(&self) -> Option<&TurnId> {
         match self {
             Self::Command(it) => Some(&it.turn_id),
@@ -161,38 +163,38 @@ impl ServerQuestion {
     }
 }
 
-/// Whoever answers, whatever type it has.
+/// A type-erased [`RequestHandler`].
 pub(crate) type HandlerFn = Arc<dyn Fn(ServerQuestion) -> AnswerFuture + Send + Sync>;
 
 type AnswerFuture = Pin<Box<dyn Future<Output = Option<Value>> + Send>>;
 
-pub(crate) fn handler_fn(answers: impl RequestHandler) -> HandlerFn {
-    let answers = Arc::new(answers);
+pub(crate) fn handler_fn(handler: impl RequestHandler) -> HandlerFn {
+    let handler = Arc::new(handler);
     Arc::new(move |question| {
-        let answers = answers.clone();
-        Box::pin(async move { answer(&*answers, question).await })
+        let handler = handler.clone();
+        Box::pin(async move { answer(&*handler, question).await })
     })
 }
 
-async fn answer<A: RequestHandler>(answers: &A, question: ServerQuestion) -> Option<Value> {
-    let written = match question {
-        ServerQuestion::Command(asked) => {
-            let decision = answers.command(asked).await?;
+async fn answer<A: RequestHandler>(handler: &A, question: ServerQuestion) -> Option<Value> {
+    let answer_json = match question {
+        ServerQuestion::Command(params) => {
+            let decision = handler.command(params).await?;
             serde_json::to_value(CommandExecutionRequestApprovalResponse { decision })
         }
-        ServerQuestion::FileChange(asked) => {
-            let decision = answers.file_change(asked).await?;
+        ServerQuestion::FileChange(params) => {
+            let decision = handler.file_change(params).await?;
             serde_json::to_value(FileChangeRequestApprovalResponse { decision })
         }
-        ServerQuestion::Permissions(asked) => {
-            serde_json::to_value(answers.permissions(asked).await?)
+        ServerQuestion::Permissions(params) => {
+            serde_json::to_value(handler.permissions(params).await?)
         }
-        ServerQuestion::Question(asked) => serde_json::to_value(answers.question(asked).await?),
-        ServerQuestion::Tool(asked) => serde_json::to_value(answers.tool(asked).await?),
-        ServerQuestion::Elicitation(asked) => {
-            serde_json::to_value(answers.elicitation(asked).await?)
+        ServerQuestion::Question(params) => serde_json::to_value(handler.question(params).await?),
+        ServerQuestion::Tool(params) => serde_json::to_value(handler.tool(params).await?),
+        ServerQuestion::Elicitation(params) => {
+            serde_json::to_value(handler.elicitation(params).await?)
         }
     };
-    // Our own types have no parts that cannot be written.
-    written.ok()
+    // The protocol's types always serialize.
+    answer_json.ok()
 }

@@ -1,6 +1,6 @@
-//! Which requests may be sent again when nobody knows whether they were done.
+//! Requests that are safe to retry when their outcome is unknown.
 
-/// Requests that only look, or that come to the same however often they are made.
+/// Read-only or naturally idempotent requests.
 const READ_ONLY: &[&str] = &[
     "thread/resume",
     "thread/unsubscribe",
@@ -34,7 +34,7 @@ const READ_ONLY: &[&str] = &[
     "mcpServer/resource/read",
 ];
 
-/// Whether a request of this name changes nothing by being made twice.
+/// Whether executing this method twice has no further effect.
 pub(crate) fn is_read_only(method: &str) -> bool {
     READ_ONLY.contains(&method)
 }
@@ -46,9 +46,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_look_is_a_method() {
-        for look in READ_ONLY {
-            assert!(METHODS.iter().any(|row| row.name == *look), "{look}");
+    fn every_read_only_request_is_a_method() {
+        for method in READ_ONLY {
+            assert!(METHODS.iter().any(|row| row.name == *method), "{method}");
         }
         assert!(!is_read_only("turn/start") && !is_read_only("fs/writeFile"));
     }

@@ -1,4 +1,4 @@
-//! Where the server is.
+//! The address of a server.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -11,25 +11,25 @@ use raddle_rpc::{Close, Connection, ConnectionLimits, connect, connect_unix};
 use crate::ConnectError;
 use crate::child::{self, Child};
 
-/// The longest message that a client takes. A server bounds its answers itself.
+/// Maximum length of an incoming message. The server limits its responses itself.
 const MESSAGE_BYTES_MAX: usize = 256 << 20;
 
-/// Where the server is, and how to get there; gone to again when the connection is lost.
+/// Address of the server. It is also used to reconnect.
 #[derive(Clone)]
 pub enum ServerAddress {
-    /// A program that is started, and speaks on its stdin and stdout. It ends with the client, also when the client
-    /// is killed: its stdin ends then.
+    /// A program that is started, and speaks on its stdin and stdout. It exits with the client,
+    /// even if the client is killed, because its stdin closes.
     Child(Program),
-    /// A websocket.
+    /// A WebSocket URL.
     WebSocket {
-        /// Such as `ws://127.0.0.1:4500`.
+        /// For example `ws://127.0.0.1:4500`.
         url: String,
-        /// The bearer token, if the server asks for one.
+        /// Bearer token, if the server requires one.
         token: Option<String>,
     },
-    /// A unix socket.
+    /// Path of a Unix socket.
     Unix(PathBuf),
-    /// A server in this process, or a way of one's own.
+    /// A server in this process, or a custom transport.
     Memory(Dialer),
 }
 
@@ -37,7 +37,7 @@ impl fmt::Debug for ServerAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Child(program) => f.debug_tuple("Child").field(program).finish(),
-            // The token is nobody's business.
+            // The token is redacted.
             Self::WebSocket { url, token } => f
                 .debug_struct("WebSocket")
                 .field("url", url)
@@ -49,23 +49,24 @@ impl fmt::Debug for ServerAddress {
     }
 }
 
-/// A program that is a server.
+/// A server program and how to start it.
 #[derive(Clone)]
 pub struct Program {
-    /// The file.
+    /// Path of the executable.
     pub program: PathBuf,
-    /// Its arguments, such as `app-server`.
+    /// Arguments, for example `app-server`.
     pub args: Vec<OsString>,
-    /// What is set in its environment, beside what this process has in its own.
+    /// Environment variables, in addition to those of this process.
     pub env: Vec<(OsString, OsString)>,
-    /// The folder it is started in; this process's own if there is none.
+    /// Working directory; by default that of this process.
     pub dir: Option<PathBuf>,
-    /// Where its log goes.
+    /// Destination of its log.
     pub stderr: Stderr,
 }
 
 impl Program {
-    /// A program with these arguments, in the folder and the environment of this process, whose log goes nowhere.
+    /// A program with these arguments, in the directory and environment of this process. Its log is
+    /// discarded.
     pub fn new<A: Into<OsString>>(
         program: impl Into<PathBuf>,
         args: impl IntoIterator<Item = A>,
@@ -82,7 +83,7 @@ impl Program {
 
 impl fmt::Debug for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Values may be keys.
+        // Values are redacted: they may be API keys.
         let names: Vec<_> = self.env.iter().map(|(name, _)| name).collect();
         f.debug_struct("Program")
             .field("program", &self.program)
@@ -94,14 +95,14 @@ impl fmt::Debug for Program {
     }
 }
 
-/// Where a child's log goes.
+/// Destination of a child's stderr.
 #[derive(Clone)]
 pub enum Stderr {
-    /// Where this process's own goes.
+    /// The stderr of this process.
     Inherit,
-    /// Nowhere.
+    /// Discarded.
     Null,
-    /// To this function, a line at a time.
+    /// A callback that receives each line.
     Lines(Arc<dyn Fn(&str) + Send + Sync>),
 }
 
@@ -117,16 +118,17 @@ impl fmt::Debug for Stderr {
 
 type DialFuture = Pin<Box<dyn Future<Output = std::io::Result<Connection>> + Send>>;
 
-/// A way to a server that the caller makes, once for every connection.
+/// A custom transport: a function that opens a connection to a server. The client calls it for
+/// every connection attempt.
 ///
 /// ```
-/// use raddle_client::{Client, Dialer, Limits, Options, Place, Refuse, memory};
+/// use raddle_client::{Client, ConnectionLimits, Dialer, Options, RejectAll, ServerAddress, memory};
 /// use raddle_rpc::Frame;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {
 /// let dialer = Dialer::new(|| async {
-///     let (near, mut far) = memory(Limits::default());
+///     let (near, mut far) = memory(ConnectionLimits::default());
 ///     // Here a real program hands `far` to its server; this one greets, and no more.
 ///     tokio::spawn(async move {
 ///         while let Some(Frame::Message(message)) = far.incoming.next().await {
@@ -139,7 +141,7 @@ type DialFuture = Pin<Box<dyn Future<Output = std::io::Result<Connection>> + Sen
 ///     });
 ///     Ok(near)
 /// });
-/// let client = Client::connect(Place::Memory(dialer), Options::new("doc", "1"), Refuse).await;
+/// let client = Client::connect(ServerAddress::Memory(dialer), Options::new("doc", "1"), RejectAll).await;
 /// let client = client.expect("someone is there");
 /// assert_eq!(client.server().user_agent, "small/1");
 /// client.close().await;
@@ -149,7 +151,7 @@ type DialFuture = Pin<Box<dyn Future<Output = std::io::Result<Connection>> + Sen
 pub struct Dialer(Arc<dyn Fn() -> DialFuture + Send + Sync>);
 
 impl Dialer {
-    /// A way that this function makes, for example with [`memory`](crate::memory).
+    /// A transport that this function opens, for example with [`memory`](crate::memory).
     pub fn new<F, D>(dial: F) -> Self
     where
         F: Fn() -> D + Send + Sync + 'static,
@@ -165,7 +167,7 @@ impl fmt::Debug for Dialer {
     }
 }
 
-/// A way that was opened.
+/// An open connection, and the child process behind it.
 pub(crate) struct ServerLink {
     pub(crate) connection: Connection,
     pub(crate) child: Option<Child>,
@@ -173,7 +175,7 @@ pub(crate) struct ServerLink {
 
 impl Drop for ServerLink {
     fn drop(&mut self) {
-        // Whoever writes to the server waits for this.
+        // The writer of the connection waits for this.
         self.connection.outgoing.close(Close::NORMAL);
     }
 }

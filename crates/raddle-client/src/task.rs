@@ -1,4 +1,4 @@
-//! The task that owns the connection.
+//! The task that owns the connection to the server.
 
 mod followed_threads;
 mod questions;
@@ -25,66 +25,67 @@ use crate::request_handler::HandlerFn;
 use crate::server_address::ServerLink;
 use crate::{CallError, ConnectError, Options, ServerAddress, ThreadEvent};
 
-/// How many requests may be under way at once.
+/// Maximum number of pending requests.
 const CALLS_MAX: usize = 200;
 
-/// A connection that lasted this long is a good one: attempts to come back are counted anew.
+/// Duration after which a connection counts as stable, and the attempts to reconnect are reset.
 const STABLE_AFTER: Duration = Duration::from_secs(10);
 
-/// How long a child that no longer speaks may take to end before it is killed and another is started.
+/// Time for a child that closed its connection to exit. Then it is killed and another is started.
 const CHILD_EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long the connection is left unread for a follower that does not take what there is. Then what comes for it
-/// is passed over, and read from the journal later.
+/// Maximum time for which the connection stays unread because a follower is slow. Then the client
+/// discards that follower's events and reads them from the journal later.
 const UNREAD_MAX: Duration = Duration::from_secs(2);
 
-/// What a handle wants.
+/// A command of a [`Client`](crate::Client) to its task.
 pub(crate) enum ClientCommand {
     Call(CallRequest),
     Answer(RequestId, Box<RawValue>),
 }
 
-/// A request.
+/// A request, and the sender of its result.
 pub(crate) struct CallRequest {
     pub(crate) method: &'static str,
     pub(crate) params: Box<RawValue>,
-    /// Whether it is sent again when nobody knows whether it was done.
+    /// Whether it is sent again after a reconnect, although it may have been executed.
     pub(crate) is_repeated: bool,
-    /// Whether its answer begins a thread that is followed.
+    /// Set if the response starts a follower.
     pub(crate) start: Option<FollowStart>,
     pub(crate) reply: oneshot::Sender<Result<CallResponse, CallError>>,
 }
 
-/// Where a thread that is followed begins.
+/// Starting point of a follower.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FollowStart {
-    /// The number after which it goes on; none if it must be shown anew.
+    /// Sequence number after which the follower continues; `None` if the thread must be loaded
+    /// again.
     pub(crate) cursor: Option<u64>,
 }
 
-/// The answer to a request.
+/// The result of a request.
 pub(crate) struct CallResponse {
     pub(crate) result: Box<RawValue>,
-    /// What happens in the thread that it begins.
+    /// Events of the thread, if the request started a follower.
     pub(crate) queue: Option<Arc<EventQueue>>,
 }
 
-/// A request that was sent and not answered.
+/// A request without a response so far.
 enum PendingCall {
     Sent(CallRequest, Bytes),
-    /// A thread that is followed goes on, after this number or from how it is.
+    /// Resumes a followed thread, after this sequence number or from a fresh snapshot.
     Rejoin(ThreadId, Option<u64>),
-    /// Whatever the answer is.
+    /// The response is ignored.
     Ignored,
 }
 
-/// A server that was greeted.
+/// A server that has answered `initialize`.
 pub(crate) struct GreetedServer {
     link: ServerLink,
     pub(crate) server: InitializeResponse,
 }
 
-/// Why the connection is served no more.
+/// Reason why [`Task::serve`] returned.
 enum ConnectionEnd {
     Closed,
     Lost(String),
@@ -94,17 +95,17 @@ pub(crate) struct Task {
     address: ServerAddress,
     options: Options,
     notices: broadcast::Sender<Notification>,
-    /// Woken when a follower leaves, or has room again.
+    /// Notified when a follower is dropped, or its queue has drained.
     wake: Arc<Notify>,
     link: ServerLink,
-    /// Whether the server numbers its records.
+    /// Whether the server sends sequence numbers.
     is_numbered: bool,
     next_id: i64,
-    /// In the order in which they were made.
+    /// In the order of their ids.
     calls: BTreeMap<i64, PendingCall>,
     follows: HashMap<ThreadId, FollowedThread>,
     questions: Questions,
-    /// Until when the connection is left unread.
+    /// Time until which the connection stays unread.
     paused_until: Option<Instant>,
 }
 
@@ -112,8 +113,8 @@ impl Task {
     pub(crate) fn new(
         address: ServerAddress,
         options: Options,
-        asker: HandlerFn,
-        greeted: GreetedServer,
+        handler: HandlerFn,
+        session: GreetedServer,
         notices: broadcast::Sender<Notification>,
     ) -> Self {
         Self {
@@ -121,39 +122,39 @@ impl Task {
             options,
             notices,
             wake: Arc::default(),
-            is_numbered: has(&greeted.server, extension::SEQ),
-            link: greeted.link,
+            is_numbered: has(&session.server, extension::SEQ),
+            link: session.link,
             next_id: 1,
             calls: BTreeMap::new(),
             follows: HashMap::new(),
-            questions: Questions::new(asker),
+            questions: Questions::new(handler),
             paused_until: None,
         }
     }
 
     pub(crate) async fn run(
         mut self,
-        mut orders: mpsc::Receiver<ClientCommand>,
+        mut commands: mpsc::Receiver<ClientCommand>,
         mut closing: watch::Receiver<bool>,
         ended: watch::Sender<String>,
     ) {
         let mut attempts = 0;
         let why = loop {
-            let begun = Instant::now();
-            let why = match self.serve(&mut orders, &mut closing).await {
+            let connected_at = Instant::now();
+            let why = match self.serve(&mut commands, &mut closing).await {
                 ConnectionEnd::Closed => break "it was closed".to_owned(),
                 ConnectionEnd::Lost(why) => why,
             };
-            if begun.elapsed() >= STABLE_AFTER {
+            if connected_at.elapsed() >= STABLE_AFTER {
                 attempts = 0;
             }
-            self.disconnected(&why);
-            let back = tokio::select! {
-                back = self.reconnect(&mut attempts, why) => back,
+            self.handle_disconnect(&why);
+            let reconnected = tokio::select! {
+                reconnected = self.reconnect(&mut attempts, why) => reconnected,
                 () = is_closed(&mut closing) => break "it was closed".to_owned(),
             };
-            match back {
-                Ok(greeted) => self.reconnected(greeted),
+            match reconnected {
+                Ok(session) => self.handle_reconnect(session),
                 Err(why) => break why,
             }
         };
@@ -161,54 +162,54 @@ impl Task {
         self.end(&why).await;
     }
 
-    /// Serves the connection until it ends.
+    /// Serves the connection until it is closed or lost.
     async fn serve(
         &mut self,
-        orders: &mut mpsc::Receiver<ClientCommand>,
+        commands: &mut mpsc::Receiver<ClientCommand>,
         closing: &mut watch::Receiver<bool>,
     ) -> ConnectionEnd {
         loop {
             let outgoing = self.link.connection.outgoing.clone();
-            let has_room = self.calls.len() < CALLS_MAX;
-            let held = self.paused_until;
-            let stirred = self.wake.clone();
+            let has_capacity = self.calls.len() < CALLS_MAX;
+            let paused_until = self.paused_until;
+            let wake = self.wake.clone();
             let next_retry = self.next_retry();
-            let next_order = async {
+            let next_command = async {
                 outgoing.wait_ready().await;
-                orders.recv().await
+                commands.recv().await
             };
             tokio::select! {
-                frame = self.link.connection.incoming.next(), if held.is_none() => match frame {
-                    Some(frame) => self.take(frame),
-                    None => return ConnectionEnd::Lost(self.lost().await),
+                frame = self.link.connection.incoming.next(), if paused_until.is_none() => match frame {
+                    Some(frame) => self.handle_frame(frame),
+                    None => return ConnectionEnd::Lost(self.close_lost_link().await),
                 },
-                order = next_order, if has_room => match order {
-                    Some(order) => self.handle_command(order),
+                command = next_command, if has_capacity => match command {
+                    Some(command) => self.handle_command(command),
                     None => return ConnectionEnd::Closed,
                 },
                 () = is_closed(closing) => return ConnectionEnd::Closed,
                 answer = self.questions.next() => self.send(answer),
-                () = stirred.notified() => {}
-                () = sleep_until(held.unwrap_or_else(Instant::now)), if held.is_some() => {}
+                () = wake.notified() => {}
+                () = sleep_until(paused_until.unwrap_or_else(Instant::now)), if paused_until.is_some() => {}
                 () = next_retry => {}
             }
-            self.look_after_follows();
+            self.maintain_followers();
         }
     }
 
-    fn take(&mut self, frame: Frame) {
+    fn handle_frame(&mut self, frame: Frame) {
         let Frame::Message(bytes) = frame else {
-            return tracing::warn!(?frame, "a frame that is no message was passed over");
+            return tracing::warn!(?frame, "a frame that is not a message was ignored");
         };
         match parse(&bytes) {
-            Ok(Inbound::Response(response)) => self.answered(response),
-            Ok(Inbound::Notification(told)) => self.told(&told, bytes.len()),
+            Ok(Inbound::Response(response)) => self.handle_response(response),
+            Ok(Inbound::Notification(notification)) => self.handle_notification(&notification, bytes.len()),
             Ok(Inbound::Request(request)) => {
-                if let Some(answer) = self.asked(&request, bytes.len()) {
+                if let Some(answer) = self.handle_request(&request, bytes.len()) {
                     self.send(answer);
                 }
             }
-            Err(fault) => tracing::warn!(?fault, "a message that cannot be read was passed over"),
+            Err(fault) => tracing::warn!(?fault, "a malformed message was ignored"),
         }
     }
 
@@ -216,49 +217,49 @@ impl Task {
         self.link.connection.outgoing.send(frame);
     }
 
-    fn handle_command(&mut self, order: ClientCommand) {
-        // A thread that was let go of may be the one that is asked for.
-        self.look_after_follows();
-        match order {
-            ClientCommand::Call(ask) => self.ask(ask),
+    fn handle_command(&mut self, command: ClientCommand) {
+        // Forget dropped followers first: the command may open one of their threads again.
+        self.maintain_followers();
+        match command {
+            ClientCommand::Call(call) => self.start_call(call),
             ClientCommand::Answer(id, answer) => {
                 let id = match id {
                     RequestId::String(text) => Id::String(text),
                     RequestId::Integer(number) => Id::Integer(number),
                 };
-                if let Some(frame) = self.questions.answered_later(&id, &answer) {
+                if let Some(frame) = self.questions.answer_later(&id, &answer) {
                     self.send(frame);
                 }
             }
         }
     }
 
-    fn ask(&mut self, ask: CallRequest) {
+    fn start_call(&mut self, call: CallRequest) {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct ThreadParams {
             thread_id: Option<ThreadId>,
         }
-        if ask.reply.is_closed() {
+        if call.reply.is_closed() {
             return;
         }
-        if ask.method == ThreadResume::NAME && ask.start.is_some() {
-            let of: Option<ThreadParams> = serde_json::from_str(ask.params.get()).ok();
-            let thread = of.and_then(|of| of.thread_id);
+        if call.method == ThreadResume::NAME && call.start.is_some() {
+            let params: Option<ThreadParams> = serde_json::from_str(call.params.get()).ok();
+            let thread = params.and_then(|params| params.thread_id);
             if thread.is_some_and(|id| self.follows.contains_key(&id)) {
-                // Nobody who waits is no trouble.
-                let _ = ask.reply.send(Err(CallError::AlreadyFollowed));
+                // The caller may have dropped the future.
+                let _ = call.reply.send(Err(CallError::AlreadyFollowed));
                 return;
             }
         }
         let id = self.mint();
-        match raddle_rpc::request(&Id::Integer(id), ask.method, &ask.params) {
+        match raddle_rpc::request(&Id::Integer(id), call.method, &call.params) {
             Ok(frame) => {
                 self.send(frame.clone());
-                self.calls.insert(id, PendingCall::Sent(ask, frame));
+                self.calls.insert(id, PendingCall::Sent(call, frame));
             }
             Err(error) => {
-                let _ = ask.reply.send(Err(CallError::Malformed(error.to_string())));
+                let _ = call.reply.send(Err(CallError::Malformed(error.to_string())));
             }
         }
     }
@@ -268,7 +269,7 @@ impl Task {
         self.next_id
     }
 
-    /// Asks for a thread that is followed, after a number or as it is.
+    /// Sends `thread/resume` for a followed thread, after a sequence number or without one.
     fn rejoin(&mut self, thread: ThreadId, after: Option<u64>) {
         let params = match after {
             Some(after) => json!({"threadId": thread, "afterSeq": after}),
@@ -294,25 +295,25 @@ impl Task {
         }
     }
 
-    fn answered(&mut self, response: InboundResponse<'_>) {
+    fn handle_response(&mut self, response: InboundResponse<'_>) {
         let Id::Integer(id) = response.id else {
             return;
         };
         match self.calls.remove(&id) {
-            Some(PendingCall::Sent(ask, _)) => match response.outcome {
-                Ok(result) => self.has_result(ask, result),
+            Some(PendingCall::Sent(call, _)) => match response.outcome {
+                Ok(result) => self.finish_call(call, result),
                 Err(error) => {
-                    let _ = ask.reply.send(Err(CallError::Refused(error)));
+                    let _ = call.reply.send(Err(CallError::Refused(error)));
                 }
             },
             Some(PendingCall::Rejoin(thread, after)) => {
-                self.rejoined(thread, after, response.outcome)
+                self.handle_resumed(thread, after, response.outcome)
             }
             Some(PendingCall::Ignored) | None => {}
         }
     }
 
-    fn has_result(&mut self, ask: CallRequest, result: &RawValue) {
+    fn finish_call(&mut self, call: CallRequest, result: &RawValue) {
         #[derive(Deserialize)]
         struct StartedThread {
             thread: ThreadRef,
@@ -321,67 +322,67 @@ impl Task {
         struct ThreadRef {
             id: ThreadId,
         }
-        let begun = ask.start.and_then(|begins| {
-            let begun: StartedThread = serde_json::from_str(result.get()).ok()?;
-            Some((begun.thread.id, begins))
+        let started = call.start.and_then(|start| {
+            let response: StartedThread = serde_json::from_str(result.get()).ok()?;
+            Some((response.thread.id, start))
         });
         let mut queue = None;
-        if let Some((thread, begins)) = begun {
+        if let Some((thread, start)) = started {
             if self.follows.contains_key(&thread) {
-                let _ = ask.reply.send(Err(CallError::AlreadyFollowed));
+                let _ = call.reply.send(Err(CallError::AlreadyFollowed));
                 return;
             }
-            let followed = FollowedThread::new(begins.cursor, self.wake.clone());
+            let followed = FollowedThread::new(start.cursor, self.wake.clone());
             queue = Some(followed.queue.clone());
             self.follows.insert(thread, followed);
         }
         let result = result.to_owned();
-        let answered = CallResponse {
+        let response = CallResponse {
             result,
             queue: queue.clone(),
         };
-        // Who asked may be gone; then nobody follows.
-        if ask.reply.send(Ok(answered)).is_err()
+        // If the caller dropped the future, close the queue.
+        if call.reply.send(Ok(response)).is_err()
             && let Some(queue) = queue
         {
             queue.close();
         }
     }
 
-    /// How the connection was lost.
-    async fn lost(&mut self) -> String {
+    /// Closes the link, and returns the reason of the loss.
+    async fn close_lost_link(&mut self) -> String {
         self.link.connection.outgoing.close(Close::NORMAL);
         match self.link.child.take() {
             Some(child) => match child.end(CHILD_EXIT_TIMEOUT).await {
                 Some(status) => format!("the server ended: {status}"),
-                None => "the server stopped speaking and was killed".to_owned(),
+                None => "the server stopped responding and was killed".to_owned(),
             },
             None => "the connection was lost".to_owned(),
         }
     }
 
-    /// Nobody knows what became of what was under way.
-    fn disconnected(&mut self, why: &str) {
+    /// Fails the pending calls that cannot be retried, and informs the followers.
+    fn handle_disconnect(&mut self, why: &str) {
         self.paused_until = None;
         let calls = std::mem::take(&mut self.calls);
         for (id, call) in calls {
             match call {
-                PendingCall::Sent(ask, _) if ask.reply.is_closed() => {}
-                PendingCall::Sent(ask, frame) if ask.is_repeated => {
-                    self.calls.insert(id, PendingCall::Sent(ask, frame));
+                PendingCall::Sent(call, _) if call.reply.is_closed() => {}
+                PendingCall::Sent(call, frame) if call.is_repeated => {
+                    self.calls.insert(id, PendingCall::Sent(call, frame));
                 }
-                PendingCall::Sent(ask, _) => {
-                    let _ = ask.reply.send(Err(CallError::Lost));
+                PendingCall::Sent(call, _) => {
+                    let _ = call.reply.send(Err(CallError::Lost));
                 }
                 PendingCall::Rejoin(..) | PendingCall::Ignored => {}
             }
         }
         for followed in self.follows.values_mut() {
-            followed.cut(why);
+            followed.disconnect(why);
         }
     }
 
-    /// Tries to come back; the reason if it cannot.
+    /// Tries to reconnect. Returns the last error if it gives up.
     async fn reconnect(
         &self,
         attempts: &mut u32,
@@ -392,9 +393,9 @@ impl Task {
             *attempts += 1;
             sleep(reconnect.wait(*attempts)).await;
             match greet(&self.address, &self.options).await {
-                Ok(greeted) => return Ok(greeted),
+                Ok(session) => return Ok(session),
                 Err(error) => {
-                    tracing::info!(%error, attempt = *attempts, "not back yet");
+                    tracing::info!(%error, attempt = *attempts, "reconnect attempt failed");
                     why = error.to_string();
                 }
             }
@@ -402,17 +403,17 @@ impl Task {
         Err(why)
     }
 
-    /// Threads go on where they were, and what may be asked again is.
-    fn reconnected(&mut self, greeted: GreetedServer) {
-        self.link = greeted.link;
-        self.is_numbered = has(&greeted.server, extension::SEQ);
+    /// Resumes the followed threads and sends the pending calls again.
+    fn handle_reconnect(&mut self, session: GreetedServer) {
+        self.link = session.link;
+        self.is_numbered = has(&session.server, extension::SEQ);
         if !self.is_numbered {
-            // Its questions have other ids now.
+            // Without sequence numbers the server repeats its questions under new ids.
             self.questions.forget();
         }
-        // Those that were left meanwhile are let go of with the next look.
+        // The next round of `serve` removes the followers that were dropped meanwhile.
         for thread in self.matching(|it| !it.queue.is_closed()) {
-            self.go_on(thread);
+            self.resume(thread);
         }
         for call in self.calls.values() {
             if let PendingCall::Sent(_, frame) = call {
@@ -421,12 +422,12 @@ impl Task {
         }
     }
 
-    /// Lets go of everything, in good order.
+    /// Fails the pending calls, ends the followers, and closes the connection.
     async fn end(mut self, why: &str) {
         self.questions.forget();
         for call in std::mem::take(&mut self.calls).into_values() {
-            if let PendingCall::Sent(ask, _) = call {
-                let _ = ask.reply.send(Err(CallError::Closed(why.to_owned())));
+            if let PendingCall::Sent(pending, _) = call {
+                let _ = pending.reply.send(Err(CallError::Closed(why.to_owned())));
             }
         }
         for followed in self.follows.values() {
@@ -435,72 +436,72 @@ impl Task {
             followed.queue.end();
         }
         self.link.connection.outgoing.close(Close::NORMAL);
-        let farewell = async {
-            // What is still said is heard, so that whoever says it can end.
+        let drain = async {
+            // Drain the connection, so that the server can finish writing.
             while self.link.connection.incoming.next().await.is_some() {}
         };
-        let _ = timeout(self.options.exit_timeout, farewell).await;
+        let _ = timeout(self.options.exit_timeout, drain).await;
         if let Some(child) = self.link.child.take() {
             child.end(self.options.exit_timeout).await;
         }
     }
 }
 
-/// Resolves when someone closes the client, or nobody has it any more.
+/// Resolves when the client is closed or its last handle is dropped.
 async fn is_closed(closing: &mut watch::Receiver<bool>) {
     let _ = closing.wait_for(|it| *it).await;
 }
 
-/// Opens the way and says who we are.
+/// Opens the connection and sends `initialize`.
 pub(crate) async fn greet(
-    place: &ServerAddress,
+    address: &ServerAddress,
     options: &Options,
 ) -> Result<GreetedServer, ConnectError> {
-    let greeted = async {
-        let mut opened = place.open().await?;
+    let greeting = async {
+        let mut link = address.open().await?;
         let id = Id::Integer(1);
         let hello = to_raw_value(&options.initialize_params())
             .and_then(|params| raddle_rpc::request(&id, Initialize::NAME, &params))
-            .map_err(|error| ConnectError::NotThere(error.to_string()))?;
-        opened.connection.outgoing.send(hello);
+            .map_err(|error| ConnectError::Unreachable(error.to_string()))?;
+        link.connection.outgoing.send(hello);
         let answer = loop {
-            match opened.connection.incoming.next().await {
+            match link.connection.incoming.next().await {
                 Some(Frame::Message(bytes)) => {
                     if let Ok(Inbound::Response(response)) = parse(&bytes)
                         && response.id == id
                     {
-                        break read_greeting(response.outcome)?;
+                        break parse_initialize_response(response.outcome)?;
                     }
                 }
                 Some(_) => {}
                 None => {
-                    let how = match opened.child.take() {
+                    let exit_status = match link.child.take() {
                         Some(child) => child
                             .end(CHILD_EXIT_TIMEOUT)
                             .await
                             .map(|status| status.to_string()),
                         None => None,
                     };
-                    return Err(ConnectError::Ended(how));
+                    return Err(ConnectError::Ended(exit_status));
                 }
             }
         };
-        let thanks = raddle_rpc::notification("initialized", &json!({}), None, None);
-        opened.connection.outgoing.send(thanks);
+        let initialized = raddle_rpc::notification("initialized", &json!({}), None, None);
+        link.connection.outgoing.send(initialized);
         Ok(GreetedServer {
-            link: opened,
+            link,
             server: answer,
         })
     };
-    timeout(options.connect_timeout, greeted)
+    timeout(options.connect_timeout, greeting)
         .await
-        .unwrap_or(Err(ConnectError::Silent))
+        .unwrap_or(Err(ConnectError::TimedOut))
 }
 
-fn read_greeting(
+fn parse_initialize_response(
     outcome: Result<&RawValue, ErrorObject>,
 ) -> Result<InitializeResponse, ConnectError> {
     let answer = outcome.map_err(ConnectError::Refused)?;
     serde_json::from_str(answer.get())
-        .map_err(|error| ConnectError::NotThere(format!("it greets in other words: {error}")))
+        .map_err(|error| ConnectError::Unreachable(format!("unexpected response to initialize: {error}")))
 }

@@ -1,61 +1,61 @@
-//! A thread as a client knows it: the fold of what it was told.
+//! A thread as the client knows it: the fold of its notifications.
 
 use raddle_protocol::*;
 use serde::Deserialize;
 
 use crate::{ServerQuestion, ThreadEvent};
 
-/// The most parts that reasoning is thought to have.
+/// Maximum number of parts of a reasoning item.
 const PARTS_MAX: i64 = 4096;
 
-/// A thread with its turns, their items with their text so far, and what is open.
+/// A thread with its turns, their items with the text so far, and the open questions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ThreadView {
-    /// The thread. Its turns are all that were told or shown; of a long thread the server shows the newest first,
-    /// and `thread/turns/list` has the rest.
+    /// The thread with all turns that this client received. A server sends only the newest turns of
+    /// a long thread; `thread/turns/list` returns the rest.
     pub thread: Thread,
-    /// The model in use when the thread was opened.
+    /// The model, as of when the thread was opened.
     pub model: String,
-    /// Its provider.
+    /// The model's provider, as of then.
     pub model_provider: String,
-    /// The folder that was worked in.
+    /// The working directory, as of then.
     pub cwd: String,
-    /// When people were asked, as it was when the thread was opened.
+    /// When the user is asked for approval, as of when the thread was opened.
     pub approval_policy: Option<AskForApproval>,
-    /// What the server asks and is not settled, oldest first.
+    /// Unresolved requests of the server, oldest first.
     pub questions: Vec<OpenQuestion>,
-    /// The tokens used, as far as they were told.
+    /// Token usage, if the server has sent it.
     pub usage: Option<ThreadTokenUsage>,
     /// The agent's newest plan.
     pub plan: Option<TurnPlanUpdatedNotification>,
     /// The newest turn's changes to files.
     pub diff: Option<TurnDiffUpdatedNotification>,
-    /// The number of the last record that was told.
+    /// Sequence number of the last record.
     pub seq: Option<u64>,
 }
 
-/// A question that is open.
+/// An unresolved request of the server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpenQuestion {
-    /// Its id, to answer it with [`Client::answer`](crate::Client::answer).
+    /// Id to pass to [`Client::answer`](crate::Client::answer).
     pub id: RequestId,
-    /// What is asked.
+    /// The server's request to answer.
     pub question: ServerQuestion,
 }
 
-/// What the answers to `thread/start`, `thread/resume` and `thread/fork` have in common.
+/// Common members of the responses to `thread/start`, `thread/resume` and `thread/fork`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadHead {
-    /// The thread.
+    /// The thread, with its newest turns.
     pub thread: Thread,
     /// The model in use.
     pub model: String,
-    /// Its provider.
+    /// The model's provider.
     pub model_provider: String,
-    /// The folder that is worked in.
+    /// The working directory.
     pub cwd: String,
-    /// When people are asked.
+    /// When the user is asked for approval.
     pub approval_policy: Option<AskForApproval>,
 }
 
@@ -75,7 +75,7 @@ impl ThreadView {
         }
     }
 
-    /// The turn that runs, if one does.
+    /// The running turn, if any.
     pub fn running(&self) -> Option<&Turn> {
         self.thread
             .turns
@@ -83,12 +83,12 @@ impl ThreadView {
             .filter(|turn| Self::is_running(turn))
     }
 
-    /// Whether a turn has not ended.
+    /// Whether a turn is in progress.
     pub fn is_running(turn: &Turn) -> bool {
         turn.status == TurnStatus::InProgress
     }
 
-    /// The text of the agent's last message, as far as it was told.
+    /// The text of the agent's last message so far.
     pub fn last_message(&self) -> Option<&str> {
         let items = self
             .thread
@@ -110,16 +110,16 @@ impl ThreadView {
         turn.items.iter().rev().find(|item| id_of(item) == Some(id))
     }
 
-    pub(crate) fn apply(&mut self, happening: &ThreadEvent) {
-        match happening {
+    pub(crate) fn apply(&mut self, event: &ThreadEvent) {
+        match event {
             ThreadEvent::Notification { notification, seq } => {
                 self.seq = seq.or(self.seq);
-                self.told(notification);
+                self.apply_notification(notification);
             }
             ThreadEvent::Unknown { seq, .. } => self.seq = seq.or(self.seq),
-            ThreadEvent::Question(asked) => {
-                self.questions.retain(|it| it.id != asked.id);
-                self.questions.push(asked.clone());
+            ThreadEvent::Question(question) => {
+                self.questions.retain(|it| it.id != question.id);
+                self.questions.push(question.clone());
             }
             ThreadEvent::Reset(head) => {
                 let usage = self.usage.take();
@@ -132,7 +132,7 @@ impl ThreadView {
         }
     }
 
-    fn told(&mut self, notification: &Notification) {
+    fn apply_notification(&mut self, notification: &Notification) {
         match notification {
             Notification::ThreadStatusChanged(it) => self.thread.status = it.status.clone(),
             Notification::ThreadNameUpdated(it) => self.thread.name.clone_from(&it.thread_name),
@@ -140,15 +140,15 @@ impl ThreadView {
             Notification::TurnStarted(it) => self.turn(&it.turn),
             Notification::TurnCompleted(it) => {
                 self.turn(&it.turn);
-                let is_of = |asked: &OpenQuestion| asked.question.turn() == Some(&it.turn.id);
-                self.questions.retain(|asked| !is_of(asked));
+                let is_of = |question: &OpenQuestion| question.question.turn() == Some(&it.turn.id);
+                self.questions.retain(|question| !is_of(question));
             }
             Notification::TurnPlanUpdated(it) => self.plan = Some(it.clone()),
             Notification::TurnDiffUpdated(it) => self.diff = Some(it.clone()),
             Notification::ItemStarted(it) => self.put(&it.turn_id, &it.item),
             Notification::ItemCompleted(it) => self.put(&it.turn_id, &it.item),
             Notification::ServerRequestResolved(it) => {
-                self.questions.retain(|asked| asked.id != it.request_id);
+                self.questions.retain(|question| question.id != it.request_id);
             }
             Notification::AgentMessageDelta(it) => {
                 if let Some(ThreadItem::AgentMessage(item)) = self.open(&it.turn_id, &it.item_id) {
@@ -187,21 +187,21 @@ impl ThreadView {
                     item.changes.clone_from(&it.changes);
                 }
             }
-            // Everything else says nothing about the thread, its turns or its items; after `thread/reverted` it
-            // is shown anew.
+            // No other notification changes the thread, its turns or its items. After
+            // `thread/reverted` the thread is loaded again.
             _ => {}
         }
     }
 
-    /// Takes over what is said of a turn. The items are known better here.
-    fn turn(&mut self, told: &Turn) {
+    /// Replaces a turn but keeps its items: notifications of turns do not carry them.
+    fn turn(&mut self, update: &Turn) {
         let turns = &mut self.thread.turns;
-        let known = turns.iter_mut().rev().find(|turn| turn.id == told.id);
+        let known = turns.iter_mut().rev().find(|turn| turn.id == update.id);
         let items = known.as_ref().map_or_else(Vec::new, |it| it.items.clone());
         let turn = Turn {
             items,
             items_view: TurnItemsView::Full,
-            ..told.clone()
+            ..update.clone()
         };
         match known {
             Some(known) => *known = turn,
@@ -209,7 +209,7 @@ impl ThreadView {
         }
     }
 
-    /// An item that began or ended, and says all of itself.
+    /// Inserts or replaces an item that started or completed.
     fn put(&mut self, turn: &TurnId, item: &ThreadItem) {
         let mut turns = self.thread.turns.iter_mut().rev();
         let Some(turn) = turns.find(|it| it.id == *turn) else {
@@ -230,7 +230,7 @@ impl ThreadView {
     }
 }
 
-/// Adds text to a part, which may be a new one.
+/// Appends text to a part, which may be a new one.
 fn grow(parts: &mut Vec<String>, index: i64, delta: &str) {
     let Ok(index) = usize::try_from(index.min(PARTS_MAX)) else {
         return;
@@ -241,7 +241,7 @@ fn grow(parts: &mut Vec<String>, index: i64, delta: &str) {
     parts[index].push_str(delta);
 }
 
-/// The id of an item; one of a kind that is not known here has none.
+/// The id of an item; `None` for an unknown kind of item.
 fn id_of(item: &ThreadItem) -> Option<&ItemId> {
     Some(match item {
         ThreadItem::UserMessage(it) => &it.id,

@@ -1,5 +1,5 @@
-//! Deliberate bugs. The simulator plants one at a time and must catch it; a product has none of them,
-//! because without the feature `planted` every question here is answered with a constant no.
+//! Deliberate bugs. The simulator plants one at a time and must catch it. A product has none of
+//! them: without the feature `planted`, every check here is a constant `false`.
 
 /// A bug that can be planted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -8,27 +8,28 @@
     expect(dead_code, reason = "asked for, never planted")
 )]
 pub enum Bug {
-    /// The journal does not look at the head before it appends.
+    /// The journal appends without comparing the head.
     TwoWriters,
-    /// The journal's fence forgets deltas, so a former owner can go on after they vanished.
+    /// The journal's conditional append ignores deltas, so a former owner can continue after they
+    /// are lost.
     ZombieAfterDeltas,
-    /// A new owner counts on from the head it finds, not from the reserve.
+    /// A new owner numbers on from the stored head instead of from the reserve.
     NumberReused,
-    /// A cursor is read as the first number wanted, not the last one seen.
+    /// A cursor is read as the first number to send instead of the last one received.
     CursorOffByOne,
-    /// A tool that was started is started again by the next owner.
+    /// The next owner starts a tool again that was already started.
     ToolRunAgain,
-    /// Open requests are forgotten by the next owner.
+    /// The next owner forgets open requests.
     ApprovalLost,
     /// A request can be answered again.
     DoubleAnswer,
-    /// Records are told while they are being stored.
+    /// Records are announced before they are stored.
     ToldBeforeStored,
     /// A turn whose tools were all declined is not ended.
     UnendedTurn,
-    /// Text is taken for an item that is not open.
+    /// Text is accepted for an item that is not open.
     OrphanDelta,
-    /// An owner with an old epoch is let in.
+    /// An owner with an old epoch is accepted.
     LateEpoch,
     /// The list does not follow a change of name.
     StaleProjection,
@@ -38,9 +39,9 @@ pub enum Bug {
     BaseDiffers,
     /// A call that was denied runs.
     DeniedRuns,
-    /// A yes to one call lets all run that wait for one.
+    /// One approval lets every waiting call run.
     YesForAll,
-    /// More rights are given than were asked for.
+    /// More rights are granted than were requested.
     TooManyRights,
 }
 
@@ -73,7 +74,7 @@ mod planted {
     }
 
     impl Bug {
-        /// All there are.
+        /// Every bug, in declaration order.
         pub const ALL: [Bug; 17] = [
             Bug::TwoWriters,
             Bug::ZombieAfterDeltas,
@@ -106,13 +107,13 @@ pub(crate) use planted::{bound, planted};
 #[cfg(feature = "planted")]
 pub use planted::{plant, small_bounds};
 
-/// A bound: the first, except in a simulation that asked for small ones.
+/// Returns the product's bound; a simulation with small bounds returns the second.
 #[cfg(not(feature = "planted"))]
 pub(crate) const fn bound<T: Copy>(product: T, _small: T) -> T {
     product
 }
 
-/// Whether a bug is planted: never, in a product.
+/// Always false: a product has no planted bugs.
 #[cfg(not(feature = "planted"))]
 pub(crate) const fn planted(_: Bug) -> bool {
     false

@@ -1,51 +1,54 @@
-//! One who hears of a thread, at its own pace.
+//! Catch-up of a slow or reconnecting subscriber from the journal.
 
 use crate::{
     Announcement, Event, ItemId, Record, RecordBody, RequestNumber, Seq, Thread, tell_again,
 };
 
-/// Someone who hears of a thread from the journal, because it takes less than comes, or has just come back.
+/// Reads a thread from the journal for a subscriber that is too slow or has just reconnected.
 ///
-/// Nothing is queued for it meanwhile. It keeps the thread as it knows it, so what it is told goes on exactly
-/// from there, whatever the journal has merged or dropped since.
+/// Nothing is queued for the subscriber meanwhile. The reader keeps the thread as the subscriber
+/// knows it, so its notifications continue exactly from there, whatever the journal has merged or
+/// dropped since.
 #[derive(Clone, Debug)]
 pub struct CatchUpReader {
     thread: Thread,
-    /// Requests from this number on were not put to it.
-    asked: RequestNumber,
-    /// Items of which it was told a part and which are complete by now. How far it was told is gone with their
-    /// deltas, so it is told nothing more of them before it comes to the whole.
+    /// First request number that the subscriber has not received.
+    first_unsent: RequestNumber,
+    /// Items that the subscriber received in part and that are complete by now. Their deltas, and
+    /// with them the subscriber's position, are gone. So it receives nothing more of them until the
+    /// complete item.
     complete: Vec<ItemId>,
 }
 
 impl CatchUpReader {
-    /// It was told all that this thread holds, and asked all that is asked; what comes, it reads.
+    /// Creates a reader for a subscriber that has received everything in this thread, requests
+    /// included.
     pub fn at_head(thread: &Thread) -> Self {
         Self {
             thread: thread.clone(),
-            asked: thread.next_request,
+            first_unsent: thread.next_request,
             complete: Vec::new(),
         }
     }
 
-    /// It comes back: it knows the thread as far as this, and was asked nothing. Meanwhile the thread has become
-    /// what it is now.
+    /// Creates a reader for a subscriber that reconnects. It knows the thread as in `thread`, has
+    /// received no requests, and `now` is the thread's current state.
     pub fn returning(thread: Thread, now: &Thread) -> Self {
         let known = thread.turn.iter().flat_map(|turn| &turn.items);
         let known = known.map(|open| open.item.id.clone());
         Self {
             complete: known.filter(|id| now.open_item(id).is_none()).collect(),
             thread,
-            asked: RequestNumber::default(),
+            first_unsent: RequestNumber::default(),
         }
     }
 
-    /// The last record it was told. It reads what comes after.
+    /// Number of the last record that the subscriber received; reading continues after it.
     pub fn after(&self) -> Seq {
         self.thread.head()
     }
 
-    /// The next record that the journal still has is told.
+    /// Turns the next record of the journal into an announcement.
     pub fn read(&mut self, record: Record) -> Announcement {
         let notifications = if self.waits_for_whole(&record) {
             self.thread.apply(&record);
@@ -59,7 +62,7 @@ impl CatchUpReader {
         }
     }
 
-    /// Whether this is text of an item of which it hears the whole later.
+    /// Whether this is text of an item that the subscriber will receive complete later.
     fn waits_for_whole(&self, record: &Record) -> bool {
         let item = match &record.body {
             RecordBody::Delta(delta) => Some(&delta.item),
@@ -71,11 +74,12 @@ impl CatchUpReader {
         item.is_some_and(|item| self.complete.contains(item))
     }
 
-    /// It was told all there is, and hears live from here on. An owner that lost its thread without knowing may
-    /// have told others more; what the journal lost, it was never told. These are the requests that it was not asked,
-    /// of those that are open in the thread as it is.
+    /// Ends the catch-up: the subscriber has received everything and continues live. Returns the
+    /// requests open in `thread` that it has not received. A former owner that lost the thread
+    /// unknowingly may have announced more to other subscribers; this one never received what the
+    /// journal lost.
     pub fn catch_up(self, thread: &Thread) -> Vec<RequestNumber> {
         let open = thread.requests().map(|(number, _)| number);
-        open.filter(|number| *number >= self.asked).collect()
+        open.filter(|number| *number >= self.first_unsent).collect()
     }
 }

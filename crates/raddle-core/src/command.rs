@@ -1,4 +1,4 @@
-//! What can be asked of a thread, by clients and by the work it started.
+//! Commands to a thread, from clients and from the work that it started.
 
 mod change_settings;
 mod goal;
@@ -19,416 +19,417 @@ use crate::{
 };
 use crate::{Epoch, Failure, Seq};
 
-/// An order to a thread.
+/// A command to a thread.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
-    /// Bring the thread into being.
+    /// Creates the thread with its settings.
     StartThread(Box<ThreadStarted>),
-    /// Take it, in a new epoch.
+    /// Takes ownership in a new epoch.
     Own(Own),
-    /// Leave it in good order.
+    /// Gives up ownership cleanly.
     Release,
-    /// Forget turns from one on.
+    /// Drops the turns from a given one on.
     Revert(Revert),
-    /// Change how turns run.
+    /// Changes the settings of later turns.
     ChangeSettings(Box<ChangeSettings>),
-    /// Give it a name, or take it away.
+    /// Sets or clears the name.
     Rename(Rename),
-    /// Change what is noted about it.
+    /// Changes the git metadata.
     ChangeMetadata(ChangeMetadata),
-    /// Give the model history that did not happen here.
+    /// Adds history from elsewhere to the model's context.
     InjectItems(InjectItems),
-    /// Give it a goal, or change the one it has.
+    /// Sets a goal, or changes the current one.
     SetGoal(SetGoal),
-    /// Take its goal away.
+    /// Clears the goal of the thread.
     ClearGoal(ClearGoal),
-    /// Put input into its queue.
+    /// Appends input to the queue.
     Enqueue(Enqueue),
-    /// Change input that is in its queue.
+    /// Replaces input in the queue.
     ChangeQueued(ChangeQueued),
-    /// Take input out of its queue.
+    /// Removes input from the queue.
     Unqueue(Unqueue),
-    /// Put its queue in another order.
+    /// Changes the order of the queue.
     ReorderQueue(ReorderQueue),
-    /// Begin a turn with input that is in its queue.
+    /// Starts a turn with input from the queue.
     StartQueued(StartQueued),
-    /// Begin the turn that is to begin by itself.
+    /// Starts the turn that needs no client: from the queue, or for the goal.
     BeginTurn(BeginTurn),
-    /// Hide it from lists, or show it again.
+    /// Hides the thread from lists, or shows it again.
     Archive(Archive),
-    /// Forget it.
+    /// Deletes the thread and ends its running turn.
     Delete(Delete),
-    /// Hand it input. While a turn runs the input joins that turn.
+    /// Hands it input. While a turn runs, the input joins that turn.
     StartTurn(Box<StartTurn>),
-    /// Review something, in a turn of its own.
+    /// Starts a review in a turn of its own.
     StartReview(Box<StartReview>),
-    /// Run a command of the user's, in the turn that runs or in one of its own.
+    /// Runs a command of the user's, in the running turn or in one of its own.
     RunShell(Box<RunShell>),
-    /// Hand more input to the turn that runs.
+    /// Adds input to the running turn.
     Steer(Steer),
-    /// Stop the turn that runs.
+    /// Stops the running turn.
     Interrupt(Interrupt),
-    /// Answer a request.
+    /// Answers an open request.
     AnswerRequest(Box<AnswerRequest>),
     /// The model began an item.
     StartItem(Box<StartItem>),
-    /// An item grew.
+    /// Text was added to an item.
     AppendText(AppendText),
     /// The model ended an item.
     CompleteItem(Box<CompleteItem>),
-    /// The model asks for a tool.
+    /// The model called a tool.
     CallTool(Box<CallTool>),
-    /// A call of the model ended.
+    /// A model call ended.
     EndModel(Box<EndModel>),
-    /// The model condensed the history.
+    /// The model summarised the history.
     Compact(Compact),
-    /// A tool that runs has a question of its own.
+    /// A running tool asks the user something.
     AskForTool(Box<AskForTool>),
-    /// A tool ended.
+    /// A tool run ended.
     EndTool(Box<EndTool>),
     /// The agent's plan changed.
     UpdatePlan(UpdatePlan),
     /// The turn's files changed.
     UpdateDiff(String),
-    /// Tell the user something.
+    /// Shows the user a warning.
     Warn(String),
 }
 
-/// What came of a command. It is kept with the key under which the command came, so it is part of the
+/// Result of a command. It is stored with the command's idempotency key, so it is part of the
 /// vocabulary of records.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum CommandOutcome {
-    /// It was done.
+    /// The command succeeded and returns nothing.
     Done {},
-    /// A new turn has the input.
+    /// The input started a new turn.
     Started {
-        /// Its id.
+        /// Id of the new turn.
         turn: TurnId,
     },
-    /// The turn that runs has the input.
+    /// The input joined the running turn.
     Joined {
-        /// Its id.
+        /// Id of the running turn.
         turn: TurnId,
     },
-    /// What was answered is kept with the key. It is never an outcome that is stored.
+    /// The response is stored with the idempotency key. Never stored as an outcome itself.
     Kept {
-        /// The answer, as it was written.
+        /// The response as it was sent.
         answer: String,
     },
 }
 
-/// Take a thread.
+/// Takes ownership of a thread.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Own {
-    /// The new reign; above every one before.
+    /// New epoch, above every earlier one.
     pub epoch: Epoch,
-    /// Who takes it.
+    /// Name of the node that takes ownership.
     pub node: String,
-    /// The head that was found.
-    pub found: Seq,
-    /// The last number it may use at first.
+    /// Head of the journal when the thread was opened.
+    pub head: Seq,
+    /// Last record number that the owner may use at first.
     pub reserved: Seq,
-    /// What becomes of a turn whose owner died, where the settings do not say.
+    /// Recovery of a turn whose owner died, where the settings leave it open.
     pub recovery: Recovery,
-    /// Set when this thread is a copy that goes its own way from here.
+    /// Set if this thread is a fork that diverges here.
     pub fork: Option<Box<Forked>>,
-    /// The failure with which an open turn ends at once; without it the turn is recovered.
+    /// Failure that ends an open turn at once; without it the turn is recovered.
     pub fails: Option<Box<Failure>>,
 }
 
-/// Give a thread a name, or take it away.
+/// Sets or clears a thread's name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rename {
-    /// The name; nothing takes it away.
+    /// New name; `None` clears it.
     pub name: Option<String>,
-    /// Who asks.
+    /// Principal that sent the command.
     pub principal: Option<String>,
 }
 
-/// Change what is noted about a thread. What is absent stays; what is there may be nothing, which clears it.
+/// Changes a thread's git metadata. `None` leaves a value as it is; `Some(None)` clears it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChangeMetadata {
-    /// Name of the branch.
+    /// Name of the git branch.
     pub branch: Option<Option<String>>,
-    /// Address of `origin`.
+    /// URL of the remote `origin`.
     pub origin: Option<Option<String>>,
-    /// The commit.
+    /// Hash of the commit.
     pub sha: Option<Option<String>>,
-    /// Who asks.
+    /// Principal that sent the command.
     pub principal: Option<String>,
 }
 
-/// Give the model history that did not happen here.
+/// Adds history from elsewhere to the model's context.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct InjectItems {
-    /// Oldest first.
+    /// Items to add, oldest first.
     pub items: Vec<InjectedItem>,
-    /// Who asks.
+    /// Principal that sent the command.
     pub principal: Option<String>,
 }
 
-/// Hide a thread from lists, or show it again.
+/// Hides a thread from lists, or shows it again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Archive {
-    /// Whether it is to be hidden.
+    /// Whether to hide it.
     pub archived: bool,
-    /// Who asks.
+    /// Principal that sent the command.
     pub principal: Option<String>,
 }
 
-/// Forget a thread.
+/// Deletes a thread and ends its running turn.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Delete {
-    /// Who asks.
+    /// Principal that sent the command.
     pub principal: Option<String>,
 }
 
-/// Forget turns from one on.
+/// Drops the turns from a given one on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Revert {
-    /// The first turn to forget.
+    /// First turn to drop.
     pub turn: TurnId,
-    /// The number of its first record.
+    /// Number of that turn's first record.
     pub at: Seq,
-    /// The thread as it was just before that record.
+    /// State of the thread just before that record.
     pub point: RevertPoint,
-    /// Who asks.
+    /// Principal that sent the command.
     pub principal: Option<String>,
 }
 
-/// Hand a thread input.
+/// Hands input to a thread.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StartTurn {
-    /// The new turn's id, if one begins.
+    /// Id of the new turn, if one begins.
     pub turn: TurnId,
-    /// What the turn is for.
+    /// Purpose of the turn.
     pub kind: TurnKind,
-    /// The message; nothing for a turn that needs none.
+    /// The user's message; `None` for a turn that needs none.
     pub message: Option<InputMessage>,
-    /// What changes for this and later turns.
+    /// Settings that change for this and later turns.
     pub change: Box<SettingsChange>,
-    /// What there is to say about the surroundings. Only what the model does not know yet is told.
+    /// Notes on the environment. Only those that the model does not have yet are added.
     pub briefs: Vec<Briefed>,
-    /// Who asks.
+    /// Principal that sent the command.
     pub principal: Option<String>,
-    /// The turn it goes back to.
+    /// Turn that this one descends from.
     pub root: Option<TurnId>,
-    /// A schema that the last message must fit.
+    /// JSON Schema that the last message must match.
     pub output_schema: Option<Value>,
 }
 
-/// Review something, in a turn of its own.
+/// Starts a review in a turn of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StartReview {
-    /// The new turn's id.
+    /// Id of the new turn.
     pub turn: TurnId,
-    /// The id of the item with which it begins.
+    /// Id of the turn's first item.
     pub item: ItemId,
-    /// What is reviewed, for people.
+    /// Description of the review for the user.
     pub text: String,
-    /// What the model is asked to do.
+    /// Instructions for the model.
     pub prompt: String,
-    /// What there is to say about the surroundings, as with [`StartTurn`].
+    /// Notes on the environment, as with [`StartTurn`].
     pub briefs: Vec<Briefed>,
-    /// Who asks.
+    /// Principal that sent the command.
     pub principal: Option<String>,
 }
 
-/// Run a command of the user's.
+/// Runs a command of the user's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunShell {
-    /// The new turn's id, if one begins.
+    /// Id of the new turn, if one begins.
     pub turn: TurnId,
-    /// The id of the item that shows it.
+    /// Id of the item that shows the command.
     pub item: ItemId,
-    /// What it is.
+    /// The command to run.
     pub command: CommandRun,
-    /// What there is to say about the surroundings, as with [`StartTurn`]: input may join the turn.
+    /// Notes on the environment, as with [`StartTurn`]: input may join the turn.
     pub briefs: Vec<Briefed>,
-    /// Who asks.
+    /// Principal that sent the command.
     pub principal: Option<String>,
 }
 
-/// A user's message.
+/// A message of the user.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InputMessage {
-    /// Its item's id.
+    /// Id of the message's item.
     pub item: ItemId,
-    /// Its parts.
+    /// Content of the message, in parts.
     pub input: Vec<Input>,
-    /// The client's own id for it.
+    /// The client's own id for the message.
     pub client_id: Option<String>,
 }
 
-/// Hand more input to the turn that runs.
+/// Adds input to the running turn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Steer {
-    /// The turn the client believes is running.
+    /// Turn that the client believes is running.
     pub expected: TurnId,
-    /// The message.
+    /// The user's message to add.
     pub message: InputMessage,
-    /// Who sends it.
+    /// Principal that sent the command.
     pub principal: Option<String>,
 }
 
-/// Stop the turn that runs.
+/// Stops the running turn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Interrupt {
-    /// Which; nothing means whatever runs.
+    /// Turn to stop; `None` stops any running turn.
     pub turn: Option<TurnId>,
-    /// Why.
+    /// Reason for the stop.
     pub cause: Cause,
 }
 
-/// Answer a request.
+/// Answers an open request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AnswerRequest {
-    /// Which.
+    /// Number of the request.
     pub request: RequestNumber,
-    /// Who answers.
+    /// Principal that gave the answer.
     pub by: String,
-    /// What.
+    /// Answer, which must match the request.
     pub answer: RequestAnswer,
 }
 
 /// The model began an item.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StartItem {
-    /// The call of the model it comes from.
+    /// Number of the model call that produced it.
     pub call: u32,
-    /// Its id.
+    /// Id of the new item.
     pub item: ItemId,
-    /// What it is; its texts come later.
+    /// Content without its texts, which follow.
     pub body: ItemBody,
 }
 
-/// An item grew.
+/// Text was added to an item.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AppendText {
-    /// Which.
+    /// Id of the item.
     pub item: ItemId,
-    /// Which of its texts.
+    /// Text of the item that grew.
     pub part: ItemPart,
-    /// By what.
+    /// Text to append to it.
     pub text: String,
 }
 
-/// The model ended an item. Items without text of their own may begin and end at once.
+/// The model ended an item. An item without text of its own may begin and end at once.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CompleteItem {
-    /// The call of the model it comes from.
+    /// Number of the model call that produced it.
     pub call: u32,
-    /// Its id.
+    /// Id of the item.
     pub item: ItemId,
-    /// Its last form.
+    /// Final content of the item.
     pub body: ItemBody,
-    /// What only the vendor can read.
+    /// Opaque form that only the vendor can read.
     pub sealed: Option<crate::Sealed>,
 }
 
-/// The model asks for a tool.
+/// The model called a tool.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CallTool {
-    /// The call of the model it comes from.
+    /// Number of the model call that produced it.
     pub call: u32,
-    /// The item that shows it.
+    /// Id of the item that shows the call.
     pub item: ItemId,
-    /// What it is.
+    /// Content of that item.
     pub body: ItemBody,
     /// The call as the model made it.
-    pub asked: crate::ToolCall,
-    /// What becomes of it.
+    pub tool_call: crate::ToolCall,
+    /// Decision on the call.
     pub admission: Admission,
-    /// What policy said of it, where it was asked.
+    /// The policy's ruling, if the policy was consulted.
     pub ruling: Option<Ruling>,
-    /// Whether policy says yes if someone is asked and nobody answers in time.
+    /// Whether the policy approves the call if a request for approval times out.
     pub approve_on_timeout: bool,
 }
 
-/// What becomes of a tool call.
+/// Decision on a tool call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Admission {
-    /// It may start.
+    /// The tool may start.
     Run,
-    /// Someone must say yes, or give the answer.
+    /// The user must approve the call, or supply its answer.
     Ask {
-        /// The question.
+        /// Request to the user.
         ask: Ask,
-        /// When it settles itself.
+        /// Deadline at which the request settles itself.
         expires_at: Option<Timestamp>,
     },
-    /// A client runs it. To ask it is to start it, so it is asked once the call of the model has ended well.
+    /// A client runs the tool. Sending the request starts it, so it is sent once the model call has
+    /// ended well.
     Client,
-    /// No, and this is what the model is told.
+    /// Rejected; the text is returned to the model.
     Deny(String),
-    /// There is no more to it than this plan.
+    /// The call only updates the plan.
     Plan(UpdatePlan),
-    /// It says where the goal stands, and there is no more to it.
+    /// The call only reports the status of the goal.
     Goal(GoalStatus),
 }
 
-/// A call of the model ended.
+/// A model call ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EndModel {
-    /// Which.
+    /// Number of the model call.
     pub call: u32,
-    /// How.
+    /// How the call ended.
     pub end: ModelEnd,
-    /// What it used.
+    /// Tokens that the call used.
     pub usage: Option<Usage>,
-    /// Whether the vendor did not say, and this is an estimate.
+    /// Whether the usage is an estimate, because the vendor reported none.
     pub estimated: bool,
-    /// What its tokens cost, if that is known.
+    /// Price of its tokens, if known.
     pub price: Option<Price>,
 }
 
-/// The model condensed the history.
+/// The model summarised the history.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Compact {
-    /// The call of the model it comes from.
+    /// Number of the model call that produced it.
     pub call: u32,
-    /// The item that shows it.
+    /// Id of the item that shows it.
     pub item: ItemId,
-    /// What is read in place of the history.
+    /// Summary that replaces the history.
     pub summary: String,
 }
 
-/// A tool that runs has a question of its own.
+/// A running tool asks the user something.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AskForTool {
-    /// The tool's item.
+    /// Id of the tool's item.
     pub item: ItemId,
-    /// The question.
+    /// Request to the user.
     pub ask: Ask,
-    /// When it settles itself.
+    /// Deadline at which the request settles itself.
     pub expires_at: Option<Timestamp>,
 }
 
-/// A tool ended.
+/// A tool run ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EndTool {
-    /// Its item.
+    /// Id of the tool's item.
     pub item: ItemId,
-    /// How.
+    /// Final status of the item.
     pub status: ItemStatus,
-    /// Its item's last form.
+    /// Final content of the item.
     pub body: ItemBody,
-    /// What the model is told.
+    /// Output for the model.
     pub output: Output,
 }
 
 /// The agent's plan changed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UpdatePlan {
-    /// Why.
+    /// Reason for the change.
     pub explanation: Option<String>,
-    /// All steps.
+    /// Every step, in order.
     pub steps: Vec<PlanStep>,
 }
 
 impl InputMessage {
-    /// The item it becomes.
+    /// Converts the message into a completed item.
     pub(crate) fn into_item(self, now: Timestamp) -> Item {
         Item {
             id: self.item,

@@ -1,8 +1,8 @@
-//! What the model reads: a second fold over the same records.
+//! The model's context: a second fold over the same records.
 //!
-//! It is well-formed whatever was cut where: every call has exactly one output, which comes before
-//! anything else is said; input waits until the answer it interrupts is over; a message that was cut
-//! off never stands last: it is followed by what the user said then, or by a word on how it ended.
+//! It is well-formed wherever a turn was cut off. Every call has exactly one output, which comes
+//! before any other entry. Input waits until the answer that it interrupts is over. A message that
+//! was cut off is never last: the user's next input follows it, or a note on how it ended.
 
 mod shared_entry;
 
@@ -16,47 +16,47 @@ use crate::{
     ToolOutput, Topic,
 };
 
-/// What is said when the workspace no longer asks for anything.
+/// Note for the model once the workspace has no instructions any more.
 const NO_INSTRUCTIONS: &str =
     "The instructions of this workspace that were given before no longer apply.";
 
-/// What is said of a message that was cut off, before the model is asked again.
+/// Note after a message that was cut off, before the model is called again.
 const CUT_OFF: &str = "Your last message was cut off by a fault. The user has seen it as it stands: go on from \
                        there, and do not repeat it.";
 
-/// What is said of a call that has no output of its own.
+/// Output of a call that has none of its own.
 const NO_OUTPUT: &str = "No outcome of this call is known.";
 
-/// One thing the model reads.
+/// One entry of the model's context.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ContextEntry {
-    /// In place of everything before it.
+    /// Summary that replaces everything before it.
     Summary(String),
-    /// From the user.
+    /// Input of the user.
     User(Vec<Input>),
-    /// From whoever made the agent.
+    /// Instructions of the agent's developer.
     Developer(String),
-    /// From the agent.
+    /// A message of the agent.
     Assistant {
-        /// The text.
+        /// Text of the message.
         text: String,
-        /// Whether it was cut off.
+        /// Whether the message was cut off.
         partial: bool,
-        /// The vendor's own form of it.
+        /// The vendor's own form of the message.
         sealed: Option<Sealed>,
     },
-    /// The model's thinking, of use only to its vendor.
+    /// The model's reasoning, readable only by its vendor.
     Reasoning(Sealed),
-    /// The model asked for a tool.
+    /// A tool call of the model.
     Call(ToolCall),
-    /// What came of a call.
+    /// Output of a tool call.
     Output {
-        /// The call.
+        /// Id of the call.
         call: String,
-        /// What came of it.
+        /// Output for the model.
         output: Output,
     },
-    /// Text for the model that no one said.
+    /// Text for the model that is neither the user's nor its own.
     Note(String),
 }
 
@@ -64,26 +64,26 @@ pub enum ContextEntry {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Context {
     entries: Vec<SharedEntry>,
-    /// Calls without an output, in the order they were made.
+    /// Ids of calls without an output, in call order.
     unanswered: Vec<String>,
-    /// Where these begin.
+    /// Index in `entries` of the first of these calls.
     calls_from: usize,
-    /// Input that came in the middle of an answer.
+    /// Input that arrived in the middle of an answer.
     waiting: Vec<SharedEntry>,
     answering: bool,
-    /// Where the newest answer begins.
+    /// Index in `entries` at which the newest answer begins.
     answer_from: usize,
-    /// What was last told about the surroundings.
+    /// Newest note on the environment, per topic.
     briefs: BTreeMap<Topic, String>,
 }
 
 impl Context {
-    /// Before the first record.
+    /// Creates the context before the first record.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The context of some records, which are those of a thread's lineage in their order.
+    /// Builds the context of a thread from the records of its lineage, in order.
     pub fn of<'a>(records: impl IntoIterator<Item = &'a Record>) -> Self {
         let mut context = Self::new();
         for record in records {
@@ -92,15 +92,15 @@ impl Context {
         context
     }
 
-    /// It happened.
+    /// Adds a stored record.
     pub fn apply(&mut self, record: &Record) {
         let RecordBody::Event(event) = &record.body else {
             return;
         };
         match &**event {
-            Event::InputAccepted(it) => self.hear(&it.item),
+            Event::InputAccepted(it) => self.add_input(&it.item),
             Event::ModelCalled(_) => {
-                self.go_on();
+                self.note_cut_off();
                 self.settle();
                 self.answering = true;
                 self.answer_from = self.entries.len();
@@ -110,8 +110,8 @@ impl Context {
                 if !matches!(it.end, ModelEnd::Done {}) {
                     self.forget_thinking();
                 }
-                // What such an answer had said is completed only after this, and stands before what came in
-                // meanwhile.
+                // Items of such an answer complete only after this, and come before input that
+                // arrived meanwhile.
                 if !matches!(it.end, ModelEnd::OwnerLost {} | ModelEnd::Cancelled {}) {
                     self.settle();
                 }
@@ -166,7 +166,7 @@ impl Context {
         }
     }
 
-    /// What the model reads now. Always well-formed.
+    /// Returns the model's context as of now, always well-formed.
     pub fn entries(&self) -> Vec<SharedEntry> {
         let mut whole = self.clone();
         if !crate::bugs::planted(crate::bugs::Bug::PoisonedContext) {
@@ -175,8 +175,8 @@ impl Context {
         whole.answering = false;
         whole.settle();
         let mut entries = whole.entries;
-        // A message that was cut off, and thinking that led to nothing, would be taken for the
-        // beginning of the next answer.
+        // The model would continue a cut-off message, or reasoning that led to nothing, as its next
+        // answer.
         while matches!(
             entries.last().map(|it| &**it),
             Some(ContextEntry::Assistant { partial: true, .. } | ContextEntry::Reasoning(_))
@@ -186,9 +186,9 @@ impl Context {
         entries
     }
 
-    /// A message that was cut off and is gone on with: the user has seen it, so the model reads it too, and
-    /// is told how it ended.
-    fn go_on(&mut self) {
+    /// Adds a note after a cut-off message before the model continues. The user has seen the
+    /// message, so the model gets it too, and the note says how it ended.
+    fn note_cut_off(&mut self) {
         let last = self.entries.last().map(|it| &**it);
         if let Some(ContextEntry::Assistant { partial: true, .. }) = last {
             let note = ContextEntry::Note(CUT_OFF.to_owned());
@@ -196,8 +196,8 @@ impl Context {
         }
     }
 
-    /// Thinking that led to nothing stands before the next answer as if it led there, and its vendor
-    /// takes offence. Thinking that led to a call stays with it.
+    /// Drops reasoning that led to nothing: in front of the next answer it would seem to belong
+    /// there, and its vendor rejects that. Reasoning that led to a call stays with the call.
     fn forget_thinking(&mut self) {
         let from = self.answer_from.min(self.entries.len());
         let calls = |entry: &SharedEntry| matches!(**entry, ContextEntry::Call(_));
@@ -222,7 +222,7 @@ impl Context {
         }
     }
 
-    fn hear(&mut self, item: &Item) {
+    fn add_input(&mut self, item: &Item) {
         if let ItemBody::UserMessage(message) = &item.body {
             self.wait(ContextEntry::User(message.input.clone()));
             self.settle();
@@ -239,16 +239,16 @@ impl Context {
         let partial = item.status == ItemStatus::Partial;
         match &item.body {
             ItemBody::AgentMessage(AgentMessage { text, .. }) if !text.is_empty() => {
-                self.say(ContextEntry::Assistant {
+                self.add_model_entry(ContextEntry::Assistant {
                     text: text.clone(),
                     partial,
                     sealed: item.sealed.clone(),
                 });
             }
             ItemBody::Reasoning(_) => {
-                // What was cut off is not sealed.
+                // Reasoning that was cut off is not sealed.
                 if let Some(sealed) = item.sealed.clone() {
-                    self.say(ContextEntry::Reasoning(sealed));
+                    self.add_model_entry(ContextEntry::Reasoning(sealed));
                 }
             }
             ItemBody::HookPrompt(HookPrompt { pieces }) => {
@@ -273,12 +273,12 @@ impl Context {
                 command,
                 ..
             }) => {
-                let said = item.output.as_ref().map(|output| output.text.clone());
+                let note = item.output.as_ref().map(|output| output.text.clone());
                 let unknown = || format!("The user ran {command}, and how it ended is not known.");
-                self.wait(ContextEntry::Note(said.unwrap_or_else(unknown)));
+                self.wait(ContextEntry::Note(note.unwrap_or_else(unknown)));
                 self.settle();
             }
-            // The rest is for people.
+            // The rest is only for the user.
             ItemBody::AgentMessage(_)
             | ItemBody::UserMessage(_)
             | ItemBody::Plan(_)
@@ -299,9 +299,9 @@ impl Context {
         }
     }
 
-    /// What was said while calls were being made is heard before them, so that nothing stands between a
-    /// call and its output: a message may be whole only after the calls that came behind it.
-    fn say(&mut self, entry: ContextEntry) {
+    /// Adds a message of the model, before any open calls, so that nothing stands between a call
+    /// and its output. A message may complete only after calls that began later.
+    fn add_model_entry(&mut self, entry: ContextEntry) {
         if self.unanswered.is_empty() {
             return self.entries.push(entry.into());
         }
@@ -318,9 +318,9 @@ impl Context {
     }
 
     fn answer(&mut self, call: &str, output: Output) {
-        // Two calls may have one name; each is answered.
+        // Two calls may have one id; each is answered.
         let open = self.unanswered.iter().position(|open| open == call);
-        // A call that was condensed away has nowhere to be answered.
+        // A call that a summary replaced has no entry to answer.
         if let Some(open) = open {
             self.unanswered.remove(open);
             let call = call.to_owned();
@@ -341,7 +341,7 @@ impl Context {
         self.waiting.push(entry.into());
     }
 
-    /// What waited is heard once no answer and no call is in the way.
+    /// Adds the waiting entries once no answer and no call is open.
     fn settle(&mut self) {
         if !self.answering && self.unanswered.is_empty() {
             self.entries.append(&mut self.waiting);
@@ -349,7 +349,7 @@ impl Context {
     }
 }
 
-/// What the model reads of history that did not happen here: the same order as if it had.
+/// Returns the entries for injected history, in the order in which they would have arisen here.
 fn injected(items: &[InjectedItem]) -> Vec<SharedEntry> {
     let mut context = Context::new();
     for item in items {
@@ -357,7 +357,7 @@ fn injected(items: &[InjectedItem]) -> Vec<SharedEntry> {
             InjectedItem::User { input } => context.wait(ContextEntry::User(input.clone())),
             InjectedItem::Developer { text } => context.wait(ContextEntry::Developer(text.clone())),
             InjectedItem::Note { text } => context.wait(ContextEntry::Note(text.clone())),
-            InjectedItem::Assistant { text } => context.say(ContextEntry::Assistant {
+            InjectedItem::Assistant { text } => context.add_model_entry(ContextEntry::Assistant {
                 text: text.clone(),
                 partial: false,
                 sealed: None,

@@ -1,28 +1,28 @@
-//! Which models are alike in what they were taught.
+//! Families of models that were trained alike.
 
-/// A family of models: what its members are told, and which tools they know, is the same.
+/// A family of models. Its members get the same instructions and know the same tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
-    /// They know few tools, and a shell for everything else.
+    /// Models that know few tools, and a shell for everything else.
     Gpt {
-        /// Whether it can be held to a grammar in what it writes to a tool.
+        /// Whether tool input can be constrained by a grammar.
         grammar: bool,
     },
-    /// They know a tool for each thing, as all that follow.
+    /// Models that know one tool for each task, like all that follow.
     Claude,
-    /// The same, from another vendor.
+    /// Like `Claude`, from another vendor.
     Gemini,
-    /// Whatever is not known.
+    /// Any model of another family.
     Other,
 }
 
 impl Family {
-    /// By the name of the model, behind the name of who sells it: `vendor/gpt-5`.
+    /// Returns the family by the model's name, after the vendor's prefix: `vendor/gpt-5`.
     pub fn of(model: Option<&str>) -> Self {
         let name = model.unwrap_or_default().rsplit('/').next();
         let name = name.unwrap_or_default().to_ascii_lowercase();
         let is = |family: &str| name.starts_with(family);
-        // The open models of that vendor were taught something else.
+        // The open models of that vendor were trained differently.
         if is("gpt-oss") {
             Self::Other
         } else if ["gpt-", "codex", "o1", "o3", "o4", "mock"]
@@ -41,7 +41,7 @@ impl Family {
     }
 }
 
-/// The first number in `gpt-5.6-mini`; none is 0.
+/// Returns the first number in `gpt-5.6-mini`, or 0.
 fn generation(name: &str) -> u32 {
     let rest = name.strip_prefix("gpt-").unwrap_or_default();
     let end = rest.find(|it: char| !it.is_ascii_digit());
@@ -55,7 +55,7 @@ mod tests {
     #[test]
     fn by_name() {
         let gpt = |grammar| Family::Gpt { grammar };
-        for (model, wanted) in [
+        for (model, expected) in [
             ("gpt-5.6", gpt(true)),
             ("openai/GPT-5", gpt(true)),
             ("gpt-12-mini", gpt(true)),
@@ -72,7 +72,7 @@ mod tests {
             ("qwen3:8b", Family::Other),
             ("", Family::Other),
         ] {
-            assert_eq!(Family::of(Some(model)), wanted, "{model}");
+            assert_eq!(Family::of(Some(model)), expected, "{model}");
         }
         assert_eq!(Family::of(None), Family::Other);
     }

@@ -1,24 +1,24 @@
-//! The head of a picture: its kind and its size.
+//! Header of an image: its format and size.
 //!
-//! Nothing is decoded here. The head tells the size of the decoded picture, so a small file that unfolds to more
-//! memory than the machine has is refused first.
+//! Nothing is decoded here. The header gives the decoded size, so a small file that would decode to
+//! more memory than the machine has is rejected first.
 
 const PIXELS_MAX: u64 = 50_000_000;
 const SIDE_MAX: u32 = 16_384;
 
-/// The head of a picture that models read: PNG, JPEG, GIF or WebP.
+/// Header of an image in a format that models read: PNG, JPEG, GIF or WebP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ImageHeader {
-    /// Such as `image/png`.
+    /// Media type, such as `image/png`.
     pub media: &'static str,
-    /// In pixels.
+    /// Width in pixels, as declared.
     pub width: u32,
-    /// In pixels.
+    /// Height in pixels, as declared.
     pub height: u32,
 }
 
 impl ImageHeader {
-    /// Reads it from the bytes of a file; nothing if they are no such picture.
+    /// Reads the header from the bytes of a file; `None` if they are no such image.
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let (media, (width, height)) = measure(bytes)?;
         Some(Self {
@@ -28,7 +28,7 @@ impl ImageHeader {
         })
     }
 
-    /// Why it is not shown to a model, if its size speaks against that.
+    /// Returns the reason not to show the image to a model, if its size forbids it.
     pub fn objection(&self) -> Option<String> {
         let Self { width, height, .. } = *self;
         let pixels = u64::from(width) * u64::from(height);
@@ -42,7 +42,7 @@ impl ImageHeader {
     }
 }
 
-/// The media type of a picture, and its width and height.
+/// Returns the media type of an image, and its width and height.
 fn measure(bytes: &[u8]) -> Option<(&'static str, (u32, u32))> {
     if bytes.starts_with(b"\x89PNG\r\n\x1a\n") {
         return Some(("image/png", png(bytes)?));
@@ -68,7 +68,7 @@ fn png(bytes: &[u8]) -> Option<(u32, u32)> {
     Some((number(16)?, number(20)?))
 }
 
-/// The size stands in the first frame header, after segments of any number that say their length.
+/// Reads the size from the first frame header, which follows any number of segments with lengths.
 fn jpeg(bytes: &[u8]) -> Option<(u32, u32)> {
     let number = |at: usize| Some(u16::from_be_bytes(bytes.get(at..at + 2)?.try_into().ok()?));
     let mut at = 2;
@@ -79,12 +79,12 @@ fn jpeg(bytes: &[u8]) -> Option<(u32, u32)> {
         let marker = *bytes.get(at + 1)?;
         match marker {
             0xff => at += 1,
-            // These stand alone.
+            // These have no length.
             0x01 | 0xd0..=0xd8 => at += 2,
             0xc0..=0xcf if ![0xc4, 0xc8, 0xcc].contains(&marker) => {
                 return Some((number(at + 7)?.into(), number(at + 5)?.into()));
             }
-            // The picture begins or ends without a size.
+            // The image data begins or ends without a size.
             0xd9 | 0xda => return None,
             _ => at += 2 + usize::from(number(at + 2)?),
         }
@@ -92,12 +92,12 @@ fn jpeg(bytes: &[u8]) -> Option<(u32, u32)> {
 }
 
 fn webp(bytes: &[u8]) -> Option<(u32, u32)> {
-    let three = |at: usize| {
+    let u24_little = |at: usize| {
         let it = bytes.get(at..at + 3)?;
         Some(u32::from_le_bytes([it[0], it[1], it[2], 0]))
     };
     match bytes.get(12..16)? {
-        b"VP8X" => Some((three(24)? + 1, three(27)? + 1)),
+        b"VP8X" => Some((u24_little(24)? + 1, u24_little(27)? + 1)),
         b"VP8 " if bytes.get(23..26)? == b"\x9d\x01\x2a" => Some((
             u16_little(bytes, 26)? & 0x3fff,
             u16_little(bytes, 28)? & 0x3fff,

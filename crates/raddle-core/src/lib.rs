@@ -1,11 +1,11 @@
 //! The rules of a thread.
 //!
-//! A [`Thread`] is rebuilt by folding [`Record`]s. It decides what a [`Command`] means, says what work
-//! is [pending](Thread::pending), and never waits, reads a clock or reaches outside; callers pass what
-//! it needs. An [`Owner`] is the round of the one task that may write a thread: it too is a state
-//! machine without I/O, so the simulator drives what ships.
+//! A [`Thread`] is rebuilt by folding [`Record`]s. It decides the effect of a [`Command`] and lists
+//! the [pending](Thread::pending) work. It never waits, reads a clock or reaches outside; callers
+//! pass everything it needs. A [`ThreadWriter`] is the state machine of the one task that may write
+//! a thread. It too has no I/O, so the simulator drives the code that ships.
 //!
-//! Below: `raddle-protocol`. Above: everyone who runs, shows or stores a thread.
+//! Below: `raddle-protocol`. Above: every crate that runs, shows or stores a thread.
 
 mod bugs;
 mod catch_up;

@@ -1,10 +1,10 @@
-//! Numbers that give a thread its order, and the time that is passed in from outside.
+//! Numbers that order a thread's records, and the time that callers pass in.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The number of a record in its thread. It rises, is never reused and may skip; a gap means nothing.
+/// Number of a record in its thread. It rises, is never reused and may skip; a gap means nothing.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
@@ -15,12 +15,12 @@ impl Seq {
     /// Before the first record.
     pub const ZERO: Self = Self(0);
 
-    /// The number after this one.
+    /// Returns the number after this one.
     pub fn next(self) -> Self {
         Self(self.0 + 1)
     }
 
-    /// This many numbers later.
+    /// Returns the number `count` later.
     pub fn plus(self, count: u64) -> Self {
         Self(self.0 + count)
     }
@@ -32,7 +32,7 @@ impl fmt::Display for Seq {
     }
 }
 
-/// The reign of one owner. A later owner has a higher epoch.
+/// Period of one owner. A later owner has a higher epoch.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
@@ -47,37 +47,37 @@ pub struct Epoch(pub u64);
 pub struct Timestamp(pub i64);
 
 impl Timestamp {
-    /// This many milliseconds later.
+    /// Returns the time `ms` milliseconds later.
     pub fn plus_ms(self, ms: i64) -> Self {
         Self(self.0.saturating_add(ms))
     }
 
-    /// How many milliseconds have passed since an earlier time; never negative, whatever the clock did.
+    /// Milliseconds since an earlier time; never negative, whatever the clock did.
     pub fn since(self, earlier: Self) -> i64 {
         self.0.saturating_sub(earlier.0).max(0)
     }
 
-    /// Whether a wait from `since` until `until` is over. A clock that was set back by more than the
-    /// whole wait says nothing about it any more, and nobody should wait until it has caught up.
+    /// Whether a wait from `since` until `until` is over. It also ends if the clock was set back by
+    /// more than the whole wait, because the clock then says nothing about it.
     pub(crate) fn is_over(self, since: Self, until: Self) -> bool {
         self >= until || since.since(self) > until.since(since)
     }
 
-    /// The day of the calendar, in UTC: year, month, day. Years are counted from March, so that the day that
-    /// some years have more is their last.
+    /// The calendar date in UTC: year, month, day. The computation counts years from March, so that
+    /// a leap day is the last day of its year.
     pub fn date(self) -> (i64, i64, i64) {
         let days = self.0.div_euclid(24 * 60 * 60 * 1000) + 719_468;
         let era = days.div_euclid(146_097);
-        let of_era = days.rem_euclid(146_097);
-        let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-        let of_year = of_era - (365 * year + year / 4 - year / 100);
-        let month = (5 * of_year + 2) / 153;
-        let day = of_year - (153 * month + 2) / 5 + 1;
+        let day_of_era = days.rem_euclid(146_097);
+        let year = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+        let day_of_year = day_of_era - (365 * year + year / 4 - year / 100);
+        let month = (5 * day_of_year + 2) / 153;
+        let day = day_of_year - (153 * month + 2) / 5 + 1;
         let month = if month < 10 { month + 3 } else { month - 9 };
         (year + era * 400 + i64::from(month <= 2), month, day)
     }
 
-    /// Whole seconds, as most times on the wire are.
+    /// Whole seconds, the unit of most times on the wire.
     pub fn seconds(self) -> i64 {
         self.0.div_euclid(1000)
     }
@@ -120,7 +120,7 @@ mod tests {
         }
     }
 
-    /// One after the other, through all that a calendar repeats.
+    /// Checks every day of one full cycle of the calendar, 400 years.
     #[test]
     fn every_day_follows_the_one_before() {
         let mut today = Timestamp(0).date();

@@ -1,8 +1,9 @@
-//! What the agent may do: every act is judged before it happens.
+//! The policy: every act of the agent is judged before it happens.
 //!
-//! A tool says what it would do, as an [`Act`]. A [`Policy`] says of it [`Verdict::Allow`], [`Verdict::Ask`]
-//! or [`Verdict::Deny`], and by which rule. No verdict widens the fence: an act that goes beyond it is
-//! allowed only by someone's yes to exactly this act, or by a rule that says so in as many words.
+//! A tool describes what it would do as an [`Act`]. A [`Policy`] returns [`Verdict::Allow`],
+//! [`Verdict::Ask`] or [`Verdict::Deny`], with the rule that decided. No verdict widens the
+//! sandbox: an act beyond it needs an approval of exactly this act, or a rule that explicitly
+//! allows it.
 
 mod amendment;
 mod clients;
@@ -28,117 +29,119 @@ pub use wrapper::{WrappedCommand, wrapped_command};
 
 use serde::{Deserialize, Serialize};
 
-/// Something that is about to be done.
+/// An act that is about to happen.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Act {
-    /// What.
+    /// Kind of the act.
     pub kind: ActKind,
-    /// What exactly: a SHA-256 in hex over everything that makes this act this one and no other. A yes is
-    /// good for this only.
+    /// SHA-256 in hex over everything that identifies this act. An approval holds for this digest
+    /// only.
     pub digest: String,
-    /// Why the agent wants it, in its own words.
-    pub why: Option<String>,
+    /// The agent's own reason for the act.
+    pub reason: Option<String>,
 }
 
-/// What is about to be done.
+/// Kind of an act, with its target.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ActKind {
-    /// A command runs.
+    /// A command line is run.
     Command {
-        /// What it is made of.
+        /// The command line, parsed.
         script: ParsedScript,
-        /// Where, absolute.
+        /// Working directory, an absolute path.
         cwd: String,
-        /// Whether outside the fence.
+        /// Whether it runs outside the sandbox.
         beyond: bool,
     },
-    /// Files are made, changed, moved or removed.
+    /// Files are created, changed, moved or removed.
     Write {
-        /// Which, absolute and without `..`.
+        /// The files, as absolute paths without `..`.
         paths: Vec<String>,
-        /// The files whose content is changed in part, or moves: rules about reading are about them too.
+        /// Files that are changed in part or moved: rules about reading apply to them too.
         reads: Vec<String>,
-        /// Whether one of them is outside what the fence lets be written.
+        /// Whether one of them is outside the writable part of the sandbox.
         beyond: bool,
     },
     /// A file or folder is read.
     Read {
-        /// Which, absolute.
+        /// Absolute path of the file or folder.
         path: String,
     },
-    /// A host is reached.
+    /// A connection to a host is opened.
     Connect {
-        /// Which.
+        /// Name or address of the host.
         host: String,
     },
-    /// A tool is called that a client runs, or one of ours whatever it does: only rules about tools by their names
-    /// are about this.
+    /// A tool is called that a client runs, or a built-in one whatever it does. Only rules that
+    /// name tools apply.
     Tool {
-        /// Its name, with that of its group and a dot before it.
+        /// Name of the tool, after that of its group and a dot.
         name: String,
     },
 }
 
-/// Stands in a word of a [`Script`] for what is not known before it runs. No word of a command can hold it.
+/// Stands in a word of a [`ParsedScript`] for text that is unknown before it runs. No word of a
+/// command can contain it.
 pub const UNKNOWN: char = '\0';
 
-/// A command line, taken apart.
+/// A command line, parsed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ParsedScript {
-    /// The line as a person reads it.
+    /// The line as the user reads it.
     pub line: String,
-    /// Every simple command in it, in the order in which they stand, as words without quotes. A word that
-    /// holds [`UNKNOWN`] is not known before it runs, and a command that begins with one could be any.
+    /// Every simple command in it, in source order, as words without quotes. A word that contains
+    /// [`UNKNOWN`] is not known before it runs. A command that begins with such a word could be any
+    /// command.
     pub commands: Vec<Vec<String>>,
-    /// Whether these are surely all there is: no substitution, redirection to a file, expansion or anything
-    /// else that is not plain words.
+    /// Whether these are surely all commands: the line has no substitution, redirection to a file,
+    /// expansion or anything else but plain words.
     pub plain: bool,
 }
 
-/// What is said of an act.
+/// The policy's decision on an act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Verdict {
-    /// It may happen.
+    /// The act may happen.
     Allow,
-    /// Someone must say yes.
+    /// The user must approve the act.
     Ask,
-    /// It may not happen.
+    /// The act may not happen.
     Deny,
 }
 
-/// A verdict with its grounds. It is kept with the act.
+/// A verdict with its grounds, stored with the act.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Ruling {
-    /// The verdict.
+    /// Decision on the act.
     pub verdict: Verdict,
-    /// Why, for people and for the model.
+    /// Reason, for the user and for the model.
     pub reason: String,
-    /// What decided: `approvalPolicy`, `sandbox`, `session`, `managed`, or the rule's own words, such as
-    /// `command git push`.
+    /// Source of the decision: `approvalPolicy`, `sandbox`, `session`, `managed`, or the rule's own
+    /// text, such as `command git push`.
     pub rule: String,
-    /// What exactly it is about: the act's digest.
+    /// Digest of the act.
     pub digest: String,
-    /// If files would change, and someone is asked: what a yes for the session is good for, which is each of these
-    /// files in this sandbox.
+    /// Scope of an approval for the session, if files would change and the verdict is to ask: each
+    /// of these files in this sandbox.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
 }
 
-/// The rules that hold for all threads of a process: what the operator and the user wrote down.
+/// Rules for all threads of a process, from the operator and the user.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Policy {
-    /// All rules. Their order does not matter: the strictest that is about an act decides.
+    /// All rules. Their order does not matter: the strictest that applies to an act decides.
     pub rules: Vec<Rule>,
-    /// What the operator holds fast.
+    /// Limits that the operator enforces.
     pub managed: ManagedLimits,
-    /// What the user wants to happen where nobody answers.
+    /// The user's choice for requests that get no answer.
     pub unattended: Option<UnattendedPolicy>,
 }
 
 impl Policy {
-    /// The same without the user's leave to go beyond the sandbox.
+    /// Returns the policy without the user's permission to go beyond the sandbox.
     #[must_use]
     pub fn without_escalation(&self) -> Self {
         let mut policy = self.clone();
@@ -147,10 +150,11 @@ impl Policy {
         policy
     }
 
-    /// What happens where nobody answers. What the operator says goes before what the user says.
+    /// Returns the handling of requests that get no answer. The operator's choice overrides the
+    /// user's.
     pub fn unattended(&self) -> UnattendedPolicy {
-        let pinned = self.managed.unattended.clone();
-        pinned
+        let managed = self.managed.unattended.clone();
+        managed
             .or_else(|| self.unattended.clone())
             .unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! What the rules need from outside: small traits that every implementation honours in full.
+//! The outside world as the rules see it: small traits that every implementation honours in full.
 
 mod model;
 mod pages;
@@ -22,18 +22,19 @@ use std::pin::Pin;
 
 use crate::{Base, Blob, Class, Record, RecordBody, Seq, ThreadId, TurnId};
 
-/// A future that owns nothing and can be sent.
+/// A boxed future that can be sent between threads.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Where records are kept.
+/// Storage of records.
 ///
-/// The fence is the head: an append names the head it follows and moves it in the same step, so that
-/// of two writers only one succeeds, whatever either believes.
+/// Fencing is by the head. An append names the head it follows and moves it in the same step. So of
+/// two writers only one succeeds, whatever either believes.
 pub trait Journal: Send + Sync {
-    /// Appends after `after`; a second writer gets [`AppendError::Conflict`]. `class` says what must be
-    /// survived once this has succeeded: the process's death or the power's. Answers with the new head.
+    /// Appends after `after`; a second writer gets [`AppendError::Conflict`]. `class` names the
+    /// failure that the records must survive once this has succeeded: of the process or of power.
+    /// Returns the new head.
     ///
-    /// A store on a disk holds room back for appends of which [`ends_for_lack_of_room`] is true.
+    /// A store on a disk reserves space for appends of which [`ends_for_lack_of_space`] is true.
     fn append<'a>(
         &'a self,
         thread: ThreadId,
@@ -42,11 +43,12 @@ pub trait Journal: Send + Sync {
         class: Class,
     ) -> BoxFuture<'a, Result<Seq, AppendError>>;
 
-    /// The newest record's number, as the fence sees it; [`Seq::ZERO`] before the first.
+    /// Number of the newest record, as the conditional append sees it; [`Seq::ZERO`] before the
+    /// first.
     fn head(&self, thread: ThreadId) -> BoxFuture<'_, Result<Seq, ReadError>>;
 
-    /// Records after a number, in order, at most about `bytes_max` of them but at least one if there is one.
-    /// Deltas of items that are settled may be gone.
+    /// Returns the records after a number, in order: about `bytes_max` bytes, but at least one
+    /// record if there is one. Deltas of settled items may be gone.
     fn read(
         &self,
         thread: ThreadId,
@@ -54,44 +56,44 @@ pub trait Journal: Send + Sync {
         bytes_max: usize,
     ) -> BoxFuture<'_, Result<Vec<Record>, ReadError>>;
 
-    /// The newest base whose head is not above `at`; the newest of all if nothing is said.
+    /// Returns the newest base whose head is not above `at`; the newest of all for `None`.
     fn base(
         &self,
         thread: ThreadId,
         at: Option<Seq>,
     ) -> BoxFuture<'_, Result<Option<Base>, ReadError>>;
 
-    /// Keeps a base. It can be dropped at any time, so nothing waits for it to be durable.
+    /// Stores a base. It can be dropped at any time, so it need not be durable.
     fn save_base(&self, thread: ThreadId, base: Base) -> BoxFuture<'_, Result<(), AppendError>>;
 
-    /// Begins the thread `to` with the records of `from` up to and including `at`, under the same numbers,
-    /// at the price of opening `from`. Survives the power's loss. Answers with the new thread's head: the
-    /// newest record that it has. Deltas of items that `from` has settled may be gone, those of items that
-    /// are open there are in both threads. From then on neither thread notices what becomes of the other.
+    /// Creates the thread `to` with the records of `from` up to and including `at`, under the same
+    /// numbers, at the cost of opening `from`. Survives loss of power. Returns the new thread's
+    /// head: its newest record. Deltas of items that `from` has settled may be gone; those of open
+    /// items are in both threads. From then on the two threads are independent.
     fn fork(&self, from: ThreadId, at: Seq, to: ThreadId) -> BoxFuture<'_, Result<Seq, ForkError>>;
 
     /// Removes a thread and everything that only it uses. Forks of it stay whole.
     fn delete(&self, thread: ThreadId) -> BoxFuture<'_, Result<(), AppendError>>;
 
-    /// The same if this is still its newest record, and says that it was deleted. Whoever was faster may have begun
-    /// another thread under the same id by now, which stays.
+    /// Deletes a thread if the record `head`, which marks the deletion, is still its newest.
+    /// Another writer may have started a new thread under the same id by now, which stays.
     fn forget(&self, thread: ThreadId, head: Seq) -> BoxFuture<'_, Result<(), AppendError>>;
 }
 
-/// Lists and pages, made from the records and beside them. All of it can be dropped and made again.
+/// Lists and pages, derived from the records. All of it can be dropped and rebuilt.
 pub trait Pages: Send + Sync {
-    /// A page of threads.
+    /// Returns a page of threads that pass the filters.
     fn list(&self, query: ListQuery) -> BoxFuture<'_, Result<Page<Summary>, ReadError>>;
 
-    /// A page of a thread's turns that count, oldest or newest first.
+    /// Returns a page of a thread's turns that count, oldest or newest first.
     fn turns(
         &self,
         thread: ThreadId,
         query: PageQuery,
     ) -> BoxFuture<'_, Result<Page<TurnEntry>, ReadError>>;
 
-    /// A page of a thread's completed items that count, oldest or newest first; of one turn, if it is named.
-    /// It ends early where the items on it are long, with at least one.
+    /// Returns a page of a thread's completed items that count, oldest or newest first; of one
+    /// turn, if it is named. It ends early where the items on it are long, with at least one.
     fn items(
         &self,
         thread: ThreadId,
@@ -99,8 +101,8 @@ pub trait Pages: Send + Sync {
         query: PageQuery,
     ) -> BoxFuture<'_, Result<Page<ItemEntry>, ReadError>>;
 
-    /// A page of threads that hold a text. It may lag behind the records. Whoever searches waits only so
-    /// long: a page may end before it is full, and its cursor goes on from there.
+    /// Returns a page of threads that contain a text. It may lag behind the records. The search has
+    /// a time limit: a page may end before it is full, and its cursor continues there.
     fn search(
         &self,
         text: String,
@@ -110,12 +112,12 @@ pub trait Pages: Send + Sync {
 
 /// Bytes beside the journal, named by their hash.
 pub trait Blobs: Send + Sync {
-    /// Keeps bytes; they are durable when this has succeeded. Only then may a record name them, and an
-    /// append that names what is not there is refused. What no record names may be forgotten after an
-    /// hour, and what some did goes with the last of them.
+    /// Stores bytes; they are durable once this has succeeded. Only then may a record name them: an
+    /// append that names a missing blob is rejected. A blob that no record names may be deleted
+    /// after an hour, any other with the last record that names it.
     fn put(&self, bytes: Vec<u8>, media: String) -> BoxFuture<'_, Result<Blob, AppendError>>;
 
-    /// The bytes, checked against their name.
+    /// Returns the bytes, verified against their hash.
     fn get(&self, blob: Blob) -> BoxFuture<'_, Result<Vec<u8>, ReadError>>;
 }
 
@@ -127,45 +129,45 @@ pub fn ends_for_lack_of_space(records: &[Record]) -> bool {
     })
 }
 
-/// Why an append did not happen, or may not have.
+/// Reason why an append did not happen, or may not have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AppendError {
-    /// The head is not where the writer thinks: someone else writes now.
+    /// The head is not where the writer expects it: another writer owns the thread now.
     #[error("another writer has the thread")]
     Conflict,
-    /// It did not happen, and may if tried again.
+    /// Not appended; a retry may succeed.
     #[error("the journal is not available: {0}")]
     Unavailable(String),
-    /// It did not happen: there is no room.
+    /// Not appended: there is no space.
     #[error("the journal is full: {0}")]
     Full(String),
-    /// It did not happen, and the thread can only be read.
+    /// Not appended: the thread can only be read.
     #[error("the journal cannot be written: {0}")]
     ReadOnly(String),
-    /// It did not happen: it names bytes that are not there.
-    #[error("a record names the blob {0}, which is not there; put it first")]
+    /// Not appended: a record names a missing blob.
+    #[error("a record names the blob {0}, which does not exist; store it first")]
     NoBlob(String),
-    /// It did not happen: a newer version has the journal.
+    /// Not appended: a newer version wrote the journal.
     #[error("the journal was written by a newer version ({0}); upgrade to write to it")]
     Newer(String),
-    /// Nobody knows. The head tells.
-    #[error("it is not known whether the journal took the records: {0}")]
+    /// The outcome is unknown; a read of the head settles it.
+    #[error("unknown whether the journal stored the records: {0}")]
     Unknown(String),
 }
 
-/// Why a fork did not happen, or may not have.
+/// Reason why a fork did not happen, or may not have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ForkError {
-    /// There is a thread of that name.
-    #[error("there is a thread with the new thread's id; mint another")]
+    /// A thread with the new id exists.
+    #[error("a thread with the new id exists; mint another")]
     Taken,
-    /// There is nothing so far up.
+    /// The position is beyond the head.
     #[error("the thread ends with record {head}; fork it there or before")]
     Beyond {
-        /// Where it ends.
+        /// Newest record of the thread.
         head: Seq,
     },
-    /// What was to be forked cannot be read.
+    /// The thread to fork cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
     /// The new thread could not be written.
@@ -173,27 +175,27 @@ pub enum ForkError {
     Append(#[from] AppendError),
 }
 
-/// Why something could not be read.
+/// Reason why a read failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
     /// There is no such thread.
     #[error("no such thread")]
     NotFound,
-    /// What is stored is not what was written. The thread is left as it is.
+    /// The stored data is not what was written. The thread is left as it is.
     #[error("the journal of this thread is damaged at record {at}: {what}")]
     Corrupt {
-        /// The first record that cannot be trusted.
+        /// First record that cannot be trusted.
         at: Seq,
-        /// What is wrong with it.
+        /// Description of the damage.
         what: String,
     },
-    /// It may work if tried again.
+    /// Temporary; a retry may succeed.
     #[error("the journal is not available: {0}")]
     Unavailable(String),
-    /// The cursor is none that a page gave.
-    #[error("the cursor is none that a page gave")]
+    /// The cursor is not one that a page returned.
+    #[error("invalid cursor: pass the nextCursor of the previous page")]
     BadCursor,
-    /// It was written by a newer version.
+    /// A newer version wrote the journal.
     #[error("the journal was written by a newer version ({0}); upgrade to read it")]
     Newer(String),
 }

@@ -1,40 +1,40 @@
-//! What a model's tokens cost.
+//! Prices of a model's tokens.
 
 use crate::Usage;
 
-/// What a model's tokens cost.
+/// Price of a model's tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Price {
-    /// Usually.
+    /// Rates of an ordinary call.
     pub usual: Rates,
-    /// For a call that reads more than this many tokens, if that is another price.
+    /// Threshold of input tokens above which other rates apply, and those rates.
     pub long: Option<(u64, Rates)>,
 }
 
-/// Millionths of a dollar for a million tokens, which is a millionth of a cent's hundredth each: whole numbers,
-/// because sums of money are not rounded on the way.
+/// Millionths of a dollar for a million tokens. The numbers are whole, because sums of money are
+/// not rounded on the way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rates {
-    /// Tokens that the model reads.
+    /// Rate of input tokens.
     pub input: u64,
-    /// Those of them that the vendor had kept.
+    /// Rate of input tokens read from the vendor's cache.
     pub cached: u64,
-    /// Those of them that the vendor keeps for later.
+    /// Rate of input tokens written to the vendor's cache.
     pub cache_written: u64,
-    /// Tokens that it writes, reasoning included.
+    /// Rate of output tokens, reasoning included.
     pub output: u64,
 }
 
 impl Price {
-    /// What a call cost, in billionths of a dollar.
+    /// Returns the cost of a call, in billionths of a dollar.
     pub fn of(&self, usage: &Usage) -> u64 {
         let rates = match self.long {
             Some((above, rates)) if usage.input > above => rates,
             _ => self.usual,
         };
-        let kept = usage.cached.saturating_add(usage.cache_written);
+        let cache_tokens = usage.cached.saturating_add(usage.cache_written);
         let sum = [
-            (usage.input.saturating_sub(kept), rates.input),
+            (usage.input.saturating_sub(cache_tokens), rates.input),
             (usage.cached, rates.cached),
             (usage.cache_written, rates.cache_written),
             (usage.output, rates.output),
@@ -51,7 +51,8 @@ impl Price {
 mod tests {
     use super::*;
 
-    /// $2 to read, $0.20 from the cache, $2.50 into it, $10 to write; twice that above 1000 tokens.
+    /// $2 for input, $0.20 from the cache, $2.50 into it, $10 for output; twice that above 1000
+    /// tokens.
     #[test]
     fn a_call_costs_what_its_tokens_cost() {
         let usual = Rates {
@@ -75,7 +76,8 @@ mod tests {
             (1000, 0, 0, 0, 2_000_000),
             (1001, 0, 0, 0, 4_004_000),
             (1000, 400, 100, 10, 1_000_000 + 80_000 + 250_000 + 100_000),
-            // A vendor that counts what it kept beside what was sent is not paid for it twice, nor less than nothing.
+            // A vendor that counts cached tokens beside the input is not paid twice, nor less than
+            // zero.
             (10, 20, 0, 0, 4_000),
             (u64::MAX, 0, 0, u64::MAX, u64::MAX),
         ] {

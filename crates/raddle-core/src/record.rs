@@ -1,9 +1,8 @@
-//! What the journal stores.
+//! Vocabulary of the journal.
 //!
-//! This vocabulary is ours and is kept for ever: variants and members are added, never renamed or
-//! removed, and every new member has a default. So that each can grow members, a variant that may one
-//! day say more than its name is written as an object even while it is empty. What the wire says is made
-//! from it by [`tell`](crate::tell).
+//! This vocabulary is permanent: variants and members are added, never renamed or removed, and
+//! every new member has a default. A variant that may need members later is written as an object
+//! even while it is empty. [`tell`](crate::tell) derives the notifications on the wire from it.
 
 mod ask;
 mod budget;
@@ -32,19 +31,19 @@ use serde_json::Value;
 
 use crate::{Epoch, ItemId, Seq, ThreadId, Timestamp, TurnId};
 
-/// How much of this vocabulary there is. It rises when a record comes to mean something that a version
-/// which only skips what it does not know would get wrong; the owner's barrier names it, and a version that knows less
-/// leaves the thread alone.
+/// Level of this vocabulary. It rises when a record gets a meaning that an older version, which
+/// skips unknown members, would get wrong. The owner's barrier names it, and a version with a lower
+/// level does not open the thread.
 pub const LEVEL: u32 = 1;
 
 /// One entry of a thread's journal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// Its number.
+    /// Number of the record.
     pub seq: Seq,
-    /// When it was decided.
+    /// Time at which it was decided.
     pub at: Timestamp,
-    /// What happened.
+    /// Content of the record.
     pub body: RecordBody,
 }
 
@@ -52,9 +51,9 @@ pub struct Record {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum RecordBody {
-    /// A fact. It stays.
+    /// A fact; it stays in the journal.
     Event(Box<Event>),
-    /// A piece of an open item. It stays until its item is saved or completed.
+    /// A piece of an open item. It stays until the item is saved or completed.
     Delta(Delta),
 }
 
@@ -70,12 +69,12 @@ impl From<Delta> for RecordBody {
     }
 }
 
-/// What a record must survive before anyone hears of it.
+/// Failure that a record must survive before it is announced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
-    /// The death of the process.
+    /// A crash of the process.
     Process,
-    /// The loss of power.
+    /// A loss of power.
     Power,
 }
 
@@ -83,18 +82,18 @@ pub enum Class {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Delta {
-    /// The item that grows.
+    /// Id of the item that grows.
     pub item: ItemId,
-    /// Which of its texts.
+    /// Text of the item that grows.
     pub part: ItemPart,
-    /// How many bytes of that text came before.
+    /// Length of that text before, in bytes.
     pub offset: u64,
-    /// What is appended.
+    /// Text to append at the offset.
     pub text: String,
 }
 
 impl Delta {
-    /// How much text one record, and so one notification, brings.
+    /// Most bytes of text in one record, and so in one notification.
     pub const BYTES_MAX: usize = 32 << 10;
 }
 
@@ -102,93 +101,93 @@ impl Delta {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Event {
-    /// The thread came to be.
+    /// The thread was created.
     ThreadStarted(ThreadStarted),
-    /// A node took the thread: the barrier before everything else it writes.
+    /// A node took ownership: the barrier before everything else it writes.
     Owned(Owned),
     /// The owner may use numbers up to here.
     Reserved(Reserved),
-    /// The owner left in good order.
+    /// The owner gave the thread up cleanly.
     Released {},
-    /// The thread goes on from another one's history.
+    /// The thread continues from another one's history.
     Forked(Forked),
     /// Turns from a point on no longer count.
     Reverted(Reverted),
-    /// How turns run changed.
+    /// The settings of turns changed.
     SettingsChanged(SettingsChanged),
-    /// The thread got a name, or lost it.
+    /// The name was set or cleared.
     Renamed(Renamed),
-    /// What is noted about it changed.
+    /// The git metadata changed.
     MetadataChanged(MetadataChanged),
-    /// The thread got a goal, or its goal changed.
+    /// A goal was set or changed.
     GoalSet(GoalSet),
-    /// It has no goal any more.
+    /// The goal was cleared.
     GoalCleared {
-        /// Who asked for it.
+        /// Principal that sent the command.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         principal: Option<String>,
     },
     /// Input waits to become a turn.
     InputQueued(InputQueued),
-    /// Input waits no longer.
+    /// Input left the queue.
     InputUnqueued(InputUnqueued),
-    /// What waits was put in another order.
+    /// The queue was reordered.
     QueueReordered(QueueReordered),
     /// Hidden from ordinary lists.
     Archived {
-        /// Who asked for it.
+        /// Principal that sent the command.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         principal: Option<String>,
     },
     /// Shown in ordinary lists again.
     Unarchived {
-        /// Who asked for it.
+        /// Principal that sent the command.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         principal: Option<String>,
     },
-    /// The thread is to be forgotten.
+    /// The thread was deleted.
     Deleted {
-        /// Who asked for it.
+        /// Principal that sent the command.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         principal: Option<String>,
     },
-    /// The model is told about its surroundings.
+    /// The model got a note on its environment.
     Briefed(Briefed),
-    /// The model is given history that did not happen here.
+    /// The model got history from elsewhere.
     ItemsInjected(ItemsInjected),
-    /// A turn began.
+    /// A turn began, with or without input.
     TurnStarted(TurnStarted),
-    /// Input was taken into a turn, at its start or later.
+    /// A turn accepted input, at its start or later.
     InputAccepted(InputAccepted),
     /// The model is about to be called.
     ModelCalled(ModelCalled),
-    /// A call of the model ended.
+    /// A model call ended.
     ModelEnded(ModelEnded),
-    /// An item began.
+    /// An item began and is open.
     ItemStarted(ItemStarted),
     /// An open item's text so far; its earlier deltas may go.
     ItemSaved(ItemSaved),
-    /// A tool is about to touch the world.
+    /// A tool is about to have effects.
     ToolStarted(ToolStarted),
-    /// An item ended; this is its last form.
+    /// An item ended, with its final content.
     ItemCompleted(ItemCompleted),
-    /// A client is asked.
+    /// A request to a client was opened.
     RequestOpened(RequestOpened),
-    /// A request is settled.
+    /// A request was resolved.
     RequestResolved(RequestResolved),
     /// The agent's plan changed.
     PlanUpdated(PlanUpdated),
     /// The files a turn has changed, as one diff.
     DiffUpdated(DiffUpdated),
-    /// Something the user should know.
+    /// A warning for the user.
     Warned(Warned),
-    /// The turn is to stop as soon as what it started has ended.
+    /// The turn stops as soon as the work it started has ended.
     InterruptAccepted(InterruptAccepted),
-    /// A turn ended.
+    /// A turn ended, after all its items.
     TurnEnded(TurnEnded),
     /// Earlier history was replaced by a summary.
     Compacted(Compacted),
-    /// A request with a key was carried out; asked again, it is answered from here.
+    /// A request with an idempotency key was executed; a repeat gets this result.
     Remembered(Remembered),
 }
 
@@ -196,17 +195,17 @@ pub enum Event {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadStarted {
-    /// Its id.
+    /// Id of the thread.
     pub thread: ThreadId,
-    /// Whose it is, among tenants.
+    /// Tenant that owns it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant: Option<String>,
-    /// Who started it.
+    /// Principal that started it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<String>,
-    /// What kind of client started it.
+    /// Kind of client that started it.
     pub source: ThreadSource,
-    /// The client program's name for itself.
+    /// Name that the client program gives itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub originator: Option<String>,
     /// The client's own label.
@@ -214,66 +213,67 @@ pub struct ThreadStarted {
     pub label: Option<String>,
     /// Version of the server that wrote this.
     pub version: String,
-    /// Whether it lives in memory only.
+    /// Whether it is kept in memory only.
     #[serde(default, skip_serializing_if = "is_false")]
     pub ephemeral: bool,
     /// Whether clients fetch its history page by page.
     #[serde(default, skip_serializing_if = "is_false")]
     pub paginated: bool,
-    /// State of the repository at the time.
+    /// State of the git repository at the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git: Option<Git>,
-    /// How turns run.
+    /// Settings of the turns.
     pub settings: Settings,
 }
 
-/// What kind of client started a thread.
+/// Kind of client that started a thread.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum ThreadSource {
-    /// A terminal client.
+    /// A client in a terminal.
     Cli,
-    /// An editor, or any client that says nothing else.
+    /// An editor, or a client that does not name itself.
     Editor,
-    /// A run without a person.
+    /// A run without a user.
     Exec,
     /// A program that embeds the server.
     AppServer,
-    /// Something else, by its own name.
+    /// Another client, by its own name.
     Other(String),
 }
 
-/// State of a repository.
+/// State of a git repository.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Git {
-    /// Name of the branch.
+    /// Name of the git branch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
-    /// Address of `origin`.
+    /// URL of the remote `origin`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<String>,
-    /// The commit.
+    /// Hash of the commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha: Option<String>,
 }
 
-/// A node took the thread.
+/// A node took ownership of the thread.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Owned {
-    /// Its reign.
+    /// Epoch of the owner.
     pub epoch: Epoch,
-    /// The node.
+    /// Name of the node.
     pub node: String,
-    /// The head it found. Numbers between this and its own were told, if at all, and lost.
+    /// Head of the journal at that time. Records numbered between this and the owner's own may have
+    /// been announced, and are lost.
     pub found: Seq,
-    /// The numbers it may use.
+    /// Last number that it may use.
     pub reserved: Seq,
-    /// How much of the vocabulary it may write: see [`LEVEL`].
+    /// Level of the vocabulary that it may write: see [`LEVEL`].
     #[serde(default = "first_level", skip_serializing_if = "is_first_level")]
     pub level: u32,
-    /// Version of the server.
+    /// Version of the node's server.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub version: String,
 }
@@ -282,47 +282,47 @@ fn first_level() -> u32 {
     1
 }
 
-// Serde hands over a reference.
+// Serde passes a reference.
 #[allow(clippy::trivially_copy_pass_by_ref)]
 fn is_first_level(level: &u32) -> bool {
     *level == first_level()
 }
 
-/// More numbers for the owner.
+/// More record numbers for the owner.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Reserved {
-    /// The last of them.
+    /// Last of these numbers.
     pub to: Seq,
 }
 
-/// The thread goes on from another's history, which was copied in front of this record; one that was imported, from
-/// its own.
+/// The thread continues from another one's history, which was copied in front of this record. An
+/// imported thread continues from its own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Forked {
-    /// The new thread's own id.
+    /// Id of the new thread.
     pub thread: ThreadId,
-    /// The thread it was copied from.
+    /// Thread that it was copied from.
     pub from: ThreadId,
-    /// The last record that was copied.
+    /// Last record that was copied.
     pub at: Seq,
-    /// Who asked for it.
+    /// Principal that sent the command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<String>,
-    /// What of the copied history counts.
+    /// Parts of the copied history that count.
     pub lineage: Vec<Span>,
-    /// How many turns that is.
+    /// Number of turns in these parts.
     pub turns: u64,
-    /// How turns run from now on.
+    /// Settings of later turns.
     pub settings: Settings,
-    /// Whether it lives in memory only.
+    /// Whether it is kept in memory only.
     #[serde(default, skip_serializing_if = "is_false")]
     pub ephemeral: bool,
 }
 
 impl Forked {
-    /// Whether the thread goes on from its own history under its own id, as one that was imported does.
+    /// Whether the thread continues its own history under its own id, as an imported one does.
     pub fn is_import(&self) -> bool {
         self.thread == self.from
     }
@@ -332,71 +332,71 @@ impl Forked {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Reverted {
-    /// The first turn that no longer counts.
+    /// First turn that no longer counts.
     pub turn: TurnId,
-    /// The number of its first record.
+    /// Number of its first record.
     pub at: Seq,
-    /// What of the history counts from now on.
+    /// Parts of the history that count from now on.
     pub lineage: Vec<Span>,
-    /// How many turns that is.
+    /// Number of turns in these parts.
     pub turns: u64,
-    /// About how many tokens the model reads of it.
+    /// Estimated tokens of that history in the model's context.
     #[serde(default)]
     pub context_tokens: u64,
-    /// Who asked for it.
+    /// Principal that sent the command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<String>,
 }
 
-/// A stretch of a journal that counts for the model's context.
+/// A range of a journal that counts for the model's context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Span {
-    /// Its first number.
+    /// First number of the range.
     pub from: Seq,
-    /// The first number after it; nothing while it goes on.
+    /// First number after it; `None` while it is open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Seq>,
 }
 
 impl Span {
-    /// Whether a number lies in it.
+    /// Whether the range contains a number.
     pub fn holds(&self, seq: Seq) -> bool {
         self.from <= seq && self.until.is_none_or(|until| seq < until)
     }
 }
 
-/// The model is told about its surroundings: once, and again when they are no longer so. What it was told
-/// before stays where it stands, so that what it reads begins with the same words from call to call.
+/// A note on the environment for the model: sent once, and again when it has changed. Earlier notes
+/// stay in place, so that the beginning of the context is the same from call to call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Briefed {
-    /// About what.
+    /// Topic of the note.
     pub topic: Topic,
-    /// What it reads; nothing if there is nothing to say any more.
+    /// Text for the model; empty if the topic no longer applies.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
-    /// The files this was read from.
+    /// Files that the text comes from.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<String>,
 }
 
-/// What the model is told about.
+/// Topics of notes for the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Topic {
-    /// What the files of the workspace ask of it.
+    /// Instructions in the files of the workspace.
     Instructions,
-    /// Where and when it works, and what it may touch.
+    /// Folder, date and permissions of the work.
     Environment,
 }
 
-/// How turns run changed.
+/// The settings of turns changed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SettingsChanged {
-    /// All settings, as they are from now on.
+    /// All settings, valid from now on.
     pub settings: Settings,
-    /// Who asked for it.
+    /// Principal that sent the command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<String>,
 }
@@ -405,29 +405,29 @@ pub struct SettingsChanged {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Renamed {
-    /// The name; nothing when it has none any more.
+    /// New name; `None` if it was cleared.
     pub name: Option<String>,
-    /// Who asked for it.
+    /// Principal that sent the command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<String>,
 }
 
-/// Something the user should know.
+/// A warning for the user.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Warned {
-    /// In a sentence.
+    /// The warning, in one sentence.
     pub message: String,
-    /// The budget that is nearly spent, if that is what it is about.
+    /// Budget that is nearly spent, if the warning is about one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Spending>,
-    /// Whether it is about tokens that are estimated.
+    /// Whether the warning is about estimated tokens.
     #[serde(default, skip_serializing_if = "is_false")]
     pub estimated: bool,
 }
 
 impl Warned {
-    /// Only these words.
+    /// Creates a warning with only a message.
     pub fn of(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),
@@ -437,35 +437,35 @@ impl Warned {
     }
 }
 
-/// A request with a key was carried out.
+/// A request with an idempotency key was executed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Remembered {
-    /// The key.
+    /// Idempotency key of the request.
     pub key: IdempotencyKey,
-    /// A hash of what was asked.
+    /// Hash of the request.
     pub asked: String,
-    /// What came of it.
+    /// Result of the request.
     pub outcome: Value,
-    /// What was answered, as it was written, where that is more than what came of it.
+    /// Response as it was sent, where it contains more than the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
 }
 
-/// What makes a request the same request.
+/// Identity of a request for idempotency.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct IdempotencyKey {
-    /// Who asks.
+    /// Principal that sent the request.
     pub principal: String,
-    /// For what.
+    /// Method of the request.
     pub method: String,
-    /// The client's own id for it.
+    /// The client's own id for the request.
     pub id: String,
 }
 
 impl Event {
-    /// The item whose deltas are no longer needed once this is stored.
+    /// Item whose deltas are no longer needed once this is stored.
     pub fn settles(&self) -> Option<&ItemId> {
         match self {
             Self::ItemSaved(it) => Some(&it.item),
@@ -474,7 +474,7 @@ impl Event {
         }
     }
 
-    /// Whether this ends a turn because the journal is full. A journal holds room back for it.
+    /// Whether this ends a turn because the journal is full. A journal reserves space for it.
     pub fn ends_for_lack_of_space(&self) -> bool {
         let Self::TurnEnded(it) = self else {
             return false;
@@ -482,7 +482,7 @@ impl Event {
         matches!(&it.end, TurnEnd::Failed(failure) if failure.kind == FailureKind::StorageFull)
     }
 
-    /// What it must survive before anyone hears of it.
+    /// Failure that it must survive before it is announced.
     pub fn class(&self) -> Class {
         match self {
             Self::ThreadStarted(_)
@@ -530,7 +530,7 @@ impl Event {
 }
 
 impl RecordBody {
-    /// What it must survive before anyone hears of it.
+    /// Failure that it must survive before it is announced.
     pub fn class(&self) -> Class {
         match self {
             Self::Event(event) => event.class(),

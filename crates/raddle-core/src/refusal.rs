@@ -1,132 +1,132 @@
-//! Why a command was refused. Being refused is an ordinary answer.
+//! Refusals of commands. A refusal is an ordinary response.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Resolution, TurnId, TurnKind};
 
-/// Why a command was refused: a state of the thread, in which the command means nothing.
+/// Reason why a thread refuses a command in its present state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "camelCase")]
 pub enum Refusal {
-    /// There is no thread yet.
+    /// The thread does not exist yet.
     #[error("the thread has not been started")]
     NotStarted,
-    /// There is one already.
+    /// The thread exists already.
     #[error("the thread has been started already")]
     AlreadyStarted,
-    /// It was deleted.
+    /// The thread was deleted.
     #[error("the thread was deleted")]
     Deleted,
     /// A later owner has the thread.
     #[error("the thread is owned elsewhere")]
     OwnedElsewhere,
-    /// No turn runs.
+    /// No turn is running.
     #[error("no active turn")]
     NoTurn,
-    /// Another turn runs.
+    /// Another turn is running.
     #[error("expected active turn id `{expected}` but found `{found}`")]
     OtherTurn {
-        /// The one named.
+        /// Turn that the client named.
         expected: TurnId,
-        /// The one that runs.
+        /// Turn that is running.
         found: TurnId,
     },
-    /// The turn takes no input.
+    /// The turn accepts no input.
     #[error("the active turn takes no further input")]
     NotSteerable {
-        /// What kind it is.
+        /// Kind of the turn.
         kind: TurnKind,
     },
-    /// A turn runs, and this must wait for its end.
+    /// A turn is running, and the command must wait for its end.
     #[error("a turn is running; interrupt it or wait for its end")]
     TurnRunning,
     /// The turn is stopping.
     #[error("the active turn is stopping; try again once it has ended")]
     TurnStopping,
-    /// There is nothing in the input.
+    /// The input is empty.
     #[error("input must not be empty")]
     EmptyInput,
     /// There is no goal to change.
-    #[error("the thread has no goal; say an objective to give it one")]
+    #[error("the thread has no goal; pass an objective to set one")]
     NoGoal,
-    /// Nothing is to begin by itself.
-    #[error("nothing is to begin by itself")]
+    /// There is no turn to begin without a client.
+    #[error("no turn is waiting to begin")]
     NothingWaits,
-    /// The queue holds as much as it may.
-    #[error("the queue is full; start or delete something that is in it")]
+    /// The queue is full.
+    #[error("the queue is full; start or delete a queued submission")]
     QueueFull,
-    /// Nothing is in the queue, or not this.
+    /// The queue is empty, or does not contain the item.
     #[error("no such queued submission")]
     NotQueued,
-    /// The new order is not one of what is in the queue.
+    /// The new order does not match the queue.
     #[error("the new order must name every queued submission exactly once")]
     OtherQueue,
-    /// Calls and outputs that are to be injected do not belong together.
+    /// Calls and outputs to inject do not belong together.
     #[error(
-        "the call `{call}` must stand among the items once, and its output once, behind it; inject both together"
+        "the call `{call}` must occur once among the items, followed once by its output; inject both together"
     )]
     Unpaired {
-        /// The id of the call.
+        /// Id of the call.
         call: String,
     },
-    /// No such request is or was open.
+    /// No request of that number is or was open.
     #[error("no such request")]
     NoRequest,
-    /// Someone was faster, or it was withdrawn.
+    /// The request was answered before, or withdrawn.
     #[error("the request was already resolved")]
     AlreadyResolved {
-        /// How, if it was recent.
+        /// How it was resolved, if that was recent.
         how: Option<Settlement>,
     },
-    /// The answer does not fit the question.
+    /// The answer is of the wrong type for the request.
     #[error("the answer does not fit the request")]
     WrongAnswer,
     /// The item is not open.
     #[error("no such open item")]
     NoItem,
-    /// An item of that id is there already.
+    /// An item with that id exists.
     #[error("an item with this id exists")]
     ItemExists,
-    /// What is reported belongs to a call of the model that has ended.
+    /// The report belongs to a model call that has ended.
     #[error("the model call has ended")]
     StaleCall,
-    /// The item holds as much text as it may.
+    /// The item's text is full.
     #[error("the item is full")]
     ItemFull,
     /// The tool has not been started, or has ended.
     #[error("the tool is not running")]
     ToolNotRunning,
-    /// No such turn in what counts of the history.
+    /// The turn is not in the part of the history that counts.
     #[error("no such turn in this thread's history")]
     NoSuchTurn,
-    /// It lies behind more reverts than are remembered.
+    /// The turn lies behind more reverts than are stored.
     #[error(
-        "too much was taken back since that turn; compact the thread first, or go back less far"
+        "too many reverts since that turn; compact the thread first, or revert to a later turn"
     )]
     TooManyReverts,
-    /// The same key was used for something else.
+    /// The idempotency key was used for another request.
     #[error("this clientRequestId was used for a different request")]
     KeyReused,
     /// The inbox is full.
-    #[error("the thread has too much to do; try again shortly")]
+    #[error("the thread is overloaded; retry shortly")]
     Busy,
-    /// What was asked could not be stored.
+    /// The command could not be stored.
     #[error("the thread's journal cannot be written: {0}")]
     NotStored(String),
 }
 
-/// How a request was settled, without what was answered.
+/// How a request was resolved, without the answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Settlement {
-    /// Someone answered.
+    /// A client or webhook answered.
     Answered {
-        /// Who.
+        /// Principal that gave the answer.
         by: String,
     },
-    /// Its time ran out.
+    /// The deadline passed without an answer.
     Expired {},
-    /// Nobody needs it any more.
+    /// The request is no longer needed.
     Withdrawn {},
 }
 

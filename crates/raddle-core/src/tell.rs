@@ -1,6 +1,6 @@
-//! The one bridge from our vocabulary to the wire's.
+//! The only bridge from the journal's vocabulary to the wire's.
 //!
-//! A change of the contract changes what is here, and never the journal.
+//! A change of the contract changes this module, and never the journal.
 
 mod ask;
 mod budget;
@@ -25,31 +25,32 @@ use crate::{
     Timestamp, TurnEnd, TurnId, Usage,
 };
 
-/// What the wire says of a record, in this order. The thread is as it is just after that record.
+/// Returns the notifications for a record, in order. `thread` is the state just after that record.
 pub fn tell(thread: &Thread, record: &Record) -> Vec<Notification> {
     let Some(id) = thread.id() else {
         return Vec::new();
     };
-    let mut told = Vec::new();
+    let mut notifications = Vec::new();
     let status = wire::ThreadStatusChangedNotification {
         thread_id: id,
         status: view::status(thread.status()),
     };
     if thread.goal_at == record.seq {
-        told.push(goal::told(thread, id, record));
+        notifications.push(goal::goal_notification(thread, id, record));
     }
     let mut status = (thread.status_at == record.seq).then(|| Notification::from(status));
-    // The status comes before what changed it, except where that is an answer. Of several words only the last
-    // has the number, so whoever was cut off before it hears the others twice: an answer can be heard twice.
+    // The status comes before the event that changed it, except where that is an answer. Of several
+    // notifications only the last has the number. A client that is disconnected before the last one
+    // receives the others twice, which is harmless for an answer.
     if !is_answer(&record.body) {
-        told.extend(status.take());
+        notifications.extend(status.take());
     }
     match &record.body {
-        RecordBody::Delta(delta) => told.extend(tell_delta(thread, id, delta)),
-        RecordBody::Event(event) => tell_event(thread, id, event, record, &mut told),
+        RecordBody::Delta(delta) => notifications.extend(tell_delta(thread, id, delta)),
+        RecordBody::Event(event) => tell_event(thread, id, event, record, &mut notifications),
     }
-    told.extend(status);
-    told
+    notifications.extend(status);
+    notifications
 }
 
 fn is_answer(body: &RecordBody) -> bool {
@@ -59,9 +60,10 @@ fn is_answer(body: &RecordBody) -> bool {
     }
 }
 
-/// Folds a record into a thread, and says what the wire says of it to a client that comes back and had seen
-/// nothing of the items that began after its cursor: what [`tell`] says, and of an item that was saved the
-/// text that the thread did not have yet, because the deltas it was made of are gone.
+/// Folds a record into a thread, and returns the notifications for a client that reconnects and
+/// knows nothing of the items that began after its cursor. These are the ones of [`tell`]; for a
+/// saved item they also contain the text that the thread did not have yet, because its deltas are
+/// gone.
 pub fn tell_again(thread: &mut Thread, record: &Record) -> Vec<Notification> {
     let saved = match &record.body {
         RecordBody::Event(event) => match &**event {
@@ -100,11 +102,12 @@ pub fn tell_again(thread: &mut Thread, record: &Record) -> Vec<Notification> {
     let Some(id) = thread.id() else {
         return Vec::new();
     };
-    let told = texts.iter().filter_map(|text| tell_delta(thread, id, text));
-    told.collect()
+    let notifications = texts.iter().filter_map(|text| tell_delta(thread, id, text));
+    notifications.collect()
 }
 
-/// Whether text is missing in front of this, because it is being removed: the event that holds it follows.
+/// Whether text in front of this delta is missing, because it is being removed: the event that
+/// holds it follows.
 fn is_torn(thread: &Thread, delta: &Delta) -> bool {
     let known = |open: &OpenItem| open.texts.get(&delta.part).map_or(0, String::len) as u64;
     let open = thread.open_item(&delta.item);
@@ -116,27 +119,27 @@ fn tell_event(
     id: ThreadId,
     event: &Event,
     record: &Record,
-    told: &mut Vec<Notification>,
+    notifications: &mut Vec<Notification>,
 ) {
     let at_ms = record.at.0;
     match event {
-        Event::ThreadStarted(_) | Event::Forked(_) => told.push(
+        Event::ThreadStarted(_) | Event::Forked(_) => notifications.push(
             wire::ThreadStartedNotification {
                 thread: view(thread),
             }
             .into(),
         ),
         Event::Reverted(_) => {
-            told.push(wire::ThreadRevertedNotification { thread_id: id }.into());
+            notifications.push(wire::ThreadRevertedNotification { thread_id: id }.into());
         }
-        Event::SettingsChanged(it) => told.push(
+        Event::SettingsChanged(it) => notifications.push(
             wire::ThreadSettingsUpdatedNotification {
                 thread_id: id,
                 thread_settings: settings_view(&it.settings),
             }
             .into(),
         ),
-        Event::Renamed(it) => told.push(
+        Event::Renamed(it) => notifications.push(
             wire::ThreadNameUpdatedNotification {
                 thread_id: id,
                 thread_name: it.name.clone(),
@@ -144,26 +147,26 @@ fn tell_event(
             .into(),
         ),
         Event::InputQueued(_) | Event::InputUnqueued(_) | Event::QueueReordered(_) => {
-            told.push(wire::ThreadQueueChangedNotification { thread_id: id }.into());
+            notifications.push(wire::ThreadQueueChangedNotification { thread_id: id }.into());
         }
         Event::Archived { .. } => {
-            told.push(wire::ThreadArchivedNotification { thread_id: id }.into())
+            notifications.push(wire::ThreadArchivedNotification { thread_id: id }.into())
         }
         Event::Unarchived { .. } => {
-            told.push(wire::ThreadUnarchivedNotification { thread_id: id }.into());
+            notifications.push(wire::ThreadUnarchivedNotification { thread_id: id }.into());
         }
         Event::Deleted { .. } => {
-            told.push(wire::ThreadDeletedNotification { thread_id: id }.into())
+            notifications.push(wire::ThreadDeletedNotification { thread_id: id }.into())
         }
-        Event::TurnStarted(_) => told.extend(thread.turn().map(|turn| {
+        Event::TurnStarted(_) => notifications.extend(thread.turn().map(|turn| {
             Notification::from(wire::TurnStartedNotification {
                 thread_id: id,
                 turn: view::open_turn(turn),
             })
         })),
         Event::InputAccepted(it) => {
-            told.push(started(id, &it.turn, item::open(&it.item), at_ms));
-            told.push(completed(id, &it.turn, item::whole(&it.item), at_ms));
+            notifications.push(started(id, &it.turn, item::open(&it.item), at_ms));
+            notifications.push(completed(id, &it.turn, item::whole(&it.item), at_ms));
         }
         Event::ModelEnded(it) => {
             let retried = match &it.end {
@@ -181,7 +184,7 @@ fn tell_event(
                     retry_at_ms: Some(retry_at_ms),
                     ..failure(error)
                 };
-                told.push(
+                notifications.push(
                     wire::ErrorNotification {
                         thread_id: id,
                         turn_id: it.turn.clone(),
@@ -192,8 +195,8 @@ fn tell_event(
                 );
             }
             if let ModelEnd::Rerouted { to, .. } = &it.end {
-                let message = format!("The model failed; the turn goes on with {to}.");
-                told.push(
+                let message = format!("The model failed; the turn continues with {to}.");
+                notifications.push(
                     wire::WarningNotification {
                         thread_id: Some(id),
                         message,
@@ -202,29 +205,29 @@ fn tell_event(
                     .into(),
                 );
             }
-            // Last, because this record may be lost with the power: who heard only a part of it has no number
-            // for that part, and must not have learnt anything from it that lasts.
-            // Of a call that was cut off it is told with the next one: it came to nothing that it would be told with.
+            // Last, because this record may be lost with the power: a client that received only a
+            // part of it has no number for that part, and must not learn anything lasting from it.
+            // The usage of a cancelled call is announced with the next call.
             if it.usage.is_some() && !matches!(it.end, ModelEnd::Cancelled {}) {
-                told.push(usage(thread, id, &it.turn, record.at));
+                notifications.push(usage(thread, id, &it.turn, record.at));
             }
         }
         Event::ItemStarted(it) if it.item.is_hidden() => {}
         Event::ItemCompleted(it) if it.item.is_hidden() => {}
         Event::ItemStarted(it) => {
-            told.push(started(id, &it.turn, item::open(&it.item), at_ms));
+            notifications.push(started(id, &it.turn, item::open(&it.item), at_ms));
         }
         Event::ItemCompleted(it) => {
-            told.push(completed(id, &it.turn, item::whole(&it.item), at_ms));
+            notifications.push(completed(id, &it.turn, item::whole(&it.item), at_ms));
         }
         Event::RequestResolved(it) => {
             let settled = thread.settled.back();
             if settled.is_some_and(|settled| settled.request == it.request && settled.told) {
-                told.push(ask::resolved(id, it).into());
+                notifications.push(ask::resolved(id, it).into());
             }
         }
-        Event::PlanUpdated(it) => told.push(plan(id, it)),
-        Event::DiffUpdated(it) => told.push(
+        Event::PlanUpdated(it) => notifications.push(plan(id, it)),
+        Event::DiffUpdated(it) => notifications.push(
             wire::TurnDiffUpdatedNotification {
                 thread_id: id,
                 turn_id: it.turn.clone(),
@@ -232,7 +235,7 @@ fn tell_event(
             }
             .into(),
         ),
-        Event::Warned(it) => told.push(
+        Event::Warned(it) => notifications.push(
             wire::WarningNotification {
                 thread_id: Some(id),
                 message: it.message.clone(),
@@ -242,7 +245,7 @@ fn tell_event(
         ),
         Event::TurnEnded(it) => {
             if let TurnEnd::Failed(error) = &it.end {
-                told.push(
+                notifications.push(
                     wire::ErrorNotification {
                         thread_id: id,
                         turn_id: it.turn.clone(),
@@ -252,14 +255,14 @@ fn tell_event(
                     .into(),
                 );
             }
-            told.extend(thread.last_turn().map(|turn| {
+            notifications.extend(thread.last_turn().map(|turn| {
                 Notification::from(wire::TurnCompletedNotification {
                     thread_id: id,
                     turn: view::last_turn(turn),
                 })
             }));
         }
-        // Nothing a client needs to know, or it is asked instead of told.
+        // Nothing that a client needs, or it is sent as a request instead of a notification.
         Event::Owned(_)
         | Event::Briefed(_)
         | Event::MetadataChanged(_)
@@ -326,8 +329,8 @@ fn tell_delta(thread: &Thread, id: ThreadId, delta: &Delta) -> Option<Notificati
     })
 }
 
-/// A request's id on the wire: a string that names thread and number, so that it is the same
-/// for as long as the request is open, whichever process asks.
+/// Returns a request's id on the wire: a string with the thread and the number, so that it is the
+/// same while the request is open, whichever process sends it.
 pub(crate) fn request_id(thread: ThreadId, request: RequestNumber) -> wire::RequestId {
     wire::RequestId::String(format!("{thread}:{request}").into())
 }
@@ -405,7 +408,7 @@ fn count(tokens: u64) -> i64 {
     i64::try_from(tokens).unwrap_or(i64::MAX)
 }
 
-/// What went wrong, in the wire's words.
+/// Converts a failure to its form on the wire.
 pub(crate) fn failure(failure: &Failure) -> wire::TurnError {
     use wire::CodexErrorInfo as Info;
     let http = |status: &Option<u16>| wire::HttpFailure {
@@ -457,7 +460,7 @@ fn class(class: ErrorClass) -> wire::ErrorClass {
     }
 }
 
-/// All settings, in the wire's words.
+/// Converts all settings to their form on the wire.
 pub fn settings_view(settings: &Settings) -> wire::ThreadSettings {
     let model = settings.model.clone().unwrap_or_default();
     wire::ThreadSettings {

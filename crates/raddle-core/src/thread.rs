@@ -41,36 +41,36 @@ use crate::{
     Command, CommandOutcome, ItemId, Purpose, RecordBody, Refusal, Seq, Timestamp, TurnId,
 };
 
-/// Work that is owed: what the owner has to do outside.
+/// Pending work outside the thread, for its owner.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Effect {
-    /// Call the model and report what it says.
+    /// Calls the model and reports its events.
     CallModel {
-        /// The turn.
+        /// Id of the turn.
         turn: TurnId,
-        /// The number of the call.
+        /// Number of the call.
         call: u32,
     },
-    /// Run the tool of an item and report what comes of it.
+    /// Runs the tool of an item and reports its result.
     RunTool {
-        /// The turn.
+        /// Id of the turn.
         turn: TurnId,
-        /// The item.
+        /// Id of the item.
         item: ItemId,
     },
-    /// Begin the turn that is to begin by itself: look at the surroundings and order it.
+    /// Starts the turn that needs no client: reads the environment and sends the command.
     BeginTurn {
-        /// The record that began the turn before it.
+        /// Record that began the turn before it.
         after: Seq,
     },
-    /// End a tool that runs; it still reports.
+    /// Stops a running tool, which still reports its end.
     StopTool {
-        /// The item.
+        /// Id of the item.
         item: ItemId,
     },
 }
 
-/// What a command means: the records it makes and what its sender is told.
+/// Effect of a command: its records and the result for its sender.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Decision {
     pub(crate) bodies: Vec<RecordBody>,
@@ -93,7 +93,7 @@ impl From<Vec<RecordBody>> for Decision {
 }
 
 impl Thread {
-    /// What does this command mean now? Reads, never writes.
+    /// Decides the effect of a command in the present state. Reads, never writes.
     pub fn decide(
         &self,
         command: Command,
@@ -150,7 +150,7 @@ impl Thread {
         }
     }
 
-    /// The work this thread waits for, read off its state. After a restart, simply ask again.
+    /// Returns the pending work, computed from the state. After a restart, call it again.
     pub fn pending(&self) -> Vec<Effect> {
         let Some(turn) = &self.turn else {
             let after = self.turn_at;
@@ -178,12 +178,12 @@ impl Thread {
         effects
     }
 
-    /// What the model is called for now, if it is.
+    /// Purpose of the running model call, if there is one.
     pub fn purpose(&self) -> Option<Purpose> {
         Some(self.turn.as_ref()?.model.as_ref()?.purpose)
     }
 
-    /// Which attempt at one question the newest call of the model is, counted from 1.
+    /// Attempt number of the newest model call, counted from 1.
     pub fn attempt(&self) -> u32 {
         self.turn.as_ref().map_or(0, |turn| turn.attempts)
     }

@@ -1,8 +1,9 @@
-//! The owner's round: what the one task that may write a thread does, without I/O.
+//! State machine of the one task that may write a thread, without I/O.
 //!
-//! Each round takes what came in, decides all of it, hands out one append, and only when that is stored
-//! answers the callers, tells everyone else and starts what is owed. The thread held here runs ahead of
-//! the journal by at most the append that is under way, and nobody sees it before that is stored.
+//! Each round decides everything in the inbox and returns one append. Only when that is stored does
+//! it answer the callers, notify the subscribers and start the pending work. The thread held here
+//! is ahead of the journal by at most the append under way, and nothing else reads it before that
+//! is stored.
 
 mod batch;
 mod idempotency;
@@ -27,127 +28,127 @@ use crate::{
 use batch::Batch;
 pub use batch::weight;
 
-/// How many numbers an owner reserves at a time.
+/// Number of record numbers that an owner reserves at a time.
 fn reserve() -> u64 {
     crate::bugs::bound(10_000, 80)
 }
 
-/// How many events a base may lie behind, and how many bytes.
+/// Most events since the newest base. `BASE_BYTES_MAX` limits the bytes.
 fn base_events_max() -> u64 {
     crate::bugs::bound(1000, 25)
 }
 
 const BASE_BYTES_MAX: u64 = 4 << 20;
 
-/// Who takes a thread.
+/// Node that takes ownership of a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WriterNode {
-    /// Its name.
+    /// Name of the node.
     pub name: String,
-    /// The reign it was granted.
+    /// Epoch that it was granted.
     pub epoch: Epoch,
-    /// What becomes here of a turn whose owner died, where the thread's settings do not say.
+    /// Recovery of a turn whose owner died, where the thread's settings leave it open.
     pub recovery: Recovery,
 }
 
-/// What lay between a thread's newest base and its head when it was opened.
+/// Records between a thread's newest base and its head when it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tail {
-    /// How many events.
+    /// Number of events among them.
     pub events: u64,
-    /// About how many bytes of records.
+    /// Estimated bytes of records.
     pub bytes: u64,
 }
 
 impl Tail {
-    /// One more record was folded.
+    /// Counts one more folded record.
     pub fn count(&mut self, record: &Record) {
         self.events += u64::from(matches!(record.body, RecordBody::Event(_)));
         self.bytes += batch::weight(&record.body);
     }
 }
 
-/// What to do next.
+/// Next step of the task.
 #[derive(Debug, PartialEq)]
 pub enum Step {
-    /// Append this, then call [`Owner::appended`].
+    /// Append the records, then call [`ThreadWriter::appended`].
     Append {
-        /// The head it must follow.
+        /// Head that the append must follow.
         after: Seq,
-        /// What to append.
+        /// Records to append, in order.
         records: Vec<Record>,
-        /// What it must survive.
+        /// Failure that they must survive.
         class: Class,
     },
-    /// Read the head, then call [`Owner::head_is`].
+    /// Read the head, then call [`ThreadWriter::head_is`].
     ReadHead,
-    /// Nothing had to be stored; do these.
+    /// Nothing had to be stored; perform these actions.
     Do(Vec<WriterAction>),
-    /// Nothing to do until something comes in, or until then.
+    /// Nothing to do until a message arrives, or until then.
     Wait(Option<Timestamp>),
     /// The task is over.
     Ended(WriterEnd),
 }
 
-/// Why a task is over.
+/// Reason why a task ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WriterEnd {
-    /// Someone else writes now.
+    /// Another owner writes now.
     OwnedElsewhere,
-    /// The journal took nothing more.
+    /// The journal accepted nothing more.
     NotStored(String),
     /// The thread was deleted.
     Deleted,
-    /// It left in good order.
+    /// The owner gave up ownership cleanly.
     Released,
 }
 
-/// What goes out once something is stored.
+/// Actions to perform once something is stored.
 #[derive(Debug, PartialEq)]
 pub enum WriterAction {
-    /// Answer a caller.
+    /// Answers a caller with the outcome.
     Reply(Token, Result<CommandOutcome, Refusal>),
-    /// A caller subscribed; what it missed is in the journal, what comes follows live.
+    /// A caller subscribed; the journal has what it missed, and what follows is sent live.
     Subscribed(SubscriptionStart),
-    /// Tell the subscribers.
+    /// Sends the subscribers an announcement.
     Tell(Announcement),
-    /// Ask the subscribers.
+    /// Sends a request to the subscribers.
     Ask(RequestNumber),
-    /// Hand a running tool the answer to its question.
+    /// Delivers the answer to a running tool's request.
     Deliver(ItemId, RequestNumber, Resolution),
-    /// Start work.
+    /// Starts work that is pending.
     Start(Effect),
-    /// Stop work whose end nobody waits for.
+    /// Stops work whose result is no longer needed.
     Stop(Effect),
-    /// Keep a snapshot.
+    /// Stores a snapshot of the thread.
     SaveBase(Box<Base>),
 }
 
-/// Where a new subscriber stands.
+/// Position at which a new subscriber starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SubscriptionStart {
-    /// Who.
+    /// Token of the subscriber.
     pub token: Token,
-    /// Whether what it saw can be gone on from.
+    /// Whether its cursor is valid.
     pub cursor: CursorStatus,
-    /// It needs the records after this one,
+    /// The subscriber needs the records after this one.
     pub after: Seq,
-    /// up to this one; what comes later reaches it live.
+    /// Last record that it must read; later ones are sent live.
     pub head: Seq,
 }
 
-/// A record, and what the wire says of it.
+/// A record with its notifications.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Announcement {
-    /// The record.
+    /// Record that was stored.
     pub record: Record,
-    /// In this order; only the last carries the record's number.
+    /// Notifications in order; only the last carries the record's number.
     pub notifications: Vec<Notification>,
 }
 
 impl Announcement {
-    /// What a client is asked with it.
-    fn asked(&self) -> Option<RequestNumber> {
+    /// Returns the request that the record opens, if any.
+    fn opened_request(&self) -> Option<RequestNumber> {
         let RecordBody::Event(event) = &self.record.body else {
             return None;
         };
@@ -158,37 +159,37 @@ impl Announcement {
     }
 }
 
-/// How often one thing may follow from another. More is a rule that contradicts itself: better that one
-/// thread ends than that the server's memory does.
+/// Most steps that may follow from one another. More means that a rule contradicts itself: better
+/// that one thread ends than that the server runs out of memory.
 const ADVANCES_MAX: usize = 100_000;
 
-/// The one writer of a thread.
+/// The only writer of a thread.
 #[derive(Debug)]
 pub struct ThreadWriter {
     thread: Thread,
-    /// The head in the journal.
+    /// Head of the journal.
     stored: Seq,
     next: Seq,
     inbox: Inbox,
     batch: Option<Batch>,
-    /// Whether the fate of the batch is not known.
+    /// Whether the outcome of the batch's append is unknown.
     unknown: bool,
     /// Whether the barrier is known to be stored.
-    taken: bool,
+    barrier_stored: bool,
     running: BTreeSet<Effect>,
-    /// Tells what the call of the model has used that runs.
+    /// Measures the usage of the running model call.
     meter: Option<Meter>,
-    /// Callers who wait for a turn to end.
+    /// Callers that wait for a turn to end.
     waiters: Vec<(TurnId, Token)>,
     events_since_base: u64,
     bytes_since_base: u64,
-    /// The failure with which the first append ends the turn that it finds, until that is stored.
+    /// Failure with which the first append ends the open turn, until that is stored.
     fails: Option<Failure>,
     ended: Option<WriterEnd>,
 }
 
 impl ThreadWriter {
-    /// Begins a new thread.
+    /// Creates a new thread.
     pub fn start(start: ThreadStarted, node: WriterNode, now: Timestamp) -> Self {
         let mut owner = Self::new(Thread::new(), Seq::ZERO);
         let mut batch = Batch::new(Seq::ZERO);
@@ -199,26 +200,26 @@ impl ThreadWriter {
         owner
     }
 
-    /// Takes a thread that was folded from a journal whose head is `found`.
-    pub fn open(thread: Thread, found: Seq, node: WriterNode, now: Timestamp) -> Self {
-        Self::new(thread, found).opened(node, None, None, now)
+    /// Takes ownership of a thread that was folded from a journal with this head.
+    pub fn open(thread: Thread, head: Seq, node: WriterNode, now: Timestamp) -> Self {
+        Self::new(thread, head).opened(node, None, None, now)
     }
 
-    /// Takes a thread that was folded from a journal, and ends its open turn with this failure. The
-    /// journal's owner stored nothing more of that turn, because the journal was full; so its end is
-    /// the first append, and is tried again for as long as the journal stays full.
+    /// Takes ownership of a thread that was folded from a journal, and ends its open turn with this
+    /// failure. The former owner could store nothing more of that turn, because the journal was
+    /// full. So its end is the first append, and is retried while the journal stays full.
     pub fn open_to_fail(
         thread: Thread,
         node: WriterNode,
         failure: Failure,
         now: Timestamp,
     ) -> Self {
-        let found = thread.head();
-        Self::new(thread, found).opened(node, None, Some(failure), now)
+        let head = thread.head();
+        Self::new(thread, head).opened(node, None, Some(failure), now)
     }
 
-    /// Takes the thread anew, as it is stored, after an append that the journal had no room for, and
-    /// ends its open turn with this failure.
+    /// Takes ownership again, from the stored state, after an append for which the journal had no
+    /// space, and ends the open turn with this failure.
     pub fn fail_turn(
         &mut self,
         thread: Thread,
@@ -227,31 +228,32 @@ impl ThreadWriter {
         now: Timestamp,
         tail: Tail,
     ) {
-        let found = thread.head();
-        let mut owner = Self::new(thread, found);
+        let head = thread.head();
+        let mut owner = Self::new(thread, head);
         owner.meter = self.meter.take();
         let owner = owner.opened(node, None, Some(failure), now);
         *self = owner.since_base(tail);
     }
 
-    /// Goes on with the thread as it is stored, after an append of which nothing was stored. Nobody else has the
-    /// thread, so nothing is taken anew, and the numbers of that append were told to nobody.
+    /// Continues from the stored state, after an append of which nothing was stored. The thread has
+    /// no other owner, so ownership is not taken again, and the numbers of that append were never
+    /// announced.
     pub fn reset_to_stored(&mut self, thread: Thread, tail: Tail) {
         let mut owner = Self::new(thread, self.stored);
         owner.next = owner.stored.next();
-        owner.taken = true;
+        owner.barrier_stored = true;
         *self = owner.since_base(tail);
     }
 
-    /// The failure with which the turn ends, as long as that is not stored.
+    /// Failure with which the turn ends, until that is stored.
     pub fn fails(&self) -> Option<&Failure> {
         self.fails.as_ref()
     }
 
-    /// Takes a copy of a thread's journal, to go on from it as another thread.
+    /// Takes ownership of a copy of a thread's journal, to continue it as another thread.
     pub fn fork(thread: Thread, fork: Forked, node: WriterNode, now: Timestamp) -> Self {
-        let found = thread.head();
-        Self::new(thread, found).opened(node, Some(Box::new(fork)), None, now)
+        let head = thread.head();
+        Self::new(thread, head).opened(node, Some(Box::new(fork)), None, now)
     }
 
     fn opened(
@@ -261,8 +263,8 @@ impl ThreadWriter {
         fails: Option<Failure>,
         now: Timestamp,
     ) -> Self {
-        let found = self.stored;
-        let mut batch = Batch::new(found);
+        let head = self.stored;
+        let mut batch = Batch::new(head);
         self.fails = fails.clone().filter(|_| self.thread.turn.is_some());
         let fails = fails.map(Box::new);
         self.take(&mut batch, node, fork, fails, now);
@@ -273,8 +275,8 @@ impl ThreadWriter {
     }
 
     fn new(thread: Thread, stored: Seq) -> Self {
-        // Numbers up to the former owner's reserve may have been told and then lost, unless its last
-        // word, which survives everything, is here.
+        // Numbers up to the former owner's reserve may have been announced and lost, unless its
+        // release, which survives everything, is here.
         let released = thread.owner.as_ref().is_none_or(|owner| owner.released);
         let next = if released || crate::bugs::planted(crate::bugs::Bug::NumberReused) {
             stored.next()
@@ -288,7 +290,7 @@ impl ThreadWriter {
             inbox: Inbox::default(),
             batch: None,
             unknown: false,
-            taken: false,
+            barrier_stored: false,
             running: BTreeSet::new(),
             meter: None,
             waiters: Vec::new(),
@@ -299,7 +301,7 @@ impl ThreadWriter {
         }
     }
 
-    /// The barrier: the first thing an owner writes.
+    /// Writes the barrier, the first record of an owner.
     fn take(
         &mut self,
         batch: &mut Batch,
@@ -311,7 +313,7 @@ impl ThreadWriter {
         let own = Own {
             epoch: node.epoch,
             node: node.name,
-            found: self.stored,
+            head: self.stored,
             reserved: self.next.plus(reserve()),
             recovery: node.recovery,
             fork,
@@ -324,8 +326,8 @@ impl ThreadWriter {
         };
     }
 
-    /// This owner's thread was folded from a base and this much after it, so that the next base comes when
-    /// it should however short each owner's reign is.
+    /// Counts the records since the base that the thread was folded from, so that the next base
+    /// comes in time however short each owner's epoch is.
     #[must_use]
     pub fn since_base(mut self, tail: Tail) -> Self {
         self.events_since_base += tail.events;
@@ -333,48 +335,49 @@ impl ThreadWriter {
         self
     }
 
-    /// The thread as it will be once what is under way is stored. For its own task's eyes only.
+    /// The thread as it will be once the append under way is stored. Only its own task may read it.
     pub fn thread(&self) -> &Thread {
         &self.thread
     }
 
-    /// The thread as it is stored and was told; nothing while an append is under way, or after one failed.
-    pub fn settled(&self) -> Option<&Thread> {
+    /// The thread as stored and announced; `None` while an append is under way, or after one
+    /// failed.
+    pub fn stored_thread(&self) -> Option<&Thread> {
         let is_stored = self.batch.is_none() && self.thread.head() <= self.stored;
         is_stored.then_some(&self.thread)
     }
 
-    /// The head in the journal.
+    /// Head of the journal.
     pub fn stored(&self) -> Seq {
         self.stored
     }
 
-    /// Whether nothing more is decided here.
+    /// Whether the task is over.
     pub fn is_over(&self) -> bool {
         self.ended.is_some()
     }
 
-    /// Work that was started and not yet stopped or reported.
+    /// Returns the work that was started and has neither stopped nor reported its end.
     pub fn running(&self) -> impl Iterator<Item = &Effect> {
         self.running.iter()
     }
 
-    /// This tells what a call of the model has used, should it be cut off.
+    /// Sets the meter of a model call, which is read if the call is cut off.
     pub fn meter(&mut self, meter: Meter) {
         self.meter = Some(meter);
     }
 
-    /// Whether a report of work would be taken now. Whoever has one waits until it is.
+    /// Whether a report of work would be accepted now. A source with a report waits until it is.
     pub fn has_capacity(&self) -> bool {
         self.inbox.has_capacity()
     }
 
-    /// Puts something into the inbox; gives it back if there is no room.
+    /// Puts an envelope into the inbox; returns it if there is no capacity.
     pub fn offer(&mut self, envelope: Envelope) -> Result<(), Box<Envelope>> {
         self.inbox.offer(envelope)
     }
 
-    /// What to do next.
+    /// Returns the next step.
     pub fn step(&mut self, now: Timestamp) -> Step {
         if let Some(ended) = &self.ended {
             return Step::Ended(ended.clone());
@@ -387,11 +390,11 @@ impl ThreadWriter {
             self.round(&mut batch, now);
             self.finish(&mut batch);
             if batch.records.is_empty() {
-                let outs = self.settle(batch);
-                if outs.is_empty() {
+                let actions = self.settle(batch);
+                if actions.is_empty() {
                     return Step::Wait(self.thread.wake_at());
                 }
-                return Step::Do(outs);
+                return Step::Do(actions);
             }
             self.batch = Some(batch);
         }
@@ -401,8 +404,8 @@ impl ThreadWriter {
         if crate::bugs::planted(crate::bugs::Bug::ToldBeforeStored)
             && !batch.announcements.is_empty()
         {
-            let tells = std::mem::take(&mut batch.announcements);
-            return Step::Do(tells.into_iter().map(WriterAction::Tell).collect());
+            let announcements = std::mem::take(&mut batch.announcements);
+            return Step::Do(announcements.into_iter().map(WriterAction::Tell).collect());
         }
         Step::Append {
             after: batch.after,
@@ -411,14 +414,14 @@ impl ThreadWriter {
         }
     }
 
-    /// What came of the append.
+    /// Handles the result of the append.
     pub fn appended(&mut self, result: Result<Seq, AppendError>) -> Vec<WriterAction> {
         let Some(batch) = self.batch.take() else {
             return Vec::new();
         };
         match result {
             Ok(_) => {
-                self.taken = true;
+                self.barrier_stored = true;
                 self.fails = None;
                 self.stored = batch.last();
                 self.settle(batch)
@@ -428,7 +431,7 @@ impl ThreadWriter {
                 self.batch = Some(batch);
                 Vec::new()
             }
-            // There is nothing else to do for this turn but to store its end.
+            // The only thing left for this turn is to store its end.
             Err(AppendError::Full(_)) if self.fails.is_some() => {
                 self.batch = Some(batch);
                 Vec::new()
@@ -447,15 +450,16 @@ impl ThreadWriter {
         }
     }
 
-    /// The head is here: that settles an append whose fate was not known.
+    /// Handles the head that was read, which settles an append with an unknown outcome.
     pub fn head_is(&mut self, head: Seq) -> Vec<WriterAction> {
         let Some(batch) = self.batch.take().filter(|_| self.unknown) else {
             return Vec::new();
         };
         self.unknown = false;
-        // A later owner would have moved it beyond our reserve. Only the barrier itself is numbered as
-        // another's would be: who does not know whether it is stored takes the thread anew.
-        if head == batch.last() && self.taken {
+        // A later owner would have moved the head beyond our reserve. Only the barrier itself could
+        // have the same number as another owner's. An owner that does not know whether its barrier
+        // is stored takes ownership again.
+        if head == batch.last() && self.barrier_stored {
             self.stored = head;
             self.settle(batch)
         } else if head == batch.after {
@@ -466,23 +470,24 @@ impl ThreadWriter {
         }
     }
 
-    /// The journal was away for too long: whoever waits is told, and whoever comes next finds what is stored.
-    pub fn give_up(&mut self, why: String) -> Vec<WriterAction> {
+    /// Ends the task because the journal was unavailable for too long. Waiting callers get an
+    /// error, and the next owner continues from what is stored.
+    pub fn give_up(&mut self, reason: String) -> Vec<WriterAction> {
         let batch = self.batch.take();
-        self.end(WriterEnd::NotStored(why), batch)
+        self.end(WriterEnd::NotStored(reason), batch)
     }
 
-    /// Everything that came in is decided, and then what follows by itself.
+    /// Decides everything in the inbox, and then the steps that follow without a command.
     fn round(&mut self, batch: &mut Batch, now: Timestamp) {
         while let Some(envelope) = self.inbox.next(batch.is_full()) {
             match envelope {
-                Envelope::Subscribe { token, seen } => batch.subscribers.push((token, seen)),
+                Envelope::Subscribe { token, cursor } => batch.subscribers.push((token, cursor)),
                 Envelope::Command {
                     command,
                     token,
                     key,
                 } => {
-                    let done = self.reported(&command);
+                    let done = self.ended_effect(&command);
                     let stops = match &command {
                         Command::Interrupt(it) => Some(it.turn.clone()),
                         _ => None,
@@ -496,7 +501,8 @@ impl ThreadWriter {
                     {
                         self.running.remove(&done);
                     }
-                    // Asked again after its turn is over, a stop must not wait for another turn's end.
+                    // An interrupt repeated after its turn is over must not wait for another turn's
+                    // end.
                     let stopping = self.thread.turn.as_ref().filter(|turn| {
                         let named = |named: Option<TurnId>| named.is_none_or(|it| it == turn.id);
                         turn.stopping.is_some() && stops.is_some_and(named)
@@ -515,8 +521,8 @@ impl ThreadWriter {
         self.advance(batch, now);
     }
 
-    /// The work that reports its own end with this command.
-    fn reported(&self, command: &Command) -> Option<Effect> {
+    /// Returns the work whose end this command reports.
+    fn ended_effect(&self, command: &Command) -> Option<Effect> {
         if let Command::BeginTurn(_) = command {
             let after = self.thread.turn_at;
             return Some(Effect::BeginTurn { after });
@@ -546,26 +552,26 @@ impl ThreadWriter {
         panic!("the rules of a thread never come to rest");
     }
 
-    /// What is stored is told, in this order: the callers, the subscribers, the work.
+    /// Returns the actions for what is stored, in this order: callers, subscribers, work.
     fn settle(&mut self, batch: Batch) -> Vec<WriterAction> {
-        let mut outs = Vec::new();
+        let mut actions = Vec::new();
         let replies = batch.replies.into_iter();
-        outs.extend(replies.map(|(token, result)| WriterAction::Reply(token, result)));
+        actions.extend(replies.map(|(token, result)| WriterAction::Reply(token, result)));
         let runs = self.thread.turn.as_ref().map(|turn| turn.id.clone());
         self.waiters.retain(|(turn, token)| {
             let over = runs.as_ref() != Some(turn);
             if over {
-                outs.push(WriterAction::Reply(*token, Ok(CommandOutcome::Done {})));
+                actions.push(WriterAction::Reply(*token, Ok(CommandOutcome::Done {})));
             }
             !over
         });
-        for told in batch.announcements {
-            let asked = told.asked().filter(|it| batch.asks.contains(it));
-            outs.push(WriterAction::Tell(told));
-            // At once, so that the order does not hang on what else came in this round.
-            outs.extend(asked.map(WriterAction::Ask));
+        for announcement in batch.announcements {
+            let request = announcement.opened_request().filter(|it| batch.asks.contains(it));
+            actions.push(WriterAction::Tell(announcement));
+            // Sent at once, so that the order does not depend on other messages of this round.
+            actions.extend(request.map(WriterAction::Ask));
         }
-        outs.extend(
+        actions.extend(
             batch
                 .deliveries
                 .into_iter()
@@ -573,51 +579,51 @@ impl ThreadWriter {
                     WriterAction::Deliver(item, request, resolution)
                 }),
         );
-        for (token, seen) in batch.subscribers {
-            outs.push(WriterAction::Subscribed(self.subscribe(token, seen)));
+        for (token, cursor) in batch.subscribers {
+            actions.push(WriterAction::Subscribed(self.subscribe(token, cursor)));
         }
-        self.start_and_stop(&mut outs);
+        self.start_and_stop(&mut actions);
         if batch.base
             || self.events_since_base >= base_events_max()
             || self.bytes_since_base >= BASE_BYTES_MAX
         {
             self.events_since_base = 0;
             self.bytes_since_base = 0;
-            outs.push(WriterAction::SaveBase(Box::new(Base::of(&self.thread))));
+            actions.push(WriterAction::SaveBase(Box::new(Base::of(&self.thread))));
         }
         if self.thread.is_deleted() {
-            outs.extend(self.end(WriterEnd::Deleted, None));
+            actions.extend(self.end(WriterEnd::Deleted, None));
         } else if batch.released {
-            outs.extend(self.end(WriterEnd::Released, None));
+            actions.extend(self.end(WriterEnd::Released, None));
         }
-        outs
+        actions
     }
 
-    fn subscribe(&self, token: Token, seen: Option<Seq>) -> SubscriptionStart {
-        let after = match seen {
-            Some(seen) if crate::bugs::planted(crate::bugs::Bug::CursorOffByOne) => seen.next(),
-            Some(seen) => seen,
+    fn subscribe(&self, token: Token, cursor: Option<Seq>) -> SubscriptionStart {
+        let after = match cursor {
+            Some(cursor) if crate::bugs::planted(crate::bugs::Bug::CursorOffByOne) => cursor.next(),
+            Some(cursor) => cursor,
             None => self.stored,
         };
         SubscriptionStart {
             token,
-            cursor: seen.map_or(CursorStatus::Good, |seen| self.thread.cursor(seen)),
+            cursor: cursor.map_or(CursorStatus::Good, |cursor| self.thread.cursor(cursor)),
             after,
             head: self.stored,
         }
     }
 
-    fn start_and_stop(&mut self, outs: &mut Vec<WriterAction>) {
+    fn start_and_stop(&mut self, actions: &mut Vec<WriterAction>) {
         let pending: BTreeSet<Effect> = self.thread.pending().into_iter().collect();
         let stopped = self.running.difference(&pending);
-        // What was told to stop and is gone needs no word.
-        outs.extend(
+        // A stopped tool that has ended needs no further action.
+        actions.extend(
             stopped
                 .filter(|effect| !matches!(effect, Effect::StopTool { .. }))
                 .cloned()
                 .map(WriterAction::Stop),
         );
-        outs.extend(
+        actions.extend(
             pending
                 .difference(&self.running)
                 .cloned()
@@ -626,11 +632,11 @@ impl ThreadWriter {
         self.running = pending;
     }
 
-    /// The task is over: everyone who waits is told why, and everything that runs is stopped.
+    /// Ends the task: waiting callers get the reason, and everything that runs is stopped.
     fn end(&mut self, ended: WriterEnd, batch: Option<Batch>) -> Vec<WriterAction> {
         let refusal = match &ended {
             WriterEnd::OwnedElsewhere | WriterEnd::Released => Refusal::OwnedElsewhere,
-            WriterEnd::NotStored(why) => Refusal::NotStored(why.clone()),
+            WriterEnd::NotStored(reason) => Refusal::NotStored(reason.clone()),
             WriterEnd::Deleted => Refusal::Deleted,
         };
         self.ended = Some(ended);
@@ -641,16 +647,16 @@ impl ThreadWriter {
         });
         let waiting = std::mem::take(&mut self.waiters).into_iter();
         let tokens = decided.chain(waiting.map(|(_, token)| token));
-        let mut outs: Vec<WriterAction> = tokens
+        let mut actions: Vec<WriterAction> = tokens
             .chain(self.inbox.drain())
             .map(|token| WriterAction::Reply(token, Err(refusal.clone())))
             .collect();
         let running = std::mem::take(&mut self.running).into_iter();
-        outs.extend(
+        actions.extend(
             running
                 .filter(|effect| !matches!(effect, Effect::StopTool { .. }))
                 .map(WriterAction::Stop),
         );
-        outs
+        actions
     }
 }

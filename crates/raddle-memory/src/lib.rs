@@ -1,11 +1,13 @@
-//! Where the binary's memory comes from.
+//! Memory allocator of the binary.
 //!
-//! Below: mimalloc and the system's allocator. Above: the binary, which names [`Memory`] its allocator.
+//! Below: mimalloc and the system's allocator. Above: the binary, which makes [`Allocator`] its
+//! global allocator.
 //!
-//! Most of what a server allocates is small, soon freed, and freed by another thread: mimalloc is made for that,
-//! and the allocator of musl, with its one lock, is not. The few large blocks are frames and pages of records:
-//! musl lengthens them in place and gives them back at once, where mimalloc copies them and keeps each for a
-//! while. SQLite has small blocks nearly always, and has them from mimalloc. docs/decisions/0011 has the figures.
+//! Most allocations of a server are small, soon freed, and freed by another thread. Mimalloc is
+//! made for that; the allocator of musl, with its one lock, is not. The few large blocks are frames
+//! and pages of records. Musl extends them in place and returns them to the system at once, where
+//! mimalloc copies them and keeps each for a while. SQLite nearly always allocates small blocks,
+//! and gets them from mimalloc. docs/decisions/0011 has the figures.
 
 mod sqlite;
 
@@ -15,10 +17,10 @@ use std::alloc::{GlobalAlloc, Layout, System};
 
 use mimalloc::MiMalloc;
 
-/// From here on a block is large.
+/// Size in bytes from which a block is large.
 const LARGE_BYTES: usize = 64 << 10;
 
-/// Small blocks from mimalloc, large ones from the system.
+/// Allocates small blocks with mimalloc and large ones with the system's allocator.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Allocator;
 
@@ -27,11 +29,12 @@ fn is_large(bytes: usize) -> bool {
 }
 
 #[expect(unsafe_code, reason = "an allocator hands out raw memory")]
-// SAFETY: Whose a block is follows from its size alone, which the caller must say truly when it frees or changes
-// the block. So each block goes back to where it came from, and both of those keep what `GlobalAlloc` asks.
+// SAFETY: The size of a block alone decides its allocator, and the caller must pass the true size
+// when it frees or resizes the block. So each block returns to the allocator it came from, and both
+// allocators satisfy the contract of `GlobalAlloc`.
 unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: What the caller promises us is what these ask.
+        // SAFETY: The caller's guarantees are those that both allocators require.
         unsafe {
             if is_large(layout.size()) {
                 System.alloc(layout)
@@ -53,7 +56,7 @@ unsafe impl GlobalAlloc for Allocator {
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: The block has this layout, so it came from this one.
+        // SAFETY: The block has this layout, so it came from this allocator.
         unsafe {
             if is_large(layout.size()) {
                 System.dealloc(block, layout);
@@ -64,9 +67,10 @@ unsafe impl GlobalAlloc for Allocator {
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
-        // SAFETY: The block has this layout, so it came from where its size says; the caller promises that the
-        // new size with the old alignment is a layout. Where the owner changes, the new block is another than
-        // the old one, both have the bytes that are copied, and the old one is freed only after that.
+        // SAFETY: The block has this layout, so its size names its allocator. The caller guarantees
+        // that the new size with the old alignment is a valid layout. Where the allocator changes,
+        // the new block differs from the old one, both have the bytes that are copied, and the old
+        // one is freed only after that.
         unsafe {
             match (is_large(layout.size()), is_large(bytes)) {
                 (true, true) => System.realloc(block, layout, bytes),

@@ -1,4 +1,4 @@
-//! SQLite, which is C, asks the C library for memory unless it is told otherwise.
+//! Allocator of SQLite, which as a C library would use that of the C library.
 
 use std::ffi::{c_int, c_void};
 
@@ -7,8 +7,8 @@ use rusqlite::ffi::{
     SQLITE_CONFIG_MALLOC, SQLITE_CONFIG_MEMSTATUS, SQLITE_OK, sqlite3_config, sqlite3_mem_methods,
 };
 
-/// Has SQLite take its memory from mimalloc, and not count it, for which it would take a lock each time. Gives whether
-/// it does: once SQLite was used it is too late.
+/// Makes SQLite allocate with mimalloc, and without counting memory, for which it would take a lock
+/// each time. Returns whether it succeeded: once SQLite was used it is too late.
 pub fn install_in_sqlite() -> bool {
     let methods = sqlite3_mem_methods {
         xMalloc: Some(allocate),
@@ -20,8 +20,8 @@ pub fn install_in_sqlite() -> bool {
         xShutdown: Some(end),
         pAppData: std::ptr::null_mut(),
     };
-    // SAFETY: SQLite copies the methods, which do what its documentation asks of each; it refuses to change anything
-    // once it runs. Nothing else of this process configures it.
+    // SAFETY: SQLite copies the methods, which satisfy its documented requirements. It refuses any
+    // change once it runs. Nothing else in this process configures it.
     #[expect(unsafe_code, reason = "SQLite is told by a call of C")]
     unsafe {
         sqlite3_config(SQLITE_CONFIG_MALLOC, &raw const methods) == SQLITE_OK
@@ -29,12 +29,12 @@ pub fn install_in_sqlite() -> bool {
     }
 }
 
-/// A block of at least so many bytes, aligned to 8, or nothing.
+/// Returns a block of at least this many bytes, aligned to 8, or null.
 extern "C" fn allocate(bytes: c_int) -> *mut c_void {
     let Ok(bytes) = usize::try_from(bytes) else {
         return std::ptr::null_mut();
     };
-    // SAFETY: It may be asked for any size at any time.
+    // SAFETY: It may be called with any size at any time.
     #[expect(unsafe_code, reason = "mimalloc is C")]
     unsafe {
         mi_malloc(bytes)
@@ -43,7 +43,7 @@ extern "C" fn allocate(bytes: c_int) -> *mut c_void {
 
 #[expect(unsafe_code, reason = "mimalloc is C")]
 unsafe extern "C" fn free(block: *mut c_void) {
-    // SAFETY: SQLite frees only what it was given by `allocate` or `change`, and that once.
+    // SAFETY: SQLite frees only blocks from `allocate` or `change`, and each once.
     unsafe { mi_free(block) }
 }
 
@@ -52,13 +52,13 @@ unsafe extern "C" fn change(block: *mut c_void, bytes: c_int) -> *mut c_void {
     let Ok(bytes) = usize::try_from(bytes) else {
         return std::ptr::null_mut();
     };
-    // SAFETY: SQLite changes only what it was given and has not freed.
+    // SAFETY: SQLite resizes only blocks that it got and has not freed.
     unsafe { mi_realloc(block, bytes) }
 }
 
 #[expect(unsafe_code, reason = "mimalloc is C")]
 unsafe extern "C" fn size(block: *mut c_void) -> c_int {
-    // SAFETY: SQLite asks only about what it was given and has not freed.
+    // SAFETY: SQLite queries only blocks that it got and has not freed.
     let bytes = unsafe { mi_usable_size(block) };
     c_int::try_from(bytes).unwrap_or(c_int::MAX)
 }

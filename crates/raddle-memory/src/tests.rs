@@ -3,9 +3,9 @@ use super::{Allocator, LARGE_BYTES, install_in_sqlite};
 #[global_allocator]
 static MEMORY: Allocator = Allocator;
 
-/// Bytes survive every change of size, within an owner and across.
+/// Bytes survive every resize, within an allocator and across.
 #[test]
-fn what_is_written_stays_through_changes_of_size() {
+fn bytes_survive_every_resize() {
     let sizes = [
         1,
         LARGE_BYTES - 1,
@@ -33,16 +33,16 @@ fn what_is_written_stays_through_changes_of_size() {
 }
 
 #[test]
-fn what_should_be_zero_is() {
+fn zeroed_blocks_are_zero() {
     for size in [LARGE_BYTES - 1, LARGE_BYTES] {
-        // Likely the block that was just freed.
+        // Probably the block that was just freed.
         drop(vec![7_u8; size]);
         assert!(vec![0_u8; size].iter().all(|it| *it == 0), "{size}");
     }
 }
 
 #[test]
-fn blocks_are_aligned_as_asked() {
+fn blocks_have_the_requested_alignment() {
     #[repr(align(4096))]
     struct AlignedBlock([u8; 4096]);
     for count in [1, 15, 16, 17] {
@@ -61,7 +61,7 @@ fn blocks_are_aligned_as_asked() {
 }
 
 #[test]
-fn sqlite_lives_on_it() {
+fn sqlite_works_with_the_allocator() {
     assert!(install_in_sqlite());
     let connection = rusqlite::Connection::open_in_memory().expect("a database");
     connection
@@ -78,18 +78,18 @@ fn sqlite_lives_on_it() {
     assert!(!install_in_sqlite(), "it runs, and is too late to ask");
 }
 
-/// Blocks are freed by others than those who asked for them.
+/// Blocks are freed by other threads than those that allocated them.
 #[test]
-fn threads_free_for_each_other() {
-    let (give, take) = std::sync::mpsc::channel();
-    let giver = std::thread::spawn(move || {
+fn threads_free_blocks_of_each_other() {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let thread = std::thread::spawn(move || {
         for at in 0..2_000_usize {
             let bytes = at * 379 % (2 * LARGE_BYTES);
-            give.send(vec![at as u8; bytes]).expect("it is taken");
+            sender.send(vec![at as u8; bytes]).expect("it is taken");
         }
     });
-    for (at, block) in take.iter().enumerate() {
+    for (at, block) in receiver.iter().enumerate() {
         assert!(block.iter().all(|it| *it == at as u8));
     }
-    giver.join().expect("it gave everything");
+    thread.join().expect("it gave everything");
 }

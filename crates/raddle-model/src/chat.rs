@@ -1,4 +1,4 @@
-//! The OpenAI Chat Completions wire, as OpenAI, brokers and most engines speak it.
+//! The OpenAI Chat Completions wire, which OpenAI, brokers and most engines serve.
 
 mod reader;
 mod request;
@@ -8,15 +8,15 @@ pub(crate) use reader::ChatReader;
 use self::request::body;
 use crate::{AnswerStream, CallError, CallTimeouts, Endpoint, ModelClient, ModelQuery, WireFormat};
 
-/// The member that holds an answer's thinking, by the names it has with different vendors. It goes back under
+/// The member that holds an answer's thinking, by the names that vendors use. It goes back under
 /// the name it came with.
 const THINKING: [&str; 2] = ["reasoning_content", "reasoning"];
 
-/// Its parts, from vendors that seal some of them.
+/// The parts of the thinking, from vendors that seal some of them.
 const DETAILS: &str = "reasoning_details";
 
 impl ModelClient {
-    /// Asks a model on the OpenAI Chat Completions wire.
+    /// Sends a question on the OpenAI Chat Completions wire.
     pub async fn chat(
         &self,
         endpoint: &Endpoint,

@@ -1,60 +1,60 @@
-//! What can go wrong with a call.
+//! Errors of a call.
 
 use std::time::Duration;
 
-/// What went wrong with a call, and what may help.
+/// Error of a call.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
-    /// No connection came about, or it broke before an answer began.
+    /// The connection could not be established, or broke before an answer began.
     #[error("cannot reach the model at {address}: {what}")]
     Connect {
-        /// Where it should be.
+        /// The address of the model.
         address: String,
-        /// What the system says.
+        /// The error of the system.
         what: String,
     },
-    /// Whoever is there did not show that it is the vendor.
-    #[error("cannot trust what answers at {address}: {what}")]
+    /// The peer did not prove that it is the vendor.
+    #[error("the server at {address} is not trusted: {what}")]
     Untrusted {
-        /// Where it should be.
+        /// The address of the model.
         address: String,
-        /// What is wrong, and what to do.
+        /// The problem, and what to do.
         what: String,
     },
-    /// The answer broke off.
+    /// The connection broke in the middle of the answer.
     #[error("the model's answer broke off: {0}")]
     BrokeOff(String),
-    /// Nothing that means anything came for too long.
-    #[error("the model said nothing for {} ms; if it may think for longer, raise stream_idle_timeout_ms", limit.as_millis())]
+    /// No meaningful event arrived within the idle timeout.
+    #[error("the model sent nothing for {} ms; if it may think for longer, raise stream_idle_timeout_ms", limit.as_millis())]
     Silent {
-        /// For how long it may be silent.
+        /// The idle timeout that expired.
         limit: Duration,
     },
-    /// The whole answer took too long.
+    /// The answer exceeded the total timeout.
     #[error("the model's answer was not complete after {} ms; if it may take longer, raise total_timeout_ms", limit.as_millis())]
     TooLong {
-        /// How long it may take.
+        /// The total timeout that expired.
         limit: Duration,
     },
-    /// The answer is not what this wire's answers are.
+    /// The answer does not follow the wire format.
     #[error("the model's answer cannot be read: {0}")]
     Malformed(String),
-    /// The vendor said no, or failed.
+    /// The vendor returned an error.
     #[error(transparent)]
     Vendor(Box<VendorError>),
 }
 
-/// What a vendor said in place of an answer, or in the middle of one.
+/// Error that a vendor returned in place of an answer, or in the middle of one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{message}", in_words(*status))]
 pub struct VendorError {
-    /// What it means.
+    /// The kind of the error.
     pub fault: VendorFault,
-    /// The HTTP status, if it came in place of an answer.
+    /// The HTTP status, if the error came in place of an answer.
     pub status: Option<u16>,
-    /// What the vendor says, cut short.
+    /// The vendor's message, truncated.
     pub message: String,
-    /// When the vendor wants to be asked again.
+    /// The delay that the vendor asks for before a retry.
     pub retry_after: Option<Duration>,
 }
 
@@ -63,30 +63,30 @@ pub struct VendorError {
 pub enum VendorFault {
     /// Too many calls in too short a time.
     RateLimit,
-    /// The account's allowance is used up.
+    /// The account's quota is used up.
     Quota,
-    /// It has too much to do.
+    /// The vendor is overloaded.
     Overloaded,
-    /// It failed inside.
+    /// The vendor failed internally.
     Internal,
-    /// It did not take the credentials.
+    /// The vendor rejected the credentials.
     Unauthorized,
-    /// It does not know the model, or the address.
+    /// The vendor does not know the model, or the address.
     NotFound,
-    /// The history does not fit the model.
+    /// The history does not fit the model's context.
     ContextFull,
-    /// It found the request malformed.
+    /// The vendor rejected the request as malformed.
     BadRequest,
-    /// Its policy stopped the answer.
+    /// The vendor's policy stopped the answer.
     Policy,
-    /// The answer reached the most tokens it may have.
+    /// The answer reached its token limit.
     CutShort,
-    /// None of these.
+    /// An error of none of these kinds.
     Other,
 }
 
 impl CallError {
-    /// Whether the same call may work if it is made again.
+    /// Returns whether a retry of the same call may succeed.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Connect { .. } | Self::BrokeOff(_) | Self::Silent { .. } => true,
@@ -98,7 +98,7 @@ impl CallError {
         }
     }
 
-    /// Whether it went wrong before an answer began.
+    /// Returns whether it failed before an answer began.
     pub fn is_before_answer(&self) -> bool {
         match self {
             Self::Connect { .. } | Self::Untrusted { .. } => true,
@@ -107,7 +107,7 @@ impl CallError {
         }
     }
 
-    /// When the vendor wants to be asked again, if it said so.
+    /// Returns the delay that the vendor asks for before a retry, if any.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Vendor(error) => error.retry_after,

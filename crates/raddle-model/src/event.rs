@@ -1,116 +1,116 @@
-//! What a model says.
+//! Events of a model's answer.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
-/// What a model says.
+/// Event of a model's answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StreamEvent {
-    /// An item begins.
+    /// The start of an item.
     Started {
-        /// The vendor's id for it.
+        /// The vendor's id of the item.
         id: Arc<str>,
-        /// What it is.
+        /// The kind of the item.
         kind: ItemKind,
     },
-    /// A message grows.
+    /// More text of a message.
     Text {
-        /// Which.
+        /// Id of the message.
         id: Arc<str>,
-        /// By what.
+        /// The text to append.
         text: String,
     },
-    /// A summary of the thinking grows.
+    /// More text of a summary of the thinking.
     Summary {
-        /// Which item.
+        /// Id of the item.
         id: Arc<str>,
-        /// Which part of it.
+        /// Index of the part.
         part: u32,
-        /// By what.
+        /// The text to append.
         text: String,
     },
-    /// The thinking itself grows.
+    /// More text of the thinking itself.
     Thought {
-        /// Which item.
+        /// Id of the item.
         id: Arc<str>,
-        /// Which part of it.
+        /// Index of the part.
         part: u32,
-        /// By what.
+        /// The text to append.
         text: String,
     },
-    /// A message is whole.
+    /// A message, complete with its text.
     Message {
-        /// Which.
+        /// Id of the message.
         id: Arc<str>,
-        /// All of it. Where the model refuses, what it says about that.
+        /// The complete text; where the model refuses, the refusal.
         text: String,
-        /// What part of the answer it is, in the vendor's word.
+        /// The part of the answer that it is, in the vendor's term.
         phase: Option<String>,
-        /// What else it is, for the vendor's eyes.
+        /// Opaque data to send back to the vendor.
         sealed: Option<Value>,
     },
-    /// The thinking is over.
+    /// The thinking, complete with its summary.
     Reasoning {
-        /// Which.
+        /// Id of the item.
         id: Arc<str>,
         /// Its summary, part by part.
         summary: Vec<String>,
         /// The thinking itself, part by part, from vendors that show it.
         content: Vec<String>,
-        /// The item as it came, for the vendor's eyes.
+        /// The item as it came, to send back to the vendor.
         sealed: Value,
     },
-    /// It calls a tool.
+    /// A call of a tool.
     Call {
-        /// The call's id.
+        /// The vendor's id of the call.
         call_id: String,
-        /// The tool.
+        /// The name of the tool.
         name: String,
-        /// What it is called with, as written.
+        /// The arguments, as the model wrote them.
         arguments: String,
-        /// In what form.
+        /// The form of the arguments.
         form: CallForm,
     },
-    /// It has said everything.
+    /// The answer is complete.
     Completed(Option<Tokens>),
 }
 
-/// What an item is.
+/// Kind of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ItemKind {
-    /// A message.
+    /// Text for the user.
     Message,
-    /// Thinking.
+    /// The model's thinking, or a summary of it.
     Reasoning,
 }
 
-/// In what form a tool is called.
+/// Form of a tool call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallForm {
     /// With arguments in JSON.
     Function,
-    /// With a text.
+    /// With plain text instead of JSON.
     Freeform,
 }
 
 /// Tokens of one call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tokens {
-    /// Sent, cached ones included.
+    /// Tokens sent, cached ones included.
     pub input: u64,
-    /// Of these, read from a cache.
+    /// Tokens among them that were read from a cache.
     pub cached: u64,
-    /// Of these, written to a cache, from vendors that say so.
+    /// Tokens among them that were written to a cache, from vendors that report it.
     pub cache_written: u64,
-    /// Produced, reasoning included.
+    /// Tokens produced, reasoning included.
     pub output: u64,
-    /// Of these, reasoning.
+    /// Tokens among them that were reasoning.
     pub reasoning: u64,
 }
 
 impl StreamEvent {
-    /// Takes over what the next event says, if both are text of the same part; else gives it back.
+    /// Appends the next event if both are text of the same part; otherwise returns it.
     pub(crate) fn grow(&mut self, next: Self) -> Option<Self> {
         match (self, next) {
             (

@@ -9,14 +9,14 @@ use self::request::body;
 use crate::http::escaped;
 use crate::{AnswerStream, CallError, CallTimeouts, Endpoint, ModelClient, ModelQuery, WireFormat};
 
-/// What a part of an answer is sealed with.
+/// The member that holds the signature of a part.
 const SIGNATURE: &str = "thoughtSignature";
 
-/// Beside it, the call that it belongs to.
+/// Beside it, the id of the call that it belongs to.
 const CALL: &str = "call";
 
 impl ModelClient {
-    /// Asks a model on the wire of Gemini.
+    /// Sends a question on the wire of Gemini.
     pub async fn gemini(
         &self,
         endpoint: &Endpoint,

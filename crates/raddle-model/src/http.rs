@@ -1,4 +1,4 @@
-//! One request to a vendor, and the stream of its answer.
+//! Sends one request to a vendor, and streams its answer.
 
 mod endpoint;
 mod pool;
@@ -28,22 +28,22 @@ use crate::io::{Dial, Tcp};
 use crate::timeouts::CallDeadline;
 use crate::{CallError, CallTimeouts, vendor};
 
-/// How much of a refusal is read.
+/// Bytes read of an error response.
 const REFUSAL_BYTES_MAX: usize = 64 << 10;
 
-/// How long the rest of a refusal is waited for, once its head is there.
+/// Timeout for the rest of an error response after its head.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How much of it is shown when it is not what a vendor says.
+/// Characters shown of a response that is not a vendor's error.
 const EXCERPT_LETTERS_MAX: usize = 300;
 
-/// How much an answer may have in all.
+/// Bytes of a whole answer.
 const ANSWER_BYTES_MAX: usize = 256 << 20;
 
-/// How long an answer that has said everything may take to end, so that its connection can be kept.
+/// Timeout for the end of a complete answer, so that its connection can be kept.
 const END_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Calls vendors, and keeps connections for the next calls. Cheap to clone.
+/// Calls vendors, and keeps connections for later calls. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct ModelClient {
     pool: Arc<HttpPool>,
@@ -56,20 +56,21 @@ impl Default for ModelClient {
 }
 
 impl ModelClient {
-    /// Over TCP, through the proxy that the environment names.
+    /// Builds a client over TCP, through the proxy that the environment names.
     pub fn new() -> Self {
-        let lines = HttpPool::new(Arc::new(Tcp), Proxies::of_environment());
-        let pool = Arc::new(lines);
+        let http_pool = HttpPool::new(Arc::new(Tcp), Proxies::of_environment());
+        let pool = Arc::new(http_pool);
         Self { pool }
     }
 
-    /// Over connections made in another way, and through nobody.
+    /// Builds a client over other connections, without a proxy.
     pub fn with_dial(dial: Arc<dyn Dial>) -> Self {
         let pool = Arc::new(HttpPool::new(dial, Proxies::default()));
         Self { pool }
     }
 
-    /// Posts a JSON body to the base itself, and gives the body of a good answer, as long as a refusal may be.
+    /// Posts a JSON body to the base itself, and returns the body of a successful response, up to
+    /// the limit of an error response.
     pub async fn exchange(
         &self,
         endpoint: &Endpoint,
@@ -84,7 +85,7 @@ impl ModelClient {
         }
     }
 
-    /// Gets what is at a path below the base, up to a bound.
+    /// Gets the resource at a path below the base, up to a limit.
     pub(crate) async fn get(
         &self,
         endpoint: &Endpoint,
@@ -104,7 +105,7 @@ impl ModelClient {
         }
     }
 
-    /// Posts a JSON body to a path below the base, and answers with the head of a good answer.
+    /// Posts a JSON body to a path below the base, and returns the stream of a successful response.
     pub(crate) async fn post(
         &self,
         endpoint: &Endpoint,
@@ -120,28 +121,28 @@ impl ModelClient {
     async fn send(
         &self,
         endpoint: &Endpoint,
-        asking: OutgoingRequest<'_>,
+        outgoing: OutgoingRequest<'_>,
         limits: CallTimeouts,
     ) -> Result<(Response<()>, HttpAnswer), CallError> {
-        let OutgoingRequest { method, path, body } = asking;
+        let OutgoingRequest { method, path, body } = outgoing;
         let unreachable = |what: String| CallError::Connect {
             address: endpoint.address(path),
             what,
         };
-        let mut patience = CallDeadline::new(limits);
+        let mut deadline = CallDeadline::new(limits);
         let body = Full::new(Bytes::from(body));
-        let mut kept = self.pool.take_idle(&endpoint.remote);
+        let mut idle_conn = self.pool.take_idle(&endpoint.remote);
         loop {
             let request = endpoint.request(&method, path, body.clone());
             let request = request.map_err(unreachable)?;
-            let mut line = match kept.take() {
-                Some(line) => line,
+            let mut conn = match idle_conn.take() {
+                Some(conn) => conn,
                 None => {
-                    let made = self
+                    let connected = self
                         .pool
                         .connect_new(&endpoint.remote, limits.connect)
                         .await;
-                    made.map_err(|error| match error {
+                    connected.map_err(|error| match error {
                         ConnectError::Unreachable(what) => unreachable(what),
                         ConnectError::Untrusted(what) => CallError::Untrusted {
                             address: endpoint.address(path),
@@ -150,21 +151,22 @@ impl ModelClient {
                     })?
                 }
             };
-            let response = match patience.wait(line.send(request)).await? {
+            let response = match deadline.wait(conn.send(request)).await? {
                 Ok(response) => response,
-                // Vendors close connections that are idle, and we may learn of it only now. What the vendor
-                // may have heard is not said again here: that is a new attempt, and counts.
-                Err(error) if line.is_used && error.message().is_some() => continue,
+                // Vendors close idle connections, and the client may notice only now. A request
+                // that the vendor may have received is not sent again here: that is a new attempt,
+                // and counts.
+                Err(error) if conn.is_used && error.message().is_some() => continue,
                 Err(error) => return Err(unreachable(with_cause(error.error()))),
             };
-            patience.renew();
+            deadline.renew();
             let (head, body) = response.into_parts();
             let answer = HttpAnswer {
-                conn: line,
+                conn,
                 body,
                 pool: self.pool.clone(),
                 bytes_left: ANSWER_BYTES_MAX,
-                deadline: patience,
+                deadline,
                 secrets: endpoint.secrets.clone(),
             };
             return Ok((Response::from_parts(head, ()), answer));
@@ -172,7 +174,7 @@ impl ModelClient {
     }
 }
 
-/// What is asked of which path.
+/// A request that is not sent yet.
 struct OutgoingRequest<'a> {
     method: Method,
     path: &'a str,
@@ -189,7 +191,7 @@ impl<'a> OutgoingRequest<'a> {
     }
 }
 
-/// An answer on its way. Dropping it ends the call.
+/// An answer that is being received. Dropping it cancels the call.
 #[derive(Debug)]
 pub(crate) struct HttpAnswer {
     conn: HttpConn,
@@ -201,7 +203,7 @@ pub(crate) struct HttpAnswer {
 }
 
 impl HttpAnswer {
-    /// Looks whether an answer is a stream of events; if it is not, says what it is.
+    /// Checks that a response is a stream of events; otherwise returns an error that describes it.
     async fn expect_stream(self, head: &Response<()>) -> Result<Self, CallError> {
         let kind = head.headers().get(CONTENT_TYPE);
         let kind = kind.map(|it| String::from_utf8_lossy(it.as_bytes()).to_lowercase());
@@ -217,23 +219,23 @@ impl HttpAnswer {
         secrets.redact_body(&mut body);
         if !head.status().is_success() {
             let status = head.status().as_u16();
-            let error = vendor::refused(status, head.headers(), &body, SystemTime::now());
+            let error = vendor::error_response(status, head.headers(), &body, SystemTime::now());
             return Err(error);
         }
         let kind = kind.unwrap_or_default();
         let excerpt: String = body.trim().chars().take(EXCERPT_LETTERS_MAX).collect();
         Err(CallError::Malformed(format!(
-            "it is `{kind}` and no stream of events; is base_url right? It begins: {excerpt}"
+            "it is `{kind}` and not a stream of events; is base_url right? It begins: {excerpt}"
         )))
     }
 
-    /// What there is of an answer that is no stream, up to a bound.
+    /// Reads a response that is not a stream, up to a limit.
     async fn read_all(mut self, bytes_max: usize) -> Vec<u8> {
-        let mut gathered = Vec::new();
-        let enough = Instant::now() + REFUSAL_TIMEOUT;
-        while gathered.len() < bytes_max {
-            match timeout_at(enough, self.next_chunk()).await {
-                Ok(Ok(Some(bytes))) => gathered.extend_from_slice(&bytes),
+        let mut body = Vec::new();
+        let deadline = Instant::now() + REFUSAL_TIMEOUT;
+        while body.len() < bytes_max {
+            match timeout_at(deadline, self.next_chunk()).await {
+                Ok(Ok(Some(bytes))) => body.extend_from_slice(&bytes),
                 Ok(Ok(None)) => {
                     self.end();
                     break;
@@ -241,16 +243,16 @@ impl HttpAnswer {
                 Ok(Err(_)) | Err(_) => break,
             }
         }
-        gathered.truncate(bytes_max);
-        gathered
+        body.truncate(bytes_max);
+        body
     }
 
-    /// Something came that means something.
+    /// Restarts the idle timeout after a meaningful event.
     pub(crate) fn renew_deadline(&mut self) {
         self.deadline.renew();
     }
 
-    /// More of it; nothing when it has ended.
+    /// Returns the next bytes; `None` at the end.
     pub(crate) async fn next_chunk(&mut self) -> Result<Option<Bytes>, CallError> {
         loop {
             let frame = self.conn.drive(self.body.frame());
@@ -261,34 +263,34 @@ impl HttpAnswer {
             let Ok(bytes) = frame.into_data() else {
                 continue;
             };
-            let left = self.bytes_left.checked_sub(bytes.len());
-            self.bytes_left = left.ok_or_else(|| {
+            let remaining = self.bytes_left.checked_sub(bytes.len());
+            self.bytes_left = remaining.ok_or_else(|| {
                 CallError::Malformed(format!("it is longer than {ANSWER_BYTES_MAX} bytes"))
             })?;
             return Ok(Some(bytes));
         }
     }
 
-    /// Everything has been said: keeps the connection if the answer ends now, or soon.
+    /// Ends a complete answer: keeps the connection if the response ends now, or soon.
     pub(crate) fn end(mut self) {
         let mut context = Context::from_waker(Waker::noop());
         if self.poll_end(&mut context).is_ready() {
-            return self.settle();
+            return self.release();
         }
         tokio::spawn(async move {
             let ending = std::future::poll_fn(|context| self.poll_end(context));
             if timeout(END_TIMEOUT, ending).await.is_ok() {
-                self.settle();
+                self.release();
             }
         });
     }
 
-    fn settle(self) {
-        // One that broke is not free, and is not kept.
+    fn release(self) {
+        // A broken connection is not free, and is dropped.
         self.pool.keep(self.conn);
     }
 
-    /// Whether the answer has ended. What else comes is not looked at.
+    /// Polls for the end of the response, and discards further data.
     fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<()> {
         loop {
             self.conn.advance(context);
@@ -301,7 +303,7 @@ impl HttpAnswer {
     }
 }
 
-/// An error and what is behind it, which is where the reason stands.
+/// Returns an error with its cause, which holds the reason.
 fn with_cause(error: &hyper::Error) -> String {
     match std::error::Error::source(error) {
         Some(cause) => format!("{error}: {cause}"),

@@ -1,4 +1,4 @@
-//! What carries bytes to a vendor and back.
+//! Byte streams to a vendor and back.
 
 use std::fmt;
 use std::future::Future;
@@ -8,9 +8,9 @@ use std::pin::Pin;
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream};
 use tokio::net::TcpStream;
 
-/// A way for bytes in both directions.
+/// A byte stream in both directions.
 pub trait Io: AsyncRead + AsyncWrite + Send + Unpin {
-    /// Lets the other side see a reset in place of an orderly end, where there is such a thing.
+    /// Makes the peer see a reset in place of an orderly end, where the transport has resets.
     fn reset(&self) {}
 }
 
@@ -22,16 +22,16 @@ impl Io for TcpStream {
 
 impl Io for DuplexStream {}
 
-/// A connection on its way.
+/// A connection that is being established.
 pub type DialFuture<'a> = Pin<Box<dyn Future<Output = io::Result<Box<dyn Io>>> + Send + 'a>>;
 
-/// Makes connections.
+/// Opens connections to vendors.
 pub trait Dial: Send + Sync + fmt::Debug {
     /// Connects to a port of a host.
     fn dial<'a>(&'a self, host: &'a str, port: u16) -> DialFuture<'a>;
 }
 
-/// The way over TCP.
+/// Connects to vendors over TCP.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tcp;
 

@@ -1,9 +1,9 @@
-//! Models: one stream of typed events, whoever the vendor is.
+//! Models: one stream of typed events for every vendor.
 //!
-//! A [`Wire`] is a way to speak to vendors: it writes a question and reads the answer. [`scripted`] is a
-//! vendor that says what a script tells it. A provider never sees tools or threads.
+//! A [`WireFormat`] is the protocol of a vendor: it encodes a question and decodes the answer.
+//! [`scripted`] is a vendor that answers by a script. A provider never sees tools or threads.
 //!
-//! Below: nothing of Raddle. Above: `raddle`, which ties it to the agent.
+//! Below: nothing of Raddle. Above: `raddle`, which connects it to the agent.
 
 mod chat;
 mod error;

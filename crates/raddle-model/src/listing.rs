@@ -1,24 +1,24 @@
-//! The models that a vendor says it has.
+//! Lists of a vendor's models.
 
 use serde::Deserialize;
 
 use crate::{CallError, CallTimeouts, Endpoint, ModelClient, WireFormat};
 
-/// The longest list in bytes, and in models.
+/// Longest list in bytes, and in models.
 const LIST_BYTES_MAX: usize = 16 << 20;
 const MODELS_MAX: usize = 1000;
 
-/// A model that a vendor has.
+/// A model of a vendor's list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedModel {
-    /// What to ask for.
+    /// The id for requests.
     pub id: String,
-    /// Its name for people, if it has another.
+    /// The display name, if the vendor sends one.
     pub name: Option<String>,
 }
 
 impl ModelClient {
-    /// Asks a vendor for its models: the first thousand of them.
+    /// Lists a vendor's models, up to the first thousand.
     pub async fn models(
         &self,
         wire: WireFormat,
@@ -28,7 +28,7 @@ impl ModelClient {
         let endpoint = match wire {
             WireFormat::Responses | WireFormat::Chat => endpoint.clone(),
             WireFormat::Messages => endpoint
-                .with_usual("anthropic-version", "2023-06-01")
+                .with_default_header("anthropic-version", "2023-06-01")
                 .with_query("limit", "1000"),
             WireFormat::Gemini => endpoint.clone().with_query("pageSize", "1000"),
         };
@@ -37,7 +37,7 @@ impl ModelClient {
     }
 }
 
-/// A list, as any wire has it. llama.cpp has it in both ways at once.
+/// A list in the form of any wire. llama.cpp sends both forms at once.
 #[derive(Deserialize)]
 struct List {
     data: Option<Vec<ListEntry>>,
@@ -55,10 +55,10 @@ struct ListEntry {
 }
 
 fn read(wire: WireFormat, list: &[u8]) -> Result<Vec<ListedModel>, CallError> {
-    let wrong = |what: &str| CallError::Malformed(format!("it is no list of models: {what}"));
-    let list: List = serde_json::from_slice(list).map_err(|error| wrong(&error.to_string()))?;
+    let malformed = |what: &str| CallError::Malformed(format!("invalid list of models: {what}"));
+    let list: List = serde_json::from_slice(list).map_err(|error| malformed(&error.to_string()))?;
     let list = list.data.or(list.models);
-    let list = list.ok_or_else(|| wrong("there is no `data`"))?;
+    let list = list.ok_or_else(|| malformed("there is no `data`"))?;
     let models = list.into_iter().filter_map(|entry| match wire {
         WireFormat::Gemini => gemini(entry),
         _ => Some(ListedModel {
@@ -69,7 +69,8 @@ fn read(wire: WireFormat, list: &[u8]) -> Result<Vec<ListedModel>, CallError> {
     Ok(models.take(MODELS_MAX).collect())
 }
 
-/// Gemini names a model by its path, and lists some that do not write.
+/// Reads an entry of Gemini, which names a model by its path, and lists some that do not generate
+/// text.
 fn gemini(entry: ListEntry) -> Option<ListedModel> {
     let methods = entry.supported_generation_methods;
     if methods.is_some_and(|it| !it.iter().any(|it| it == "generateContent")) {
@@ -88,7 +89,7 @@ mod tests {
 
     #[test]
     fn lists_of_every_wire() {
-        for (wire, list, wanted) in [
+        for (wire, list, expected) in [
             (
                 WireFormat::Responses,
                 r#"{"object":"list","data":[{"id":"a","object":"model","created":1,"owned_by":"b"},{"object":"model"}]}"#,
@@ -116,12 +117,12 @@ mod tests {
                 &[("a", Some("A")), ("b", None)],
             ),
         ] {
-            let read = read(wire, list.as_bytes()).expect("a list");
-            let read: Vec<_> = read
+            let models = read(wire, list.as_bytes()).expect("a list");
+            let models: Vec<_> = models
                 .iter()
                 .map(|it| (&*it.id, it.name.as_deref()))
                 .collect();
-            assert_eq!(read, wanted, "{wire:?}");
+            assert_eq!(models, expected, "{wire:?}");
         }
         for list in ["", "{}", r#"{"data":3}"#, "<html>"] {
             assert!(read(WireFormat::Chat, list.as_bytes()).is_err(), "{list}");

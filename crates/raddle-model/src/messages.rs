@@ -9,7 +9,7 @@ use self::request::body;
 use crate::{AnswerStream, CallError, CallTimeouts, Endpoint, ModelClient, ModelQuery, WireFormat};
 
 impl ModelClient {
-    /// Asks a model on the Anthropic Messages wire.
+    /// Sends a question on the Anthropic Messages wire.
     pub async fn messages(
         &self,
         endpoint: &Endpoint,
@@ -17,7 +17,7 @@ impl ModelClient {
         limits: CallTimeouts,
     ) -> Result<AnswerStream, CallError> {
         let body = body(question).map_err(|error| CallError::Malformed(error.to_string()))?;
-        let endpoint = endpoint.with_usual("anthropic-version", "2023-06-01");
+        let endpoint = endpoint.with_default_header("anthropic-version", "2023-06-01");
         let answer = self.post(&endpoint, "/messages", body, limits);
         Ok(AnswerStream::new(WireFormat::Messages, answer.await?))
     }

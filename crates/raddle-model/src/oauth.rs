@@ -1,5 +1,5 @@
-//! Tokens of OAuth 2, for whoever signs in with a vendor: in a browser with a proof of who asked (RFC 7636), or with a
-//! code on another device (RFC 8628).
+//! Tokens of OAuth 2, for users who sign in with a vendor: in a browser with a proof key (RFC
+//! 7636), or with a code on another device (RFC 8628).
 
 use std::fmt;
 use std::time::Duration;
@@ -12,25 +12,25 @@ use sha2::{Digest, Sha256};
 use crate::http::escaped;
 use crate::{CallError, CallTimeouts, Endpoint, ModelClient};
 
-/// How long a vendor may be silent until it gives tokens.
+/// Timeout for a vendor's tokens.
 const TOKEN_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How often a vendor is asked for the tokens of another device, unless it says.
-const INTERVAL: Duration = Duration::from_secs(5);
+/// Default interval of polls for the tokens of another device.
+const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
-/// What of a form only the vendor should know.
+/// Secret fields of a form.
 const SECRETS: [&str; 4] = ["refresh_token", "code", "code_verifier", "device_code"];
 
-/// What a vendor gives to one who signed in. None of it is shown.
+/// Tokens of a user who signed in. `Debug` does not show them.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 pub struct OauthTokens {
-    /// What calls are made with.
+    /// The token for calls.
     #[serde(rename = "access_token")]
     pub access: String,
-    /// With what it is renewed.
+    /// The token that renews it.
     #[serde(rename = "refresh_token")]
     pub refresh: Option<String>,
-    /// For how many seconds it is good.
+    /// Lifetime of the access token, in seconds.
     pub expires_in: Option<u64>,
 }
 
@@ -40,16 +40,16 @@ impl fmt::Debug for OauthTokens {
     }
 }
 
-/// A code that is entered on another device.
+/// A code that the user enters on another device.
 #[derive(Clone, Deserialize)]
 pub struct DeviceCode {
     device_code: String,
-    /// The code.
+    /// The code for the user to enter.
     pub user_code: String,
-    /// The page on which it is entered.
+    /// The page on which the user enters it.
     #[serde(alias = "verification_url")]
     pub verification_uri: String,
-    /// For how many seconds it is good.
+    /// Lifetime of the code, in seconds.
     pub expires_in: u64,
     interval: Option<u64>,
 }
@@ -60,17 +60,17 @@ impl fmt::Debug for DeviceCode {
     }
 }
 
-/// Shows that whoever brings a code is who asked for it.
+/// A proof that the client which redeems a code is the one that requested it.
 #[derive(Clone)]
 pub struct PkcePair {
-    /// What is kept until then.
+    /// The secret that is sent with the code.
     pub verifier: String,
-    /// What is told before.
+    /// The hash that is sent before.
     pub challenge: String,
 }
 
 impl PkcePair {
-    /// One that nobody can guess.
+    /// Returns a pair with a random verifier.
     pub fn new() -> Result<Self, CallError> {
         let verifier = random_token()?;
         Ok(Self {
@@ -86,33 +86,33 @@ impl fmt::Debug for PkcePair {
     }
 }
 
-/// What is told of a proof before it is shown.
+/// Returns the challenge of a verifier.
 pub(crate) fn challenge(verifier: &str) -> String {
     BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(verifier))
 }
 
-/// A text that nobody can guess.
+/// Returns a random text that cannot be guessed.
 pub fn random_token() -> Result<String, CallError> {
     let mut bytes = [0; 32];
-    let filled = rustls::crypto::aws_lc_rs::default_provider()
+    let result = rustls::crypto::aws_lc_rs::default_provider()
         .secure_random
         .fill(&mut bytes);
-    filled.map_err(|_| CallError::Malformed("the system has no randomness".to_owned()))?;
+    result.map_err(|_| CallError::Malformed("the system has no randomness".to_owned()))?;
     Ok(BASE64_URL_SAFE_NO_PAD.encode(bytes))
 }
 
-/// An address that says these in its query.
+/// Appends these parameters to the query of an address.
 pub fn address(base: &str, query: &[(&str, &str)]) -> String {
-    let joint = if base.contains('?') { '&' } else { '?' };
-    format!("{base}{joint}{}", form(query))
+    let separator = if base.contains('?') { '&' } else { '?' };
+    format!("{base}{separator}{}", form(query))
 }
 
-/// What a query says, each with its name.
+/// Parses a query into names and values.
 pub fn parse_query(query: &str) -> Vec<(String, String)> {
     let pairs = query.split('&').filter(|it| !it.is_empty());
     let pairs = pairs.map(|it| it.split_once('=').unwrap_or((it, "")));
     pairs
-        .map(|(name, value)| (plain(name), plain(value)))
+        .map(|(name, value)| (decoded(name), decoded(value)))
         .collect()
 }
 
@@ -124,8 +124,8 @@ fn form(pairs: &[(&str, &str)]) -> String {
     pairs.join("&")
 }
 
-/// A text of a query or a form as it was meant.
-pub(crate) fn plain(text: &str) -> String {
+/// Decodes a text of a query or a form.
+pub(crate) fn decoded(text: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = text.as_bytes();
     while let [first, after @ ..] = rest {
@@ -141,7 +141,7 @@ pub(crate) fn plain(text: &str) -> String {
 }
 
 impl ModelClient {
-    /// Gets tokens for what a form says.
+    /// Requests tokens for a form.
     pub async fn tokens(
         &self,
         token_url: &str,
@@ -150,7 +150,7 @@ impl ModelClient {
         self.post_form(token_url, form).await
     }
 
-    /// Gets a code that is entered on another device.
+    /// Requests a code that the user enters on another device.
     pub async fn device_code(
         &self,
         device_url: &str,
@@ -159,7 +159,7 @@ impl ModelClient {
         self.post_form(device_url, form).await
     }
 
-    /// Waits until someone has entered a code, and gets tokens for it.
+    /// Waits until the user has entered a code, and returns the tokens for it.
     pub async fn tokens_of_device(
         &self,
         token_url: &str,
@@ -171,14 +171,14 @@ impl ModelClient {
             ("device_code", &code.device_code),
             ("client_id", client_id),
         ];
-        let mut interval = code.interval.map_or(INTERVAL, Duration::from_secs);
+        let mut interval = code.interval.map_or(POLL_INTERVAL, Duration::from_secs);
         loop {
-            // A vendor that says 0 is not asked all the time either.
+            // A vendor that sends 0 is not polled in a busy loop.
             tokio::time::sleep(interval.max(Duration::from_millis(100))).await;
             match self.tokens(token_url, &form).await {
                 Err(CallError::Vendor(error)) if error.message == "authorization_pending" => {}
                 Err(CallError::Vendor(error)) if error.message == "slow_down" => {
-                    interval += INTERVAL;
+                    interval += POLL_INTERVAL;
                 }
                 Err(error) if error.is_transient() => {}
                 outcome => return outcome,
@@ -191,12 +191,12 @@ impl ModelClient {
         address: &str,
         pairs: &[(&str, &str)],
     ) -> Result<T, CallError> {
-        let wrong = |what: String| CallError::Malformed(what);
-        let endpoint: Endpoint = address.parse().map_err(|it| wrong(format!("{it}")))?;
+        let malformed = |what: String| CallError::Malformed(what);
+        let endpoint: Endpoint = address.parse().map_err(|it| malformed(format!("{it}")))?;
         let mut endpoint = endpoint
             .with_header("content-type", "application/x-www-form-urlencoded")
             .and_then(|it| it.with_header("accept", "application/json"))
-            .map_err(|error| wrong(error.to_string()))?;
+            .map_err(|error| malformed(error.to_string()))?;
         for (_, value) in pairs.iter().filter(|(name, _)| SECRETS.contains(name)) {
             endpoint = endpoint.with_secret(value);
         }
@@ -206,10 +206,10 @@ impl ModelClient {
             total: 2 * TOKEN_TIMEOUT,
         };
         let body = form(pairs).into_bytes();
-        let given = self.exchange(&endpoint, body, limits).await?;
-        // What is wrong with it is not shown with it: there may be tokens in it.
-        serde_json::from_slice(&given)
-            .map_err(|_| wrong(format!("{address} gave no tokens as OAuth 2 has them")))
+        let response = self.exchange(&endpoint, body, limits).await?;
+        // The error does not show the response, because it may contain tokens.
+        serde_json::from_slice(&response)
+            .map_err(|_| malformed(format!("{address} returned no valid OAuth 2 tokens")))
     }
 }
 
@@ -221,20 +221,20 @@ mod tests {
     fn a_challenge_is_what_the_standard_says() {
         // The example of RFC 7636.
         let verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
-        let wanted = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
-        assert_eq!(challenge(verifier), wanted);
+        let expected = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
+        assert_eq!(challenge(verifier), expected);
         let (one, other) = (PkcePair::new(), PkcePair::new());
         assert_ne!(one.expect("one").verifier, other.expect("another").verifier);
     }
 
     #[test]
-    fn addresses_say_what_is_asked_and_back() {
-        let asked = address("https://a/b?c=d", &[("e f", "g&h=ä"), ("i", "")]);
-        assert_eq!(asked, "https://a/b?c=d&e%20f=g%26h%3D%C3%A4&i=");
-        let (_, query) = asked.split_once('?').expect("a query");
+    fn addresses_encode_their_parameters() {
+        let url = address("https://a/b?c=d", &[("e f", "g&h=ä"), ("i", "")]);
+        assert_eq!(url, "https://a/b?c=d&e%20f=g%26h%3D%C3%A4&i=");
+        let (_, query) = url.split_once('?').expect("a query");
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-        let wanted = [pair("c", "d"), pair("e f", "g&h=ä"), pair("i", "")];
-        assert_eq!(parse_query(query), wanted);
+        let expected = [pair("c", "d"), pair("e f", "g&h=ä"), pair("i", "")];
+        assert_eq!(parse_query(query), expected);
         assert_eq!(parse_query("a+b=%zz%4"), [pair("a b", "%zz%4")]);
     }
 }

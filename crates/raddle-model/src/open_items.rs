@@ -1,4 +1,4 @@
-//! Items of an answer on wires that give them no ids: what is said grows the item that is open.
+//! Items of an answer on wires that give them no ids: text is added to the open item.
 
 use std::sync::Arc;
 
@@ -6,13 +6,13 @@ use serde_json::Value;
 
 use crate::{ItemKind, StreamEvent};
 
-/// What is being said.
+/// Kind of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TextKind {
     Message,
     /// A summary of the thinking.
     Summary,
-    /// The thinking itself.
+    /// The thinking itself, not a summary.
     Thought,
 }
 
@@ -31,30 +31,30 @@ struct OpenText {
 }
 
 impl OpenItems {
-    /// What is open.
+    /// Returns the kind of the open item.
     pub(crate) fn open(&self) -> Option<TextKind> {
         self.open.as_ref().map(|it| it.kind)
     }
 
-    /// Says more, in an item that is begun if none is open. Whoever says something else than what is open
-    /// closes that first.
-    pub(crate) fn say(&mut self, speech: TextKind, text: &str, said: &mut Vec<StreamEvent>) {
+    /// Adds text to the open item, or opens one. The caller closes an open item of another kind
+    /// first.
+    pub(crate) fn add_text(&mut self, text_kind: TextKind, text: &str, events: &mut Vec<StreamEvent>) {
         let open = match &mut self.open {
             Some(open) => open,
             None => {
                 let id: Arc<str> = self.count.to_string().into();
                 self.count += 1;
-                let kind = match speech {
+                let kind = match text_kind {
                     TextKind::Message => ItemKind::Message,
                     TextKind::Summary | TextKind::Thought => ItemKind::Reasoning,
                 };
-                said.push(StreamEvent::Started {
+                events.push(StreamEvent::Started {
                     id: id.clone(),
                     kind,
                 });
                 self.open.insert(OpenText {
                     id,
-                    kind: speech,
+                    kind: text_kind,
                     text: String::new(),
                 })
             }
@@ -64,25 +64,25 @@ impl OpenItems {
         }
         open.text.push_str(text);
         let (id, text) = (open.id.clone(), text.to_owned());
-        said.push(match open.kind {
+        events.push(match open.kind {
             TextKind::Message => StreamEvent::Text { id, text },
             TextKind::Summary => StreamEvent::Summary { id, part: 0, text },
             TextKind::Thought => StreamEvent::Thought { id, part: 0, text },
         });
     }
 
-    /// What is open is whole. `seal`: what thinking is to its vendor.
-    pub(crate) fn close(&mut self, seal: impl FnOnce(&str) -> Value, said: &mut Vec<StreamEvent>) {
+    /// Closes the open item. `seal` returns the opaque data of thinking for its vendor.
+    pub(crate) fn close(&mut self, seal: impl FnOnce(&str) -> Value, events: &mut Vec<StreamEvent>) {
         let Some(OpenText {
             id,
-            kind: speech,
+            kind: text_kind,
             text,
         }) = self.open.take()
         else {
             return;
         };
         let parts = |text: String| Vec::from_iter((!text.is_empty()).then_some(text));
-        said.push(match speech {
+        events.push(match text_kind {
             TextKind::Message => StreamEvent::Message {
                 id,
                 text,
@@ -91,7 +91,7 @@ impl OpenItems {
             },
             TextKind::Summary | TextKind::Thought => {
                 let sealed = seal(&text);
-                let (summary, content) = match speech {
+                let (summary, content) = match text_kind {
                     TextKind::Summary => (parts(text), Vec::new()),
                     _ => (Vec::new(), parts(text)),
                 };

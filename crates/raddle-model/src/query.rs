@@ -1,4 +1,4 @@
-//! What a model is asked, whoever the vendor is.
+//! Questions to a model, for every vendor.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -8,103 +8,105 @@ use serde_json::{Value, json};
 
 use crate::CallForm;
 
-/// What a model is asked. What is not said is left to the vendor.
+/// Question to a model. The vendor decides what is not set.
 #[derive(Clone, Debug, Default)]
 pub struct ModelQuery<'a> {
-    /// The model.
+    /// The vendor's id of the model.
     pub model: &'a str,
-    /// What it should know before everything else.
+    /// Instructions that precede the history.
     pub instructions: Cow<'a, str>,
-    /// What was said so far. Every call has one output, before anything else is said.
+    /// The history. Every call has one output, before the next entry.
     pub history: Vec<HistoryEntry<'a>>,
-    /// What it may call.
+    /// The tools that the model may call.
     pub tools: Vec<ToolDef<'a>>,
-    /// Whether it is only told of the tools.
+    /// Whether the model may not call the tools.
     pub calls_nothing: bool,
-    /// How hard it should think.
+    /// The effort of the thinking.
     pub effort: Option<&'a str>,
-    /// How its thinking is summed up.
+    /// The style of the summary of its thinking.
     pub summary: Option<&'a str>,
-    /// A schema that its answer must fit.
+    /// A schema that the answer must match.
     pub output_schema: Option<&'a Value>,
-    /// The vendor's tier.
+    /// The vendor's service tier.
     pub service_tier: Option<&'a str>,
-    /// The most tokens that its answer may have.
+    /// Most tokens of the answer.
     pub output_tokens_max: Option<u32>,
 }
 
-/// Something that was said, called or given.
+/// An entry of the history.
 #[derive(Clone, Debug, PartialEq)]
 pub enum HistoryEntry<'a> {
-    /// To the model.
+    /// A message of the user.
     User(Vec<InputPart<'a>>),
-    /// By the model, whichever it was.
+    /// A message of any model.
     Assistant {
-        /// The words.
+        /// The text of the message.
         text: &'a str,
-        /// What this vendor sealed with them on this wire, and no other.
+        /// Opaque data that this vendor, and no other, sealed with it on this wire.
         sealed: Option<&'a Value>,
     },
-    /// Thinking that this vendor sealed on this wire, and no other.
+    /// Thinking that this vendor, and no other, sealed on this wire.
     Sealed(&'a Value),
     /// The model called a tool.
     Call {
-        /// The call's id.
+        /// The id of the call.
         id: &'a str,
-        /// The tool.
+        /// The name of the tool.
         name: &'a str,
-        /// What it was called with, as written.
+        /// The arguments, as the model wrote them.
         arguments: &'a str,
-        /// In what form.
+        /// The form of the arguments.
         form: CallForm,
     },
-    /// What came of a call.
+    /// The output of a call.
     Output {
-        /// Whose.
+        /// The id of the call.
         call: &'a str,
-        /// In words.
+        /// The text of the output.
         text: &'a str,
-        /// In images, by their addresses.
+        /// Images, by their addresses.
         images: Vec<&'a str>,
-        /// Whether it went wrong.
+        /// Whether the call failed.
         failed: bool,
     },
 }
 
-/// A part of what is said to a model.
+/// A part of a message to a model.
 #[derive(Clone, Debug, PartialEq)]
 pub enum InputPart<'a> {
-    /// Words.
+    /// Text of the message.
     Text(Cow<'a, str>),
-    /// An image.
+    /// An image by its address.
     Image {
-        /// Where it is, which is often a `data:` address that holds it.
+        /// Its address, often a `data:` URL that contains it.
         url: &'a str,
-        /// How closely it should be looked at.
+        /// The resolution at which the model reads it.
         detail: Option<&'a str>,
     },
 }
 
-/// A tool, as a model is told of it.
+/// A tool definition for a model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolDef<'a> {
-    /// What it is called.
+    /// The name of the tool.
     pub name: &'a str,
-    /// What it is for.
+    /// The purpose of the tool.
     pub description: &'a str,
     /// JSON Schema of its arguments.
     pub schema: &'a Value,
 }
 
 impl ModelQuery<'_> {
-    /// Whether the model is to think, and to say so. One that cannot refuses to be asked for it.
+    /// Whether the model must think and report it. A model that cannot think rejects such a
+    /// request.
     pub(crate) fn thinks(&self) -> bool {
         self.effort.is_some_and(|it| it != "none") || self.summary.is_some_and(|it| it != "none")
     }
 }
 
-/// The arguments of a call as an object, for wires that have no other. What is none, such as a patch or
-/// half a call, is put into one: the history must stay readable for whoever comes next.
+/// Returns the arguments of a call as an object, for wires that accept nothing else. Other
+/// arguments, such as a patch or a truncated call, are wrapped in one: the history must stay valid
+/// for the next model.
 pub(crate) fn object(arguments: &str, form: CallForm) -> Cow<'_, RawValue> {
     let text = match arguments.trim() {
         "" => "{}",
@@ -115,57 +117,57 @@ pub(crate) fn object(arguments: &str, form: CallForm) -> Cow<'_, RawValue> {
         return Cow::Borrowed(raw);
     }
     let wrapped = serde_json::value::to_raw_value(&json!({ "input": arguments }));
-    // An object with a text in it can always be written.
+    // An object with a text in it can always be encoded.
     wrapped.map_or(Cow::Borrowed(RawValue::NULL), Cow::Owned)
 }
 
-/// The media type and the data of an address that holds an image.
+/// Returns the media type and the data of a `data:` URL.
 pub(crate) fn data_url(url: &str) -> Option<(&str, &str)> {
     url.strip_prefix("data:")?.split_once(";base64,")
 }
 
-/// The calls of a history, under ids that no vendor refuses: other vendors have other letters in theirs, and
-/// engines that number their calls begin again with every answer.
+/// The calls of a history, under ids that every vendor accepts: other vendors use other characters,
+/// and engines that number their calls restart with every answer.
 #[derive(Debug, Default)]
 pub(crate) struct CallIds<'a> {
-    /// Those without an output, by the ids they had.
+    /// Calls without an output, by their original ids.
     open: HashMap<&'a str, VecDeque<PastCall<'a>>>,
-    taken: HashSet<String>,
+    used_ids: HashSet<String>,
 }
 
-/// A call.
+/// A call of the history.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PastCall<'a> {
-    /// Its id here.
+    /// Its id in this request.
     pub(crate) id: String,
-    /// The tool.
+    /// The name of the tool.
     pub(crate) name: &'a str,
-    /// How many calls were made before it.
-    pub(crate) at: usize,
+    /// Number of calls before it.
+    pub(crate) index: usize,
 }
 
 impl<'a> CallIds<'a> {
-    /// A call was made. Gives its id.
+    /// Adds a call and returns its id.
     pub(crate) fn add_call(&mut self, id: &'a str, name: &'a str) -> String {
         let is_plain = |it: char| it.is_ascii_alphanumeric() || it == '_' || it == '-';
-        let plain = id.chars().map(|it| if is_plain(it) { it } else { '_' });
-        let plain: String = plain.collect();
-        let mut id_here = plain.clone();
-        while id_here.is_empty() || self.taken.contains(&id_here) {
-            id_here = format!("{plain}_{}", self.taken.len());
+        let base_id = id.chars().map(|it| if is_plain(it) { it } else { '_' });
+        let base_id: String = base_id.collect();
+        let mut unique_id = base_id.clone();
+        while unique_id.is_empty() || self.used_ids.contains(&unique_id) {
+            unique_id = format!("{base_id}_{}", self.used_ids.len());
         }
-        let at = self.taken.len();
-        self.taken.insert(id_here.clone());
+        let at = self.used_ids.len();
+        self.used_ids.insert(unique_id.clone());
         let call = PastCall {
-            id: id_here.clone(),
+            id: unique_id.clone(),
             name,
-            at,
+            index: at,
         };
         self.open.entry(id).or_default().push_back(call);
-        id_here
+        unique_id
     }
 
-    /// It was answered.
+    /// Takes the call of an output.
     pub(crate) fn take_call(&mut self, id: &str) -> PastCall<'a> {
         let call = self.open.get_mut(id).and_then(VecDeque::pop_front);
         call.unwrap_or_default()
@@ -177,49 +179,49 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_have_ids_of_their_own_and_each_is_answered() {
+    fn calls_get_unique_ids_and_outputs_match_them() {
         let mut calls = CallIds::default();
-        for (id, wanted) in [
+        for (id, expected) in [
             ("call_1", "call_1"),
             ("functions.look:0", "functions_look_0"),
             ("call_1", "call_1_2"),
             ("", "_3"),
             ("é", "_"),
         ] {
-            assert_eq!(calls.add_call(id, "look"), wanted, "{id}");
+            assert_eq!(calls.add_call(id, "look"), expected, "{id}");
         }
-        for (id, wanted) in [
+        for (id, expected) in [
             ("call_1", "call_1"),
             ("functions.look:0", "functions_look_0"),
             ("call_1", "call_1_2"),
             ("nobody's", ""),
         ] {
-            assert_eq!(calls.take_call(id).id, wanted, "{id}");
+            assert_eq!(calls.take_call(id).id, expected, "{id}");
         }
     }
 
     #[test]
     fn arguments_are_an_object() {
         let (function, freeform) = (CallForm::Function, CallForm::Freeform);
-        for (arguments, form, wanted) in [
+        for (arguments, form, expected) in [
             (" {\"a\": 1} ", function, "{\"a\": 1}"),
             ("", function, "{}"),
             ("{\"a\":", function, r#"{"input":"{\"a\":"}"#),
             ("[1]", function, r#"{"input":"[1]"}"#),
             ("{}", freeform, r#"{"input":"{}"}"#),
         ] {
-            assert_eq!(object(arguments, form).get(), wanted, "{arguments}");
+            assert_eq!(object(arguments, form).get(), expected, "{arguments}");
         }
     }
 
     #[test]
     fn images_are_taken_out_of_their_addresses() {
-        for (url, wanted) in [
+        for (url, expected) in [
             ("data:image/png;base64,AA==", Some(("image/png", "AA=="))),
             ("data:text/plain,hi", None),
             ("https://a.example/b.png", None),
         ] {
-            assert_eq!(data_url(url), wanted, "{url}");
+            assert_eq!(data_url(url), expected, "{url}");
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::{
 };
 
 impl ModelClient {
-    /// Asks a model on the OpenAI Responses wire.
+    /// Sends a request on the OpenAI Responses wire.
     pub async fn responses(
         &self,
         endpoint: &Endpoint,
@@ -26,18 +26,18 @@ impl ModelClient {
 }
 
 impl stream::WireReader for ResponsesReader {
-    fn read(&mut self, data: &str, said: &mut Vec<StreamEvent>) -> Result<bool, CallError> {
+    fn read(&mut self, data: &str, events: &mut Vec<StreamEvent>) -> Result<bool, CallError> {
         match self.read(data)? {
             ReadOutcome::Nothing => return Ok(false),
             ReadOutcome::Progress => {}
             ReadOutcome::Event(event) => {
-                said.extend(self.missing_start(&event));
-                said.push(event);
+                events.extend(self.missing_start(&event));
+                events.push(event);
             }
         }
         Ok(true)
     }
 
-    /// Here an answer says when it is whole.
+    /// On this wire an event completes the answer.
     fn end(&mut self, _: &mut Vec<StreamEvent>) {}
 }

@@ -1,30 +1,30 @@
-//! When a call that broke off may be made again.
+//! Delays before retries of a call.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
-/// The first wait. Each further one is twice as long.
-const FIRST: Duration = Duration::from_millis(200);
+/// The first delay. Each further one is twice as long.
+const FIRST_DELAY: Duration = Duration::from_millis(200);
 
-/// The longest wait that we choose by ourselves.
-const LONGEST: Duration = Duration::from_secs(30);
+/// The longest delay that the client chooses by itself.
+const DELAY_MAX: Duration = Duration::from_secs(30);
 
-/// How long to wait after an attempt, counted from 1, that broke off. The vendor's own wish is a least,
-/// and no two callers come back at the same moment.
-pub fn wait(attempt: u32, wish: Option<Duration>) -> Duration {
-    jittered(attempt, wish, chance())
+/// Returns the delay after a failed attempt, counted from 1. The delay that the vendor asks for is
+/// a minimum. Jitter keeps callers from retrying at the same moment.
+pub fn wait(attempt: u32, retry_after: Option<Duration>) -> Duration {
+    jittered(attempt, retry_after, random_fraction())
 }
 
-/// Up to a fifth more, by a chance between 0 and 1.
-fn jittered(attempt: u32, wish: Option<Duration>, chance: f64) -> Duration {
+/// Adds up to a fifth, by a random number between 0 and 1.
+fn jittered(attempt: u32, retry_after: Option<Duration>, jitter: f64) -> Duration {
     let doublings = attempt.saturating_sub(1).min(16);
-    let wait = (FIRST * (1 << doublings)).min(LONGEST);
-    let wait = wait.max(wish.unwrap_or_default());
-    wait.saturating_add(wait.min(LONGEST).mul_f64(0.2 * chance))
+    let wait = (FIRST_DELAY * (1 << doublings)).min(DELAY_MAX);
+    let wait = wait.max(retry_after.unwrap_or_default());
+    wait.saturating_add(wait.min(DELAY_MAX).mul_f64(0.2 * jitter))
 }
 
-/// The keys of hash maps are the randomness that needs no further crate.
-fn chance() -> f64 {
+/// Returns a random number. The keys of hash maps are random, and need no further crate.
+fn random_fraction() -> f64 {
     let bits = RandomState::new().hash_one(0_u8) >> 11;
     bits as f64 / (1_u64 << 53) as f64
 }
@@ -36,7 +36,7 @@ mod tests {
     #[test]
     fn waits_grow_and_honour_the_vendor() {
         let s = Duration::from_secs;
-        for (attempt, wish, chance, wanted_ms) in [
+        for (attempt, retry_after, jitter, expected_ms) in [
             (0, None, 0.0, 200),
             (1, None, 0.0, 200),
             (2, None, 0.0, 400),
@@ -47,8 +47,8 @@ mod tests {
             (1, Some(s(600)), 1.0, 606_000),
             (6, Some(s(1)), 0.0, 6400),
         ] {
-            let found = jittered(attempt, wish, chance).as_millis();
-            assert_eq!(found, wanted_ms, "{attempt} {wish:?}");
+            let delay = jittered(attempt, retry_after, jitter).as_millis();
+            assert_eq!(delay, expected_ms, "{attempt} {retry_after:?}");
         }
     }
 

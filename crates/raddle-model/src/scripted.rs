@@ -1,22 +1,25 @@
-//! A vendor that says what a script tells it: a real HTTP server that speaks every [`Wire`](crate::Wire), for
-//! tests and for whoever embeds Raddle.
+//! A vendor that answers by a script: a real HTTP server that serves every
+//! [`WireFormat`](crate::WireFormat), for tests and for programs that embed Raddle.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! use raddle_model::scripted::{Script, Server};
-//! use raddle_model::{Client, Event, Limits, Request};
+//! use raddle_model::scripted::{ModelScript, ScriptedServer};
+//! use raddle_model::{CallTimeouts, ModelClient, ResponsesRequest, StreamEvent};
 //!
-//! let server = Server::listen("127.0.0.1:0".parse()?, Script::parse("[[answer]]\nsteps = [{ text = 'hello' }]")?).await?;
+//! let script = ModelScript::parse("[[answer]]\nsteps = [{ text = 'hello' }]")?;
+//! let server = ScriptedServer::listen("127.0.0.1:0".parse()?, script).await?;
 //! let endpoint = server.base_url().parse()?;
-//! let mut stream = Client::new().responses(&endpoint, &Request::default(), Limits::default()).await?;
-//! let mut said = String::new();
+//! let request = ResponsesRequest::default();
+//! let client = ModelClient::new();
+//! let mut stream = client.responses(&endpoint, &request, CallTimeouts::default()).await?;
+//! let mut answer = String::new();
 //! while let Some(event) = stream.next().await? {
-//!     if let Event::Text { text, .. } = event {
-//!         said.push_str(&text);
+//!     if let StreamEvent::Text { text, .. } = event {
+//!         answer.push_str(&text);
 //!     }
 //! }
-//! assert_eq!(said, "hello");
+//! assert_eq!(answer, "hello");
 //! assert_eq!(server.requests().len(), 1);
 //! # Ok(())
 //! # }
@@ -47,10 +50,10 @@ use tokio::task::{AbortHandle, JoinSet};
 use self::routes::ScriptedState;
 use crate::io::{Dial, DialFuture, Io};
 
-/// How much a connection in memory holds in each direction.
+/// Buffer of a connection in memory, in each direction.
 const MEMORY_BYTES: usize = 64 << 10;
 
-/// A running server. Dropping it closes everything.
+/// A running server. Dropping it closes all connections.
 #[derive(Debug)]
 pub struct ScriptedServer {
     base_url: String,
@@ -58,30 +61,30 @@ pub struct ScriptedServer {
     serving: AbortHandle,
 }
 
-/// What a server has been asked so far.
+/// Counters of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallCounts {
     /// Calls of the model.
     pub calls: u64,
-    /// Connections that came.
+    /// Connections accepted since the start.
     pub connections: u64,
-    /// Of these, open now.
+    /// Connections that are open now.
     pub open: u64,
     /// Answers that wait to be released.
     pub held: u64,
 }
 
 impl ScriptedServer {
-    /// Listens on an address. Port 0 takes any that is free.
+    /// Listens on an address. Port 0 selects a free one.
     pub async fn listen(address: SocketAddr, script: ModelScript) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let base_url = format!("http://{}/v1", listener.local_addr()?);
-        let room = ScriptedState::new(script, !address.ip().is_loopback());
-        Ok(Self::start(base_url, ConnSource::Tcp(listener), room))
+        let state = ScriptedState::new(script, !address.ip().is_loopback());
+        Ok(Self::start(base_url, ConnSource::Tcp(listener), state))
     }
 
-    /// Listens in memory: whoever has the [`Dial`] is connected, whatever the address. Nothing here waits
-    /// for the system, so that a test can stop the clock.
+    /// Listens in memory: the [`Dial`] connects to it, whatever the address. Nothing here waits for
+    /// the system, so that a test can stop the clock.
     pub fn in_memory(script: ModelScript) -> (Self, Arc<dyn Dial>) {
         let (sender, receiver) = mpsc::channel(1);
         let base_url = "http://memory/v1".to_owned();
@@ -93,9 +96,9 @@ impl ScriptedServer {
         (server, Arc::new(MemoryDial(sender)))
     }
 
-    fn start(base_url: String, door: ConnSource, room: ScriptedState) -> Self {
-        let state = Arc::new(room);
-        let serving = tokio::spawn(serve(door, state.clone())).abort_handle();
+    fn start(base_url: String, source: ConnSource, scripted: ScriptedState) -> Self {
+        let state = Arc::new(scripted);
+        let serving = tokio::spawn(serve(source, state.clone())).abort_handle();
         Self {
             base_url,
             state,
@@ -103,30 +106,30 @@ impl ScriptedServer {
         }
     }
 
-    /// What to write as a provider's `base_url`.
+    /// Returns the `base_url` for a provider.
     pub fn base_url(&self) -> &str {
         &self.base_url
     }
 
-    /// The calls that came, the oldest first. Of many, only the newest are kept.
+    /// Returns the received calls, the oldest first. Of many, only the newest are kept.
     pub fn requests(&self) -> Vec<RecordedCall> {
         self.state.calls()
     }
 
-    /// Lets so many held answers go on, now or when they come to be held.
+    /// Releases so many held answers, now or when they come to be held.
     pub fn release(&self, answers: usize) {
         self.state.release(answers);
     }
 
-    /// What it has been asked so far.
+    /// Returns the current values of the counters.
     pub fn counts(&self) -> CallCounts {
         *self.state.counts().borrow()
     }
 
-    /// Waits until the counts are as wanted.
-    pub async fn until(&self, wanted: impl FnMut(&CallCounts) -> bool) {
-        // The room that counts lives as long as we do.
-        let _ = self.state.counts().wait_for(wanted).await;
+    /// Waits until the counters satisfy a condition.
+    pub async fn until(&self, condition: impl FnMut(&CallCounts) -> bool) {
+        // `self` owns the sender, so the channel stays open.
+        let _ = self.state.counts().wait_for(condition).await;
     }
 }
 
@@ -136,7 +139,6 @@ impl Drop for ScriptedServer {
     }
 }
 
-/// Where connections come from.
 enum ConnSource {
     Tcp(TcpListener),
     Memory(mpsc::Receiver<Box<dyn Io>>),
@@ -154,13 +156,13 @@ impl ConnSource {
     }
 }
 
-async fn serve(mut door: ConnSource, room: Arc<ScriptedState>) {
+async fn serve(mut source: ConnSource, state: Arc<ScriptedState>) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
-            came = door.next() => match came {
-                Some(Ok(io)) => drop(connections.spawn(routes::serve(io, room.clone()))),
-                // No descriptor is free; one is when a connection ends.
+            came = source.next() => match came {
+                Some(Ok(io)) => drop(connections.spawn(routes::serve(io, state.clone()))),
+                // No descriptor is free until a connection ends.
                 Some(Err(_)) => drop(connections.join_next().await),
                 None => break,
             },
@@ -170,7 +172,7 @@ async fn serve(mut door: ConnSource, room: Arc<ScriptedState>) {
     while connections.join_next().await.is_some() {}
 }
 
-/// The way to a server in memory.
+/// Connects to a server in memory.
 struct MemoryDial(mpsc::Sender<Box<dyn Io>>);
 
 impl fmt::Debug for MemoryDial {
@@ -183,12 +185,12 @@ impl Dial for MemoryDial {
     fn dial<'a>(&'a self, _: &'a str, _: u16) -> DialFuture<'a> {
         Box::pin(async move {
             let (ours, theirs) = tokio::io::duplex(MEMORY_BYTES);
-            let sent = self.0.send(Box::new(theirs)).await;
-            sent.map_err(|_| io::Error::from(io::ErrorKind::ConnectionRefused))?;
+            let result = self.0.send(Box::new(theirs)).await;
+            result.map_err(|_| io::Error::from(io::ErrorKind::ConnectionRefused))?;
             Ok(Box::new(ours) as Box<dyn Io>)
         })
     }
 }
 
-/// Counts that others can wait for.
+/// Counters that tests can wait for.
 type CountsSender = watch::Sender<CallCounts>;

@@ -1,22 +1,22 @@
-//! Server-sent events: cutting a stream of bytes into events.
+//! Server-sent events: splits a stream of bytes into events.
 
 use std::ops::Range;
 
 use memchr::memchr;
 
-/// An event longer than this is no event.
+/// Longest event; a longer one is an error.
 const EVENT_BYTES_MAX: usize = 16 << 20;
 
-/// Takes bytes as they come and lends out the data of whole events. No byte is looked at twice, however
-/// the stream is cut.
+/// Accepts bytes as they come and lends out the data of complete events. It examines no byte twice,
+/// however the stream is split.
 #[derive(Debug, Default)]
 pub struct Decoder {
     buffer: Vec<u8>,
-    /// Everything before is done with.
+    /// Start of the bytes that are still needed.
     begin: usize,
-    /// Where the line begins that is not whole yet.
+    /// Start of the incomplete line.
     line: usize,
-    /// Up to here there is no end of that line.
+    /// End of the bytes that were searched for the end of that line.
     scanned: usize,
     /// The event's only line of data so far.
     data: Option<Range<usize>>,
@@ -25,48 +25,48 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// Nothing has come yet.
+    /// Builds an empty decoder.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes more bytes.
+    /// Appends bytes of the stream.
     pub fn push(&mut self, bytes: &[u8]) {
-        let done = std::mem::take(&mut self.begin);
-        if done > 0 {
-            self.buffer.drain(..done);
-            self.line -= done;
-            self.scanned -= done;
+        let consumed = std::mem::take(&mut self.begin);
+        if consumed > 0 {
+            self.buffer.drain(..consumed);
+            self.line -= consumed;
+            self.scanned -= consumed;
             if let Some(data) = &mut self.data {
-                *data = data.start - done..data.end - done;
+                *data = data.start - consumed..data.end - consumed;
             }
         }
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The data of the next whole event, or nothing until more bytes have come. An error when an event
-    /// is too long to be one, or is not UTF-8.
+    /// Returns the data of the next complete event, or `None` until more bytes have come. Fails
+    /// when an event is too long or is not UTF-8.
     pub fn next_event(&mut self) -> Result<Option<&str>, &'static str> {
-        // What was lent out last is done with.
+        // The caller no longer borrows the previous event.
         if self.data.is_none() {
             self.joined = None;
         }
         loop {
-            let Some(found) = memchr(b'\n', &self.buffer[self.scanned..]) else {
+            let Some(newline) = memchr(b'\n', &self.buffer[self.scanned..]) else {
                 self.scanned = self.buffer.len();
                 return match self.length() > EVENT_BYTES_MAX {
                     true => Err("an event is too long"),
                     false => Ok(None),
                 };
             };
-            let end = self.scanned + found;
+            let end = self.scanned + newline;
             let mut line = self.line..end;
             (self.line, self.scanned) = (end + 1, end + 1);
             if self.buffer[line.clone()].ends_with(b"\r") {
                 line.end -= 1;
             }
             if !line.is_empty() {
-                self.take(line);
+                self.read_line(line);
                 if self.length() > EVENT_BYTES_MAX {
                     return Err("an event is too long");
                 }
@@ -84,10 +84,11 @@ impl Decoder {
         }
     }
 
-    /// Takes a line of an event. Comments, names and ids of events say nothing that the data does not.
-    fn take(&mut self, mut line: Range<usize>) {
+    /// Reads a line of an event. Comments, names and ids are ignored, because the data repeats
+    /// them.
+    fn read_line(&mut self, mut line: Range<usize>) {
         let text = &self.buffer[line.clone()];
-        // A byte order mark may begin the stream, and so a line that says nothing else.
+        // A byte order mark may begin the stream, and so its first line.
         let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
         let Some(data) = text.strip_prefix(b"data:") else {
             return;
@@ -105,7 +106,7 @@ impl Decoder {
         }
     }
 
-    /// How long the event is that is not whole yet.
+    /// Returns the length of the incomplete event.
     fn length(&self) -> usize {
         self.buffer.len() - self.begin
     }
@@ -115,7 +116,7 @@ impl Decoder {
 mod tests {
     use super::*;
 
-    fn cut(pieces: &[&[u8]]) -> Vec<String> {
+    fn decode(pieces: &[&[u8]]) -> Vec<String> {
         let mut decoder = Decoder::new();
         let mut events = Vec::new();
         for piece in pieces {
@@ -132,19 +133,19 @@ mod tests {
         let stream = "\u{feff}data: first\n\nevent: a\ndata: {\"x\":1}\n\n: keep-alive\n\ndata:ä\r\ndata: b\r\ndata\r\nid: 7\r\n\r\ndata: \
                       \n\ndata: 漢字 😀\n\n\n\ndata: half"
             .as_bytes();
-        let whole = cut(&[stream]);
+        let whole = decode(&[stream]);
         assert_eq!(whole, ["first", "{\"x\":1}", "ä\nb", "", "漢字 😀"]);
         for at in 0..stream.len() {
-            assert_eq!(cut(&[&stream[..at], &stream[at..]]), whole, "cut at {at}");
+            assert_eq!(decode(&[&stream[..at], &stream[at..]]), whole, "cut at {at}");
         }
         for size in 1..stream.len() {
             let pieces: Vec<&[u8]> = stream.chunks(size).collect();
-            assert_eq!(cut(&pieces), whole, "in pieces of {size}");
+            assert_eq!(decode(&pieces), whole, "in pieces of {size}");
         }
     }
 
     #[test]
-    fn what_cannot_be_an_event_is_refused() {
+    fn invalid_events_are_rejected() {
         let mut decoder = Decoder::new();
         decoder.push(b"data: \xff\n\n");
         assert!(decoder.next_event().is_err());
@@ -153,15 +154,15 @@ mod tests {
         assert!(decoder.next_event().is_err());
         let mut decoder = Decoder::new();
         let line = "data: y\n".repeat(1000);
-        let refused = (0..=EVENT_BYTES_MAX / line.len()).any(|_| {
+        let is_rejected = (0..=EVENT_BYTES_MAX / line.len()).any(|_| {
             decoder.push(line.as_bytes());
             decoder.next_event().is_err()
         });
-        assert!(refused, "an event of endless lines was taken");
+        assert!(is_rejected, "an event of endless lines was taken");
     }
 
     #[test]
-    fn what_is_done_with_is_not_kept() {
+    fn consumed_bytes_are_dropped() {
         let mut decoder = Decoder::new();
         for _ in 0..10_000 {
             decoder.push(b"data: some words\n\ndata: ha");

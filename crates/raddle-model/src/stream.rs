@@ -1,4 +1,4 @@
-//! An answer on its way: bytes in, events out.
+//! An answer that is being received: bytes in, events out.
 
 use std::collections::{HashSet, VecDeque};
 use std::fmt;
@@ -9,40 +9,40 @@ use crate::{CallError, Decoder, StreamEvent, WireFormat};
 
 /// Reads the events of one wire.
 pub(crate) trait WireReader: fmt::Debug + Send {
-    /// Reads an event and adds what it says. Answers whether it shows that the model is at work: vendors
-    /// send some only so that no one closes the line.
-    fn read(&mut self, data: &str, said: &mut Vec<StreamEvent>) -> Result<bool, CallError>;
+    /// Reads an event and appends the events that it means. Returns whether it shows that the model
+    /// is at work: vendors send some events only as keep-alives.
+    fn read(&mut self, data: &str, events: &mut Vec<StreamEvent>) -> Result<bool, CallError>;
 
-    /// Nothing more comes. Adds what is left to be said if that is how an answer may end here.
-    fn end(&mut self, said: &mut Vec<StreamEvent>);
+    /// Ends the stream. Appends the remaining events if an answer may end here.
+    fn end(&mut self, events: &mut Vec<StreamEvent>);
 }
 
-/// How many items, further parts of items and calls one answer may begin. Whoever keeps them looks through all that are open for each, so
-/// what an answer costs must not grow with all that fits into its bytes.
+/// Most items, further parts of items and calls of one answer. A consumer searches all open ones
+/// for each event, so the cost of an answer must not grow with everything that fits into its bytes.
 pub const ITEMS_MAX: usize = 1_024;
 
-/// Why an answer with more is not read.
+/// Returns the error of an answer with more.
 pub(crate) fn too_many_items() -> CallError {
     CallError::Malformed(format!("it has more than {ITEMS_MAX} items"))
 }
 
-/// Reads an answer, however its bytes are cut.
+/// Reads an answer, however its bytes are split.
 #[derive(Debug)]
 pub struct AnswerReader {
     decoder: Decoder,
     reader: Box<dyn WireReader>,
-    /// How many items, further parts and calls it has begun.
+    /// Items, further parts and calls that have started.
     items: usize,
-    /// The further parts.
+    /// The further parts that have started.
     parts: HashSet<(Arc<str>, bool, u32)>,
-    /// Read, and not yet handed out.
+    /// Events that are parsed and not returned yet.
     queued: VecDeque<Result<StreamEvent, CallError>>,
     is_empty: bool,
     is_over: bool,
 }
 
 impl AnswerReader {
-    /// Nothing has come yet.
+    /// Builds a reader for a wire.
     pub fn new(wire: WireFormat) -> Self {
         Self {
             decoder: Decoder::new(),
@@ -55,49 +55,50 @@ impl AnswerReader {
         }
     }
 
-    /// Takes more bytes. Answers whether they show that the model is at work.
+    /// Appends bytes. Returns whether they show that the model is at work.
     pub fn push(&mut self, bytes: &[u8]) -> bool {
         self.is_empty &= bytes.is_empty();
         self.decoder.push(bytes);
-        let mut shows_life = false;
-        let mut said = Vec::new();
+        let mut is_active = false;
+        let mut events = Vec::new();
         while !self.is_over {
-            let read = match self.decoder.next_event() {
+            let result = match self.decoder.next_event() {
                 Ok(None) => break,
-                Ok(Some(data)) => self.reader.read(data, &mut said),
-                Err(what) => Err(CallError::Malformed(what.to_owned())),
+                Ok(Some(data)) => self.reader.read(data, &mut events),
+                Err(message) => Err(CallError::Malformed(message.to_owned())),
             };
-            said.drain(..).for_each(|event| self.add(event));
-            match read {
-                Ok(life) => shows_life |= life,
+            events.drain(..).for_each(|event| self.add(event));
+            match result {
+                Ok(active) => is_active |= active,
                 Err(error) => self.fail(error),
             }
         }
-        shows_life
+        is_active
     }
 
-    /// Nothing more comes: an answer that is not whole broke off.
+    /// Ends the stream: an incomplete answer becomes an error.
     pub fn end(&mut self) {
-        let mut said = Vec::new();
+        let mut events = Vec::new();
         if !self.is_over {
-            self.reader.end(&mut said);
+            self.reader.end(&mut events);
         }
-        said.into_iter().for_each(|event| self.add(event));
+        events.into_iter().for_each(|event| self.add(event));
         if !self.is_over {
-            let what = match self.is_empty {
+            let message = match self.is_empty {
                 true => "it was empty",
                 false => "it ended in the middle",
             };
-            self.fail(CallError::BrokeOff(what.to_owned()));
+            self.fail(CallError::BrokeOff(message.to_owned()));
         }
     }
 
-    /// What is said next, of what has come. Text of one item that came together is handed out together.
+    /// Returns the next event that has arrived. Text of one item that arrived together is returned
+    /// together.
     pub fn next_event(&mut self) -> Option<Result<StreamEvent, CallError>> {
         self.queued.pop_front()
     }
 
-    /// Whether everything has been said, or something went wrong.
+    /// Returns whether the answer is complete or has failed.
     pub fn is_over(&self) -> bool {
         self.is_over
     }
@@ -108,7 +109,7 @@ impl AnswerReader {
     }
 
     fn add(&mut self, event: StreamEvent) {
-        // Whatever a vendor says after its last word is not heard.
+        // Events after the completed one are ignored.
         if self.is_over {
             return;
         }
@@ -134,10 +135,10 @@ impl AnswerReader {
     }
 }
 
-/// An answer on its way. Dropping it ends the call, at the vendor's end too.
+/// An answer that is being received. Dropping it cancels the call, at the vendor too.
 #[derive(Debug)]
 pub struct AnswerStream {
-    /// Gone when everything has been said.
+    /// `None` when the answer is complete.
     answer: Option<HttpAnswer>,
     reader: AnswerReader,
     secrets: Arc<Secrets>,
@@ -152,8 +153,8 @@ impl AnswerStream {
         }
     }
 
-    /// What is said next; nothing after [`Event::Completed`]. Text of one item that came together is
-    /// handed out together.
+    /// Returns the next event; `None` after [`StreamEvent::Completed`]. Text of one item that
+    /// arrived together is returned together.
     pub async fn next(&mut self) -> Result<Option<StreamEvent>, CallError> {
         loop {
             if let Some(event) = self.reader.next_event() {
@@ -177,7 +178,7 @@ impl AnswerStream {
         }
     }
 
-    /// Keeps the connection of an answer that ended well.
+    /// Keeps the connection of an answer that completed.
     fn close(&mut self) {
         let answer = self.answer.take();
         if let (Some(answer), Some(Ok(_))) = (answer, self.reader.queued.back()) {

@@ -1,4 +1,4 @@
-//! How long a call is waited for.
+//! Timeouts of a call.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -9,14 +9,14 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::CallError;
 
-/// How long a call is waited for.
+/// Timeouts of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallTimeouts {
-    /// For a connection.
+    /// Timeout for the connection.
     pub connect: Duration,
-    /// For the next thing that means something. That the connection is kept open means nothing.
+    /// Timeout for the next meaningful event. Keep-alives do not count.
     pub idle: Duration,
-    /// For the whole answer.
+    /// Timeout for the whole answer.
     pub total: Duration,
 }
 
@@ -30,58 +30,58 @@ impl Default for CallTimeouts {
     }
 }
 
-/// What is left of a call's limits. It has one timer, which is set anew only when it rings.
+/// The deadlines of a running call. It has one timer, which is reset only when it fires.
 #[derive(Debug)]
 pub(crate) struct CallDeadline {
     timeouts: CallTimeouts,
-    ends: Instant,
-    /// Since when we have waited without hearing anything that means something. Time in which nobody
-    /// waits is no silence of the vendor's.
+    total_deadline: Instant,
+    /// Start of the wait without a meaningful event. Time in which no caller waits does not count
+    /// as the vendor's silence.
     silent_since: Option<Instant>,
-    /// It never rings later than the limits say.
-    alarm: Pin<Box<Sleep>>,
+    /// It never fires later than the timeouts require.
+    timer: Pin<Box<Sleep>>,
 }
 
 impl CallDeadline {
     pub(crate) fn new(timeouts: CallTimeouts) -> Self {
         let now = Instant::now();
-        let ends = now + timeouts.total;
+        let total_deadline = now + timeouts.total;
         Self {
             timeouts,
-            ends,
+            total_deadline,
             silent_since: None,
-            alarm: Box::pin(sleep_until(ends.min(now + timeouts.idle))),
+            timer: Box::pin(sleep_until(total_deadline.min(now + timeouts.idle))),
         }
     }
 
-    /// Something came that means something.
+    /// Restarts the idle timeout after a meaningful event.
     pub(crate) fn renew(&mut self) {
         self.silent_since = None;
     }
 
-    /// Waits for some work, but not for longer than the limits allow.
+    /// Waits for some work, up to the deadlines.
     pub(crate) async fn wait<T>(&mut self, work: impl Future<Output = T>) -> Result<T, CallError> {
         let mut work = pin!(work);
         poll_fn(|context| {
-            if let Poll::Ready(done) = work.as_mut().poll(context) {
-                return Poll::Ready(Ok(done));
+            if let Poll::Ready(output) = work.as_mut().poll(context) {
+                return Poll::Ready(Ok(output));
             }
             let since = *self.silent_since.get_or_insert_with(Instant::now);
-            let due = self.ends.min(since + self.timeouts.idle);
-            while self.alarm.as_mut().poll(context).is_ready() {
+            let due = self.total_deadline.min(since + self.timeouts.idle);
+            while self.timer.as_mut().poll(context).is_ready() {
                 if Instant::now() >= due {
-                    return Poll::Ready(Err(self.spent(due)));
+                    return Poll::Ready(Err(self.timeout_error(due)));
                 }
-                self.alarm.as_mut().reset(due);
+                self.timer.as_mut().reset(due);
             }
             Poll::Pending
         })
         .await
     }
 
-    fn spent(&self, due: Instant) -> CallError {
+    fn timeout_error(&self, due: Instant) -> CallError {
         let CallTimeouts { idle, total, .. } = self.timeouts;
-        if due == self.ends {
+        if due == self.total_deadline {
             CallError::TooLong { limit: total }
         } else {
             CallError::Silent { limit: idle }

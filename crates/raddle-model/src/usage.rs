@@ -1,12 +1,12 @@
-//! What an answer cost, as vendors write it.
+//! Usage figures of vendors.
 
 use serde_json::Value;
 
-/// A number of tokens. Nothing if it is none: the answer is there, whatever is said of its price.
+/// Parses a number of tokens; `None` if it is malformed, because the answer is valid all the same.
 pub(crate) fn count(member: &Value) -> Option<u64> {
     match member {
         Value::Null => Some(0),
-        // Some vendors write whole numbers as fractions.
+        // Some vendors send whole numbers as fractions.
         Value::Number(it) => it.as_u64().or_else(|| it.as_f64().map(|it| it as u64)),
         _ => None,
     }

@@ -1,4 +1,4 @@
-//! What a vendor's own words for a failure mean.
+//! Interprets a vendor's errors.
 
 mod retry_after;
 
@@ -9,35 +9,35 @@ use serde_json::Value;
 
 use crate::{CallError, VendorError, VendorFault};
 
-/// How much is kept of what a vendor says.
+/// Most characters of a vendor's message.
 const MESSAGE_LETTERS_MAX: usize = 2000;
 
-/// A failure in a vendor's words.
+/// A vendor's error, parsed.
 #[derive(Debug, Default)]
 pub(crate) struct VendorMessage {
-    /// Names for it, in small letters: its code, its type.
+    /// Names of the error, in lower case: its code, its type.
     names: Vec<String>,
     /// Its code, if that is an HTTP status.
     status: Option<u16>,
     message: Option<String>,
-    /// When it wants to be asked again.
+    /// The delay that it asks for before a retry.
     retry_after: Option<Duration>,
 }
 
 impl VendorMessage {
-    /// Reads what vendors put where an error should be: an object, or only a text.
+    /// Parses a vendor's error: an object, or only a text.
     pub(crate) fn of(error: &Value) -> Self {
         let member = |name: &str| error[name].as_str();
         let names = ["code", "type", "reason", "status"].into_iter();
         let status = error["code"].as_u64().and_then(|it| it.try_into().ok());
         let details = || error["details"].as_array().into_iter().flatten();
         let violations = details().filter_map(|it| it["violations"].as_array());
-        let finer = details().filter_map(|it| it["reason"].as_str());
-        let finer = finer.chain(violations.flatten().filter_map(|it| it["quotaId"].as_str()));
+        let detail_names = details().filter_map(|it| it["reason"].as_str());
+        let detail_names = detail_names.chain(violations.flatten().filter_map(|it| it["quotaId"].as_str()));
         Self {
             names: names
                 .filter_map(member)
-                .chain(finer)
+                .chain(detail_names)
                 .map(str::to_lowercase)
                 .collect(),
             status: status.filter(|it| (400..600).contains(it)),
@@ -46,32 +46,32 @@ impl VendorMessage {
         }
     }
 
-    /// Reads the body of an answer that is an error.
+    /// Parses the body of an error response.
     fn of_body(body: &str) -> Self {
         let mut value: Value = serde_json::from_str(body).unwrap_or_default();
-        // Some put it into a list.
+        // Some vendors send a list.
         if let Some(first) = value.get_mut(0) {
             value = first.take();
         }
-        let found = ["error", "detail"].into_iter().find_map(|it| value.get(it));
-        let mut words = Self::of(found.unwrap_or(&value));
-        if words.message.is_none() && !body.trim().is_empty() {
-            words.message = Some(body.trim().to_owned());
+        let error = ["error", "detail"].into_iter().find_map(|it| value.get(it));
+        let mut parsed = Self::of(error.unwrap_or(&value));
+        if parsed.message.is_none() && !body.trim().is_empty() {
+            parsed.message = Some(body.trim().to_owned());
         }
-        words
+        parsed
     }
 
-    /// What they mean. Their message is as long as it came: what is to be hidden in it must be whole.
+    /// Classifies the error. Its message keeps its length, because redaction needs whole secrets.
     pub(crate) fn error(self, status: Option<u16>) -> VendorError {
         let message = self.message.as_deref().unwrap_or_default();
         let fault = fault(status.or(self.status), &self.names, message);
-        let may_pass = matches!(fault, VendorFault::RateLimit | VendorFault::Overloaded);
-        let said = || {
-            may_pass
+        let is_temporary = matches!(fault, VendorFault::RateLimit | VendorFault::Overloaded);
+        let from_message = || {
+            is_temporary
                 .then(|| retry_after::from_message(message))
                 .flatten()
         };
-        let retry_after = self.retry_after.or_else(said);
+        let retry_after = self.retry_after.or_else(from_message);
         VendorError {
             fault,
             status,
@@ -85,23 +85,23 @@ impl VendorMessage {
     }
 }
 
-/// Cuts a vendor's message to what is kept of it. It goes last, because half a secret is not found.
-pub(crate) fn cut(message: &mut String) {
+/// Truncates a vendor's message. It comes last, because redaction does not find half a secret.
+pub(crate) fn truncate(message: &mut String) {
     if let Some((end, _)) = message.char_indices().nth(MESSAGE_LETTERS_MAX) {
         message.truncate(end);
     }
 }
 
-/// What an answer that is no success means.
-pub(crate) fn refused(status: u16, headers: &HeaderMap, body: &str, now: SystemTime) -> CallError {
+/// Returns the error of an unsuccessful response.
+pub(crate) fn error_response(status: u16, headers: &HeaderMap, body: &str, now: SystemTime) -> CallError {
     let mut error = VendorMessage::of_body(body).error(Some(status));
     error.retry_after = retry_after::from_headers(headers, now).or(error.retry_after);
-    cut(&mut error.message);
+    truncate(&mut error.message);
     CallError::Vendor(Box::new(error))
 }
 
-/// An answer that ended before it was whole, for a reason that the vendor gave in a word.
-pub(crate) fn stopped(fault: VendorFault, reason: &str) -> CallError {
+/// Returns the error of an answer that ended early, with the vendor's reason.
+pub(crate) fn incomplete_answer(fault: VendorFault, reason: &str) -> CallError {
     CallError::Vendor(Box::new(VendorError {
         fault,
         status: None,
@@ -110,7 +110,7 @@ pub(crate) fn stopped(fault: VendorFault, reason: &str) -> CallError {
     }))
 }
 
-/// Parts of the names that vendors have for their faults. The first that fits counts.
+/// Parts of the names that vendors give their errors. The first match wins.
 const NAMES: &[(VendorFault, &[&str])] = &[
     (
         VendorFault::ContextFull,
@@ -152,7 +152,7 @@ const NAMES: &[(VendorFault, &[&str])] = &[
     (VendorFault::Internal, &["server_error", "internal_error"]),
 ];
 
-/// What some vendors say only in words, with statuses that mean many things. The first that fits counts.
+/// Phrases of messages, for vendors whose statuses mean many things. The first match wins.
 const WORDS: &[(VendorFault, &[u16], &[&str])] = &[
     (
         VendorFault::ContextFull,
@@ -164,7 +164,8 @@ const WORDS: &[(VendorFault, &[u16], &[&str])] = &[
             "context limit",
             "prompt is too long",
             "exceeds the maximum number of tokens",
-            // More than the account may send in a minute: it never goes through, however long one waits.
+            // More than the account may send in a minute: no retry succeeds, however long the
+            // delay.
             "request too large",
         ],
     ),
@@ -179,22 +180,22 @@ const WORDS: &[(VendorFault, &[u16], &[&str])] = &[
 
 fn fault(status: Option<u16>, names: &[String], message: &str) -> VendorFault {
     let message = message.to_lowercase();
-    let is_said = |(_, statuses, words): &&(VendorFault, &[u16], &[&str])| {
-        let fits = status.is_none_or(|it| statuses.contains(&it));
-        fits && words.iter().any(|it| message.contains(it))
+    let matches_message = |(_, statuses, words): &&(VendorFault, &[u16], &[&str])| {
+        let matches_status = status.is_none_or(|it| statuses.contains(&it));
+        matches_status && words.iter().any(|it| message.contains(it))
     };
-    if let Some((fault, ..)) = WORDS.iter().find(is_said) {
+    if let Some((fault, ..)) = WORDS.iter().find(matches_message) {
         return *fault;
     }
-    let is_named = |parts: &&[&str]| {
+    let matches_name = |parts: &&[&str]| {
         let mut parts = parts.iter();
         parts.any(|part| names.iter().any(|name| name.contains(part)))
     };
-    if let Some((fault, _)) = NAMES.iter().find(|(_, parts)| is_named(parts)) {
+    if let Some((fault, _)) = NAMES.iter().find(|(_, parts)| matches_name(parts)) {
         return *fault;
     }
     match status {
-        None if is_named(&&["invalid"][..]) => VendorFault::BadRequest,
+        None if matches_name(&&["invalid"][..]) => VendorFault::BadRequest,
         None => VendorFault::Internal,
         Some(401 | 403) => VendorFault::Unauthorized,
         Some(402) => VendorFault::Quota,

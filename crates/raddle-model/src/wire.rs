@@ -1,26 +1,26 @@
-//! The ways in which vendors are spoken to.
+//! The protocols of vendors.
 
 use crate::stream::WireReader;
 use crate::{chat, gemini, messages, responses};
 
-/// How a vendor is spoken to.
+/// Protocol of a vendor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WireFormat {
-    /// OpenAI Responses.
+    /// The OpenAI Responses API.
     Responses,
-    /// OpenAI Chat Completions, which most engines and brokers speak.
+    /// The OpenAI Chat Completions API, which most engines and brokers serve.
     Chat,
-    /// Anthropic Messages.
+    /// The Anthropic Messages API.
     Messages,
-    /// Gemini's `streamGenerateContent`.
+    /// The `streamGenerateContent` method of Gemini.
     Gemini,
 }
 
 impl WireFormat {
-    /// All of them.
+    /// All formats, for iteration.
     pub const ALL: [Self; 4] = [Self::Responses, Self::Chat, Self::Messages, Self::Gemini];
 
-    /// Its name in a configuration.
+    /// Returns its name in a configuration.
     pub fn name(self) -> &'static str {
         match self {
             Self::Responses => "responses",
@@ -30,12 +30,12 @@ impl WireFormat {
         }
     }
 
-    /// The wire with this name.
+    /// Returns the wire with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|it| it.name() == name)
     }
 
-    /// The header that holds a key, where that is no bearer token.
+    /// Returns the header that holds a key, where that is no bearer token.
     pub fn key_header(self) -> Option<&'static str> {
         match self {
             Self::Responses | Self::Chat => None,
@@ -44,7 +44,7 @@ impl WireFormat {
         }
     }
 
-    /// Reads an answer on it.
+    /// Returns a reader for its answers.
     pub(crate) fn reader(self) -> Box<dyn WireReader> {
         match self {
             Self::Responses => Box::new(responses::ResponsesReader::default()),

@@ -1,5 +1,5 @@
-//! The account the server uses towards model providers: reading it, signing in and signing out.
-//! Most arms belong to one vendor and are here so that its clients are understood.
+//! The account that the server uses at model providers: reading it, signing in and signing out.
+//! Most variants belong to one vendor and exist so that its clients work unchanged.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,8 @@ use crate::*;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GetAccountParams {
-    /// Renew the stored token before answering. No effect when the client supplies the tokens itself.
+    /// Renews the stored token before responding. No effect when the client supplies the tokens
+    /// itself.
     #[serde(default, deserialize_with = "null_as_default")]
     pub refresh_token: bool,
 }
@@ -19,43 +20,44 @@ pub struct GetAccountParams {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GetAccountResponse {
-    /// Whether the model provider needs an OpenAI sign-in. If false, clients skip their login screen.
+    /// Whether the model provider requires an OpenAI sign-in. If false, clients skip their login
+    /// screen.
     pub requires_openai_auth: bool,
-    /// The account signed in; null when there is none.
+    /// The signed-in account; null when there is none.
     pub account: Option<Account>,
-    /// Where the vendor's backend for this workspace lives; null elsewhere.
+    /// Routing to the vendor's backend of this workspace; null for other accounts.
     #[schemars(extend("x-experimental" = true))]
     pub workspace_routing: Option<WorkspaceRouting>,
 }
 
-/// Where the vendor's backend for a workspace lives.
+/// Routing to the vendor's backend of a workspace.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkspaceRouting {
-    /// Where the workspace's data must stay.
+    /// Region in which the workspace's data must stay.
     pub account_routing_override: AccountRoutingOverride,
     /// Scheme, host and port of the backend.
     pub backend_origin: String,
-    /// The workspace's account.
+    /// Account id of the workspace.
     pub chatgpt_account_id: String,
 }
 
 open_enum! {
-    /// Where a workspace's data must stay.
+    /// Region in which a workspace's data must stay.
     pub enum AccountRoutingOverride {
-        /// Anywhere.
+        /// Any region is allowed.
         NoConstraint = "NO_CONSTRAINT",
-        /// In the region `us`.
+        /// Only the region `us`.
         Us = "us",
-        /// In the region `us_cr`.
+        /// Only the region `us_cr`.
         UsCr = "us_cr",
     }
 }
 
 tagged! {
-    /// Params of `account/login/start`, told apart by the way of signing in.
+    /// Params of `account/login/start`, distinguished by the sign-in method.
     pub enum LoginAccountParams by "type" {
-        /// With an API key; the one way that suits any provider.
+        /// With an API key; works with any provider.
         ApiKey(ApiKeyLoginAccountParams) = "apiKey",
         /// Through ChatGPT in a browser on this machine.
         Chatgpt(ChatgptLoginAccountParams) = "chatgpt",
@@ -74,9 +76,9 @@ tagged! {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ApiKeyLoginAccountParams {
-    /// The key; the server stores it.
+    /// The API key; the server stores it.
     pub api_key: String,
-    /// The provider that the key is for; null means the configured one. Ours.
+    /// The provider of the key; null means the configured one. Raddle extension.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_provider: Option<String>,
 }
@@ -85,15 +87,16 @@ pub struct ApiKeyLoginAccountParams {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ChatgptLoginAccountParams {
-    /// Whose name the sign-in pages show; null means the default.
+    /// Brand that the sign-in pages show; null means the default.
     pub app_brand: Option<LoginAppBrand>,
-    /// Ask for the vendor's shortened sign-in pages. Absent means false.
+    /// Requests the vendor's shortened sign-in pages. Absent means false.
     #[serde(default, deserialize_with = "null_as_default")]
     pub codex_streamlined_login: bool,
-    /// The provider to sign in with; null means the configured one. Ours.
+    /// The provider to sign in to; null means the configured one. Raddle extension.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_provider: Option<String>,
-    /// End on the vendor's page rather than on one served by this machine. Absent means false.
+    /// Ends the sign-in on the vendor's page instead of a page served by this machine. Absent means
+    /// false.
     #[serde(default, deserialize_with = "null_as_default")]
     pub use_hosted_login_success_page: bool,
 }
@@ -102,11 +105,11 @@ pub struct ChatgptLoginAccountParams {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ChatgptAuthTokensLoginAccountParams {
-    /// The access token, a JWT. The account's email is read from it.
+    /// Access token, a JWT. The server reads the account's email from it.
     pub access_token: String,
-    /// The ChatGPT workspace or account to work under.
+    /// Id of the ChatGPT workspace or account to use.
     pub chatgpt_account_id: String,
-    /// The plan; null reads it from the token, and `unknown` is used if it is not there.
+    /// Plan of the account; null reads it from the token, or uses `unknown` if the token has none.
     pub chatgpt_plan_type: Option<String>,
 }
 
@@ -114,7 +117,7 @@ pub struct ChatgptAuthTokensLoginAccountParams {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AmazonBedrockLoginAccountParams {
-    /// The Bedrock API key.
+    /// The Bedrock API key; the server stores it.
     pub api_key: String,
     /// The AWS region to call, such as `us-east-1`.
     pub region: String,
@@ -124,60 +127,60 @@ pub struct AmazonBedrockLoginAccountParams {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AmazonBedrockAccessKeysLoginAccountParams {
-    /// The id of the AWS access key.
+    /// Id of the AWS access key.
     pub access_key_id: String,
     /// The AWS region to call, such as `us-east-1`.
     pub region: String,
-    /// The secret that goes with the access key.
+    /// Secret of the access key.
     pub secret_access_key: String,
-    /// The session token of temporary credentials; null for lasting ones.
+    /// Session token of temporary credentials; null for long-lived ones.
     pub session_token: Option<String>,
 }
 
 tagged! {
-    /// Result of `account/login/start`.
-    /// Browser and device sign-ins go on after it and end with `account/login/completed`.
+    /// Result of `account/login/start`. Browser and device sign-ins continue after it and end with
+    /// `account/login/completed`.
     pub enum LoginAccountResponse by "type" {
-        /// The key was taken; nothing more to do.
+        /// The key was accepted; the sign-in is complete.
         ApiKey = "apiKey",
-        /// A browser must be opened.
+        /// The client must open a browser.
         Chatgpt(ChatgptLoginAccountResponse) = "chatgpt",
         /// The user must enter a code.
         ChatgptDeviceCode(ChatgptDeviceCodeLoginAccountResponse) = "chatgptDeviceCode",
-        /// The tokens were taken; nothing more to do.
+        /// The tokens were accepted; the sign-in is complete.
         ChatgptAuthTokens = "chatgptAuthTokens",
-        /// The Bedrock credentials were taken, keys of either kind.
+        /// The Bedrock credentials of either kind were accepted; the sign-in is complete.
         AmazonBedrock = "amazonBedrock",
     }
 }
 
-/// A browser sign-in that has begun.
+/// A browser sign-in in progress.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ChatgptLoginAccountResponse {
     /// The page to open in the user's browser.
     pub auth_url: String,
-    /// Names the attempt, for `account/login/cancel` and the completion notification.
+    /// Id of the sign-in attempt, used by `account/login/cancel` and the completion notification.
     pub login_id: String,
 }
 
-/// A device-code sign-in that has begun.
+/// A device-code sign-in in progress.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ChatgptDeviceCodeLoginAccountResponse {
-    /// Names the attempt, for `account/login/cancel` and the completion notification.
+    /// Id of the sign-in attempt, used by `account/login/cancel` and the completion notification.
     pub login_id: String,
-    /// The code the user enters, good for one use.
+    /// One-time code that the user enters.
     pub user_code: String,
-    /// The page on which to enter it.
+    /// The page on which the user enters the code.
     pub verification_url: String,
 }
 
-/// Params of `account/login/cancel`: give up a sign-in that is under way.
+/// Params of `account/login/cancel`, which cancels a sign-in in progress.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CancelLoginAccountParams {
-    /// The attempt, as `account/login/start` named it.
+    /// Id of the sign-in attempt, from `account/login/start`.
     pub login_id: String,
 }
 
@@ -185,7 +188,7 @@ pub struct CancelLoginAccountParams {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CancelLoginAccountResponse {
-    /// Whether there was anything to give up.
+    /// Whether a sign-in was cancelled.
     pub status: CancelLoginAccountStatus,
 }
 
@@ -193,13 +196,13 @@ pub struct CancelLoginAccountResponse {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LogoutAccountResponse {}
 
-/// `account/updated`: the way of signing in has changed.
+/// `account/updated`: the sign-in method has changed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AccountUpdatedNotification {
-    /// The way now in use; null when signed out.
+    /// Current sign-in method; null when signed out.
     pub auth_mode: Option<AuthMode>,
-    /// The plan of a ChatGPT account; null for others.
+    /// Plan of a ChatGPT account; null for others.
     pub plan_type: Option<PlanType>,
 }
 
@@ -209,24 +212,24 @@ pub struct AccountUpdatedNotification {
 pub struct AccountLoginCompletedNotification {
     /// Whether the account is now signed in.
     pub success: bool,
-    /// Why it failed; null on success.
+    /// Error message; null on success.
     pub error: Option<String>,
-    /// The attempt that ended; null for ways of signing in that have no id.
+    /// Id of the ended sign-in attempt; null for sign-in methods without an id.
     pub login_id: Option<String>,
-    /// Where the vendor's desktop app should lead a new user next; null elsewhere.
+    /// Next onboarding step for the vendor's desktop app; null for other clients.
     pub onboarding_entrypoint: Option<DesktopOnboardingEntrypoint>,
 }
 
 tagged! {
-    /// Who is signed in, told apart by the way.
+    /// The signed-in account, distinguished by the sign-in method.
     pub enum Account by "type" {
-        /// Someone with an API key.
+        /// An account with an API key.
         ApiKey = "apiKey",
         /// A ChatGPT account.
         Chatgpt(ChatgptAccount) = "chatgpt",
         /// Amazon Bedrock credentials.
         AmazonBedrock(AmazonBedrockAccount) = "amazonBedrock",
-        /// Google Cloud credentials kept outside the server.
+        /// Google Cloud credentials stored outside the server.
         Gcp = "gcp",
     }
 }
@@ -235,11 +238,11 @@ tagged! {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ChatgptAccount {
-    /// Its email address; null if not known.
+    /// Email address of the account; null if unknown.
     pub email: Option<String>,
-    /// Its plan.
+    /// Plan of the account.
     pub plan_type: PlanType,
-    /// The chosen workspace's name for display; null if not known.
+    /// Display name of the selected workspace; null if unknown.
     pub workspace_name: Option<String>,
 }
 
@@ -247,43 +250,43 @@ pub struct ChatgptAccount {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AmazonBedrockAccount {
-    /// Whether the server keeps the credentials, rather than the AWS tools. Absent means false.
+    /// Whether the server stores the credentials, instead of the AWS tools. Absent means false.
     #[serde(default, deserialize_with = "null_as_default")]
     pub uses_codex_managed_credentials: bool,
 }
 
 open_enum! {
-    /// The product name a sign-in page shows.
+    /// Brand that a sign-in page shows.
     pub enum LoginAppBrand {
-        /// Codex.
+        /// The product Codex.
         Codex = "codex",
-        /// ChatGPT.
+        /// The product ChatGPT.
         Chatgpt = "chatgpt",
     }
 }
 
 open_enum! {
-    /// What became of a request to give up a sign-in.
+    /// Outcome of `account/login/cancel`.
     pub enum CancelLoginAccountStatus {
-        /// The sign-in was given up.
+        /// The sign-in was cancelled.
         Canceled = "canceled",
-        /// No such sign-in is under way.
+        /// No sign-in with this id is in progress.
         NotFound = "notFound",
     }
 }
 
 open_enum! {
-    /// The way in which the server proves itself to the provider.
+    /// Method by which the server authenticates itself to the provider.
     pub enum AuthMode {
         /// An API key that the server stores.
         Apikey = "apikey",
-        /// A ChatGPT sign-in that the server keeps and renews.
+        /// A ChatGPT sign-in that the server stores and renews.
         Chatgpt = "chatgpt",
         /// ChatGPT tokens that the client renews and the server holds in memory only. Unstable.
         ChatgptAuthTokens = "chatgptAuthTokens",
-        /// Request headers supplied from outside.
+        /// Request headers supplied from outside the server.
         Headers = "headers",
-        /// An identity registered for an agent rather than a person.
+        /// An identity registered for an agent instead of a person.
         AgentIdentity = "agentIdentity",
         /// A personal access token.
         PersonalAccessToken = "personalAccessToken",
@@ -295,15 +298,15 @@ open_enum! {
 }
 
 open_enum! {
-    /// The first-run path of a desktop client that a login came through.
+    /// Onboarding flow of a desktop client that started a sign-in.
     pub enum DesktopOnboardingEntrypoint {
-        /// The path for life sciences.
+        /// The flow for life sciences.
         LifeSciences = "life_sciences",
     }
 }
 
 open_enum! {
-    /// The plan of a ChatGPT account, in the vendor's own words.
+    /// Plan of a ChatGPT account, in the vendor's own terms.
     pub enum PlanType {
         /// The plan that the vendor names `free`.
         Free = "free",
@@ -343,7 +346,7 @@ open_enum! {
         Sci = "sci",
         /// The plan that the vendor names `sci_plus`.
         SciPlus = "sci_plus",
-        /// Not known.
+        /// The plan is unknown.
         Unknown = "unknown",
     }
 }

@@ -1,5 +1,6 @@
-//! What the server asks of a client, and the answers: approvals, permissions, questions, client-run tools.
-//! Each goes to every subscriber of the thread under one id; the first answer counts.
+//! Requests from the server to clients and their responses: approvals, permissions, questions,
+//! client-run tools. Each request goes to every subscriber of the thread under one id; the first
+//! response counts.
 
 use std::collections::BTreeMap;
 
@@ -9,49 +10,51 @@ use serde_json::Value;
 
 use crate::*;
 
-/// `serverRequest/resolved`: a request of the server was answered or withdrawn; stop showing it.
-/// All subscribers of the thread are told, the one who answered included. Not sent for `item/tool/call`.
+/// `serverRequest/resolved`: a server request was answered or withdrawn; clients stop showing it.
+/// Sent to all subscribers of the thread, including the one that answered. Not sent for
+/// `item/tool/call`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ServerRequestResolvedNotification {
     /// The thread it belongs to.
     pub thread_id: ThreadId,
-    /// The JSON-RPC id of the request.
+    /// JSON-RPC id of the resolved request.
     pub request_id: RequestId,
-    /// What came of it.
+    /// Outcome of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<RequestDecision>,
-    /// Who answered: the user of the connection, or else the name of its client. Absent when nobody did.
+    /// User of the connection that answered, or else the name of its client. Absent when no client
+    /// answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resolved_by: Option<String>,
 }
 
 open_enum! {
-    /// What came of a request of the server.
+    /// Outcome of a server request.
     pub enum RequestDecision {
-        /// Yes, this once.
+        /// Approved once.
         Accept = "accept",
-        /// Yes, and for the same until the session ends.
+        /// Approved, and for the same action until the session ends.
         AcceptForSession = "acceptForSession",
-        /// Yes, and by a rule from now on.
+        /// Approved, and permanently by a rule.
         AcceptWithRule = "acceptWithRule",
-        /// No; the turn goes on.
+        /// Declined; the turn continues.
         Decline = "decline",
-        /// No, and the turn ends.
+        /// Declined, and the turn ends.
         Cancel = "cancel",
-        /// An answer that is neither yes nor no.
+        /// Answered with content instead of a decision.
         Answered = "answered",
         /// The client could not answer.
         Failed = "failed",
-        /// Nobody answered in time.
+        /// No client answered before the timeout.
         Expired = "expired",
-        /// Nobody needs the answer any more.
+        /// The answer is no longer needed.
         Withdrawn = "withdrawn",
     }
 }
 
-/// `item/commandExecution/requestApproval`: asks whether a command may run or input be typed.
-/// The command waits for the answer.
+/// `item/commandExecution/requestApproval`: requests approval to run a command or to write to its
+/// stdin. The command waits for the response.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CommandExecutionRequestApprovalParams {
@@ -59,54 +62,55 @@ pub struct CommandExecutionRequestApprovalParams {
     pub thread_id: ThreadId,
     /// The turn it belongs to.
     pub turn_id: TurnId,
-    /// The command's item.
+    /// Item of the command.
     pub item_id: ItemId,
-    /// When the question was first put, in milliseconds since the epoch.
+    /// Time of the first request, in milliseconds since the epoch.
     pub started_at_ms: i64,
-    /// Rights the command wants beyond its sandbox; null if none.
-    /// Left out for clients without `experimentalApi`.
+    /// Permissions that the command needs beyond its sandbox; null if none. Omitted for clients
+    /// without `experimentalApi`.
     #[schemars(extend("x-experimental" = true))]
     pub additional_permissions: Option<AdditionalPermissionProfile>,
-    /// Tells apart several questions about one item: its sub-commands, or input typed to it.
-    /// Null for an ordinary command.
+    /// Distinguishes several requests about one item: its sub-commands, or input to its stdin. Null
+    /// for an ordinary command.
     pub approval_id: Option<String>,
-    /// The answers to offer, in this order; null leaves the choice to the client.
-    /// Left out for clients without `experimentalApi`.
+    /// Decisions to offer, in this order; null leaves the choice to the client. Omitted for clients
+    /// without `experimentalApi`.
     #[schemars(extend("x-experimental" = true))]
     pub available_decisions: Option<Vec<CommandExecutionApprovalDecision>>,
-    /// The command line to show; null if the question is not about one.
+    /// Command line to display; null if the request is not about one.
     pub command: Option<String>,
-    /// A guess at what each part of the command does, for display; null if none was made.
+    /// Likely purpose of each part of the command, for display only; null if unknown.
     pub command_actions: Option<Vec<CommandAction>>,
-    /// The directory it would run in; null if not known.
+    /// Working directory of the command; null if unknown.
     pub cwd: Option<String>,
-    /// The environment it would run in; null if none is named.
+    /// Environment in which the command would run; null if none is named.
     pub environment_id: Option<String>,
-    /// Whether a command or typed input is in question. Defaults to `command`.
+    /// Whether the request is about a command or about input to its stdin. Defaults to `command`.
     #[serde(default, deserialize_with = "null_as_default")]
     pub kind: CommandExecutionApprovalKind,
-    /// The host the command wants to reach. If set, the question is about that; otherwise null.
+    /// Network access that the command needs. If set, the request is about this access; otherwise
+    /// null.
     pub network_approval_context: Option<NetworkApprovalContext>,
-    /// Leading words of the command that a new rule would let through; null if no rule is offered.
-    /// Send them back in `acceptWithExecpolicyAmendment` to add the rule.
+    /// Command prefix that a new rule would allow; null if no rule is offered. The client returns
+    /// it in `acceptWithExecpolicyAmendment` to add the rule.
     pub proposed_execpolicy_amendment: Option<Vec<String>>,
     /// Rules for hosts that `applyNetworkPolicyAmendment` could add; null if none is offered.
     pub proposed_network_policy_amendments: Option<Vec<NetworkPolicyAmendment>>,
-    /// Why approval is needed, for a person to read; null if not said.
+    /// Human-readable reason why approval is needed; null if not given.
     pub reason: Option<String>,
 }
 
-/// The answer to `item/commandExecution/requestApproval`.
-/// An error, or an answer that cannot be read, counts as a refusal.
+/// Response to `item/commandExecution/requestApproval`. An error or an unreadable response counts
+/// as `decline`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CommandExecutionRequestApprovalResponse {
-    /// What the user decided.
+    /// Decision of the user.
     pub decision: CommandExecutionApprovalDecision,
 }
 
-/// `item/fileChange/requestApproval`: asks whether files may be changed.
-/// The changes themselves are in the item, which was told before.
+/// `item/fileChange/requestApproval`: requests approval to change files. The changes are in the
+/// item, which the server has already sent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FileChangeRequestApprovalParams {
@@ -114,25 +118,26 @@ pub struct FileChangeRequestApprovalParams {
     pub thread_id: ThreadId,
     /// The turn it belongs to.
     pub turn_id: TurnId,
-    /// The file change's item.
+    /// Item of the file change.
     pub item_id: ItemId,
-    /// When the question was first put, in milliseconds since the epoch.
+    /// Time of the first request, in milliseconds since the epoch.
     pub started_at_ms: i64,
-    /// A folder the agent wants to write to until the session ends; null if only this change is in question.
+    /// Directory to which the agent requests write access until the session ends; null if the
+    /// request is only about this change.
     pub grant_root: Option<String>,
-    /// Why approval is needed, for a person to read; null if not said.
+    /// Human-readable reason why approval is needed; null if not given.
     pub reason: Option<String>,
 }
 
-/// The answer to `item/fileChange/requestApproval`.
+/// Response to `item/fileChange/requestApproval`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FileChangeRequestApprovalResponse {
-    /// What the user decided.
+    /// Decision of the user.
     pub decision: FileChangeApprovalDecision,
 }
 
-/// `item/permissions/requestApproval`: asks for rights beyond the sandbox.
+/// `item/permissions/requestApproval`: requests permissions beyond the sandbox.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PermissionsRequestApprovalParams {
@@ -140,31 +145,31 @@ pub struct PermissionsRequestApprovalParams {
     pub thread_id: ThreadId,
     /// The turn it belongs to.
     pub turn_id: TurnId,
-    /// The item that needs the rights.
+    /// Item that needs the permissions.
     pub item_id: ItemId,
-    /// The directory the agent works in.
+    /// Working directory of the agent.
     pub cwd: String,
-    /// The rights asked for, on files and on the network.
+    /// Requested permissions on files and on the network.
     pub permissions: RequestPermissionProfile,
-    /// When the question was first put, in milliseconds since the epoch.
+    /// Time of the first request, in milliseconds since the epoch.
     pub started_at_ms: i64,
-    /// The environment the rights are for; null if none is named.
+    /// Environment for which the permissions are requested; null if none is named.
     pub environment_id: Option<String>,
-    /// Why the agent wants them, for a person to read; null if not said.
+    /// Human-readable reason for the request; null if not given.
     pub reason: Option<String>,
 }
 
-/// The answer to `item/permissions/requestApproval`. An error grants nothing.
+/// Response to `item/permissions/requestApproval`. An error grants nothing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PermissionsRequestApprovalResponse {
-    /// The rights granted: all that were asked for, some, or none.
+    /// Granted permissions: all of the requested ones, some, or none.
     pub permissions: GrantedPermissionProfile,
-    /// How long they hold. Defaults to `turn`.
+    /// Lifetime of the grant. Defaults to `turn`.
     #[serde(default, deserialize_with = "null_as_default")]
     pub scope: PermissionGrantScope,
-    /// True to have each further command of the turn reviewed first, even one the sandbox would let run.
-    /// Null asks for no such thing.
+    /// True requires a review of each further command of the turn, even one that the sandbox would
+    /// allow. Null means false.
     pub strict_auto_review: Option<bool>,
 }
 
@@ -176,25 +181,26 @@ pub struct ToolRequestUserInputParams {
     pub thread_id: ThreadId,
     /// The turn it belongs to.
     pub turn_id: TurnId,
-    /// The item that asks.
+    /// Item that asks the questions.
     pub item_id: ItemId,
-    /// Whether the turn stands still until the answer comes.
+    /// Whether the turn waits for the response.
     pub is_blocking: bool,
-    /// What to ask, in this order.
+    /// Questions to ask, in this order.
     pub questions: Vec<ToolRequestUserInputQuestion>,
-    /// Milliseconds until the question settles itself; null if it does not. Outdated: go by `isBlocking`.
+    /// Milliseconds until the request resolves itself; null if it does not. Deprecated: use
+    /// `isBlocking`.
     pub auto_resolution_ms: Option<u64>,
 }
 
-/// The answer to `item/tool/requestUserInput`. An error counts as no answers.
+/// Response to `item/tool/requestUserInput`. An error counts as no answers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolRequestUserInputResponse {
-    /// The answers by question id. Questions left out stay unanswered.
+    /// Answers by question id. Omitted questions stay unanswered.
     pub answers: BTreeMap<String, ToolRequestUserInputAnswer>,
 }
 
-/// `item/tool/call`: run a tool that the client offered in `dynamicTools`.
+/// `item/tool/call`: runs a tool that the client offered in `dynamicTools`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DynamicToolCallParams {
@@ -202,64 +208,64 @@ pub struct DynamicToolCallParams {
     pub thread_id: ThreadId,
     /// The turn it belongs to.
     pub turn_id: TurnId,
-    /// The model's id for this call, the same as the item's.
+    /// Id that the model gave this call; the same as the item's id.
     pub call_id: String,
-    /// What the model passes to the tool: any JSON, usually an object.
+    /// Arguments from the model: any JSON, usually an object.
     pub arguments: Value,
-    /// The tool's name.
+    /// Name of the tool.
     pub tool: String,
-    /// The group the tool belongs to; null if it stands alone.
+    /// Namespace of the tool; null if it has none.
     pub namespace: Option<String>,
 }
 
-/// The answer to `item/tool/call`.
+/// Response to `item/tool/call`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DynamicToolCallResponse {
-    /// What the model shall read, in this order.
+    /// Output for the model, in this order.
     pub content_items: Vec<DynamicToolCallOutputContentItem>,
-    /// Whether the tool did its work. If false, the item ends as `failed`.
+    /// Whether the tool succeeded. If false, the item ends as `failed`.
     pub success: bool,
 }
 
 keyed! {
-    /// What the user decides about a command.
+    /// Decision of the user about a command.
     pub enum CommandExecutionApprovalDecision {
-        /// Run it this once.
+        /// Run the command once.
         Accept = "accept",
-        /// Run it, and do not ask again for the same in this session.
+        /// Run the command, and do not ask again for the same command in this session.
         AcceptForSession = "acceptForSession",
-        /// Run it, and add a rule that lets commands like it through from now on.
+        /// Run the command, and add a rule that allows commands like it permanently.
         AcceptWithExecpolicyAmendment(ExecpolicyAmendmentDecision) = "acceptWithExecpolicyAmendment",
-        /// Keep a rule that allows or denies the host, and go by it.
+        /// Add a rule that allows or denies the host, and apply it.
         ApplyNetworkPolicyAmendment(NetworkPolicyAmendmentDecision) = "applyNetworkPolicyAmendment",
-        /// Do not run it. The model is told, and the turn goes on.
+        /// Do not run the command. The model is informed, and the turn continues.
         Decline = "decline",
-        /// Do not run it, and end the turn as interrupted.
+        /// Do not run the command, and end the turn as interrupted.
         Cancel = "cancel",
     }
 }
 
 open_enum! {
-    /// What a command approval is about.
+    /// Subject of a command approval.
     pub enum CommandExecutionApprovalKind or Command {
-        /// A command that would be run.
+        /// A command to run.
         Command = "command",
-        /// Input that would be typed into a terminal already open.
+        /// Input to the stdin of an open terminal.
         WriteStdin = "writeStdin",
     }
 }
 
 open_enum! {
-    /// What the user decides about a file change.
+    /// Decision of the user about a file change.
     pub enum FileChangeApprovalDecision {
-        /// Apply it this once.
+        /// Apply the change once.
         Accept = "accept",
-        /// Apply it, and do not ask again for these files in this session.
+        /// Apply the change, and do not ask again for these files in this session.
         AcceptForSession = "acceptForSession",
-        /// Leave the files alone. The model is told, and the turn goes on.
+        /// Do not apply the change. The model is informed, and the turn continues.
         Decline = "decline",
-        /// Leave the files alone, and end the turn as interrupted.
+        /// Do not apply the change, and end the turn as interrupted.
         Cancel = "cancel",
     }
 }
@@ -268,19 +274,19 @@ open_enum! {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolRequestUserInputQuestion {
-    /// Names the question in the answer. Unique within the request.
+    /// Id of the question, unique within the request; the key of its answer.
     pub id: String,
-    /// A few words to put above it.
+    /// Short heading of the question.
     pub header: String,
-    /// The question in full.
+    /// Full text of the question.
     pub question: String,
-    /// Whether the user may type an answer instead of taking an option. Defaults to false.
+    /// Whether the user may type an answer instead of choosing an option. Defaults to false.
     #[serde(default, deserialize_with = "null_as_default")]
     pub is_other: bool,
-    /// Whether to hide what the user types. Defaults to false.
+    /// Whether to hide the text that the user types. Defaults to false.
     #[serde(default, deserialize_with = "null_as_default")]
     pub is_secret: bool,
-    /// Answers to choose from; null asks for free text.
+    /// Possible answers; null asks for free text.
     pub options: Option<Vec<ToolRequestUserInputOption>>,
 }
 
@@ -288,34 +294,34 @@ pub struct ToolRequestUserInputQuestion {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolRequestUserInputAnswer {
-    /// Labels of the options taken, or the text typed. Empty if the user gave none.
+    /// Labels of the chosen options, or the typed text. Empty if the user gave no answer.
     pub answers: Vec<String>,
 }
 
-/// One answer to choose from.
+/// One possible answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolRequestUserInputOption {
-    /// What choosing it means.
+    /// Effect of choosing the option.
     pub description: String,
-    /// The short text to show, sent back if chosen.
+    /// Short text to display; the client returns it if chosen.
     pub label: String,
 }
 
-/// Body of the decision `acceptWithExecpolicyAmendment`: run it and add a rule.
+/// Body of the decision `acceptWithExecpolicyAmendment`: run the command and add a rule.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExecpolicyAmendmentDecision {
-    /// Start of a command line, word by word. Commands that begin so are not asked about again.
+    /// Command prefix, word by word. Commands that start with it need no further approval.
     #[serde(rename = "execpolicy_amendment")]
     pub execpolicy_amendment: Vec<String>,
 }
 
-/// Body of the decision `applyNetworkPolicyAmendment`: settle access to a host for good.
+/// Body of the decision `applyNetworkPolicyAmendment`: allow or deny a host permanently.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NetworkPolicyAmendmentDecision {
-    /// The host, and whether it is allowed or denied.
+    /// The host, and whether the rule allows or denies it.
     #[serde(rename = "network_policy_amendment")]
     pub network_policy_amendment: NetworkPolicyAmendment,
 }

@@ -1,9 +1,10 @@
-//! Params with many members, as short as they can be: what must be said, and nothing else.
+//! Constructors for params with many members: the required members as arguments, defaults for the
+//! rest.
 
 use crate::*;
 
 impl ThreadResumeParams {
-    /// The thread as it is, with the settings it has.
+    /// Resumes the thread in its current state, with its current settings.
     pub fn of(thread_id: ThreadId) -> Self {
         Self {
             thread_id,
@@ -30,7 +31,7 @@ impl ThreadResumeParams {
 }
 
 impl TurnStartParams {
-    /// Input for a thread, with the settings it has.
+    /// Sends input to a thread, with its current settings.
     pub fn of(thread_id: ThreadId, input: Vec<UserInput>) -> Self {
         Self {
             thread_id,
@@ -68,7 +69,7 @@ impl TurnStartParams {
 }
 
 impl UserInput {
-    /// Plain text.
+    /// Creates a text input without special elements.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(TextUserInput {
             text: text.into(),

@@ -1,73 +1,73 @@
-//! Budgets: what turns and threads may use, and have used.
+//! Budgets: limits on the usage of turns and threads, and the usage so far.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What turns and threads may use. A member that is left out or null stays as it is.
+/// Limits on the usage of turns and threads. An absent or null member keeps its value.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Budget {
-    /// What each turn may use.
+    /// Limits of each turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<BudgetLimits>,
-    /// What all turns of the thread may use together.
+    /// Limits of all turns of the thread together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread: Option<BudgetLimits>,
 }
 
-/// All limits of a turn or of a thread. What is left out or null has none.
+/// All limits of a turn or of a thread. An absent or null member means no limit.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BudgetLimits {
-    /// Tokens that calls of the model read and write.
+    /// Maximum number of input and output tokens of model calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
-    /// What they cost, in dollars.
+    /// Maximum cost in US dollars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0))]
     pub usd: Option<f64>,
-    /// Time while turns run, whatever they wait for.
+    /// Maximum run time of turns in seconds, including time spent waiting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<u64>,
-    /// Tools that are started.
+    /// Maximum number of started tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_calls: Option<u64>,
 }
 
-/// A budget, and what is spent of it.
+/// A budget and the amount spent of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BudgetSpending {
-    /// Whose it is.
+    /// Whether the budget applies to each turn or to the thread.
     pub scope: BudgetScope,
-    /// What it counts.
+    /// Unit of the budget.
     pub kind: BudgetKind,
-    /// How much is spent; null when that cannot be told, because the model's price is not known.
+    /// Amount spent; null when unknown, because the model's price is unknown.
     pub spent: Option<f64>,
-    /// Of how much.
+    /// Maximum amount, in the unit of `kind`.
     pub limit: f64,
 }
 
 open_enum! {
-    /// Whose a budget is.
+    /// Scope of a budget.
     pub enum BudgetScope {
-        /// Each turn's, which begins anew.
+        /// One turn; each turn starts from zero.
         Turn = "turn",
-        /// The thread's, all its turns together.
+        /// All turns of the thread together.
         Thread = "thread",
     }
 }
 
 open_enum! {
-    /// What a budget counts.
+    /// Unit of a budget.
     pub enum BudgetKind {
-        /// Tokens.
+        /// Input and output tokens of model calls.
         Tokens = "tokens",
-        /// Dollars.
+        /// Cost in US dollars.
         Usd = "usd",
-        /// Seconds.
+        /// Run time in seconds.
         Seconds = "seconds",
-        /// Tools that were started.
+        /// Number of started tools.
         ToolCalls = "toolCalls",
     }
 }

@@ -1,4 +1,4 @@
-//! Commands a client runs in the server's sandbox, outside any thread.
+//! Commands that a client runs in the server's sandbox, outside any thread.
 
 use std::collections::BTreeMap;
 
@@ -7,46 +7,48 @@ use serde::{Deserialize, Serialize};
 
 use crate::*;
 
-/// Params of `command/exec`.
-/// The result comes after the process has ended and all its output was told; disconnecting kills it.
+/// Params of `command/exec`. The server returns the result after the process has ended and all its
+/// output was sent. Disconnecting kills the process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CommandExecParams {
-    /// The client's name for the process, unique on its connection.
-    /// Needed for a terminal, for streaming and for the other `command/exec` methods; null otherwise.
+    /// Id of the process, chosen by the client and unique on its connection. Required for a
+    /// terminal, for streaming and for the other `command/exec` methods; null otherwise.
     pub process_id: Option<String>,
-    /// The program and its arguments, without a shell; must not be empty.
+    /// Program and arguments, run without a shell; must not be empty.
     pub command: Vec<String>,
-    /// Where to run; null means the server's own working directory.
+    /// Working directory; null means the server's own working directory.
     pub cwd: Option<String>,
-    /// Keep all output; absent means false. Excludes `outputBytesCap`.
+    /// Returns all output; absent means false. Cannot be combined with `outputBytesCap`.
     #[serde(default, deserialize_with = "null_as_default")]
     pub disable_output_cap: bool,
-    /// Let it run as long as it likes; absent means false. Excludes `timeoutMs`.
+    /// Runs without a timeout; absent means false. Cannot be combined with `timeoutMs`.
     #[serde(default, deserialize_with = "null_as_default")]
     pub disable_timeout: bool,
-    /// Changes to the environment: a string sets a variable, null removes it.
+    /// Changes to the environment variables: a string sets a variable, null removes it.
     pub env: Option<BTreeMap<String, Option<String>>>,
-    /// The most bytes kept of stdout, and as many of stderr. Null means 1 MiB.
+    /// Maximum number of bytes returned of stdout, and of stderr. Null means 1 MiB.
     pub output_bytes_cap: Option<u64>,
-    /// The permission profile to run under, by id. Excludes `sandboxPolicy`.
-    /// If both are null the configured permissions apply.
+    /// Id of the permission profile to run under. Cannot be combined with `sandboxPolicy`. If both
+    /// are null the configured permissions apply.
     #[schemars(extend("x-experimental" = true))]
     pub permission_profile: Option<String>,
-    /// The sandbox to run in. Excludes `permissionProfile`.
+    /// Sandbox policy of the command. Cannot be combined with `permissionProfile`.
     pub sandbox_policy: Option<SandboxPolicy>,
-    /// The terminal's size at the start; only with `tty`.
+    /// Initial size of the terminal; only with `tty`.
     pub size: Option<CommandExecTerminalSize>,
-    /// Let `command/exec/write` feed its stdin. Absent means false.
+    /// Enables `command/exec/write` to stdin. Absent means false.
     #[serde(default, deserialize_with = "null_as_default")]
     pub stream_stdin: bool,
-    /// Tell output as it comes by `command/exec/outputDelta` and leave it out of the result.
-    /// Absent means false.
+    /// Streams output by `command/exec/outputDelta` and omits it from the result. Absent means
+    /// false.
     #[serde(default, deserialize_with = "null_as_default")]
     pub stream_stdout_stderr: bool,
-    /// After how many milliseconds to stop it, with exit code 124. Null means 10 seconds.
+    /// Timeout in milliseconds, after which the process is killed with exit code 124. Null means 10
+    /// seconds.
     pub timeout_ms: Option<i64>,
-    /// Run it in a pseudo-terminal; this turns both kinds of streaming on. Absent means false.
+    /// Runs the command in a pseudo-terminal and enables both kinds of streaming. Absent means
+    /// false.
     #[serde(default, deserialize_with = "null_as_default")]
     pub tty: bool,
 }
@@ -55,24 +57,24 @@ pub struct CommandExecParams {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CommandExecResponse {
-    /// The exit code; 124 when it ran out of time.
+    /// Exit code of the process; 124 after a timeout.
     pub exit_code: i32,
-    /// What it wrote to stderr, up to the cap; empty if that was streamed.
+    /// Captured stderr, up to the cap; empty if it was streamed.
     pub stderr: String,
-    /// What it wrote to stdout, up to the cap; empty if that was streamed.
+    /// Captured stdout, up to the cap; empty if it was streamed.
     pub stdout: String,
 }
 
-/// Params of `command/exec/write`: feed a process, end its input, or both.
+/// Params of `command/exec/write`, which writes to stdin, closes it, or both.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CommandExecWriteParams {
-    /// The process, as named in `command/exec`.
+    /// Id of the process, from `command/exec`.
     pub process_id: String,
-    /// Close stdin once the bytes are written. Absent means false.
+    /// Closes stdin once the bytes are written. Absent means false.
     #[serde(default, deserialize_with = "null_as_default")]
     pub close_stdin: bool,
-    /// The bytes to write, in base64; null writes nothing.
+    /// Bytes to write, in base64; null writes nothing.
     pub delta_base64: Option<String>,
 }
 
@@ -80,11 +82,11 @@ pub struct CommandExecWriteParams {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CommandExecWriteResponse {}
 
-/// Params of `command/exec/terminate`. The exit is told in the result of `command/exec`.
+/// Params of `command/exec/terminate`. The exit is reported by the result of `command/exec`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CommandExecTerminateParams {
-    /// The process, as named in `command/exec`.
+    /// Id of the process, from `command/exec`.
     pub process_id: String,
 }
 
@@ -96,9 +98,9 @@ pub struct CommandExecTerminateResponse {}
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CommandExecResizeParams {
-    /// The process, as named in `command/exec`.
+    /// Id of the process, from `command/exec`.
     pub process_id: String,
-    /// The terminal's new size.
+    /// New size of the terminal.
     pub size: CommandExecTerminalSize,
 }
 
@@ -106,36 +108,36 @@ pub struct CommandExecResizeParams {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CommandExecResizeResponse {}
 
-/// `command/exec/outputDelta`: a process wrote something. Told only to the connection that runs it.
+/// `command/exec/outputDelta`: a process wrote output. Sent only to the connection that runs it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CommandExecOutputDeltaNotification {
-    /// The process, as named in `command/exec`.
+    /// Id of the process, from `command/exec`.
     pub process_id: String,
-    /// Whether the cap was met here; nothing more of this stream will be told.
+    /// Whether the output cap was reached; no more output of this stream follows.
     pub cap_reached: bool,
-    /// The bytes, in base64; a character may be split between two deltas.
+    /// Output bytes in base64; a character may be split between two deltas.
     pub delta_base64: String,
-    /// Where it was written.
+    /// Stream to which the process wrote.
     pub stream: CommandExecOutputStream,
 }
 
-/// The size of a `command/exec` terminal, counted in characters.
+/// Size of a `command/exec` terminal, in characters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CommandExecTerminalSize {
-    /// Its width.
+    /// Width in columns.
     pub cols: u16,
-    /// Its height.
+    /// Height in rows.
     pub rows: u16,
 }
 
 open_enum! {
     /// An output stream of a process.
     pub enum CommandExecOutputStream {
-        /// Stdout; with `tty`, all that the terminal shows.
+        /// Standard output; with `tty`, all output of the terminal.
         Stdout = "stdout",
-        /// Stderr; unused with `tty`.
+        /// Standard error; unused with `tty`.
         Stderr = "stderr",
     }
 }

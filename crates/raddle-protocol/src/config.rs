@@ -1,4 +1,5 @@
-//! Configuration: reading it with its origins, writing it, the requirements set above it, and its warnings.
+//! Configuration: reading it with its origins, writing it, the administrator's requirements, and
+//! warnings.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +13,10 @@ use crate::*;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfigReadParams {
-    /// The folder to read the configuration for, with all project layers that apply there.
-    /// Null leaves project layers out.
+    /// Directory for which to read the configuration, with all project layers that apply there.
+    /// Null omits project layers.
     pub cwd: Option<String>,
-    /// Whether to return each layer by itself too. Defaults to false.
+    /// Whether to return each layer separately too. Defaults to false.
     #[serde(default, deserialize_with = "null_as_default")]
     pub include_layers: bool,
 }
@@ -24,25 +25,26 @@ pub struct ConfigReadParams {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfigReadResponse {
-    /// The configuration in force, all layers merged; its keys are in snake_case.
+    /// Effective configuration, merged from all layers; its keys are in snake_case.
     pub config: Value,
-    /// For each dotted key, the layer its value comes from.
+    /// Layer that provides the value of each dotted key.
     pub origins: BTreeMap<String, ConfigLayerMetadata>,
-    /// The layers, the strongest first; null unless `includeLayers` was set.
+    /// The layers, in order of decreasing precedence; null unless `includeLayers` was set.
     pub layers: Option<Vec<ConfigLayer>>,
 }
 
-/// Params of `config/value/write`: changes one value in a configuration file.
+/// Params of `config/value/write`, which changes one value in a configuration file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfigValueWriteParams {
-    /// The key to change, dotted.
+    /// Dotted key to change.
     pub key_path: String,
-    /// How the value meets what is there.
+    /// How to combine the value with the existing one.
     pub merge_strategy: MergeStrategy,
     /// The value to store.
     pub value: Value,
-    /// The version the file must still have; the write is refused if it differs. Null writes in any case.
+    /// Expected version of the file; the write is rejected if it differs. Null writes
+    /// unconditionally.
     pub expected_version: Option<String>,
     /// The file to write; null means the user's own configuration file.
     pub file_path: Option<String>,
@@ -52,28 +54,30 @@ pub struct ConfigValueWriteParams {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfigWriteResponse {
-    /// The absolute path of the file that was written.
+    /// Absolute path of the written file.
     pub file_path: String,
-    /// Whether what was written is also in force.
+    /// Whether the written value is also in effect.
     pub status: WriteStatus,
-    /// The file's new version, such as `sha256:` and a digest.
+    /// New version of the file, such as `sha256:` and a digest.
     pub version: String,
-    /// What hides the written value; null when nothing does.
+    /// Layer that overrides the written value; null when none does.
     pub overridden_metadata: Option<OverriddenMetadata>,
 }
 
-/// Params of `config/batchWrite`: makes several changes to one configuration file in one write.
+/// Params of `config/batchWrite`, which makes several changes to one configuration file in one
+/// write.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfigBatchWriteParams {
-    /// The changes, made in order.
+    /// Changes, applied in order.
     pub edits: Vec<ConfigEdit>,
-    /// The version the file must still have; the write is refused if it differs. Null writes in any case.
+    /// Expected version of the file; the write is rejected if it differs. Null writes
+    /// unconditionally.
     pub expected_version: Option<String>,
     /// The file to write; null means the user's own configuration file.
     pub file_path: Option<String>,
-    /// Whether loaded threads take up the changes at once. Defaults to false.
-    /// Settings fixed when a thread opens, such as its model and effort, stay as they are.
+    /// Whether loaded threads apply the changes immediately. Defaults to false. Settings fixed when
+    /// a thread opens, such as its model and effort, do not change.
     #[serde(default, deserialize_with = "null_as_default")]
     pub reload_user_config: bool,
 }
@@ -82,33 +86,35 @@ pub struct ConfigBatchWriteParams {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfigRequirementsReadResponse {
-    /// The limits an administrator has set on the configuration; null when there are none.
+    /// Requirements that an administrator has set on the configuration; null when there are none.
     pub requirements: Option<Value>,
-    /// Whether the limits treat each speed mode by itself; null or absent means one limit covers all.
+    /// Whether the requirements limit each speed mode separately; null or absent means one limit
+    /// for all.
     pub supports_independent_speed_modes: Option<bool>,
 }
 
-/// `configWarning`: something in the configuration is wrong and was passed over. Also sent after `initialize`.
+/// `configWarning`: part of the configuration is invalid and was ignored. Also sent after
+/// `initialize`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfigWarningNotification {
-    /// What is wrong, in a line.
+    /// Description of the problem, in one line.
     pub summary: String,
-    /// More about it, or what to do.
+    /// More details, or how to fix the problem.
     pub details: Option<String>,
-    /// The file it was found in; null when it came from no file.
+    /// File with the problem; null when it is not in a file.
     pub path: Option<String>,
-    /// Where in the file; null when not known.
+    /// Position in the file; null when unknown.
     pub range: Option<TextRange>,
 }
 
-/// Which layer a value comes from.
+/// Layer that provides a value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfigLayerMetadata {
-    /// The layer's source.
+    /// Source of the layer.
     pub name: ConfigLayerSource,
-    /// The layer's version, which changes with its content.
+    /// Version of the layer, which changes with its content.
     pub version: String,
 }
 
@@ -116,22 +122,22 @@ pub struct ConfigLayerMetadata {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfigLayer {
-    /// What this layer sets; its keys are in snake_case.
+    /// Values of this layer; keys are in snake_case.
     pub config: Value,
-    /// Where it comes from.
+    /// Source of the layer.
     pub name: ConfigLayerSource,
-    /// Its version, which changes with its content.
+    /// Version of the layer, which changes with its content.
     pub version: String,
-    /// Why the layer is left out of the merge; null when it counts.
+    /// Reason why the layer is excluded from the merge; null when it is included.
     pub disabled_reason: Option<String>,
 }
 
 open_enum! {
-    /// How a written value meets what is there.
+    /// How to combine a written value with the existing one.
     pub enum MergeStrategy {
-        /// The new value takes the old one's place whole.
+        /// The new value replaces the old one completely.
         Replace = "replace",
-        /// Tables are merged key by key; any other value is replaced.
+        /// Tables are merged key by key; other values are replaced.
         Upsert = "upsert",
     }
 }
@@ -139,22 +145,23 @@ open_enum! {
 open_enum! {
     /// Whether a write took effect.
     pub enum WriteStatus {
-        /// Written and in force.
+        /// The value is written and in effect.
         Ok = "ok",
-        /// Written, but a stronger layer sets something else; `overriddenMetadata` says what.
+        /// The value is written, but a layer of higher precedence overrides it; see
+        /// `overriddenMetadata`.
         OkOverridden = "okOverridden",
     }
 }
 
-/// Why a written value is not in force.
+/// Reason why a written value is not in effect.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OverriddenMetadata {
-    /// The value in force instead.
+    /// The value that is in effect instead.
     pub effective_value: Value,
-    /// The text for the user.
+    /// Explanation for the user.
     pub message: String,
-    /// The layer that wins.
+    /// The layer that takes precedence.
     pub overriding_layer: ConfigLayerMetadata,
 }
 
@@ -162,53 +169,53 @@ pub struct OverriddenMetadata {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfigEdit {
-    /// The key to change, dotted.
+    /// Dotted key to change.
     pub key_path: String,
-    /// How the value meets what is there.
+    /// How to combine the value with the existing one.
     pub merge_strategy: MergeStrategy,
     /// The value to store.
     pub value: Value,
 }
 
-/// A stretch of a file.
+/// A range of text in a file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TextRange {
-    /// Where it ends.
+    /// End of the range.
     pub end: TextPosition,
-    /// Where it begins.
+    /// Start of the range.
     pub start: TextPosition,
 }
 
 tagged! {
-    /// Where a layer of the configuration comes from.
+    /// Source of a configuration layer.
     pub enum ConfigLayerSource by "type" {
-        /// A file of defaults that came with the program.
+        /// A file of defaults that is part of the installation.
         PackagedDefaults(PackagedDefaultsConfigLayerSource) = "packagedDefaults",
-        /// Preferences that device management put on the machine; macOS only.
+        /// Preferences set by device management; macOS only.
         Mdm(MdmConfigLayerSource) = "mdm",
-        /// The machine's configuration file.
+        /// The configuration file of the machine.
         System(SystemConfigLayerSource) = "system",
-        /// Settings an organisation delivers over the network.
+        /// Settings that an organisation delivers over the network.
         EnterpriseManaged(EnterpriseManagedConfigLayerSource) = "enterpriseManaged",
         /// The user's configuration file, or one profile of it.
         User(UserConfigLayerSource) = "user",
-        /// A configuration folder inside a project; several can apply to one working folder.
+        /// A configuration directory inside a project; several can apply to one working directory.
         Project(ProjectConfigLayerSource) = "project",
-        /// Overrides given on the command line.
+        /// Overrides from the command line.
         SessionFlags = "sessionFlags",
-        /// A managed file of the older kind, laid over all other layers.
+        /// A legacy managed file, which overrides all other layers.
         LegacyManagedConfigTomlFromFile(LegacyManagedConfigTomlFromFileConfigLayerSource) = "legacyManagedConfigTomlFromFile",
-        /// Managed settings of the older kind, put there by device management.
+        /// Legacy managed settings, set by device management.
         LegacyManagedConfigTomlFromMdm = "legacyManagedConfigTomlFromMdm",
     }
 }
 
-/// The defaults that came with the program.
+/// The defaults of the installation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PackagedDefaultsConfigLayerSource {
-    /// The absolute path of the file.
+    /// Absolute path of the file.
     pub file: String,
 }
 
@@ -216,17 +223,17 @@ pub struct PackagedDefaultsConfigLayerSource {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MdmConfigLayerSource {
-    /// The preference domain.
+    /// Domain of the preference.
     pub domain: String,
-    /// The key in that domain.
+    /// Key of the preference in that domain.
     pub key: String,
 }
 
-/// The machine's configuration file.
+/// The configuration file of the machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SystemConfigLayerSource {
-    /// Its absolute path; the file itself may be missing.
+    /// Absolute path of the file, which may be missing.
     pub file: String,
 }
 
@@ -234,9 +241,9 @@ pub struct SystemConfigLayerSource {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EnterpriseManagedConfigLayerSource {
-    /// The layer's id, the same across deliveries.
+    /// Id of the layer, stable across deliveries.
     pub id: String,
-    /// The name its administrators know it by, fit to show when it is at fault.
+    /// Name that administrators know the layer by, suitable for error messages.
     pub name: String,
 }
 
@@ -244,9 +251,9 @@ pub struct EnterpriseManagedConfigLayerSource {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UserConfigLayerSource {
-    /// Its absolute path; the file itself may be missing.
+    /// Absolute path of the file, which may be missing.
     pub file: String,
-    /// The profile this layer stands for; null for the base file.
+    /// Profile that this layer represents; null for the base file.
     pub profile: Option<String>,
 }
 
@@ -254,24 +261,24 @@ pub struct UserConfigLayerSource {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProjectConfigLayerSource {
-    /// The absolute path of the project's `.codex` folder.
+    /// Absolute path of the project's `.codex` directory.
     pub dot_codex_folder: String,
 }
 
-/// A managed file of the older kind.
+/// A legacy managed file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LegacyManagedConfigTomlFromFileConfigLayerSource {
-    /// The absolute path of the file.
+    /// Absolute path of the file.
     pub file: String,
 }
 
-/// A place in a file.
+/// A position in a file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TextPosition {
-    /// The column, counted from 1 in Unicode scalar values.
+    /// Column, counted from 1 in Unicode scalar values.
     pub column: u64,
-    /// The line, counted from 1.
+    /// Line number, counted from 1.
     pub line: u64,
 }

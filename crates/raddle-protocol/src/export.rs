@@ -1,4 +1,4 @@
-//! What is generated from the tables: JSON Schema, TypeScript types and the reference pages.
+//! Files generated from the tables: JSON Schema, TypeScript types and the reference pages.
 //!
 //! Everything here is a pure function from the tables to files; the binary writes them.
 
@@ -17,8 +17,8 @@ pub use typescript::typescript;
 /// A generated file, not yet written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct File {
-    /// Where it goes, below the folder the user named; `/` between folders.
+    /// Path below the directory that the user named, with `/` as separator.
     pub path: String,
-    /// All of it, with a newline at the end.
+    /// Complete content, with a newline at the end.
     pub text: String,
 }

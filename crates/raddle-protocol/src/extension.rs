@@ -1,18 +1,21 @@
-//! What only this server does. A client opts into each by its name in `capabilities.extensions` of `initialize`.
+//! Extensions of Raddle. A client enables each by its name in `capabilities.extensions` of
+//! `initialize`.
 
-/// Notifications carry the number of the record they tell, and `thread/resume` goes on after one.
+/// Notifications carry the sequence number of their record, and `thread/resume` can continue after
+/// one.
 pub const SEQ: &str = "raddle/seq";
 
-/// A client says what it may do: `{"role": "driver"}`, which everyone is who does not opt in, or
-/// `{"role": "observer"}`, who hears everything, is asked nothing and changes nothing.
+/// A client declares its role: `{"role": "driver"}`, the default without this extension, or
+/// `{"role": "observer"}`. An observer receives all notifications, receives no server requests, and
+/// may not change anything.
 pub const ROLES: &str = "raddle/roles";
 
-/// Requests that change a thread may have a `clientRequestId`, and are then done once however often they are
-/// sent.
+/// Requests that change a thread may have a `clientRequestId` as idempotency key; the server
+/// executes repeated requests with the same key once.
 pub const IDEMPOTENCY: &str = "raddle/idempotency";
 
-/// While a turn runs, `turn/progress` says every few seconds what it waits for.
+/// While a turn runs, `turn/progress` reports every few seconds why it is waiting.
 pub const PROGRESS: &str = "raddle/progress";
 
-/// All of them.
+/// Names of all extensions.
 pub const ALL: &[&str] = &[SEQ, ROLES, IDEMPOTENCY, PROGRESS];

@@ -1,11 +1,11 @@
-//! What a server offers and how it is doing: experimental features, collaboration modes, diagnostics.
+//! Server features and state: experimental features, collaboration modes, diagnostics.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::*;
 
-/// Params of `server/diagnostics`: none, but the object must be there.
+/// Params of `server/diagnostics`: an empty object, which is required.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ServerDiagnosticsParams {}
 
@@ -13,9 +13,9 @@ pub struct ServerDiagnosticsParams {}
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ServerDiagnosticsResponse {
-    /// What the server counts about itself, as it stands now.
+    /// Current values of the server's gauges.
     pub gauges: Vec<ServerDiagnosticsGauge>,
-    /// The server's process.
+    /// State of the server process.
     pub process: ServerDiagnosticsProcess,
 }
 
@@ -23,11 +23,12 @@ pub struct ServerDiagnosticsResponse {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExperimentalFeatureListParams {
-    /// A loaded thread whose configuration decides what is enabled; null asks the server's own.
+    /// A loaded thread whose configuration determines the enabled features; null uses the server's
+    /// configuration.
     pub thread_id: Option<ThreadId>,
-    /// Where to go on, from `nextCursor` of the page before; null starts at the beginning.
+    /// Cursor from `nextCursor` of the previous page; null returns the first page.
     pub cursor: Option<String>,
-    /// The most entries to return; null lets the server choose.
+    /// Maximum number of entries on the page; null leaves it to the server.
     pub limit: Option<u32>,
 }
 
@@ -37,11 +38,11 @@ pub struct ExperimentalFeatureListParams {
 pub struct ExperimentalFeatureListResponse {
     /// One page of features.
     pub data: Vec<ExperimentalFeature>,
-    /// The cursor of the next page; null after the last.
+    /// Cursor for the next page; null on the last page.
     pub next_cursor: Option<String>,
 }
 
-/// Params of `collaborationMode/list`: none, but the object must be there.
+/// Params of `collaborationMode/list`: an empty object, which is required.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CollaborationModeListParams {}
 
@@ -49,29 +50,29 @@ pub struct CollaborationModeListParams {}
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CollaborationModeListResponse {
-    /// The modes a client can offer, all in one page.
+    /// All collaboration modes, in one page.
     pub data: Vec<CollaborationModeMask>,
 }
 
 open_enum! {
-    /// The tone asked of the model. Deprecated: the values are accepted and choose nothing.
+    /// Tone of the agent. Deprecated: the values are accepted without effect.
     pub enum Personality {
-        /// No tone in particular.
+        /// No particular tone.
         None = "none",
-        /// Warm.
+        /// Warm, friendly tone.
         Friendly = "friendly",
-        /// Matter-of-fact.
+        /// Matter-of-fact tone.
         Pragmatic = "pragmatic",
     }
 }
 
-/// A way of working together, with the settings that go with it.
+/// A collaboration mode, with its settings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CollaborationMode {
-    /// Which way.
+    /// Kind of the mode.
     pub mode: ModeKind,
-    /// The settings in force while it lasts.
+    /// Settings in effect while the mode is active.
     pub settings: Settings,
 }
 
@@ -79,9 +80,9 @@ pub struct CollaborationMode {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ServerDiagnosticsGauge {
-    /// What is counted.
+    /// Name of the gauge.
     pub name: String,
-    /// How many there are now.
+    /// Current value of the gauge.
     pub value: u64,
 }
 
@@ -89,45 +90,45 @@ pub struct ServerDiagnosticsGauge {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ServerDiagnosticsProcess {
-    /// Its process id.
+    /// Process id of the server.
     pub id: u32,
-    /// The memory charged to it, in bytes; null where the system does not tell.
+    /// Physical memory footprint in bytes; null where the system does not report it.
     pub physical_footprint_bytes: Option<u64>,
-    /// Its resident memory, in bytes; null where the system does not tell.
+    /// Resident memory in bytes; null where the system does not report it.
     pub resident_memory_bytes: Option<u64>,
 }
 
-/// A feature that can be switched on or off.
+/// A feature that can be enabled or disabled.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExperimentalFeature {
-    /// Whether it is on when no one has chosen.
+    /// Whether the feature is enabled by default.
     pub default_enabled: bool,
-    /// Whether it is on now.
+    /// Whether the feature is enabled now.
     pub enabled: bool,
-    /// The key that names it in configuration and on the command line; it does not change.
+    /// Stable key of the feature in the configuration and on the command line.
     pub name: String,
-    /// How finished it is.
+    /// Maturity of the feature.
     pub stage: ExperimentalFeatureStage,
-    /// What to tell users when it first appears; null unless its stage is `beta`.
+    /// Announcement for users when the feature first appears; null unless its stage is `beta`.
     pub announcement: Option<String>,
-    /// What it does, in a line; null unless its stage is `beta`.
+    /// Description in one line; null unless the stage is `beta`.
     pub description: Option<String>,
-    /// What to call it before users; null unless its stage is `beta`.
+    /// Display name; null unless the stage is `beta`.
     pub display_name: Option<String>,
 }
 
-/// A mode a client can offer. What it leaves null stays as the thread has it.
+/// A mode that a client can offer. Null members keep the thread's setting.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CollaborationModeMask {
-    /// What to call it before users.
+    /// Display name of the mode.
     pub name: String,
-    /// The way of working it chooses.
+    /// Kind of the mode.
     pub mode: Option<ModeKind>,
-    /// The model it chooses.
+    /// Model that the mode selects.
     pub model: Option<String>,
-    /// How hard the model should think in it. Spelt `reasoning_effort` on the wire.
+    /// Reasoning effort that the mode selects. Spelled `reasoning_effort` on the wire.
     #[serde(rename = "reasoning_effort")]
     #[serde(default, skip_serializing_if = "Maybe::is_absent")]
     #[schemars(length(min = 1))]
@@ -135,42 +136,42 @@ pub struct CollaborationModeMask {
 }
 
 open_enum! {
-    /// A way of working together.
+    /// Kind of a collaboration mode.
     pub enum ModeKind {
-        /// Talk and plan first, change nothing yet.
+        /// The agent discusses and plans, without changes yet.
         Plan = "plan",
-        /// Do the work.
+        /// The agent does the work.
         Default = "default",
     }
 }
 
-/// The settings of a collaboration mode. Their names are in snake_case on the wire.
+/// Settings of a collaboration mode. Their names are in snake_case on the wire.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Settings {
-    /// The model to use.
+    /// Model of the mode.
     pub model: String,
-    /// Instructions for the model; null uses those built in for the mode.
+    /// Instructions for the model; null uses the built-in instructions of the mode.
     #[serde(rename = "developer_instructions")]
     pub developer_instructions: Option<String>,
-    /// How hard the model should think; null chooses none.
+    /// Reasoning effort; null selects none.
     #[serde(rename = "reasoning_effort")]
     #[schemars(length(min = 1))]
     pub reasoning_effort: Option<String>,
 }
 
 open_enum! {
-    /// How finished a feature is.
+    /// Maturity of a feature.
     pub enum ExperimentalFeatureStage {
-        /// Ready to be tried by users who want to.
+        /// Ready for users who opt in.
         Beta = "beta",
-        /// Unfinished, and not meant for users yet.
+        /// Unfinished, and not for users yet.
         UnderDevelopment = "underDevelopment",
-        /// Finished.
+        /// Finished, and ready for general use.
         Stable = "stable",
-        /// Still works, but is going away.
+        /// Still works, but will be removed.
         Deprecated = "deprecated",
-        /// Gone; only its name is still accepted.
+        /// Removed; only its name is still accepted.
         Removed = "removed",
     }
 }

@@ -1,16 +1,16 @@
-//! Files on the server's machine, read and changed for the client.
-//! Paths are absolute, no sandbox applies, and what the system refuses comes back as an internal error.
+//! Files on the server's machine, read and changed on behalf of the client. Paths are absolute and
+//! no sandbox applies. Errors of the operating system are returned as internal errors.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::*;
 
-/// Params of `fs/readFile`. Only a regular file is read, and only if its answer fits into 32 MiB.
+/// Params of `fs/readFile`. Only regular files are read, and only if the response fits into 32 MiB.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FsReadFileParams {
-    /// The file, as an absolute path.
+    /// Absolute path of the file.
     pub path: String,
 }
 
@@ -18,17 +18,17 @@ pub struct FsReadFileParams {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FsReadFileResponse {
-    /// The whole file in base64.
+    /// Complete content of the file in base64.
     pub data_base64: String,
 }
 
-/// Params of `fs/writeFile`: create a file or replace what is in it.
+/// Params of `fs/writeFile`, which creates a file or replaces its content.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FsWriteFileParams {
-    /// The new contents in base64.
+    /// New content of the file in base64.
     pub data_base64: String,
-    /// The file, as an absolute path.
+    /// Absolute path of the file.
     pub path: String,
 }
 
@@ -40,9 +40,9 @@ pub struct FsWriteFileResponse {}
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FsCreateDirectoryParams {
-    /// The directory to make, as an absolute path.
+    /// Absolute path of the directory to create.
     pub path: String,
-    /// Make missing parents too. Null means true.
+    /// Creates missing parent directories too. Null means true.
     pub recursive: Option<bool>,
 }
 
@@ -54,7 +54,7 @@ pub struct FsCreateDirectoryResponse {}
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FsGetMetadataParams {
-    /// The file or directory, as an absolute path.
+    /// Absolute path of the file or directory.
     pub path: String,
 }
 
@@ -62,15 +62,16 @@ pub struct FsGetMetadataParams {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FsGetMetadataResponse {
-    /// When it was made, in ms since the epoch; 0 where the file system does not say.
+    /// Creation time, in milliseconds since the epoch; 0 where the file system does not record it.
     pub created_at_ms: i64,
-    /// Whether it is a directory, links followed.
+    /// Whether the path is a directory, following links.
     pub is_directory: bool,
-    /// Whether it is a regular file, links followed.
+    /// Whether the path is a regular file, following links.
     pub is_file: bool,
-    /// True for a symbolic link, whatever it points to.
+    /// Whether the path is a symbolic link, regardless of its target.
     pub is_symlink: bool,
-    /// When it last changed, in ms since the epoch; 0 where the file system does not say.
+    /// Modification time, in milliseconds since the epoch; 0 where the file system does not record
+    /// it.
     pub modified_at_ms: i64,
 }
 
@@ -78,7 +79,7 @@ pub struct FsGetMetadataResponse {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FsReadDirectoryParams {
-    /// The directory, as an absolute path.
+    /// Absolute path of the directory.
     pub path: String,
 }
 
@@ -86,7 +87,7 @@ pub struct FsReadDirectoryParams {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FsReadDirectoryResponse {
-    /// What lies directly in the directory, not deeper.
+    /// Direct entries of the directory.
     pub entries: Vec<FsReadDirectoryEntry>,
 }
 
@@ -94,11 +95,11 @@ pub struct FsReadDirectoryResponse {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FsRemoveParams {
-    /// The file or directory, as an absolute path.
+    /// Absolute path of the file or directory.
     pub path: String,
-    /// Succeed if nothing is there. Null means true.
+    /// Succeeds if the path does not exist. Null means true.
     pub force: Option<bool>,
-    /// Remove a directory with all it holds. Null means true.
+    /// Removes a directory with its contents. Null means true.
     pub recursive: Option<bool>,
 }
 
@@ -110,11 +111,11 @@ pub struct FsRemoveResponse {}
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FsCopyParams {
-    /// Where the copy goes, as an absolute path.
+    /// Absolute path of the copy.
     pub destination_path: String,
-    /// What to copy, as an absolute path.
+    /// Absolute path of the source.
     pub source_path: String,
-    /// Must be true to copy a directory; makes no difference to a file. Absent means false.
+    /// Must be true to copy a directory; has no effect on a file. Absent means false.
     #[serde(default, deserialize_with = "null_as_default")]
     pub recursive: bool,
 }
@@ -123,13 +124,14 @@ pub struct FsCopyParams {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FsCopyResponse {}
 
-/// Params of `fs/watch`: be told of changes by `fs/changed` until `fs/unwatch` or disconnection.
+/// Params of `fs/watch`, which requests `fs/changed` notifications until `fs/unwatch` or
+/// disconnection.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FsWatchParams {
-    /// The file or directory, as an absolute path.
+    /// Absolute path of the file or directory.
     pub path: String,
-    /// The client's name for this watch, unique on its connection; at most 256 bytes.
+    /// Id of this watch, chosen by the client and unique on its connection; at most 256 bytes.
     pub watch_id: String,
 }
 
@@ -137,7 +139,7 @@ pub struct FsWatchParams {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FsWatchResponse {
-    /// The path in effect.
+    /// Path that is watched.
     pub path: String,
 }
 
@@ -145,7 +147,7 @@ pub struct FsWatchResponse {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FsUnwatchParams {
-    /// The watch to end, as named in `fs/watch`.
+    /// Id of the watch to end, from `fs/watch`.
     pub watch_id: String,
 }
 
@@ -153,13 +155,13 @@ pub struct FsUnwatchParams {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FsUnwatchResponse {}
 
-/// `fs/changed`: something under a watch changed. Told only to the connection that set the watch.
+/// `fs/changed`: a watched path changed. Sent only to the connection that set the watch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FsChangedNotification {
-    /// The files and directories concerned, as absolute paths.
+    /// Absolute paths of the changed files and directories.
     pub changed_paths: Vec<String>,
-    /// The watch, as named in `fs/watch`.
+    /// Id of the watch, from `fs/watch`.
     pub watch_id: String,
 }
 
@@ -167,10 +169,10 @@ pub struct FsChangedNotification {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FsReadDirectoryEntry {
-    /// Its bare name, without a path.
+    /// File name without a path.
     pub file_name: String,
-    /// Whether it is a directory, links followed.
+    /// Whether the entry is a directory, following links.
     pub is_directory: bool,
-    /// Whether it is a regular file, links followed.
+    /// Whether the entry is a regular file, following links.
     pub is_file: bool,
 }

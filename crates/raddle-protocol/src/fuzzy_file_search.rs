@@ -1,17 +1,17 @@
-//! Finding files by a few letters of their names, once or as the user types.
+//! Fuzzy search for files by name, once or as the user types.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Params of `fuzzyFileSearch`: one search.
+/// Params of `fuzzyFileSearch`, which runs a single search.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FuzzyFileSearchParams {
-    /// What the user typed; its letters need not be adjacent in a match.
+    /// Query of the user; its letters need not be adjacent in a match.
     pub query: String,
     /// The directories to search.
     pub roots: Vec<String>,
-    /// Any text. A later search with the same one cancels this search; null cancels nothing.
+    /// Arbitrary token. A later search with the same token cancels this one; null cancels nothing.
     pub cancellation_token: Option<String>,
 }
 
@@ -23,11 +23,12 @@ pub struct FuzzyFileSearchResponse {
     pub files: Vec<FuzzyFileSearchResult>,
 }
 
-/// Params of `fuzzyFileSearch/sessionStart`: make ready for a search that follows the user's typing.
+/// Params of `fuzzyFileSearch/sessionStart`, which prepares a search that follows the user's
+/// typing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FuzzyFileSearchSessionStartParams {
-    /// The client's name for this search session; it has nothing to do with a thread.
+    /// Id of the search session, chosen by the client; unrelated to threads.
     pub session_id: String,
     /// The directories to search.
     pub roots: Vec<String>,
@@ -37,17 +38,17 @@ pub struct FuzzyFileSearchSessionStartParams {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FuzzyFileSearchSessionStartResponse {}
 
-/// Params of `fuzzyFileSearch/sessionUpdate`: the user typed on.
+/// Params of `fuzzyFileSearch/sessionUpdate`, which changes the query.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FuzzyFileSearchSessionUpdateParams {
-    /// The search session.
+    /// Id of the search session.
     pub session_id: String,
-    /// The whole query as it now stands.
+    /// New query, complete.
     pub query: String,
 }
 
-/// Result of `fuzzyFileSearch/sessionUpdate`: empty. Matches come as notifications.
+/// Result of `fuzzyFileSearch/sessionUpdate`: empty. Matches are sent as notifications.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FuzzyFileSearchSessionUpdateResponse {}
 
@@ -55,7 +56,7 @@ pub struct FuzzyFileSearchSessionUpdateResponse {}
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FuzzyFileSearchSessionStopParams {
-    /// The search session to end.
+    /// Id of the search session to end.
     pub session_id: String,
 }
 
@@ -63,53 +64,54 @@ pub struct FuzzyFileSearchSessionStopParams {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FuzzyFileSearchSessionStopResponse {}
 
-/// `fuzzyFileSearch/sessionUpdated`: matches so far. Told only to the connection that started the session.
+/// `fuzzyFileSearch/sessionUpdated`: matches so far. Sent only to the connection that started the
+/// session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FuzzyFileSearchSessionUpdatedNotification {
-    /// The search session.
+    /// Id of the search session.
     pub session_id: String,
-    /// All matches so far, best first; they replace those told before.
+    /// All matches so far, best first; they replace the previous ones.
     pub files: Vec<FuzzyFileSearchResult>,
-    /// The query they answer, which may lag behind the newest.
+    /// The query of these matches, which may be older than the newest query.
     pub query: String,
 }
 
-/// `fuzzyFileSearch/sessionCompleted`: the current query has been searched to the end.
-/// The session stays open for the next query.
+/// `fuzzyFileSearch/sessionCompleted`: the search for the current query is complete. The session
+/// stays open for the next query.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FuzzyFileSearchSessionCompletedNotification {
-    /// The search session.
+    /// Id of the search session.
     pub session_id: String,
 }
 
-/// One match. Its members are spelled in snake case on the wire.
+/// One match. Its members are in snake_case on the wire.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FuzzyFileSearchResult {
-    /// The last part of `path`.
+    /// Last component of `path`.
     #[serde(rename = "file_name")]
     pub file_name: String,
-    /// What was found.
+    /// Type of the match.
     #[serde(rename = "match_type")]
     pub match_type: FuzzyFileSearchMatchType,
-    /// Where it is, relative to `root`.
+    /// Path relative to `root`.
     pub path: String,
-    /// Which of the searched directories it lies in.
+    /// Searched directory that contains the match.
     pub root: String,
-    /// How well it fits; higher is better.
+    /// Match score; higher is better.
     pub score: u32,
-    /// Positions of the matched characters in `path`, ascending; null if not worked out.
+    /// Indices of the matched characters in `path`, ascending; null if not computed.
     pub indices: Option<Vec<u32>>,
 }
 
 open_enum! {
-    /// What a match is.
+    /// Type of a match.
     pub enum FuzzyFileSearchMatchType {
-        /// A file.
+        /// The match is a file.
         File = "file",
-        /// A directory.
+        /// The match is a directory.
         Directory = "directory",
     }
 }

@@ -1,26 +1,26 @@
-//! Goals: an objective a thread pursues over several turns, with what it may use and has used.
+//! Goals: an objective that a thread pursues over several turns, with its budget and usage.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::*;
 
-/// Params of `thread/goal/set`: gives a thread a goal, or changes the one it has.
+/// Params of `thread/goal/set`, which sets or changes the goal of a thread.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadGoalSetParams {
-    /// The thread.
+    /// Thread of the goal.
     pub thread_id: ThreadId,
-    /// What is to be reached; null keeps the present objective.
+    /// Objective to reach; null keeps the current one.
     pub objective: Option<String>,
-    /// Who wants the change. Null never counts as the user's own wish.
+    /// Origin of the change. Null never counts as a request of the user.
     pub origin: Option<ThreadGoalMutationOrigin>,
-    /// Where the goal stands; null keeps the present status.
+    /// Status of the goal; null keeps the current one.
     pub status: Option<ThreadGoalStatus>,
-    /// The most tokens the goal may use; absent keeps the present budget.
+    /// Maximum number of tokens the goal may use; absent keeps the current budget.
     pub token_budget: Option<i64>,
-    /// The client's own id for this request, so that it is done once however often it is sent. Needs the
-    /// extension `raddle/idempotency`.
+    /// Idempotency key, chosen by the client: the server executes repeated requests with the same
+    /// key once. Requires the extension `raddle/idempotency`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub client_request_id: Option<String>,
@@ -30,7 +30,7 @@ pub struct ThreadGoalSetParams {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadGoalSetResponse {
-    /// The goal as it now stands.
+    /// The updated goal.
     pub goal: ThreadGoal,
 }
 
@@ -38,7 +38,7 @@ pub struct ThreadGoalSetResponse {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadGoalGetParams {
-    /// The thread.
+    /// Thread of the goal.
     pub thread_id: ThreadId,
 }
 
@@ -50,16 +50,16 @@ pub struct ThreadGoalGetResponse {
     pub goal: Option<ThreadGoal>,
 }
 
-/// Params of `thread/goal/clear`: takes a thread's goal away.
+/// Params of `thread/goal/clear`, which removes the goal of a thread.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadGoalClearParams {
-    /// The thread.
+    /// Thread of the goal.
     pub thread_id: ThreadId,
-    /// Who wants the change. Null never counts as the user's own wish.
+    /// Origin of the change. Null never counts as a request of the user.
     pub origin: Option<ThreadGoalMutationOrigin>,
-    /// The client's own id for this request, so that it is done once however often it is sent. Needs the
-    /// extension `raddle/idempotency`.
+    /// Idempotency key, chosen by the client: the server executes repeated requests with the same
+    /// key once. Requires the extension `raddle/idempotency`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub client_request_id: Option<String>,
@@ -69,7 +69,7 @@ pub struct ThreadGoalClearParams {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadGoalClearResponse {
-    /// True if there was a goal to take away.
+    /// Whether the thread had a goal.
     pub cleared: bool,
 }
 
@@ -78,47 +78,47 @@ pub struct ThreadGoalClearResponse {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadGoalUpdatedNotification {
-    /// The thread.
+    /// Thread of the goal.
     pub thread_id: ThreadId,
-    /// The turn that changed it; null when no turn did.
+    /// The turn that changed the goal; null when no turn did.
     pub turn_id: Option<TurnId>,
-    /// The goal as it now stands.
+    /// The updated goal.
     pub goal: ThreadGoal,
 }
 
-/// `thread/goal/cleared`: a thread has no goal.
-/// Sent to every initialised client, also after a resume.
+/// `thread/goal/cleared`: the goal of a thread was removed. Sent to every initialised client, also
+/// after a resume.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadGoalClearedNotification {
-    /// The thread.
+    /// Thread of the removed goal.
     pub thread_id: ThreadId,
 }
 
 open_enum! {
-    /// Who wants a goal changed.
+    /// Origin of a change to a goal.
     pub enum ThreadGoalMutationOrigin {
-        /// The user asked for it.
+        /// The user requested the change.
         User = "user",
-        /// The client or the agent does it as the goal takes its course.
+        /// The client or the agent changed the goal automatically.
         Automatic = "automatic",
     }
 }
 
 open_enum! {
-    /// Where a goal stands.
+    /// Status of a goal.
     pub enum ThreadGoalStatus {
-        /// It is being pursued.
+        /// The thread is pursuing the goal.
         Active = "active",
-        /// It rests until someone takes it up again.
+        /// The goal is paused until it is resumed.
         Paused = "paused",
-        /// It cannot go on without help.
+        /// The goal cannot progress without help.
         Blocked = "blocked",
-        /// It stopped because the account's allowance is used up.
+        /// The goal stopped because the account's quota is used up.
         UsageLimited = "usageLimited",
-        /// It stopped because its own token budget is spent.
+        /// The goal stopped because its own token budget is spent.
         BudgetLimited = "budgetLimited",
-        /// It has been reached.
+        /// The goal has been reached.
         Complete = "complete",
     }
 }
@@ -129,18 +129,18 @@ open_enum! {
 pub struct ThreadGoal {
     /// The thread it belongs to.
     pub thread_id: ThreadId,
-    /// When it was set, in seconds since the epoch.
+    /// Creation time, in seconds since the epoch.
     pub created_at: i64,
-    /// What is to be reached.
+    /// Objective to reach.
     pub objective: String,
-    /// Where it stands.
+    /// Current status of the goal.
     pub status: ThreadGoalStatus,
-    /// How long it has been worked on, in seconds.
+    /// Time spent on the goal, in seconds.
     pub time_used_seconds: i64,
-    /// How many tokens have been used on it.
+    /// Tokens spent on the goal.
     pub tokens_used: i64,
-    /// When it last changed, in seconds since the epoch.
+    /// Time of the last change, in seconds since the epoch.
     pub updated_at: i64,
-    /// The most tokens it may use; null for no limit.
+    /// Maximum number of tokens the goal may use; null for no limit.
     pub token_budget: Option<i64>,
 }

@@ -1,4 +1,5 @@
-//! Hooks: handlers attached to points in a thread's life, how they are listed, and how a run is told.
+//! Hooks: handlers for events in the lifecycle of a thread, their listing, and notifications about
+//! their runs.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,9 +10,10 @@ use crate::*;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HooksListParams {
-    /// List what this loaded thread would run; leave `cwds` empty then. Null goes by `cwds`.
+    /// Lists the hooks that this loaded thread would run; `cwds` must be empty then. Null lists by
+    /// `cwds`.
     pub thread_id: Option<ThreadId>,
-    /// Directories to look up hooks for. Empty means the server's own working directory.
+    /// Directories whose hooks to list. Empty means the server's own working directory.
     #[serde(default, deserialize_with = "null_as_default")]
     pub cwds: Vec<String>,
 }
@@ -20,45 +22,45 @@ pub struct HooksListParams {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HooksListResponse {
-    /// One entry per directory asked for.
+    /// One entry per requested directory.
     pub data: Vec<HooksListEntry>,
 }
 
-/// `hook/started`: a hook has begun to run. Told to the thread's subscribers.
+/// `hook/started`: a hook run has started. Sent to the thread's subscribers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HookStartedNotification {
-    /// The thread it runs for.
+    /// Thread for which the hook runs.
     pub thread_id: ThreadId,
-    /// The turn it runs in; null outside a turn.
+    /// Turn in which the hook runs; null outside a turn.
     pub turn_id: Option<TurnId>,
     /// The run so far, `running` and without output.
     pub run: HookRunSummary,
 }
 
-/// `hook/completed`: a hook has ended. Told to the thread's subscribers.
+/// `hook/completed`: a hook run has ended. Sent to the thread's subscribers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HookCompletedNotification {
-    /// The thread it ran for.
+    /// Thread for which the hook ran.
     pub thread_id: ThreadId,
-    /// The turn it ran in; null outside a turn.
+    /// Turn in which the hook ran; null outside a turn.
     pub turn_id: Option<TurnId>,
     /// The finished run, with the same `id` as in `hook/started`.
     pub run: HookRunSummary,
 }
 
-/// The hooks found for one directory.
+/// The hooks of one directory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HooksListEntry {
-    /// The directory.
+    /// The directory of the hooks.
     pub cwd: String,
     /// Hook files that could not be used.
     pub errors: Vec<HookErrorInfo>,
-    /// The hooks, disabled and untrusted ones included.
+    /// The hooks, including disabled and untrusted ones.
     pub hooks: Vec<HookMetadata>,
-    /// Lesser troubles met while reading, for people to read.
+    /// Human-readable warnings about the hook files.
     pub warnings: Vec<String>,
 }
 
@@ -66,34 +68,34 @@ pub struct HooksListEntry {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HookRunSummary {
-    /// Names the run; `hook/started` and `hook/completed` share it.
+    /// Id of the run; the same in `hook/started` and `hook/completed`.
     pub id: String,
-    /// Where to show it among the others; lower comes first.
+    /// Display order; lower comes first.
     pub display_order: i64,
-    /// What it said; empty while it runs.
+    /// Output of the run; empty while it runs.
     pub entries: Vec<HookOutputEntry>,
-    /// The point in the thread's life that set it off.
+    /// Event that triggered the run.
     pub event_name: HookEventName,
     /// Whether the thread waits for it.
     pub execution_mode: HookExecutionMode,
-    /// What kind of handler runs.
+    /// Type of the handler.
     pub handler_type: HookHandlerType,
     /// Whether it belongs to the thread or to a turn.
     pub scope: HookScope,
     /// The file that defines the hook.
     pub source_path: String,
-    /// When it began, in seconds since the epoch.
+    /// Start time, in seconds since the epoch.
     pub started_at: i64,
-    /// Where it stands.
+    /// Current status of the run.
     pub status: HookRunStatus,
-    /// When it ended, in seconds since the epoch; null while it runs.
+    /// End time, in seconds since the epoch; null while the hook runs.
     pub completed_at: Option<i64>,
-    /// How long it took, in milliseconds; null while it runs.
+    /// Duration in milliseconds; null while the hook runs.
     pub duration_ms: Option<i64>,
-    /// Which layer of the configuration defines the hook. Absent means `unknown`.
+    /// Configuration layer that defines the hook. Absent means `unknown`.
     #[serde(default, deserialize_with = "null_as_default")]
     pub source: HookSource,
-    /// A line to show while it runs, from its definition; null if none was set.
+    /// Status line to display while the hook runs; null if none was set.
     pub status_message: Option<String>,
 }
 
@@ -101,22 +103,22 @@ pub struct HookRunSummary {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HookErrorInfo {
-    /// What is wrong with it.
+    /// Description of the problem.
     pub message: String,
-    /// The file.
+    /// Path of the hook file.
     pub path: String,
 }
 
 tagged! {
-    /// One hook as configured, told apart by what handles it.
+    /// One configured hook, distinguished by its handler type.
     pub enum HookMetadata by "handlerType" {
         /// Runs a shell command.
         Command(CommandHookMetadata) = "command",
         /// Calls a tool of an MCP server.
         McpTool(McpToolHookMetadata) = "mcpTool",
-        /// Puts a prompt to a model.
+        /// Sends a prompt to a model.
         Prompt(PromptHookMetadata) = "prompt",
-        /// Hands over to an agent.
+        /// Delegates to an agent.
         Agent(AgentHookMetadata) = "agent",
     }
 }
@@ -125,42 +127,42 @@ tagged! {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CommandHookMetadata {
-    /// The command line.
+    /// Command line of the hook.
     pub command: String,
-    /// A fingerprint of the definition as it is now; trusting a hook records it.
+    /// Hash of the current definition; trusting the hook records it.
     pub current_hash: String,
-    /// Where to show it among the others; lower comes first.
+    /// Display order; lower comes first.
     pub display_order: i64,
-    /// Whether it is switched on.
+    /// Whether the hook is enabled.
     pub enabled: bool,
-    /// The point in the thread's life that sets it off.
+    /// Event that triggers the hook.
     pub event_name: HookEventName,
-    /// Whether an administrator set it, so that the user can neither change nor disable it.
+    /// Whether an administrator set the hook, so that the user can neither change nor disable it.
     pub is_managed: bool,
-    /// Names the hook in the configuration, where its trust and its switch are kept.
+    /// Key of the hook in the configuration, which stores its trust and whether it is enabled.
     pub key: String,
-    /// Which layer of the configuration defines it.
+    /// Configuration layer that defines the hook.
     pub source: HookSource,
-    /// The file that defines it, as an absolute path.
+    /// Absolute path of the file that defines the hook.
     pub source_path: String,
-    /// After how many seconds a run is stopped.
+    /// Timeout of a run in seconds.
     pub timeout_sec: u64,
     /// Whether the user has approved this definition.
     pub trust_status: HookTrustStatus,
-    /// Whether the thread goes on without waiting for it. Absent means false.
+    /// Whether the thread continues without waiting for the hook. Absent means false.
     #[serde(rename = "async")]
     #[serde(default, deserialize_with = "null_as_default")]
     pub run_async: bool,
-    /// How many tokens of added context go to the model whole; more is moved to a file.
-    /// Null means 2500, and 0 means no limit.
+    /// Maximum number of tokens of added context sent to the model directly; longer context is
+    /// moved to a file. Null means 2500, and 0 means no limit.
     pub additional_context_limit: Option<u64>,
-    /// The execution environment that demands it; null when none does.
+    /// Execution environment that requires the hook; null when none does.
     pub environment_id: Option<String>,
-    /// Which occasions of the event it answers, often a pattern over tool names. Null answers all.
+    /// Filter for the event, often a pattern over tool names. Null matches all.
     pub matcher: Option<String>,
-    /// The plugin that brought it; null when it was configured directly.
+    /// Plugin that provides it; null when it was configured directly.
     pub plugin_id: Option<String>,
-    /// A line to show while it runs; null if none was set.
+    /// Status line to display while the hook runs; null if none was set.
     pub status_message: Option<String>,
 }
 
@@ -170,135 +172,135 @@ pub struct CommandHookMetadata {
 pub struct McpToolHookMetadata {
     /// The MCP server's name in the configuration.
     pub server: String,
-    /// The tool to call.
+    /// Name of the tool to call.
     pub tool: String,
-    /// A fingerprint of the definition as it is now; trusting a hook records it.
+    /// Hash of the current definition; trusting the hook records it.
     pub current_hash: String,
-    /// Where to show it among the others; lower comes first.
+    /// Display order; lower comes first.
     pub display_order: i64,
-    /// Whether it is switched on.
+    /// Whether the hook is enabled.
     pub enabled: bool,
-    /// The point in the thread's life that sets it off.
+    /// Event that triggers the hook.
     pub event_name: HookEventName,
-    /// Whether an administrator set it, so that the user can neither change nor disable it.
+    /// Whether an administrator set the hook, so that the user can neither change nor disable it.
     pub is_managed: bool,
-    /// Names the hook in the configuration, where its trust and its switch are kept.
+    /// Key of the hook in the configuration, which stores its trust and whether it is enabled.
     pub key: String,
-    /// Which layer of the configuration defines it.
+    /// Configuration layer that defines the hook.
     pub source: HookSource,
-    /// The file that defines it, as an absolute path.
+    /// Absolute path of the file that defines the hook.
     pub source_path: String,
-    /// After how many seconds a run is stopped.
+    /// Timeout of a run in seconds.
     pub timeout_sec: u64,
     /// Whether the user has approved this definition.
     pub trust_status: HookTrustStatus,
-    /// How many tokens of added context go to the model whole; more is moved to a file.
-    /// Null means 2500, and 0 means no limit.
+    /// Maximum number of tokens of added context sent to the model directly; longer context is
+    /// moved to a file. Null means 2500, and 0 means no limit.
     pub additional_context_limit: Option<u64>,
-    /// The execution environment that demands it; null when none does.
+    /// Execution environment that requires the hook; null when none does.
     pub environment_id: Option<String>,
-    /// Which occasions of the event it answers, often a pattern over tool names. Null answers all.
+    /// Filter for the event, often a pattern over tool names. Null matches all.
     pub matcher: Option<String>,
-    /// The plugin that brought it; null when it was configured directly.
+    /// Plugin that provides it; null when it was configured directly.
     pub plugin_id: Option<String>,
-    /// A line to show while it runs; null if none was set.
+    /// Status line to display while the hook runs; null if none was set.
     pub status_message: Option<String>,
 }
 
-/// A hook that puts a prompt to a model.
+/// A hook that sends a prompt to a model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PromptHookMetadata {
-    /// A fingerprint of the definition as it is now; trusting a hook records it.
+    /// Hash of the current definition; trusting the hook records it.
     pub current_hash: String,
-    /// Where to show it among the others; lower comes first.
+    /// Display order; lower comes first.
     pub display_order: i64,
-    /// Whether it is switched on.
+    /// Whether the hook is enabled.
     pub enabled: bool,
-    /// The point in the thread's life that sets it off.
+    /// Event that triggers the hook.
     pub event_name: HookEventName,
-    /// Whether an administrator set it, so that the user can neither change nor disable it.
+    /// Whether an administrator set the hook, so that the user can neither change nor disable it.
     pub is_managed: bool,
-    /// Names the hook in the configuration, where its trust and its switch are kept.
+    /// Key of the hook in the configuration, which stores its trust and whether it is enabled.
     pub key: String,
-    /// Which layer of the configuration defines it.
+    /// Configuration layer that defines the hook.
     pub source: HookSource,
-    /// The file that defines it, as an absolute path.
+    /// Absolute path of the file that defines the hook.
     pub source_path: String,
-    /// After how many seconds a run is stopped.
+    /// Timeout of a run in seconds.
     pub timeout_sec: u64,
     /// Whether the user has approved this definition.
     pub trust_status: HookTrustStatus,
-    /// How many tokens of added context go to the model whole; more is moved to a file.
-    /// Null means 2500, and 0 means no limit.
+    /// Maximum number of tokens of added context sent to the model directly; longer context is
+    /// moved to a file. Null means 2500, and 0 means no limit.
     pub additional_context_limit: Option<u64>,
-    /// The execution environment that demands it; null when none does.
+    /// Execution environment that requires the hook; null when none does.
     pub environment_id: Option<String>,
-    /// Which occasions of the event it answers, often a pattern over tool names. Null answers all.
+    /// Filter for the event, often a pattern over tool names. Null matches all.
     pub matcher: Option<String>,
-    /// The plugin that brought it; null when it was configured directly.
+    /// Plugin that provides it; null when it was configured directly.
     pub plugin_id: Option<String>,
-    /// A line to show while it runs; null if none was set.
+    /// Status line to display while the hook runs; null if none was set.
     pub status_message: Option<String>,
 }
 
-/// A hook that hands over to an agent.
+/// A hook that delegates to an agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentHookMetadata {
-    /// A fingerprint of the definition as it is now; trusting a hook records it.
+    /// Hash of the current definition; trusting the hook records it.
     pub current_hash: String,
-    /// Where to show it among the others; lower comes first.
+    /// Display order; lower comes first.
     pub display_order: i64,
-    /// Whether it is switched on.
+    /// Whether the hook is enabled.
     pub enabled: bool,
-    /// The point in the thread's life that sets it off.
+    /// Event that triggers the hook.
     pub event_name: HookEventName,
-    /// Whether an administrator set it, so that the user can neither change nor disable it.
+    /// Whether an administrator set the hook, so that the user can neither change nor disable it.
     pub is_managed: bool,
-    /// Names the hook in the configuration, where its trust and its switch are kept.
+    /// Key of the hook in the configuration, which stores its trust and whether it is enabled.
     pub key: String,
-    /// Which layer of the configuration defines it.
+    /// Configuration layer that defines the hook.
     pub source: HookSource,
-    /// The file that defines it, as an absolute path.
+    /// Absolute path of the file that defines the hook.
     pub source_path: String,
-    /// After how many seconds a run is stopped.
+    /// Timeout of a run in seconds.
     pub timeout_sec: u64,
     /// Whether the user has approved this definition.
     pub trust_status: HookTrustStatus,
-    /// How many tokens of added context go to the model whole; more is moved to a file.
-    /// Null means 2500, and 0 means no limit.
+    /// Maximum number of tokens of added context sent to the model directly; longer context is
+    /// moved to a file. Null means 2500, and 0 means no limit.
     pub additional_context_limit: Option<u64>,
-    /// The execution environment that demands it; null when none does.
+    /// Execution environment that requires the hook; null when none does.
     pub environment_id: Option<String>,
-    /// Which occasions of the event it answers, often a pattern over tool names. Null answers all.
+    /// Filter for the event, often a pattern over tool names. Null matches all.
     pub matcher: Option<String>,
-    /// The plugin that brought it; null when it was configured directly.
+    /// Plugin that provides it; null when it was configured directly.
     pub plugin_id: Option<String>,
-    /// A line to show while it runs; null if none was set.
+    /// Status line to display while the hook runs; null if none was set.
     pub status_message: Option<String>,
 }
 
-/// One thing a hook run said.
+/// One output entry of a hook run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HookOutputEntry {
-    /// What the text is for.
+    /// Purpose of the text.
     pub kind: HookOutputEntryKind,
-    /// The text.
+    /// Text of the entry.
     pub text: String,
 }
 
 open_enum! {
-    /// The points in a thread's life that a hook can be attached to.
+    /// Events in the lifecycle of a thread to which a hook can be attached.
     pub enum HookEventName {
         /// Before the model is called.
         PreModelRequest = "preModelRequest",
-        /// After the model has answered.
+        /// After the model has responded.
         PostModelRequest = "postModelRequest",
         /// Before a tool runs; the hook may block it.
         PreToolUse = "preToolUse",
-        /// When approval is needed, before anyone is asked; the hook may decide.
+        /// When approval is needed, before a reviewer is asked; the hook may decide.
         PermissionRequest = "permissionRequest",
         /// After a tool has run.
         PostToolUse = "postToolUse",
@@ -316,7 +318,7 @@ open_enum! {
         SubagentStart = "subagentStart",
         /// When a sub-agent is about to finish.
         SubagentStop = "subagentStop",
-        /// When the agent is about to end its turn; the hook may send it back to work.
+        /// When the agent is about to end its turn; the hook may make it continue.
         Stop = "stop",
         /// When a turn is interrupted.
         Interrupt = "interrupt",
@@ -326,55 +328,55 @@ open_enum! {
 open_enum! {
     /// Whether the thread waits for a hook.
     pub enum HookExecutionMode {
-        /// The thread waits, and the hook can change what happens.
+        /// The thread waits, and the hook can change the outcome.
         Sync = "sync",
-        /// The thread goes on at once.
+        /// The thread continues immediately.
         Async = "async",
     }
 }
 
 open_enum! {
-    /// What handles a hook.
+    /// Type of a hook handler.
     pub enum HookHandlerType {
         /// A shell command.
         Command = "command",
         /// A tool of an MCP server.
         McpTool = "mcpTool",
-        /// A prompt put to a model.
+        /// A prompt to a model.
         Prompt = "prompt",
-        /// An agent.
+        /// An agent that handles the event.
         Agent = "agent",
     }
 }
 
 open_enum! {
-    /// What a hook run belongs to.
+    /// Scope of a hook run.
     pub enum HookScope {
         /// The thread as a whole.
         Thread = "thread",
-        /// One turn.
+        /// A single turn.
         Turn = "turn",
     }
 }
 
 open_enum! {
-    /// Where a hook run stands.
+    /// Status of a hook run.
     pub enum HookRunStatus {
-        /// It has not ended.
+        /// The run has not ended.
         Running = "running",
-        /// It ended and lets things go on.
+        /// The run ended and allows the action.
         Completed = "completed",
-        /// It broke, ran out of time or gave an answer that makes no sense.
+        /// The run failed, timed out or returned an invalid response.
         Failed = "failed",
-        /// It refused what was about to happen.
+        /// The hook rejected the action.
         Blocked = "blocked",
-        /// It asked for the work to end here.
+        /// The hook requested the end of the work.
         Stopped = "stopped",
     }
 }
 
 open_enum! {
-    /// The layer of the configuration that defines a hook.
+    /// Configuration layer that defines a hook.
     pub enum HookSource or Unknown {
         /// The machine's configuration.
         System = "system",
@@ -382,33 +384,33 @@ open_enum! {
         User = "user",
         /// The project's configuration.
         Project = "project",
-        /// Device management.
+        /// Device management of the machine.
         Mdm = "mdm",
-        /// Settings given at launch or when the thread started.
+        /// Settings from the command line or from the start of the thread.
         SessionFlags = "sessionFlags",
         /// An installed plugin.
         Plugin = "plugin",
-        /// Requirements an organisation sets from the cloud.
+        /// Cloud requirements of an organisation.
         CloudRequirements = "cloudRequirements",
-        /// Configuration an organisation sets from the cloud.
+        /// Cloud configuration of an organisation.
         CloudManagedConfig = "cloudManagedConfig",
-        /// An administrator's file of the older kind.
+        /// A legacy managed file of an administrator.
         LegacyManagedConfigFile = "legacyManagedConfigFile",
-        /// Device management of the older kind.
+        /// Legacy settings of device management.
         LegacyManagedConfigMdm = "legacyManagedConfigMdm",
-        /// Not recorded.
+        /// The layer is not recorded.
         Unknown = "unknown",
     }
 }
 
 open_enum! {
-    /// Whether a hook may run as far as the user's approval goes.
+    /// Whether the user trusts a hook, and so whether it may run.
     pub enum HookTrustStatus {
         /// Set by an administrator; needs no approval.
         Managed = "managed",
         /// Never approved; it does not run.
         Untrusted = "untrusted",
-        /// Approved as it now stands.
+        /// Approved in its current definition.
         Trusted = "trusted",
         /// Changed since it was approved; it does not run until approved again.
         Modified = "modified",
@@ -416,17 +418,17 @@ open_enum! {
 }
 
 open_enum! {
-    /// What a line of hook output is for.
+    /// Purpose of a hook's output entry.
     pub enum HookOutputEntryKind {
-        /// For the user: something to know.
+        /// Warning for the user.
         Warning = "warning",
-        /// The reason the hook ended the work.
+        /// Reason why the hook ended the work.
         Stop = "stop",
-        /// For the model: why it was blocked, or what to do next.
+        /// Feedback for the model: why an action was blocked, or the next step.
         Feedback = "feedback",
-        /// For the model: more to go on.
+        /// Additional context for the model.
         Context = "context",
-        /// What went wrong with the hook itself.
+        /// Error of the hook itself.
         Error = "error",
     }
 }

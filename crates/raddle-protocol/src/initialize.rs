@@ -1,4 +1,5 @@
-//! The first request on every connection: who the client is, what it wants, and where it has arrived.
+//! The first request on every connection: the identity and capabilities of the client, and the
+//! identity of the server.
 
 use std::collections::BTreeMap;
 
@@ -8,92 +9,98 @@ use serde_json::Value;
 
 use crate::*;
 
-/// Params of `initialize`. Every other method is refused before it, and a second one is refused too.
+/// Params of `initialize`. The server rejects every other method before it, and rejects a second
+/// `initialize`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InitializeParams {
-    /// Who the client is.
+    /// Identity of the client.
     pub client_info: ClientInfo,
-    /// What the client can do and wants; null means all defaults. Fixed while the connection lasts.
+    /// Capabilities of the client; null means all defaults. Fixed for the lifetime of the
+    /// connection.
     pub capabilities: Option<InitializeCapabilities>,
 }
 
-/// Result of `initialize`. With it the connection is ready; `initialized` need not be awaited.
+/// Result of `initialize`. The connection is ready after it; the server does not wait for
+/// `initialized`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InitializeResponse {
-    /// The server's home directory, as an absolute path.
+    /// Absolute path of the server's home directory.
     pub codex_home: String,
-    /// The kind of system the server runs on: `unix` or `windows`.
+    /// Family of the server's operating system: `unix` or `windows`.
     pub platform_family: String,
-    /// The system the server runs on, such as `linux` or `macos`.
+    /// Operating system of the server, such as `linux` or `macos`.
     pub platform_os: String,
-    /// The server's name and version, its platform and the client, as one line.
-    /// It begins `name/version `; clients read the version there.
+    /// Name and version of the server, its platform and the client, in one line. It begins with
+    /// `name/version `, from which clients read the version.
     pub user_agent: String,
-    /// What only this server says of itself. Clients of the plain contract do not look here.
+    /// Information specific to Raddle. Clients of the plain contract ignore it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raddle: Option<RaddleInfo>,
 }
 
-/// Raddle's own introduction, beside the contract's.
+/// Information specific to Raddle, in addition to the contract.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RaddleInfo {
-    /// Raddle's true version; the one in `userAgent` is the contract's.
+    /// Version of Raddle; the version in `userAgent` is the contract's.
     pub version: String,
-    /// The version of the contract this server was checked against.
+    /// Version of the contract that this server was checked against.
     pub contract_version: String,
-    /// The extensions a client may opt into by `capabilities.extensions`.
+    /// Extensions that a client may enable in `capabilities.extensions`.
     pub extensions: Vec<String>,
-    /// How strongly commands are fenced in on this machine.
+    /// Strength of the command sandbox on this machine.
     pub sandbox: SandboxInfo,
 }
 
-/// What was found out about the fence around commands.
+/// Capabilities of the command sandbox, as measured on this machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SandboxInfo {
-    /// `pending` while it is measured, for which commands wait; then what holds it: `namespaces+landlock`,
-    /// `landlock`, or `none`, where nothing is run in a sandbox.
+    /// `pending` while the server probes the sandbox, for which commands wait; then the mechanism:
+    /// `namespaces+landlock`, `landlock`, or `none`, where no command runs in a sandbox.
     pub kind: String,
-    /// What does not hold, each in a few words.
+    /// Restrictions that the sandbox cannot enforce, each in a few words.
     pub not_held: Vec<String>,
 }
 
-/// Who the client is.
+/// Identity of a client.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClientInfo {
-    /// Its name for machines; must be legal as the value of an HTTP header.
+    /// Machine-readable name; must be legal as the value of an HTTP header.
     pub name: String,
-    /// Its version.
+    /// Version of the client.
     pub version: String,
-    /// Its name for people to read; null if it has none.
+    /// Human-readable name; null if there is none.
     pub title: Option<String>,
 }
 
-/// What a client can do and wants on this connection.
+/// Capabilities and preferences of a client on this connection.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InitializeCapabilities {
-    /// Allow experimental methods and params, and receive experimental notifications. Absent means false.
+    /// Allows experimental methods and params, and enables experimental notifications. Absent means
+    /// false.
     #[serde(default, deserialize_with = "null_as_default")]
     pub experimental_api: bool,
-    /// Sign in to a vendor's gateway only on request, not by opening a browser unasked.
-    /// Absent means false. Once set it holds for the whole server.
+    /// Signs in to a vendor's gateway only on request, instead of opening a browser automatically.
+    /// Absent means false. Once set, it applies to the whole server.
     #[serde(default, deserialize_with = "null_as_default")]
     pub explicit_gateway_oauth: bool,
-    /// MCP extensions the client supports, by name, with their settings; MCP servers are told of them.
-    /// Names that begin with `raddle/` are this server's own, and are told to nobody else.
+    /// MCP extensions that the client supports, by name, with their settings; the server passes
+    /// them on to MCP servers. Names that begin with `raddle/` are extensions of this server, which
+    /// are not passed on.
     pub extensions: Option<BTreeMap<String, Value>>,
     /// Same as naming `openai/form` in `extensions`, for older clients. Absent means false.
     #[serde(default, deserialize_with = "null_as_default")]
     pub mcp_server_openai_form_elicitation: bool,
-    /// Methods of notifications not to send here, spelled exactly; unknown ones are ignored.
-    /// Responses and server requests come all the same. Null means none.
+    /// Methods of notifications that the server must not send on this connection, spelled exactly;
+    /// unknown names are ignored. Responses and server requests are not affected. Null means none.
     pub opt_out_notification_methods: Option<Vec<String>>,
-    /// Agree to answer `attestation/generate`, a vendor's request. Absent means false.
+    /// Declares that the client can answer `attestation/generate`, a vendor's request. Absent means
+    /// false.
     #[serde(default, deserialize_with = "null_as_default")]
     pub request_attestation: bool,
 }

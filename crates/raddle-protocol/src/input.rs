@@ -1,4 +1,4 @@
-//! What a user can hand to a turn: text, images, audio, skills and mentions, with context beside them.
+//! Input of the user to a turn: text, images, audio, skills and mentions, and additional context.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,19 +8,19 @@ use crate::*;
 tagged! {
     /// One part of a user's message.
     pub enum UserInput by "type" {
-        /// Text.
+        /// Text of the user.
         Text(TextUserInput) = "text",
-        /// An image sent along.
+        /// An image attached to the message.
         Image(ImageUserInput) = "image",
         /// An image file the server reads.
         LocalImage(LocalImageUserInput) = "localImage",
-        /// A sound sent along.
+        /// Audio attached to the message.
         Audio(AudioUserInput) = "audio",
-        /// A sound file the server reads.
+        /// An audio file the server reads.
         LocalAudio(LocalAudioUserInput) = "localAudio",
         /// A skill the user picked.
         Skill(SkillUserInput) = "skill",
-        /// Something the user pointed at by name, such as an app or a plugin.
+        /// A named reference of the user, such as to an app or a plugin.
         Mention(MentionUserInput) = "mention",
     }
 }
@@ -29,39 +29,40 @@ tagged! {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TextUserInput {
-    /// The text. All text of one `turn/start` or `turn/steer` together may have 1,048,576 characters.
+    /// Text of the user. All text of one `turn/start` or `turn/steer` together may have 1,048,576
+    /// characters.
     pub text: String,
-    /// Stretches of the text that the client shows in a special way. Defaults to none.
+    /// Ranges of the text that the client displays in a special way. Defaults to none.
     #[serde(rename = "text_elements")]
     #[serde(default, deserialize_with = "null_as_default")]
     pub text_elements: Vec<TextElement>,
 }
 
-/// An image sent along with the message.
+/// An image attached to the message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ImageUserInput {
-    /// How finely the model should look; null leaves it to the model.
+    /// Resolution at which the model views the image; null uses the model's default.
     pub detail: Option<ImageDetail>,
-    /// Where the image is.
+    /// Location of the image.
     #[serde(flatten)]
     pub image: InputImage,
 }
 
-/// Where an image of a message is.
+/// Location of an image in a message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum InputImage {
-    /// At an address.
+    /// The image is at a URL.
     Url {
-        /// The image as a `data:` URL in base64: PNG, JPEG, GIF or WebP. All images of one `turn/start` or
-        /// `turn/steer` together may have 10 MiB.
+        /// Image as a `data:` URL in base64: PNG, JPEG, GIF or WebP. All images of one `turn/start`
+        /// or `turn/steer` together may have 10 MiB.
         url: String,
     },
-    /// In a stored file.
+    /// The image is in a stored file.
     #[serde(rename_all = "camelCase")]
     File {
-        /// The file's id.
+        /// Id of the stored file.
         file_id: String,
     },
 }
@@ -70,91 +71,91 @@ pub enum InputImage {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LocalImageUserInput {
-    /// Where the file is.
+    /// Path of the image file.
     pub path: String,
-    /// How finely the model should look; null leaves it to the model.
+    /// Resolution at which the model views the image; null uses the model's default.
     pub detail: Option<ImageDetail>,
 }
 
-/// A sound sent along with the message.
+/// Audio attached to the message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AudioUserInput {
-    /// Where the sound is, usually a `data:` URL holding it.
+    /// URL of the audio, usually a `data:` URL.
     pub url: String,
 }
 
-/// A sound file on the server's machine, read when the turn takes it up.
+/// An audio file on the server's machine, read when the turn processes the input.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LocalAudioUserInput {
-    /// Where the file is.
+    /// Path of the audio file.
     pub path: String,
 }
 
-/// A skill the user picked; its instructions go to the model.
+/// A skill the user picked; its instructions are sent to the model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SkillUserInput {
-    /// The skill's name, as `skills/list` gives it.
+    /// Name of the skill, as in `skills/list`.
     pub name: String,
-    /// The skill's file, as `skills/list` gives it.
+    /// Path of the skill's file, as in `skills/list`.
     pub path: String,
 }
 
-/// Something the user pointed at by name.
+/// A named reference of the user.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MentionUserInput {
-    /// The name as shown to the user.
+    /// Name as displayed to the user.
     pub name: String,
-    /// What the name stands for: a path or an address.
+    /// Target of the reference: a path or a URL.
     pub path: String,
 }
 
-/// Something the client adds to a turn beside the user's message.
-/// `additionalContext` of `turn/start` and `turn/steer` holds these by source.
+/// Context that the client adds to a turn beside the user's message. `additionalContext` of
+/// `turn/start` and `turn/steer` holds these entries by source.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AdditionalContextEntry {
-    /// Whether the model should trust it.
+    /// Whether the model should trust the text.
     pub kind: AdditionalContextKind,
     /// The text the model reads.
     pub value: String,
-    /// What to call it before the model if it is untrusted; null for no name.
+    /// Name of untrusted text for the model; null for no name.
     pub name: Option<String>,
 }
 
-/// A stretch of text that the client shows in a special way.
+/// A range of text that the client displays in a special way.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TextElement {
-    /// Which bytes of the text it covers.
+    /// Bytes of the text that the element covers.
     pub byte_range: ByteRange,
-    /// What to show in their place; null to show the text itself.
+    /// Text to display instead; null displays the text itself.
     pub placeholder: Option<String>,
 }
 
 open_enum! {
-    /// How finely the model should look at an image. More detail costs more tokens.
+    /// Resolution at which the model views an image. Higher resolutions cost more tokens.
     pub enum ImageDetail {
-        /// As the model sees fit.
+        /// The model decides.
         Auto = "auto",
-        /// Coarsely.
+        /// Low resolution, with few tokens.
         Low = "low",
-        /// Finely.
+        /// High resolution, with more tokens.
         High = "high",
-        /// At full size, not scaled down.
+        /// Original size, not scaled down.
         Original = "original",
     }
 }
 
 open_enum! {
-    /// Where added context comes from, and so how far to trust it.
+    /// Source of additional context, and so its trust level.
     pub enum AdditionalContextKind {
-        /// From outside: information for the model, never instructions.
+        /// External information for the model, never instructions.
         Untrusted = "untrusted",
-        /// From the client itself.
+        /// Text of the client itself.
         Application = "application",
     }
 }
@@ -163,8 +164,8 @@ open_enum! {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ByteRange {
-    /// The first byte after the range.
+    /// End of the range, exclusive.
     pub end: u64,
-    /// The first byte of the range, counted from 0.
+    /// Start of the range, counted from 0.
     pub start: u64,
 }

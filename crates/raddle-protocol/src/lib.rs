@@ -1,10 +1,10 @@
-//! The words of the wire: methods, items, notifications, requests and their types.
+//! Types of the wire protocol: methods, items, notifications, server requests.
 //!
-//! Everything is declared once, in three tables: [`METHODS`], [`NOTIFICATIONS`] and
-//! [`SERVER_REQUESTS`]. The types they name are here too, a file per subject. Wire enums that the
-//! outside may extend keep what they do not know and pass it on.
+//! Every message is declared once, in one of three tables: [`METHODS`], [`NOTIFICATIONS`] and
+//! [`SERVER_REQUESTS`]. The types that the tables name are here too, one file per subject. Wire
+//! enums that a newer peer may extend keep unknown values and pass them on unchanged.
 //!
-//! Below: nothing of Raddle's. Above: everyone who reads or writes the wire.
+//! Below: no other Raddle crate. Above: every crate that reads or writes the wire.
 
 #[macro_use]
 mod macros;
@@ -38,7 +38,7 @@ mod terminal;
 mod thread;
 mod turn;
 
-/// What is generated from the tables.
+/// Generators for the JSON Schema, the TypeScript types and the reference pages.
 pub mod export;
 pub mod extension;
 pub mod methods;
@@ -77,7 +77,7 @@ pub use turn::*;
 
 use serde::{Deserialize, Deserializer};
 
-/// Reads an explicit null as if the member were absent.
+/// Reads an explicit null as the default value, as if the member were absent.
 pub(crate) fn null_as_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -86,14 +86,14 @@ where
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// What may be a string or something else.
+/// A JSON value that is either a string or a `T`.
 pub(crate) enum TextOr<T> {
     Text(String),
     Other(T),
 }
 
-/// Reads a string as one thing and all else as another. A derived `untagged` enum cannot: it
-/// buffers in a form through which the raw values of `tagged!` do not pass.
+/// Reads a string as [`TextOr::Text`] and any other value as `T`. A derived `untagged` enum does
+/// not work here: it buffers values in a form that cannot carry the raw values of `tagged!`.
 pub(crate) fn text_or<'de, D, T>(deserializer: D) -> Result<TextOr<T>, D::Error>
 where
     D: Deserializer<'de>,

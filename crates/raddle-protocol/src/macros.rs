@@ -1,9 +1,11 @@
-//! Three shapes of wire enum that plain serde derives cannot express, because each must keep a
-//! value it does not know and pass it on unchanged.
+//! Three kinds of wire enum that plain serde derives cannot express, because each must keep unknown
+//! values and pass them on unchanged.
 //!
-//! A known name with a malformed body is always an error; only an unknown name becomes `Unrecognized`.
+//! A known name with a malformed body is always an error; only an unknown name becomes
+//! `Unrecognized`.
 
-/// A string enum that keeps unknown strings. `or Variant` names what absence means.
+/// Declares a string enum that keeps unknown strings. `or Variant` names the default for an absent
+/// member.
 macro_rules! open_enum {
     (
         $(#[doc = $doc:expr])*
@@ -15,15 +17,15 @@ macro_rules! open_enum {
         #[derive(Clone, Debug, PartialEq, Eq, Hash)]
         pub enum $name {
             $( $(#[doc = $vdoc])* $variant, )+
-            /// A value this version does not know, kept as it came.
+            /// A value unknown to this version, kept unchanged.
             Unrecognized(Box<str>),
         }
 
         impl $name {
-            /// The names this version knows, as the wire spells them.
+            /// Names known to this version, as spelled on the wire.
             pub const KNOWN: &'static [&'static str] = &[$($text),+];
 
-            /// The wire's spelling.
+            /// Returns the name as spelled on the wire.
             pub fn as_str(&self) -> &str {
                 match self {
                     $( Self::$variant => $text, )+
@@ -78,7 +80,7 @@ macro_rules! open_enum {
     };
 }
 
-/// An object union told apart by one member, keeping objects whose tag is unknown.
+/// Declares a union of objects distinguished by one member, which keeps objects with unknown tags.
 macro_rules! tagged {
     (
         $(#[doc = $doc:expr])*
@@ -91,13 +93,13 @@ macro_rules! tagged {
         #[serde(tag = $tag)]
         pub enum $name {
             $( $(#[doc = $vdoc])* #[serde(rename = $text)] $variant $( ( $body ) )?, )+
-            /// An arm this version does not know, kept as it came.
+            /// A variant unknown to this version, kept unchanged.
             #[serde(untagged)]
             Unrecognized(serde_json::Map<String, serde_json::Value>),
         }
 
         impl $name {
-            /// The tags this version knows, as the wire spells them.
+            /// Tags known to this version, as spelled on the wire.
             pub const KNOWN: &'static [&'static str] = &[$($text),+];
         }
 
@@ -109,8 +111,9 @@ macro_rules! tagged {
                     #[serde(rename = $tag, borrow)]
                     tag: std::borrow::Cow<'a, str>,
                 }
-                // Read the object once as text, look at its tag, then read the arm itself: nothing is
-                // buffered in a lossy middle form, and a malformed known arm stays an error.
+                // Read the object once as raw text, look at its tag, then read the variant itself:
+                // no lossy intermediate form is buffered, and a malformed known variant stays an
+                // error.
                 let raw = <Box<serde_json::value::RawValue>>::deserialize(deserializer)?;
                 let Tag { tag } = serde_json::from_str(raw.get()).map_err(D::Error::custom)?;
                 match tag.as_ref() {
@@ -148,7 +151,7 @@ macro_rules! tagged {
     (@schema $generator:ident $body:ty) => { <$body as schemars::JsonSchema>::json_schema($generator) };
 }
 
-/// A union of bare names and one-member objects, keeping names it does not know.
+/// Declares a union of bare names and one-member objects, which keeps unknown names.
 macro_rules! keyed {
     (
         $(#[doc = $doc:expr])*
@@ -160,7 +163,7 @@ macro_rules! keyed {
         #[derive(Clone, Debug, PartialEq, serde::Serialize)]
         pub enum $name {
             $( $(#[doc = $vdoc])* #[serde(rename = $text)] $variant $( ( $body ) )?, )+
-            /// A form this version does not know, kept as it came.
+            /// A form unknown to this version, kept unchanged.
             #[serde(untagged)]
             Unrecognized(serde_json::Value),
         }
@@ -174,7 +177,7 @@ macro_rules! keyed {
         )?
 
         impl $name {
-            /// The names this version knows, as the wire spells them.
+            /// Names known to this version, as spelled on the wire.
             pub const KNOWN: &'static [&'static str] = &[$($text),+];
         }
 
@@ -233,7 +236,7 @@ macro_rules! keyed {
     (@schema $generator:ident $body:ty) => { Some($generator.subschema_for::<$body>()) };
 }
 
-/// Joins doc lines into one paragraph per blank-line-separated block.
+/// Joins doc lines into one paragraph per block separated by blank lines.
 pub(crate) fn prose(lines: &[&str]) -> String {
     let mut text = String::new();
     for line in lines.iter().map(|line| line.trim()) {

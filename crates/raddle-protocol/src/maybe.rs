@@ -9,17 +9,17 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// `#[serde(default, skip_serializing_if = "Maybe::is_absent")]`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Maybe<T> {
-    /// The member is not there: leave things as they are.
+    /// The member is absent: keep the current value.
     #[default]
     Absent,
-    /// The member is null: clear it.
+    /// The member is null: clear the value.
     Null,
-    /// The member has a value.
+    /// The member has a new value.
     Value(T),
 }
 
 impl<T> Maybe<T> {
-    /// Whether the member is not there.
+    /// Returns whether the member is absent.
     pub fn is_absent(&self) -> bool {
         matches!(self, Self::Absent)
     }

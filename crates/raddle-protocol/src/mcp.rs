@@ -1,4 +1,4 @@
-//! MCP servers: their state, sign-in, resources and tools, and the questions they put to the user.
+//! MCP servers: their state, sign-in, resources and tools, and the questions they ask the user.
 
 use std::collections::BTreeMap;
 
@@ -8,19 +8,21 @@ use serde_json::Value;
 
 use crate::*;
 
-/// Params of `mcpServer/oauth/login`: begin an OAuth sign-in to one MCP server.
+/// Params of `mcpServer/oauth/login`, which starts an OAuth sign-in to one MCP server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct McpServerOauthLoginParams {
-    /// The thread whose configuration names the server; null looks at the server-wide configuration.
+    /// The thread whose configuration names the MCP server; null uses the server-wide
+    /// configuration.
     pub thread_id: Option<ThreadId>,
-    /// The MCP server's name in the configuration.
+    /// Name of the MCP server in the configuration.
     pub name: String,
-    /// How to register as an OAuth client, this time only. Null means `auto`.
+    /// OAuth client registration for this sign-in only. Null means `auto`.
     pub client_registration: Option<McpServerOauthClientRegistration>,
-    /// OAuth scopes to ask for. Null takes the configured ones, or those the MCP server offers.
+    /// OAuth scopes to request. Null uses the configured scopes, or those that the MCP server
+    /// offers.
     pub scopes: Option<Vec<String>>,
-    /// How many seconds the user has to finish; null takes the server's default.
+    /// Timeout of the sign-in in seconds; null uses the server's default.
     pub timeout_secs: Option<i64>,
 }
 
@@ -30,8 +32,8 @@ pub struct McpServerOauthLoginParams {
 pub struct McpServerOauthLoginResponse {
     /// The page to open in the user's browser.
     pub authorization_url: String,
-    /// Names this attempt; the completion notification repeats it.
-    /// Null from servers that do not number attempts.
+    /// Id of this sign-in attempt; the completion notification repeats it. Null from servers that
+    /// do not assign ids.
     pub login_id: Option<String>,
 }
 
@@ -39,19 +41,20 @@ pub struct McpServerOauthLoginResponse {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct McpServerRefreshResponse {}
 
-/// Params of `mcpServerStatus/list`: configured MCP servers and what they offer, in pages.
+/// Params of `mcpServerStatus/list`, which lists the configured MCP servers and their capabilities
+/// in pages.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ListMcpServerStatusParams {
-    /// Look through this thread's configuration and connections; null looks at the server-wide ones.
+    /// Thread whose configuration and connections to use; null uses the server-wide ones.
     pub thread_id: Option<ThreadId>,
-    /// Where to go on, as `nextCursor` gave it; null starts at the beginning.
+    /// Cursor from `nextCursor` of the previous page; null returns the first page.
     pub cursor: Option<String>,
-    /// How much to ask of each MCP server. Null means `full`.
+    /// Amount of detail to request from each MCP server. Null means `full`.
     pub detail: Option<McpServerStatusDetail>,
-    /// The most entries in one page; null leaves it to the server.
+    /// Maximum number of entries on the page; null leaves it to the server.
     pub limit: Option<u32>,
-    /// Ask about this MCP server only. Together with `threadId` the thread's open connection is used.
+    /// Lists only this MCP server. With `threadId`, the thread's open connection is used.
     pub server_name: Option<String>,
 }
 
@@ -61,25 +64,25 @@ pub struct ListMcpServerStatusParams {
 pub struct ListMcpServerStatusResponse {
     /// One entry per configured MCP server.
     pub data: Vec<McpServerStatus>,
-    /// Pass it as `cursor` for the next page; null on the last one.
+    /// Cursor for the next page; null on the last page.
     pub next_cursor: Option<String>,
 }
 
-/// Params of `mcpServer/resource/read`: fetch one resource from an MCP server.
+/// Params of `mcpServer/resource/read`, which reads one resource of an MCP server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct McpResourceReadParams {
-    /// The thread whose connection is used; null uses one outside any thread.
+    /// The thread whose connection to use; null uses a connection outside any thread.
     pub thread_id: Option<ThreadId>,
-    /// The MCP server's name in the configuration.
+    /// Name of the MCP server in the configuration.
     pub server: String,
-    /// The resource's URI, as the MCP server lists it.
+    /// URI of the resource, as listed by the MCP server.
     pub uri: String,
-    /// The hosted app the resource belongs to; null for an ordinary MCP server.
+    /// Id of the hosted app that provides the resource; null for an ordinary MCP server.
     pub connector_id: Option<String>,
-    /// The tool call that led to this resource, so that the same app answers. Null when there is none.
+    /// Tool call that led to this resource, so that the same app answers. Null when there is none.
     pub origin_call_id: Option<String>,
-    /// Names the hosted app and account outright; null lets the server find them.
+    /// Hosted app and account to use; null lets the server determine them.
     pub target: Option<McpResourceReadTarget>,
 }
 
@@ -89,28 +92,28 @@ pub struct McpResourceReadParams {
 pub struct McpResourceReadResponse {
     /// MCP resource contents: each has `uri`, and either `text` or base64 `blob`.
     pub contents: Vec<Value>,
-    /// The tool call whose app was asked; null when the request was not narrowed to one.
+    /// Tool call whose app answered; null when the request did not name one.
     pub origin_call_id: Option<String>,
 }
 
-/// Params of `mcpServer/tool/call`: the client calls an MCP tool itself, outside any turn.
+/// Params of `mcpServer/tool/call`, by which the client calls an MCP tool outside any turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct McpServerToolCallParams {
     /// The thread whose connection to the MCP server is used.
     pub thread_id: ThreadId,
-    /// The MCP server's name in the configuration.
+    /// Name of the MCP server in the configuration.
     pub server: String,
-    /// The tool's name, as the MCP server lists it.
+    /// Name of the tool, as listed by the MCP server.
     pub tool: String,
-    /// MCP metadata (`_meta`), passed on unread.
+    /// MCP metadata (`_meta`), passed on unchanged.
     #[serde(rename = "_meta")]
     pub meta: Option<Value>,
-    /// The tool's arguments, shaped by its input schema. Null calls it without any.
+    /// Arguments of the tool, as its input schema defines them. Null calls it without arguments.
     pub arguments: Option<Value>,
 }
 
-/// Result of `mcpServer/tool/call`, as the MCP server gave it.
+/// Result of `mcpServer/tool/call`, as the MCP server returned it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct McpServerToolCallResponse {
@@ -125,70 +128,72 @@ pub struct McpServerToolCallResponse {
     pub structured_content: Option<Value>,
 }
 
-/// `mcpServer/startupStatus/updated`: an MCP server moved on while starting.
+/// `mcpServer/startupStatus/updated`: the startup status of an MCP server changed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct McpServerStatusUpdatedNotification {
-    /// The thread it is starting for; null when it belongs to none.
+    /// Thread for which the MCP server is starting; null when it belongs to none.
     pub thread_id: Option<ThreadId>,
-    /// The MCP server's name in the configuration.
+    /// Name of the MCP server in the configuration.
     pub name: String,
-    /// How far it has come.
+    /// Current startup status.
     pub status: McpServerStartupState,
-    /// What went wrong, for people to read; set when `status` is `failed`.
+    /// Human-readable error message; set when `status` is `failed`.
     pub error: Option<String>,
-    /// The cause, where a client can act on it; null for all others.
+    /// Cause of the failure, where a client can act on it; null otherwise.
     pub failure_reason: Option<McpServerStartupFailureReason>,
 }
 
-/// `mcpServer/oauthLogin/completed`: a sign-in begun by `mcpServer/oauth/login` has ended.
+/// `mcpServer/oauthLogin/completed`: a sign-in started by `mcpServer/oauth/login` has ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct McpServerOauthLoginCompletedNotification {
-    /// The thread named when the sign-in began, if any.
+    /// Thread named when the sign-in started, if any.
     pub thread_id: Option<ThreadId>,
-    /// The MCP server that was signed in to.
+    /// Name of the MCP server.
     pub name: String,
     /// Whether usable credentials are now stored.
     pub success: bool,
-    /// Why it failed; null on success.
+    /// Error message; null on success.
     pub error: Option<String>,
-    /// The attempt, as `mcpServer/oauth/login` named it; null from servers that do not number attempts.
+    /// Id of the sign-in attempt, from `mcpServer/oauth/login`; null from servers that do not
+    /// assign ids.
     pub login_id: Option<String>,
 }
 
 tagged! {
-    /// Params of `mcpServer/elicitation/request`: an MCP server asks the user something.
-    /// Every subscriber of the thread is asked and the first answer counts.
+    /// Params of `mcpServer/elicitation/request`: an MCP server asks the user a question. Every
+    /// subscriber of the thread receives the request and the first response counts.
     pub enum McpServerElicitationRequestParams by "mode" {
-        /// Confirm with a check on the user's device; accepting returns the proof in `content`.
+        /// Confirm with a verification on the user's device; accepting returns the proof in
+        /// `content`.
         OpenaiUserVerification(OpenaiUserVerificationMcpServerElicitationRequestParams) = "openai/userVerification",
         /// Fill in a form, as the MCP standard describes it.
         Form(FormMcpServerElicitationRequestParams) = "form",
-        /// Fill in a form of a richer kind, for clients that declared the `openai/form` extension.
+        /// Fill in an extended form, for clients that declared the `openai/form` extension.
         OpenaiForm(OpenaiFormMcpServerElicitationRequestParams) = "openai/form",
         /// The same as `openai/form` under its older name.
         OpenaiFormLegacy(OpenaiFormLegacyMcpServerElicitationRequestParams) = "openaiForm",
-        /// Visit a page and come back, as the MCP standard describes it.
+        /// Visit a page and return, as the MCP standard describes it.
         Url(UrlMcpServerElicitationRequestParams) = "url",
     }
 }
 
-/// An elicitation that wants the user verified on their device.
+/// An elicitation that requires verification on the user's device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OpenaiUserVerificationMcpServerElicitationRequestParams {
-    /// The thread whose MCP server asks.
+    /// Thread whose MCP server asks.
     pub thread_id: ThreadId,
-    /// The turn that was running when the question came; null if none could be matched.
+    /// Turn that was running when the question arrived; null if none could be determined.
     pub turn_id: Option<TurnId>,
-    /// What the device signs, opaque to the client.
+    /// Challenge that the device signs, opaque to the client.
     pub challenge: String,
-    /// What is being approved, in full.
+    /// Full description of the action to approve.
     pub description: String,
-    /// What is being approved, in a few words.
+    /// Short description of the action to approve.
     pub title: String,
-    /// The MCP server that asks, by its configured name.
+    /// Configured name of the MCP server that asks.
     pub server_name: String,
     /// MCP metadata (`_meta`) from the MCP server.
     #[serde(rename = "_meta")]
@@ -199,15 +204,15 @@ pub struct OpenaiUserVerificationMcpServerElicitationRequestParams {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FormMcpServerElicitationRequestParams {
-    /// The thread whose MCP server asks.
+    /// Thread whose MCP server asks.
     pub thread_id: ThreadId,
-    /// The turn that was running when the question came; null if none could be matched.
+    /// Turn that was running when the question arrived; null if none could be determined.
     pub turn_id: Option<TurnId>,
-    /// The question, to show above the form.
+    /// Question, to display above the form.
     pub message: String,
     /// A flat JSON Schema object: one primitive property per form field.
     pub requested_schema: Value,
-    /// The MCP server that asks, by its configured name.
+    /// Configured name of the MCP server that asks.
     pub server_name: String,
     /// MCP metadata (`_meta`) from the MCP server.
     #[serde(rename = "_meta")]
@@ -218,15 +223,15 @@ pub struct FormMcpServerElicitationRequestParams {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OpenaiFormMcpServerElicitationRequestParams {
-    /// The thread whose MCP server asks.
+    /// Thread whose MCP server asks.
     pub thread_id: ThreadId,
-    /// The turn that was running when the question came; null if none could be matched.
+    /// Turn that was running when the question arrived; null if none could be determined.
     pub turn_id: Option<TurnId>,
-    /// The question, to show above the form.
+    /// Question, to display above the form.
     pub message: String,
-    /// The form, in the extension's own shape; passed on unread.
+    /// Form, as the extension defines it; passed on unchanged.
     pub requested_schema: Value,
-    /// The MCP server that asks, by its configured name.
+    /// Configured name of the MCP server that asks.
     pub server_name: String,
     /// MCP metadata (`_meta`) from the MCP server.
     #[serde(rename = "_meta")]
@@ -237,15 +242,15 @@ pub struct OpenaiFormMcpServerElicitationRequestParams {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OpenaiFormLegacyMcpServerElicitationRequestParams {
-    /// The thread whose MCP server asks.
+    /// Thread whose MCP server asks.
     pub thread_id: ThreadId,
-    /// The turn that was running when the question came; null if none could be matched.
+    /// Turn that was running when the question arrived; null if none could be determined.
     pub turn_id: Option<TurnId>,
-    /// The question, to show above the form.
+    /// Question, to display above the form.
     pub message: String,
-    /// The form, in the extension's own shape; passed on unread.
+    /// Form, as the extension defines it; passed on unchanged.
     pub requested_schema: Value,
-    /// The MCP server that asks, by its configured name.
+    /// Configured name of the MCP server that asks.
     pub server_name: String,
     /// MCP metadata (`_meta`) from the MCP server.
     #[serde(rename = "_meta")]
@@ -256,51 +261,51 @@ pub struct OpenaiFormLegacyMcpServerElicitationRequestParams {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UrlMcpServerElicitationRequestParams {
-    /// The thread whose MCP server asks.
+    /// Thread whose MCP server asks.
     pub thread_id: ThreadId,
-    /// The turn that was running when the question came; null if none could be matched.
+    /// Turn that was running when the question arrived; null if none could be determined.
     pub turn_id: Option<TurnId>,
-    /// The MCP server's own name for this question.
+    /// Id that the MCP server assigned to this question.
     pub elicitation_id: String,
-    /// Why the page should be visited.
+    /// Reason to visit the page.
     pub message: String,
-    /// The page to open. Show it to the user before opening it.
+    /// URL of the page. Clients must show it to the user before they open it.
     pub url: String,
-    /// The MCP server that asks, by its configured name.
+    /// Configured name of the MCP server that asks.
     pub server_name: String,
     /// MCP metadata (`_meta`) from the MCP server.
     #[serde(rename = "_meta")]
     pub meta: Option<Value>,
 }
 
-/// The client's answer to `mcpServer/elicitation/request`.
-/// An error or an unreadable answer counts as `decline`.
+/// Response of the client to `mcpServer/elicitation/request`. An error or an unreadable response
+/// counts as `decline`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct McpServerElicitationRequestResponse {
-    /// What the user decided.
+    /// Decision of the user.
     pub action: McpServerElicitationAction,
-    /// MCP metadata (`_meta`) to hand to the MCP server with the answer.
+    /// MCP metadata (`_meta`) to send to the MCP server with the response.
     #[serde(rename = "_meta")]
     pub meta: Option<Value>,
-    /// The filled-in form or the proof; null unless `action` is `accept`.
+    /// Completed form or proof; null unless `action` is `accept`.
     pub content: Option<Value>,
 }
 
 open_enum! {
-    /// How the server becomes known to an MCP server's OAuth provider.
+    /// How the server registers as a client of an MCP server's OAuth provider.
     pub enum McpServerOauthClientRegistration {
-        /// Whichever the provider supports; the default.
+        /// Any method that the provider supports; the default.
         Auto = "auto",
-        /// By a client id metadata document, a published URL that serves as client id.
+        /// A client id metadata document: a published URL that serves as client id.
         Cimd = "cimd",
-        /// By dynamic client registration.
+        /// Dynamic client registration.
         Dcr = "dcr",
     }
 }
 
 open_enum! {
-    /// How much `mcpServerStatus/list` asks of each MCP server.
+    /// Amount of detail that `mcpServerStatus/list` requests from each MCP server.
     pub enum McpServerStatusDetail {
         /// Tools, sign-in state, resources and resource templates; the default.
         Full = "full",
@@ -313,29 +318,31 @@ open_enum! {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct McpServerStatus {
-    /// Whether and how the server is signed in to it.
+    /// Sign-in status at the MCP server.
     pub auth_status: McpAuthStatus,
-    /// Its name in the configuration.
+    /// Name of the MCP server in the configuration.
     pub name: String,
-    /// Its MCP resource templates, unread.
+    /// MCP resource templates, passed on unchanged.
     pub resource_templates: Vec<Value>,
-    /// Its MCP resources, unread.
+    /// MCP resources, passed on unchanged.
     pub resources: Vec<Value>,
-    /// Its MCP tool definitions by tool name, unread.
+    /// MCP tool definitions by tool name, passed on unchanged.
     pub tools: BTreeMap<String, Value>,
-    /// Scheme, host and port of its endpoint, nothing more. Null when it is not reached over HTTP.
+    /// Scheme, host and port of the endpoint. Null when the MCP server is not reached over HTTP.
     pub http_origin: Option<String>,
-    /// The plugin that brought it; null when it was configured directly.
+    /// Plugin that provides the MCP server; null when it was configured directly.
     pub plugin_id: Option<String>,
-    /// The thread's connection to it; null when there is none to report or its settings have since changed.
+    /// Status of the thread's connection; null when there is none or its settings have since
+    /// changed.
     pub runtime_status: Option<McpServerConnectionStatus>,
-    /// The MCP capabilities it declared; null before it has answered.
+    /// MCP capabilities that the MCP server declared; null before it has responded.
     pub server_capabilities: Option<Value>,
-    /// Its own name, version and other facts for display; null before it has answered.
+    /// Name, version and other display data of the MCP server; null before it has responded.
     pub server_info: Option<Value>,
-    /// MCP metadata (`_meta`) that came with the first page of its tools, if any.
+    /// MCP metadata (`_meta`) of the first page of tools, if any.
     pub tool_list_meta: Option<Value>,
-    /// Why its tools could not be listed; null whenever `tools` is an answer, even if empty or cached.
+    /// Reason why the tools could not be listed; null whenever `tools` is valid, even if empty or
+    /// cached.
     pub tools_error: Option<String>,
 }
 
@@ -343,114 +350,114 @@ pub struct McpServerStatus {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct McpResourceReadTarget {
-    /// The hosted app.
+    /// Id of the hosted app.
     pub connector_id: String,
-    /// The linked account; null reads without one, where the app allows it.
+    /// Id of the linked account; null reads without one, where the app allows it.
     pub link_id: Option<String>,
 }
 
 open_enum! {
-    /// How far an MCP server has come in starting.
+    /// Startup status of an MCP server.
     pub enum McpServerStartupState {
-        /// It is being launched or connected to.
+        /// The MCP server is being launched or connected to.
         Starting = "starting",
-        /// It has answered and its tools can be used.
+        /// The MCP server has responded and its tools can be used.
         Ready = "ready",
-        /// It could not be started; `error` says why.
+        /// The MCP server could not be started; see `error`.
         Failed = "failed",
-        /// Starting was given up before it ended.
+        /// The startup was cancelled.
         Cancelled = "cancelled",
     }
 }
 
 open_enum! {
-    /// Causes of a failed start that a client can help with.
+    /// Causes of a failed startup on which a client can act.
     pub enum McpServerStartupFailureReason {
-        /// The stored sign-in is no longer good; `mcpServer/oauth/login` mends it.
+        /// The stored sign-in is no longer valid; `mcpServer/oauth/login` renews it.
         ReauthenticationRequired = "reauthenticationRequired",
     }
 }
 
 open_enum! {
-    /// What the user did with an elicitation.
+    /// Decision of the user about an elicitation.
     pub enum McpServerElicitationAction {
-        /// Agreed; `content` holds what was given.
+        /// The user agreed; `content` holds the input.
         Accept = "accept",
-        /// Said no.
+        /// The user declined.
         Decline = "decline",
-        /// Closed it without deciding.
+        /// The user closed the question without a decision.
         Cancel = "cancel",
     }
 }
 
 open_enum! {
-    /// How the server is signed in to an MCP server.
+    /// Sign-in status at an MCP server.
     pub enum McpAuthStatus {
-        /// Not found out.
+        /// The status is unknown.
         Unknown = "unknown",
         /// The MCP server offers no sign-in.
         Unsupported = "unsupported",
-        /// Sign-in is offered and has not been done.
+        /// The MCP server offers sign-in, but the user is not signed in.
         NotLoggedIn = "notLoggedIn",
-        /// By a token from the configuration.
+        /// Signed in with a token from the configuration.
         BearerToken = "bearerToken",
-        /// By OAuth credentials from an earlier sign-in.
+        /// Signed in with OAuth credentials from an earlier sign-in.
         OAuth = "oAuth",
     }
 }
 
 open_enum! {
-    /// The state of a thread's connection to an MCP server.
+    /// Status of a thread's connection to an MCP server.
     pub enum McpServerConnectionStatus {
-        /// Not tried yet.
+        /// The connection has not been attempted yet.
         NotStarted = "notStarted",
-        /// Being launched or connected to.
+        /// The MCP server is being launched or connected to.
         Starting = "starting",
-        /// In use.
+        /// The connection is open.
         Connected = "connected",
-        /// Waiting for the user to sign in.
+        /// The connection waits for the user to sign in.
         AuthenticationRequired = "authenticationRequired",
-        /// Tried without success.
+        /// The connection failed.
         Failed = "failed",
-        /// Given up before it was ready.
+        /// The connection was cancelled before it was ready.
         Cancelled = "cancelled",
-        /// Switched off in the configuration.
+        /// The MCP server is disabled in the configuration.
         Disabled = "disabled",
     }
 }
 
-/// The hosted app behind a tool, and what it was used for.
+/// The hosted app behind a tool, and its use.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct McpToolCallAppContext {
-    /// The hosted app.
+    /// Id of the hosted app.
     pub connector_id: String,
-    /// What the tool does there, for people to read; null if not known.
+    /// Human-readable name of the action; null if unknown.
     pub action_name: Option<String>,
-    /// The app's name, for people to read; null if not known.
+    /// Human-readable name of the app; null if unknown.
     pub app_name: Option<String>,
-    /// The linked account; null if none is used.
+    /// Id of the linked account; null if none is used.
     pub link_id: Option<String>,
-    /// The resource that shows the result; null if there is none.
+    /// URI of the resource that displays the result; null if there is none.
     pub resource_uri: Option<String>,
 }
 
-/// The resource that shows a tool's result, and how.
+/// The resource that displays a tool's result, and its display mode.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct McpAppUi {
-    /// How to show it when the model calls the tool.
+    /// Display mode when the model calls the tool.
     pub preferred_model_display_mode: McpAppDisplayMode,
-    /// The resource's URI.
+    /// URI of the resource.
     pub resource_uri: String,
 }
 
 open_enum! {
-    /// How the interface of a tool is shown.
+    /// Display mode of a tool's interface.
     pub enum McpAppDisplayMode {
-        /// Among the turn's items.
+        /// Among the items of the turn.
         Inline = "inline",
-        /// By itself.
+        /// In full screen.
         Fullscreen = "fullscreen",
     }
 }

@@ -1,4 +1,4 @@
-//! Models: the catalogue a client picks from, and what the provider can do besides.
+//! Models: the catalogue that a client chooses from, and capabilities of the provider.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,11 +9,11 @@ use crate::*;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelListParams {
-    /// Where to go on, as `nextCursor` gave it; null starts at the beginning.
+    /// Cursor from `nextCursor` of the previous page; null returns the first page.
     pub cursor: Option<String>,
-    /// Also list models that pickers do not show. Null means false.
+    /// Also lists models that pickers hide. Null means false.
     pub include_hidden: Option<bool>,
-    /// The most entries in one page; null leaves it to the server.
+    /// Maximum number of entries on the page; null leaves it to the server.
     pub limit: Option<u32>,
 }
 
@@ -21,9 +21,9 @@ pub struct ModelListParams {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelListResponse {
-    /// The models, in the order to show them. Some clients refuse to start on an empty list.
+    /// The models, in display order. Some clients refuse to start on an empty list.
     pub data: Vec<Model>,
-    /// Pass it as `cursor` for the next page; null on the last one.
+    /// Cursor for the next page; null on the last page.
     pub next_cursor: Option<String>,
 }
 
@@ -31,13 +31,13 @@ pub struct ModelListResponse {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ModelProviderCapabilitiesReadParams {}
 
-/// Result of `modelProvider/capabilities/read`: what the configured provider offers by itself.
+/// Result of `modelProvider/capabilities/read`: built-in capabilities of the configured provider.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelProviderCapabilitiesReadResponse {
-    /// Whether it makes images.
+    /// Whether the provider generates images.
     pub image_generation: bool,
-    /// Whether it searches the web.
+    /// Whether the provider searches the web.
     pub web_search: bool,
 }
 
@@ -45,48 +45,50 @@ pub struct ModelProviderCapabilitiesReadResponse {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Model {
-    /// The entry's own id, unique in the list.
+    /// Id of the entry, unique in the list.
     pub id: String,
-    /// The effort used when none is chosen; one of `supportedReasoningEfforts`.
+    /// Reasoning effort by default; one of `supportedReasoningEfforts`.
     #[schemars(length(min = 1))]
     pub default_reasoning_effort: String,
-    /// What it is good for, in a sentence.
+    /// Strengths of the model, in one sentence.
     pub description: String,
-    /// Its name for people to read.
+    /// Human-readable name of the model.
     pub display_name: String,
-    /// Whether pickers leave it out.
+    /// Whether pickers hide the model.
     pub hidden: bool,
-    /// Whether it is used when none is chosen.
+    /// Whether the model is the default.
     pub is_default: bool,
     /// The name to pass as `model` in `thread/start` and `turn/start`.
     pub model: String,
-    /// The efforts it takes, in the order to show them.
+    /// Reasoning efforts that the model supports, in display order.
     pub supported_reasoning_efforts: Vec<ReasoningEffortOption>,
     /// Older form of `serviceTiers`: ids only. Absent means none.
     #[serde(default, deserialize_with = "null_as_default")]
     pub additional_speed_tiers: Vec<String>,
-    /// A note to show once about the model's arrival; null for none.
+    /// Announcement of the model to display once; null if there is none.
     pub availability_nux: Option<ModelAvailabilityNux>,
-    /// Vendor programmes under which this caller may use it; null if the catalogue is silent.
+    /// Vendor programmes under which this caller may use the model; null if the catalogue does not
+    /// say.
     pub available_access_programs: Option<ModelAccessPrograms>,
-    /// The id of the tier used when none is chosen; null leaves it to the provider.
+    /// Id of the default service tier; null uses the provider's default.
     pub default_service_tier: Option<String>,
-    /// Kinds of user input it takes. On the wire an absent list means text and images.
+    /// Kinds of user input that the model accepts. On the wire, an absent list means text and
+    /// images.
     #[serde(default = "text_and_image")]
     pub input_modalities: Vec<InputModality>,
-    /// What it specialises in; null for a general model.
+    /// Specialty of the model; null for a general model.
     pub model_specialty: Option<String>,
-    /// How it works with sub-agents; null if the catalogue is silent.
+    /// Version of the sub-agent tools that the model uses; null if the catalogue does not say.
     pub multi_agent_version: Option<MultiAgentVersion>,
-    /// The tiers it can be served at. Absent means no choice.
+    /// Service tiers of the model. Absent means no choice.
     #[serde(default, deserialize_with = "null_as_default")]
     pub service_tiers: Vec<ModelServiceTier>,
-    /// Always false by now; kept for older clients.
+    /// Always false; kept for older clients.
     #[serde(default, deserialize_with = "null_as_default")]
     pub supports_personality: bool,
-    /// The model that succeeds it, as a bare name; null if none does.
+    /// Name of the successor model; null if there is none.
     pub upgrade: Option<String>,
-    /// The same with words to show; null if none succeeds it.
+    /// Successor model with display text; null if there is none.
     pub upgrade_info: Option<ModelUpgradeInfo>,
 }
 
@@ -94,82 +96,83 @@ pub struct Model {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelAccessPrograms {
-    /// Programmes for security research, as `cyberAccessProgram` of `turn/start` takes them.
+    /// Programmes for security research, as accepted by `cyberAccessProgram` of `turn/start`.
     pub cyber: Vec<CyberAccessProgram>,
 }
 
-/// A reasoning effort a model takes.
+/// A reasoning effort that a model supports.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReasoningEffortOption {
-    /// What choosing it means, for people to read.
+    /// Human-readable description of the effort.
     pub description: String,
     /// The value to pass as `effort`, such as `low` or `high`; never empty.
     #[schemars(length(min = 1))]
     pub reasoning_effort: String,
 }
 
-/// A note about a model's arrival.
+/// Announcement of a model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelAvailabilityNux {
-    /// The words to show.
+    /// Text to display.
     pub message: String,
 }
 
 open_enum! {
-    /// A kind of user input.
+    /// Kind of user input.
     pub enum InputModality {
-        /// Text.
+        /// Text input is accepted.
         Text = "text",
-        /// Images.
+        /// Image input is accepted.
         Image = "image",
-        /// Audio.
+        /// Audio input is accepted.
         Audio = "audio",
     }
 }
 
 open_enum! {
-    /// How a model works with sub-agents.
+    /// Version of the sub-agent tools that a model uses.
     pub enum MultiAgentVersion {
-        /// Not at all.
+        /// The model uses no sub-agents.
         Disabled = "disabled",
-        /// With the first set of tools for it.
+        /// The first version of the tools.
         V1 = "v1",
-        /// With the second set of tools for it.
+        /// The second version of the tools.
         V2 = "v2",
     }
 }
 
-/// A tier of service a model can be had at, such as a faster one.
+/// A service tier of a model, such as a faster one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelServiceTier {
     /// The value to pass as `serviceTier`.
     pub id: String,
-    /// What it gives and costs, for people to read.
+    /// Human-readable description of benefits and cost.
     pub description: String,
-    /// Its name for people to read.
+    /// Human-readable name of the tier.
     pub name: String,
 }
 
-/// The model that succeeds another, and how to tell the user.
+/// The successor of a model, with text for the user.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelUpgradeInfo {
-    /// The successor, as `model` names it.
+    /// Successor, as named by `model`.
     pub model: String,
-    /// What changes for the user, in Markdown.
+    /// Changes for the user, in Markdown.
     pub migration_markdown: Option<String>,
-    /// A page about the successor.
+    /// URL of a page about the successor.
     pub model_link: Option<String>,
-    /// When the old model is to go, in seconds since the epoch; null if not set. For information only.
+    /// Planned retirement time of the old model, in seconds since the epoch; null if not set. For
+    /// information only.
     pub retirement_at: Option<i64>,
-    /// One line that proposes the change.
+    /// One line that suggests the change.
     pub upgrade_copy: Option<String>,
 }
 
-/// What a model takes when nothing is said.
+/// Input modalities of a model whose list is absent.
 fn text_and_image() -> Vec<InputModality> {
     vec![InputModality::Text, InputModality::Image]
 }

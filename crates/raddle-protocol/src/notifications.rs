@@ -1,52 +1,52 @@
-//! The notification table: everything the server may tell, declared once.
+//! The notification table: every notification that the server may send, declared once.
 
 use crate::table::{NotificationRow, Scope, Stability, Tier};
 use crate::*;
 
 notifications! {
-    /// A thread came to be, or was opened.
+    /// A thread was started or forked.
     "thread/started" => ThreadStarted(ThreadStartedNotification), Core, Stable, Everyone;
 
-    /// What a thread is doing has changed.
+    /// The status of a thread changed.
     "thread/status/changed" => ThreadStatusChanged(ThreadStatusChangedNotification), Core, Stable, Everyone;
 
     /// A thread was archived.
     "thread/archived" => ThreadArchived(ThreadArchivedNotification), Core, Stable, Everyone;
 
-    /// A thread was brought back.
+    /// An archived thread was restored.
     "thread/unarchived" => ThreadUnarchived(ThreadUnarchivedNotification), Core, Stable, Everyone;
 
-    /// A thread was removed.
+    /// A thread was deleted.
     "thread/deleted" => ThreadDeleted(ThreadDeletedNotification), Core, Stable, Everyone;
 
-    /// A thread left memory.
+    /// A thread was unloaded from memory.
     "thread/closed" => ThreadClosed(ThreadClosedNotification), Core, Stable, Everyone;
 
-    /// A thread's title changed.
+    /// The name of a thread changed.
     "thread/name/updated" => ThreadNameUpdated(ThreadNameUpdatedNotification), Core, Stable, Everyone;
 
-    /// A model call was counted.
+    /// Token usage of a thread after a model call.
     "thread/tokenUsage/updated" => ThreadTokenUsageUpdated(ThreadTokenUsageUpdatedNotification), Core, Stable, Subscribers;
 
-    /// A thread went back to before a turn.
+    /// The newest turns of a thread were dropped.
     "thread/reverted" => ThreadReverted(ThreadRevertedNotification), Core, Stable, Subscribers;
 
-    /// How later turns run has changed.
+    /// The settings of a thread's later turns changed.
     "thread/settings/updated" => ThreadSettingsUpdated(ThreadSettingsUpdatedNotification), Core, Experimental, Subscribers;
 
-    /// A thread's goal changed.
+    /// A thread's goal was set or changed.
     "thread/goal/updated" => ThreadGoalUpdated(ThreadGoalUpdatedNotification), Useful, Stable, Everyone;
 
-    /// A thread has no goal any more.
+    /// The goal of a thread was removed.
     "thread/goal/cleared" => ThreadGoalCleared(ThreadGoalClearedNotification), Useful, Stable, Everyone;
 
     /// A thread's queued input changed.
     "thread/queue/changed" => ThreadQueueChanged(ThreadQueueChangedNotification), Useful, Experimental, Subscribers;
 
-    /// A turn began.
+    /// A turn has started.
     "turn/started" => TurnStarted(TurnStartedNotification), Core, Stable, Subscribers;
 
-    /// A turn ended; sent exactly once for each turn.
+    /// A turn has ended; sent exactly once for each turn.
     "turn/completed" => TurnCompleted(TurnCompletedNotification), Core, Stable, Subscribers;
 
     /// The turn's changes to files, as one unified diff.
@@ -55,96 +55,96 @@ notifications! {
     /// The agent's plan for the turn changed.
     "turn/plan/updated" => TurnPlanUpdated(TurnPlanUpdatedNotification), Core, Stable, Subscribers;
 
-    /// A turn still runs, and waits for this; only with the extension `raddle/progress`.
+    /// A running turn and the reason why it is waiting; only with the extension `raddle/progress`.
     "turn/progress" => TurnProgress(TurnProgressNotification), Useful, Stable, Subscribers;
 
-    /// An item began.
+    /// An item has started.
     "item/started" => ItemStarted(ItemStartedNotification), Core, Stable, Subscribers;
 
-    /// An item ended; what it says now is final.
+    /// An item has ended; its content is final.
     "item/completed" => ItemCompleted(ItemCompletedNotification), Core, Stable, Subscribers;
 
-    /// More text of a message.
+    /// More text of an agent message.
     "item/agentMessage/delta" => AgentMessageDelta(AgentMessageDeltaNotification), Core, Stable, Subscribers;
 
-    /// A new part of a reasoning summary began.
+    /// A new part of a reasoning summary has started.
     "item/reasoning/summaryPartAdded" => ReasoningSummaryPartAdded(ReasoningSummaryPartAddedNotification), Core, Stable, Subscribers;
 
     /// More text of a reasoning summary.
     "item/reasoning/summaryTextDelta" => ReasoningSummaryTextDelta(ReasoningSummaryTextDeltaNotification), Core, Stable, Subscribers;
 
-    /// More raw reasoning text.
+    /// More raw text of the model's reasoning.
     "item/reasoning/textDelta" => ReasoningTextDelta(ReasoningTextDeltaNotification), Core, Stable, Subscribers;
 
     /// More output of a command.
     "item/commandExecution/outputDelta" => CommandExecutionOutputDelta(CommandExecutionOutputDeltaNotification), Core, Stable, Subscribers;
 
-    /// An MCP tool says how far it is.
+    /// An MCP tool reports its progress.
     "item/mcpToolCall/progress" => McpToolCallProgress(McpToolCallProgressNotification), Core, Stable, Subscribers;
 
-    /// More text of a plan.
+    /// More text of a proposed plan.
     "item/plan/delta" => PlanDelta(PlanDeltaNotification), Useful, Stable, Subscribers;
 
-    /// A file change under way now looks like this.
+    /// A proposed file change was revised.
     "item/fileChange/patchUpdated" => FileChangePatchUpdated(FileChangePatchUpdatedNotification), Useful, Stable, Subscribers;
 
     /// More output of applying a patch.
     "item/fileChange/outputDelta" => FileChangeOutputDelta(FileChangeOutputDeltaNotification), Useful, Stable, Subscribers;
 
-    /// The agent typed into a running command.
+    /// The agent wrote to the stdin of a running command.
     "item/commandExecution/terminalInteraction" => TerminalInteraction(TerminalInteractionNotification), Useful, Stable, Subscribers;
 
-    /// Something went wrong in a turn.
+    /// An error occurred in a turn.
     "error" => Error(ErrorNotification), Core, Stable, Subscribers;
 
-    /// Something the user should know.
+    /// A warning for the user.
     "warning" => Warning(WarningNotification), Core, Stable, Subscribers;
 
-    /// Something is wrong with the configuration.
+    /// Part of the configuration is invalid.
     "configWarning" => ConfigWarning(ConfigWarningNotification), Core, Stable, Everyone;
 
-    /// Something the client uses will go away.
+    /// The client used a deprecated feature.
     "deprecationNotice" => DeprecationNotice(DeprecationNoticeNotification), Core, Stable, Everyone;
 
-    /// A request of the server is settled.
+    /// A server request was answered or withdrawn.
     "serverRequest/resolved" => ServerRequestResolved(ServerRequestResolvedNotification), Core, Stable, Subscribers;
 
-    /// More output of a command the client runs.
+    /// More output of a command that the client runs.
     "command/exec/outputDelta" => CommandExecOutputDelta(CommandExecOutputDeltaNotification), Core, Stable, Caller;
 
     /// A watched path changed.
     "fs/changed" => FsChanged(FsChangedNotification), Core, Stable, Caller;
 
-    /// More output of a process the client runs.
+    /// More output of a process that the client runs.
     "process/outputDelta" => ProcessOutputDelta(ProcessOutputDeltaNotification), Useful, Experimental, Caller;
 
-    /// A process the client runs has ended.
+    /// A process that the client runs has ended.
     "process/exited" => ProcessExited(ProcessExitedNotification), Useful, Experimental, Caller;
 
-    /// An MCP server's state changed.
+    /// The startup status of an MCP server changed.
     "mcpServer/startupStatus/updated" => McpServerStatusUpdated(McpServerStatusUpdatedNotification), Useful, Stable, Everyone;
 
-    /// A sign-in to an MCP server ended.
+    /// A sign-in to an MCP server has ended.
     "mcpServer/oauthLogin/completed" => McpServerOauthLoginCompleted(McpServerOauthLoginCompletedNotification), Useful, Stable, Caller;
 
     /// The skills on disk changed.
     "skills/changed" => SkillsChanged(SkillsChangedNotification), Useful, Stable, Everyone;
 
-    /// A hook began.
+    /// A hook run has started.
     "hook/started" => HookStarted(HookStartedNotification), Useful, Stable, Subscribers;
 
-    /// A hook ended.
+    /// A hook run has ended.
     "hook/completed" => HookCompleted(HookCompletedNotification), Useful, Stable, Subscribers;
 
-    /// A search has new results.
+    /// A search session has new results.
     "fuzzyFileSearch/sessionUpdated" => FuzzyFileSearchSessionUpdated(FuzzyFileSearchSessionUpdatedNotification), Useful, Stable, Caller;
 
-    /// A search has seen every file.
+    /// A search session has completed its current query.
     "fuzzyFileSearch/sessionCompleted" => FuzzyFileSearchSessionCompleted(FuzzyFileSearchSessionCompletedNotification), Useful, Stable, Caller;
 
-    /// Who is signed in changed.
+    /// The sign-in method of the account changed.
     "account/updated" => AccountUpdated(AccountUpdatedNotification), Useful, Stable, Everyone;
 
-    /// A sign-in ended.
+    /// A sign-in has ended.
     "account/login/completed" => AccountLoginCompleted(AccountLoginCompletedNotification), Useful, Stable, Caller;
 }

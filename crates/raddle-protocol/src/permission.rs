@@ -1,5 +1,5 @@
-//! What an agent may do and whom it must ask: approval policies, sandbox policies,
-//! permission profiles, and permissions asked for and granted while a turn runs.
+//! Permissions of an agent: approval policies, sandbox policies, permission profiles, and
+//! permissions requested and granted while a turn runs.
 
 use std::num::NonZeroU64;
 
@@ -12,11 +12,11 @@ use crate::*;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PermissionProfileListParams {
-    /// Where to go on, from `nextCursor` of the page before; null starts at the beginning.
+    /// Cursor from `nextCursor` of the previous page; null returns the first page.
     pub cursor: Option<String>,
-    /// A folder whose project configuration is to count too; null counts none.
+    /// Directory whose project configuration applies too; null means none.
     pub cwd: Option<String>,
-    /// The most entries to return; null returns all.
+    /// Maximum number of entries on the page; null returns all.
     pub limit: Option<u32>,
 }
 
@@ -26,42 +26,42 @@ pub struct PermissionProfileListParams {
 pub struct PermissionProfileListResponse {
     /// One page of profiles.
     pub data: Vec<PermissionProfileSummary>,
-    /// The cursor of the next page; null after the last.
+    /// Cursor for the next page; null on the last page.
     pub next_cursor: Option<String>,
 }
 
 keyed! {
-    /// When the agent must ask before it acts.
+    /// Approval policy: when the agent must ask before it acts.
     pub enum AskForApproval {
         /// Before every command that is not known to be harmless.
         Untrusted = "untrusted",
-        /// When the agent itself asks to go beyond the sandbox.
+        /// When the agent itself requests to leave the sandbox.
         OnRequest = "on-request",
-        /// Not at all: what the sandbox forbids fails, and the model is told.
+        /// Never: actions that the sandbox forbids fail, and the model receives the error.
         Never = "never",
-        /// As chosen for each kind of question. Only with the experimental API.
+        /// By separate settings for each kind of request. Only with the experimental API.
         Granular(GranularAskForApproval) = "granular",
     }
 }
 
 open_enum! {
-    /// Who answers approval requests. Defaults to `user`.
+    /// Reviewer that answers approval requests. Defaults to `user`.
     pub enum ApprovalsReviewer {
-        /// The user, by way of the client.
+        /// The user, through the client.
         User = "user",
-        /// A reviewing agent, which weighs the risk and decides without the user.
+        /// A reviewing agent, which assesses the risk and decides without the user.
         AutoReview = "auto_review",
-        /// An older name of `auto_review`, still accepted.
+        /// Older name of `auto_review`, still accepted.
         GuardianSubagent = "guardian_subagent",
     }
 }
 
 open_enum! {
-    /// How far tools are fenced in, in one word. `SandboxPolicy` says the same with details.
+    /// Sandbox mode of tools. `SandboxPolicy` expresses the same with details.
     pub enum SandboxMode {
-        /// Read files, write none.
+        /// Tools may read files, but not write them.
         ReadOnly = "read-only",
-        /// Read files, and write inside the workspace.
+        /// Tools may read files, and write inside the workspace.
         WorkspaceWrite = "workspace-write",
         /// No sandbox at all.
         DangerFullAccess = "danger-full-access",
@@ -69,20 +69,20 @@ open_enum! {
 }
 
 tagged! {
-    /// How far tools are fenced in.
+    /// Sandbox policy of tools.
     pub enum SandboxPolicy by "type" {
         /// No sandbox at all.
         DangerFullAccess = "dangerFullAccess",
-        /// Read files, write none.
+        /// Tools may read files, but not write them.
         ReadOnly(ReadOnlySandboxPolicy) = "readOnly",
-        /// The server adds no fence, because it already runs inside one.
+        /// The server adds no sandbox, because it already runs inside one.
         ExternalSandbox(ExternalSandboxSandboxPolicy) = "externalSandbox",
-        /// Read files, and write inside the workspace.
+        /// Tools may read files, and write inside the workspace.
         WorkspaceWrite(WorkspaceWriteSandboxPolicy) = "workspaceWrite",
     }
 }
 
-/// The details of a sandbox that lets tools read only.
+/// Details of a read-only sandbox.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReadOnlySandboxPolicy {
@@ -91,107 +91,108 @@ pub struct ReadOnlySandboxPolicy {
     pub network_access: bool,
 }
 
-/// The details of a sandbox that someone else provides.
+/// Details of a sandbox that is provided from outside.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExternalSandboxSandboxPolicy {
-    /// Whether that sandbox lets tools use the network. Defaults to `restricted`.
+    /// Whether the external sandbox allows network access. Defaults to `restricted`.
     #[serde(default, deserialize_with = "null_as_default")]
     pub network_access: NetworkAccess,
 }
 
-/// The details of a sandbox that lets tools write inside the workspace.
+/// Details of a sandbox that allows writing inside the workspace.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkspaceWriteSandboxPolicy {
-    /// True to leave `/tmp` unwritable. Defaults to false.
+    /// Makes `/tmp` read-only. Defaults to false.
     #[serde(default, deserialize_with = "null_as_default")]
     pub exclude_slash_tmp: bool,
-    /// True to leave the folder named by `TMPDIR` unwritable. Defaults to false.
+    /// Makes the directory named by `TMPDIR` read-only. Defaults to false.
     #[serde(default, deserialize_with = "null_as_default")]
     pub exclude_tmpdir_env_var: bool,
     /// Whether tools may use the network. Defaults to false.
     #[serde(default, deserialize_with = "null_as_default")]
     pub network_access: bool,
-    /// Absolute paths that may be written besides the working folder. Defaults to none.
+    /// Absolute paths that are writable in addition to the working directory. Defaults to none.
     #[serde(default, deserialize_with = "null_as_default")]
     pub writable_roots: Vec<String>,
 }
 
-/// The permission profile a thread runs under.
+/// The permission profile of a thread.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ActivePermissionProfile {
-    /// The profile's id; those built in begin with a colon, such as `:workspace`.
+    /// Id of the profile; ids of built-in profiles begin with a colon, such as `:workspace`.
     pub id: String,
-    /// The id of the profile it builds on; null if it stands alone.
+    /// Id of the profile that it extends; null if there is none.
     pub extends: Option<String>,
 }
 
-/// A permission profile, as `permissionProfile/list` shows it.
+/// A permission profile in `permissionProfile/list`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PermissionProfileSummary {
-    /// The profile's id, as `permissions` of `thread/start` or `turn/start` takes it.
+    /// Id of the profile, as accepted by `permissions` of `thread/start` or `turn/start`.
     pub id: String,
-    /// False when an administrator's requirements forbid choosing it.
+    /// False when an administrator's requirements forbid the profile.
     pub allowed: bool,
-    /// A line about it for the user.
+    /// Description for the user, in one line.
     pub description: Option<String>,
 }
 
-/// What one command asks for beyond the sandbox, shown with its approval request.
+/// Permissions that one command requests beyond the sandbox, shown with its approval request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AdditionalPermissionProfile {
-    /// Paths it wants to reach; null asks for none.
+    /// Requested access to paths; null requests none.
     pub file_system: Option<AdditionalFileSystemPermissions>,
-    /// Network it wants; null asks for none.
+    /// Requested network access; null requests none.
     pub network: Option<AdditionalNetworkPermissions>,
 }
 
-/// The connection a command wants to make, shown with its approval request.
+/// Network connection that a command requests, shown with its approval request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NetworkApprovalContext {
-    /// The host to reach.
+    /// Host to connect to.
     pub host: String,
-    /// How it would be reached.
+    /// Protocol of the connection.
     pub protocol: NetworkApprovalProtocol,
 }
 
-/// A rule about one host that the server proposes and the client may take up with its decision.
+/// Rule about one host that the server proposes and the client may accept with its decision.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NetworkPolicyAmendment {
-    /// Whether connections to the host are let through.
+    /// Whether the rule allows or denies connections to the host.
     pub action: NetworkPolicyRuleAction,
-    /// The host the rule is about.
+    /// Host of the rule.
     pub host: String,
 }
 
-/// The permissions asked for by `item/permissions/requestApproval`.
+/// Permissions requested by `item/permissions/requestApproval`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RequestPermissionProfile {
-    /// Paths the agent wants to reach; null asks for none.
+    /// Requested access to paths; null requests none.
     pub file_system: Option<AdditionalFileSystemPermissions>,
-    /// Network the agent wants; null asks for none.
+    /// Requested network access; null requests none.
     pub network: Option<AdditionalNetworkPermissions>,
 }
 
-/// The permissions granted in answer to `item/permissions/requestApproval`: all that was asked, or less.
+/// Permissions granted in response to `item/permissions/requestApproval`: all of the requested
+/// ones, or fewer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GrantedPermissionProfile {
-    /// Paths granted; null grants none.
+    /// Granted access to paths; null grants none.
     pub file_system: Option<AdditionalFileSystemPermissions>,
-    /// Network granted; null grants none.
+    /// Granted network access; null grants none.
     pub network: Option<AdditionalNetworkPermissions>,
 }
 
 open_enum! {
-    /// How long granted permissions last. Defaults to `turn`.
+    /// Lifetime of granted permissions. Defaults to `turn`.
     pub enum PermissionGrantScope or Turn {
         /// Until the turn ends.
         Turn = "turn",
@@ -201,11 +202,11 @@ open_enum! {
 }
 
 open_enum! {
-    /// Whether a sandbox provided by someone else lets tools use the network. Defaults to `restricted`.
+    /// Whether an external sandbox allows network access. Defaults to `restricted`.
     pub enum NetworkAccess or Restricted {
-        /// It holds the network back.
+        /// The sandbox restricts the network.
         Restricted = "restricted",
-        /// It lets tools use the network.
+        /// The sandbox allows network access.
         Enabled = "enabled",
     }
 }
@@ -214,13 +215,13 @@ open_enum! {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AdditionalFileSystemPermissions {
-    /// The paths, each with its access; null for none.
+    /// Paths with their access modes; null for none.
     pub entries: Option<Vec<FileSystemSandboxEntry>>,
-    /// How many folders deep glob patterns are followed, at least 1; null leaves it to the server.
+    /// Maximum directory depth of glob patterns, at least 1; null leaves it to the server.
     pub glob_scan_max_depth: Option<NonZeroU64>,
-    /// Paths to read; an older form of `entries`.
+    /// Readable paths; an older form of `entries`.
     pub read: Option<Vec<String>>,
-    /// Paths to write; an older form of `entries`.
+    /// Writable paths; an older form of `entries`.
     pub write: Option<Vec<String>>,
 }
 
@@ -228,14 +229,14 @@ pub struct AdditionalFileSystemPermissions {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AdditionalNetworkPermissions {
-    /// Whether the network may be used; null leaves it as it is.
+    /// Whether network access is allowed; null keeps the current setting.
     pub enabled: Option<bool>,
 }
 
 open_enum! {
-    /// How a host is reached.
+    /// Protocol of a connection.
     pub enum NetworkApprovalProtocol {
-        /// Plain HTTP.
+        /// Plain HTTP, without TLS.
         Http = "http",
         /// HTTP over TLS.
         Https = "https",
@@ -247,127 +248,127 @@ open_enum! {
 }
 
 open_enum! {
-    /// What a rule does with connections to its host.
+    /// Effect of a rule on connections to its host.
     pub enum NetworkPolicyRuleAction {
-        /// Lets them through.
+        /// Connections are allowed.
         Allow = "allow",
-        /// Refuses them.
+        /// Connections are rejected.
         Deny = "deny",
     }
 }
 
-/// One path and what may be done there.
+/// A path with its access mode.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FileSystemSandboxEntry {
-    /// What may be done.
+    /// Access mode of the path.
     pub access: FileSystemAccessMode,
-    /// Where.
+    /// Path or pattern to which the access mode applies.
     pub path: FileSystemPath,
 }
 
 open_enum! {
-    /// What may be done at a path.
+    /// Access mode of a path.
     pub enum FileSystemAccessMode {
-        /// Read.
+        /// Files may be read.
         Read = "read",
-        /// Read and write.
+        /// Files may be read and written.
         Write = "write",
-        /// Nothing.
+        /// No access is allowed.
         Deny = "deny",
     }
 }
 
 tagged! {
-    /// A place in the file system: a path, a pattern, or a name for a well-known place.
+    /// Location in the file system: a path, a pattern, or a well-known location.
     pub enum FileSystemPath by "type" {
-        /// One path, with all below it.
+        /// A single path, with everything below it.
         Path(PathFileSystemPath) = "path",
-        /// Every path that fits a pattern.
+        /// All paths that match a pattern.
         GlobPattern(GlobPatternFileSystemPath) = "glob_pattern",
-        /// A well-known place.
+        /// A well-known location.
         Special(SpecialFileSystemPath) = "special",
     }
 }
 
-/// A place given by its path.
+/// A location given by its path.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PathFileSystemPath {
-    /// The path.
+    /// Path of the location.
     pub path: String,
 }
 
-/// Places given by a pattern.
+/// Locations given by a pattern.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GlobPatternFileSystemPath {
-    /// The glob pattern.
+    /// Glob pattern of the paths.
     pub pattern: String,
 }
 
-/// A place given by name.
+/// A location given by name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SpecialFileSystemPath {
-    /// Which place.
+    /// Name of the location.
     pub value: FileSystemSpecialPath,
 }
 
 tagged! {
-    /// A well-known place, found anew on each machine.
+    /// A well-known location, resolved on each machine.
     pub enum FileSystemSpecialPath by "kind" {
         /// The whole file system.
         Root = "root",
-        /// The few system paths that programs need to run at all.
+        /// The system paths that programs need to run.
         Minimal = "minimal",
-        /// The workspace folders of the thread.
+        /// The workspace directories of the thread.
         ProjectRoots(ProjectRootsFileSystemSpecialPath) = "project_roots",
-        /// The folder named by `TMPDIR`.
+        /// The directory named by `TMPDIR`.
         Tmpdir = "tmpdir",
-        /// The folder `/tmp`.
+        /// The directory `/tmp`.
         SlashTmp = "slash_tmp",
-        /// A place the writer could name but not place, kept so that it is not lost.
+        /// A location that the sender named but could not resolve, preserved as it is.
         Unknown(UnknownFileSystemSpecialPath) = "unknown",
     }
 }
 
-/// The workspace folders, or a part of each.
+/// The workspace directories, or a subpath of each.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProjectRootsFileSystemSpecialPath {
-    /// A path inside each folder; null means the folder itself.
+    /// Path inside each directory; null means the directory itself.
     pub subpath: Option<String>,
 }
 
-/// A place whose name is not known here.
+/// A location whose name is unknown.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UnknownFileSystemSpecialPath {
-    /// The name as it was written.
+    /// The name as the sender wrote it.
     pub path: String,
-    /// A path inside that place; null means the place itself.
+    /// Path inside the location; null means the location itself.
     pub subpath: Option<String>,
 }
 
-/// An approval policy that says for each kind of question whether it may be asked.
-/// What may not be asked is refused.
+/// An approval policy with a setting for each kind of request. Requests that are disabled are
+/// rejected.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GranularAskForApproval {
     /// Whether MCP servers may ask the user for input.
     #[serde(rename = "mcp_elicitations")]
     pub mcp_elicitations: bool,
-    /// Whether a rule may demand an approval.
+    /// Whether a rule may require an approval.
     pub rules: bool,
-    /// Whether the agent may ask to run something outside the sandbox.
+    /// Whether the agent may request to run a command outside the sandbox.
     #[serde(rename = "sandbox_approval")]
     pub sandbox_approval: bool,
-    /// Whether the agent may ask for more permissions. False by default.
+    /// Whether the agent may request more permissions. False by default.
     #[serde(rename = "request_permissions")]
     #[serde(default, deserialize_with = "null_as_default")]
     pub request_permissions: bool,
-    /// Whether the agent may ask to run a script of a skill. False by default.
+    /// Whether the agent may request to run a script of a skill. False by default.
     #[serde(rename = "skill_approval")]
     #[serde(default, deserialize_with = "null_as_default")]
     pub skill_approval: bool,

@@ -1,56 +1,60 @@
-//! What a turn that runs waits for. The extension `raddle/progress`.
+//! Progress of a running turn: the extension `raddle/progress`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::*;
 
-/// `turn/progress`: a turn runs, and this is what it waits for. Sent at least every 5 seconds to those of the
-/// thread's subscribers who opted into `raddle/progress`. It is no record: it has no `seq` and is not repeated.
+/// `turn/progress`: a running turn and the reason why it is waiting. Sent at least every 5 seconds
+/// to the thread's subscribers that enabled `raddle/progress`. It is not a record: it has no `seq`
+/// and is not replayed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnProgressNotification {
     /// The thread it belongs to.
     pub thread_id: ThreadId,
-    /// The turn that runs.
+    /// The running turn.
     pub turn_id: TurnId,
-    /// What it waits for. Of several things it is the one that someone has to do something about, or else the first.
+    /// Reason why the turn is waiting. Of several reasons, one that needs an action of the user or
+    /// client, or else the first.
     pub waiting_for: TurnWaitingFor,
-    /// For how many milliseconds the server that runs the turn has seen it wait for that.
+    /// Time in milliseconds for which the turn has been waiting, as observed by the server that
+    /// runs it.
     pub since_ms: u64,
 }
 
-/// What a turn waits for.
+/// Reason why a turn is waiting.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnWaitingFor {
-    /// What kind of thing it is.
+    /// Kind of the reason.
     #[serde(rename = "type")]
     pub kind: TurnWaitingForType,
-    /// The name of the model or of the tool, if it has one; of a command that the user runs, its line.
+    /// Name of the model or the tool, if it has one; for a command that the user runs, its command
+    /// line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The item it is about, if it is about one.
+    /// Item that the turn is waiting for, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub item_id: Option<ItemId>,
 }
 
 open_enum! {
-    /// The kind of thing that a turn waits for.
+    /// Kind of the reason why a turn is waiting.
     pub enum TurnWaitingForType {
-        /// The model, which was called and has not said all.
+        /// The model, whose response is not complete.
         Model = "model",
-        /// A tool that runs, here or at a client.
+        /// A tool that runs, on the server or at a client.
         Tool = "tool",
-        /// Someone's yes or no.
+        /// The decision of a reviewer on an approval.
         Approval = "approval",
-        /// Someone's answer to a question.
+        /// The user's answer to a question.
         Question = "question",
-        /// The time to call the model again, after a call that failed.
+        /// The next model call, delayed after a failed call.
         Retry = "retry",
-        /// The journal, which does not take what happened.
+        /// The journal, which does not accept new records.
         Storage = "storage",
-        /// Nobody else: the server is about to go on.
+        /// The server itself, which is about to continue.
         Server = "server",
     }
 }

@@ -1,22 +1,24 @@
-//! The queue of a thread: input kept to become turns later, at most 100 entries. Experimental API.
+//! The queue of a thread: stored input that becomes later turns, at most 100 entries. Experimental
+//! API.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::*;
 
-/// Params of `thread/queue/add`: puts input at the end of a thread's queue. It survives a restart.
+/// Params of `thread/queue/add`, which appends input to a thread's queue. The queue survives a
+/// restart.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadQueueAddParams {
-    /// The thread.
+    /// Thread of the queue.
     pub thread_id: ThreadId,
-    /// The client's own id for the message; it comes back as `clientId` of the user message item.
+    /// Id of the message, chosen by the client; returned as `clientId` of the user message item.
     pub client_user_message_id: String,
-    /// What the user says, in order.
+    /// Input of the user, in order.
     pub input: Vec<UserInput>,
-    /// The client's own id for this request, so that it is done once however often it is sent. Needs the
-    /// extension `raddle/idempotency`.
+    /// Idempotency key, chosen by the client: the server executes repeated requests with the same
+    /// key once. Requires the extension `raddle/idempotency`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub client_request_id: Option<String>,
@@ -34,11 +36,11 @@ pub struct ThreadQueueAddResponse {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadQueueListParams {
-    /// The thread.
+    /// Thread of the queue.
     pub thread_id: ThreadId,
-    /// Where to go on, from `nextCursor` of the page before; null starts at the front of the queue.
+    /// Cursor from `nextCursor` of the previous page; null returns the first page.
     pub cursor: Option<String>,
-    /// The most entries to return; null means 25.
+    /// Maximum number of entries on the page; null means 25.
     pub limit: Option<u32>,
 }
 
@@ -48,22 +50,23 @@ pub struct ThreadQueueListParams {
 pub struct ThreadQueueListResponse {
     /// One page of entries, the next to run first.
     pub data: Vec<QueuedSubmission>,
-    /// The cursor of the next page; null after the last.
+    /// Cursor for the next page; null on the last page.
     pub next_cursor: Option<String>,
 }
 
-/// Params of `thread/queue/update`: gives a queued entry other input. Its place stays.
+/// Params of `thread/queue/update`, which replaces the input of a queued entry. The entry keeps its
+/// position.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadQueueUpdateParams {
-    /// The thread.
+    /// Thread of the queue.
     pub thread_id: ThreadId,
-    /// The input that takes the old one's place.
+    /// New input of the entry.
     pub input: Vec<UserInput>,
     /// The entry to change.
     pub queued_submission_id: String,
-    /// The client's own id for this request, so that it is done once however often it is sent. Needs the
-    /// extension `raddle/idempotency`.
+    /// Idempotency key, chosen by the client: the server executes repeated requests with the same
+    /// key once. Requires the extension `raddle/idempotency`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub client_request_id: Option<String>,
@@ -73,20 +76,20 @@ pub struct ThreadQueueUpdateParams {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadQueueUpdateResponse {
-    /// The entry as it now stands.
+    /// The updated entry.
     pub queued_submission: QueuedSubmission,
 }
 
-/// Params of `thread/queue/delete`: takes an entry out of the queue.
+/// Params of `thread/queue/delete`, which removes an entry from the queue.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadQueueDeleteParams {
-    /// The thread.
+    /// Thread of the queue.
     pub thread_id: ThreadId,
-    /// The entry to take out.
+    /// The entry to remove.
     pub queued_submission_id: String,
-    /// The client's own id for this request, so that it is done once however often it is sent. Needs the
-    /// extension `raddle/idempotency`.
+    /// Idempotency key, chosen by the client: the server executes repeated requests with the same
+    /// key once. Requires the extension `raddle/idempotency`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub client_request_id: Option<String>,
@@ -96,20 +99,20 @@ pub struct ThreadQueueDeleteParams {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadQueueDeleteResponse {
-    /// True if the entry was still there to take out.
+    /// Whether the entry was still queued.
     pub deleted: bool,
 }
 
-/// Params of `thread/queue/reorder`: puts the queue in another order.
+/// Params of `thread/queue/reorder`, which changes the order of the queue.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadQueueReorderParams {
-    /// The thread.
+    /// Thread of the queue.
     pub thread_id: ThreadId,
-    /// The ids of the entries in their new order, the next to run first.
+    /// Ids of the entries in their new order, the next to run first.
     pub queued_submission_ids: Vec<String>,
-    /// The client's own id for this request, so that it is done once however often it is sent. Needs the
-    /// extension `raddle/idempotency`.
+    /// Idempotency key, chosen by the client: the server executes repeated requests with the same
+    /// key once. Requires the extension `raddle/idempotency`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub client_request_id: Option<String>,
@@ -119,16 +122,16 @@ pub struct ThreadQueueReorderParams {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ThreadQueueReorderResponse {}
 
-/// Params of `thread/queue/start`: makes a queued entry a turn now.
+/// Params of `thread/queue/start`, which starts a turn with a queued entry now.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadQueueStartParams {
-    /// The thread.
+    /// Thread of the queue.
     pub thread_id: ThreadId,
-    /// The entry to start; null means the one at the front.
+    /// The entry to start; null means the first entry.
     pub queued_submission_id: Option<String>,
-    /// The client's own id for this request, so that it is done once however often it is sent. Needs the
-    /// extension `raddle/idempotency`.
+    /// Idempotency key, chosen by the client: the server executes repeated requests with the same
+    /// key once. Requires the extension `raddle/idempotency`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub client_request_id: Option<String>,
@@ -138,15 +141,15 @@ pub struct ThreadQueueStartParams {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadQueueStartResponse {
-    /// The turn that the entry became.
+    /// The turn that was started with the entry.
     pub turn: Turn,
 }
 
-/// `thread/queue/changed`: a thread's queue is no longer what it was; read it with `thread/queue/list`.
+/// `thread/queue/changed`: a thread's queue has changed; read it with `thread/queue/list`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadQueueChangedNotification {
-    /// The thread.
+    /// Thread of the queue.
     pub thread_id: ThreadId,
 }
 
@@ -154,10 +157,10 @@ pub struct ThreadQueueChangedNotification {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct QueuedSubmission {
-    /// The entry's id, given by the server.
+    /// Id of the entry, assigned by the server.
     pub id: String,
-    /// The id the client gave the message.
+    /// Id of the message, chosen by the client.
     pub client_user_message_id: String,
-    /// What the user says, in order.
+    /// Input of the user, in order.
     pub input: Vec<UserInput>,
 }

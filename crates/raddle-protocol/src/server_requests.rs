@@ -1,24 +1,24 @@
-//! The server-request table: everything the server may ask of a client, declared once.
+//! The server-request table: every request that the server may send to a client, declared once.
 
 use crate::table::{ServerMethod, ServerRequestRow};
 use crate::*;
 
 server_requests! {
-    /// May this command run?
+    /// Requests approval to run a command.
     "item/commandExecution/requestApproval" => ItemCommandExecutionRequestApproval(CommandExecutionRequestApprovalParams) -> CommandExecutionRequestApprovalResponse;
 
-    /// May these files be changed?
+    /// Requests approval to change files.
     "item/fileChange/requestApproval" => ItemFileChangeRequestApproval(FileChangeRequestApprovalParams) -> FileChangeRequestApprovalResponse;
 
-    /// May the turn have these permissions?
+    /// Requests permissions for the turn.
     "item/permissions/requestApproval" => ItemPermissionsRequestApproval(PermissionsRequestApprovalParams) -> PermissionsRequestApprovalResponse;
 
-    /// What does the user answer?
+    /// Asks the user questions of the agent.
     "item/tool/requestUserInput" => ItemToolRequestUserInput(ToolRequestUserInputParams) -> ToolRequestUserInputResponse;
 
-    /// Run this tool, which the client hosts.
+    /// Runs a tool that the client hosts.
     "item/tool/call" => ItemToolCall(DynamicToolCallParams) -> DynamicToolCallResponse;
 
-    /// What does the user answer an MCP server?
+    /// Asks the user a question of an MCP server.
     "mcpServer/elicitation/request" => McpServerElicitationRequest(McpServerElicitationRequestParams) -> McpServerElicitationRequestResponse;
 }

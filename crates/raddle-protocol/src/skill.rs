@@ -1,4 +1,4 @@
-//! Skills: folders of instructions an agent can take up, how they are found, listed and switched.
+//! Skills: directories of instructions that an agent can use, and how they are listed and enabled.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,10 +9,10 @@ use crate::*;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SkillsListParams {
-    /// Directories to look up skills for. Empty means the server's own working directory.
+    /// Directories whose skills to list. Empty means the server's own working directory.
     #[serde(default, deserialize_with = "null_as_default")]
     pub cwds: Vec<String>,
-    /// Read the disk again rather than trust what was read before. Absent means false.
+    /// Reads the disk again instead of using cached results. Absent means false.
     #[serde(default, deserialize_with = "null_as_default")]
     pub force_reload: bool,
 }
@@ -21,11 +21,12 @@ pub struct SkillsListParams {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SkillsListResponse {
-    /// One entry per directory asked for.
+    /// One entry per requested directory.
     pub data: Vec<SkillsListEntry>,
 }
 
-/// Params of `skills/extraRoots/set`: folders to search besides the usual ones.
+/// Params of `skills/extraRoots/set`, which sets directories to search in addition to the usual
+/// ones.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SkillsExtraRootsSetParams {
@@ -37,15 +38,16 @@ pub struct SkillsExtraRootsSetParams {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SkillsExtraRootsSetResponse {}
 
-/// Params of `skills/config/write`: switch one skill on or off, picked by name or by path.
+/// Params of `skills/config/write`, which enables or disables one skill, selected by name or by
+/// path.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SkillsConfigWriteParams {
-    /// Whether it should be on.
+    /// Whether to enable the skill.
     pub enabled: bool,
-    /// Picks the skill by name; null when `path` picks it.
+    /// Name of the skill; null when `path` selects it.
     pub name: Option<String>,
-    /// Picks the skill by the absolute path of its file; null when `name` picks it.
+    /// Absolute path of the skill's file; null when `name` selects it.
     pub path: Option<String>,
 }
 
@@ -53,24 +55,24 @@ pub struct SkillsConfigWriteParams {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SkillsConfigWriteResponse {
-    /// Whether the skill is on now, with every layer of the configuration counted.
+    /// Whether the skill is enabled now, considering all configuration layers.
     pub effective_enabled: bool,
 }
 
-/// `skills/changed`: skill files changed on disk.
-/// It says only that; call `skills/list` to see what is there now.
+/// `skills/changed`: skill files changed on disk. It carries no details; call `skills/list` for the
+/// current skills.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SkillsChangedNotification {}
 
-/// The skills found for one directory.
+/// The skills of one directory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SkillsListEntry {
-    /// The directory.
+    /// The directory of the skills.
     pub cwd: String,
     /// Skill files that could not be read.
     pub errors: Vec<SkillErrorInfo>,
-    /// The skills, disabled ones included.
+    /// The skills, including disabled ones.
     pub skills: Vec<SkillMetadata>,
 }
 
@@ -78,94 +80,94 @@ pub struct SkillsListEntry {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SkillErrorInfo {
-    /// What is wrong with it.
+    /// Description of the problem.
     pub message: String,
-    /// The file.
+    /// Path of the skill file.
     pub path: String,
 }
 
-/// One skill.
+/// A skill and its settings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SkillMetadata {
-    /// What it is for and when to take it up; the model chooses by this.
+    /// Purpose of the skill and when to use it; the model selects skills by this text.
     pub description: String,
-    /// Whether it is on.
+    /// Whether the skill is enabled.
     pub enabled: bool,
-    /// The name by which it is mentioned.
+    /// Name by which the user mentions the skill.
     pub name: String,
-    /// Its `SKILL.md` file, as an absolute path.
+    /// Absolute path of its `SKILL.md` file.
     pub path: String,
-    /// Where it was found.
+    /// Location of the skill.
     pub scope: SkillScope,
-    /// What it needs to work; null if it says nothing.
+    /// Dependencies of the skill; null if it declares none.
     pub dependencies: Option<SkillDependencies>,
-    /// How to show it; null if it says nothing.
+    /// Display data of the skill; null if it declares none.
     pub interface: Option<SkillInterface>,
-    /// The plugin that brought it; null if none is known.
+    /// Plugin that provides the skill; null if unknown.
     pub plugin_id: Option<String>,
-    /// A shorter description in the older place; `interface.shortDescription` goes before it.
+    /// Short description in its older place; `interface.shortDescription` takes precedence.
     pub short_description: Option<String>,
 }
 
 open_enum! {
-    /// Where a skill was found.
+    /// Location of a skill.
     pub enum SkillScope {
-        /// Among the user's own.
+        /// The user's own skills.
         User = "user",
-        /// In the repository.
+        /// The repository of the workspace.
         Repo = "repo",
-        /// Among those that come with the server.
+        /// Skills that are part of the server.
         System = "system",
-        /// Among those an administrator installed.
+        /// Skills installed by an administrator.
         Admin = "admin",
     }
 }
 
-/// What a skill needs to work.
+/// Dependencies of a skill.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SkillDependencies {
-    /// Tools it relies on.
+    /// Tools that the skill needs.
     pub tools: Vec<SkillToolDependency>,
 }
 
-/// How a client may show a skill. Every member is optional.
+/// Display data of a skill. Every member is optional.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SkillInterface {
-    /// A colour for its badge, as a CSS hex value.
+    /// Badge colour, as a CSS hex value.
     pub brand_color: Option<String>,
-    /// Text to offer the user when they pick it.
+    /// Prompt to offer the user when they select the skill.
     pub default_prompt: Option<String>,
-    /// Its name for people to read.
+    /// Human-readable name.
     pub display_name: Option<String>,
-    /// A large icon, as an absolute path on the server's machine.
+    /// Absolute path of a large icon on the server's machine.
     pub icon_large: Option<String>,
-    /// A large icon on the web, from a plugin catalogue.
+    /// URL of a large icon, from a plugin catalogue.
     pub icon_large_url: Option<String>,
-    /// A small icon, as an absolute path on the server's machine.
+    /// Absolute path of a small icon on the server's machine.
     pub icon_small: Option<String>,
-    /// A small icon on the web, from a plugin catalogue.
+    /// URL of a small icon, from a plugin catalogue.
     pub icon_small_url: Option<String>,
-    /// One line for lists.
+    /// Description in one line, for lists.
     pub short_description: Option<String>,
 }
 
-/// One tool a skill relies on.
+/// A tool that a skill needs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SkillToolDependency {
     /// The kind of tool, such as `mcp`.
     pub r#type: String,
-    /// Its name within that kind, such as an MCP server's name.
+    /// Name of the tool within its type, such as an MCP server's name.
     pub value: String,
-    /// How to launch it, for an MCP server on this machine.
+    /// Command to launch a local MCP server.
     pub command: Option<String>,
-    /// What it does.
+    /// Purpose of the tool.
     pub description: Option<String>,
-    /// How an MCP server is reached, such as `stdio` or `streamable_http`.
+    /// Transport of an MCP server, such as `stdio` or `streamable_http`.
     pub transport: Option<String>,
-    /// Where it is, for an MCP server reached over HTTP.
+    /// URL of an MCP server reached over HTTP.
     pub url: Option<String>,
 }

@@ -1,8 +1,8 @@
-//! What a row of the method table says, and the macros that read the rows.
+//! Rows of the method tables, and the macros that declare them.
 //!
 //! Every method, notification and server request is declared once, in `methods.rs`,
 //! `notifications.rs` and `server_requests.rs`. Dispatch, the gate, the JSON Schema, the TypeScript
-//! types and the reference pages are all read off those three tables.
+//! types and the reference pages are all derived from those three tables.
 
 mod lane;
 
@@ -10,42 +10,42 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 pub use self::lane::{Lane, Resource, plain_path};
 
-/// One request of a client: its name on the wire and the types that travel with it.
+/// A request of a client: its name on the wire and the types of its params and result.
 pub trait Method: Sized + 'static {
-    /// The name on the wire.
+    /// Name of the method on the wire.
     const NAME: &'static str;
-    /// What the client sends.
+    /// Params that the client sends.
     type Params: DeserializeOwned + Serialize + Send + 'static;
-    /// What it gets back.
+    /// Result that the server returns.
     type Result: DeserializeOwned + Serialize + Send + 'static;
-    /// Whether `params` must be there at all.
+    /// Whether `params` is required.
     const TAKES_PARAMS: bool;
-    /// Whether a client must opt in.
+    /// Whether a client must opt in to the method.
     const STABILITY: Stability;
     /// Params for which a client must opt in, by their names on the wire.
     const GATED: &'static [&'static str];
-    /// Whether its params have a `clientRequestId`.
+    /// Whether the params have a `clientRequestId`.
     const KEYED: bool;
 
-    /// Which requests it must not overtake.
+    /// Returns the lane of the request, which determines the requests it must not overtake.
     fn lane(params: &Self::Params) -> Lane;
 
-    /// The client's own id for this request, under which it is done once; nothing if there is none, or if the
-    /// method takes none.
+    /// Returns the idempotency key of the request, or `None` if it has none or the method accepts
+    /// none.
     fn client_request_id(params: &Self::Params) -> Option<&str>;
 }
 
-/// One request of the server to its clients.
+/// A request of the server to its clients.
 pub trait ServerMethod: Sized + 'static {
-    /// The name on the wire.
+    /// Name of the method on the wire.
     const NAME: &'static str;
-    /// What the server sends.
+    /// Params that the server sends.
     type Params: DeserializeOwned + Serialize + Send + 'static;
-    /// What the client answers.
+    /// Result that the client returns.
     type Result: DeserializeOwned + Serialize + Send + 'static;
 }
 
-/// The params of a method that takes none: absent, null or any object are all fine.
+/// Params of a method without params: absent, null and any object are accepted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NoParams;
 
@@ -61,29 +61,28 @@ impl<'de> Deserialize<'de> for NoParams {
     }
 }
 
-/// Whether a client must opt in to see it.
+/// Whether a client must opt in to a method or notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stability {
-    /// Open to every client.
+    /// Available to every client.
     Stable,
-    /// Only for connections that said `experimentalApi` in `initialize`.
+    /// Only for connections that set `experimentalApi` in `initialize`.
     Experimental,
 }
 
-/// How much of the contract rests on it.
+/// Importance of a method or notification for the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tier {
     /// Frozen per release and checked against the pinned reference.
     Core,
-    /// Served as it pays.
+    /// Served where it is useful, without that guarantee.
     Useful,
 }
 
-/// Who hears a notification. The reference pages tell it; the server obeys it once there are threads
-/// to subscribe to, and until then tells only the connection that asked.
+/// Recipients of a notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// Connections subscribed to the thread it names.
+    /// Connections subscribed to the thread that the notification names.
     Subscribers,
     /// Every initialized connection.
     Everyone,
@@ -94,57 +93,57 @@ pub enum Scope {
 /// A row of the method table.
 #[derive(Clone, Copy, Debug)]
 pub struct MethodRow {
-    /// The name on the wire.
+    /// Name of the method on the wire.
     pub name: &'static str,
-    /// The type of its params, or none.
+    /// Name of the params type; `None` if the method has no params.
     pub params: Option<&'static str>,
-    /// The type of its result.
+    /// Name of the result type.
     pub result: &'static str,
-    /// Core or useful.
+    /// Importance for the contract.
     pub tier: Tier,
-    /// Stable or experimental.
+    /// Whether a client must opt in.
     pub stability: Stability,
-    /// Params that need `experimentalApi`, by their names on the wire.
+    /// Params that require `experimentalApi`, by their names on the wire.
     pub gated: &'static [&'static str],
-    /// The lane, as the table spells it.
+    /// Lane, as the table spells it.
     pub lane: &'static str,
-    /// What it does, in a line.
+    /// Description in one line.
     pub doc: &'static str,
-    /// How to describe and check its types.
+    /// Functions that describe and check the types.
     pub shapes: Shapes,
 }
 
 /// A row of the server-request table.
 #[derive(Clone, Copy, Debug)]
 pub struct ServerRequestRow {
-    /// The name on the wire.
+    /// Name of the method on the wire.
     pub name: &'static str,
-    /// The type of its params.
+    /// Name of the params type.
     pub params: &'static str,
-    /// The type of the answer.
+    /// Name of the result type.
     pub result: &'static str,
-    /// What it asks, in a line.
+    /// Description in one line.
     pub doc: &'static str,
-    /// How to describe and check its types.
+    /// Functions that describe and check the types.
     pub shapes: Shapes,
 }
 
 /// A row of the notification table.
 #[derive(Clone, Copy, Debug)]
 pub struct NotificationRow {
-    /// The name on the wire.
+    /// Name of the notification on the wire.
     pub name: &'static str,
-    /// The type of its params.
+    /// Name of the params type.
     pub params: &'static str,
-    /// Core or useful.
+    /// Importance for the contract.
     pub tier: Tier,
-    /// Stable or experimental.
+    /// Whether a client must opt in.
     pub stability: Stability,
-    /// Who hears it.
+    /// Recipients of the notification.
     pub scope: Scope,
-    /// What it tells, in a line.
+    /// Description in one line.
     pub doc: &'static str,
-    /// How to describe and check its type; the result part is empty.
+    /// Functions that describe and check the type; the result part is empty.
     pub shapes: Shapes,
 }
 
@@ -165,9 +164,9 @@ pub struct Shapes {
 #[cfg(feature = "round-trip")]
 #[derive(Clone, Debug)]
 pub struct RoundTrip {
-    /// What was written.
+    /// The value as it was written again.
     pub json: String,
-    /// Whether some part of it was not recognized.
+    /// Whether some part of the value was not recognized.
     pub unrecognized: bool,
 }
 
@@ -276,7 +275,7 @@ macro_rules! methods {
             }
         )+
 
-        /// Every request a client may make, in reading order.
+        /// Every request that a client may send, in reading order.
         pub const METHODS: &[MethodRow] = &[$(
             MethodRow {
                 name: $name,
@@ -323,7 +322,7 @@ macro_rules! server_requests {
             }
         )+
 
-        /// Every request the server may make, in reading order.
+        /// Every request that the server may send, in reading order.
         pub const SERVER_REQUESTS: &[ServerRequestRow] = &[$(
             ServerRequestRow {
                 name: $name,
@@ -341,24 +340,24 @@ macro_rules! notifications {
         $(#[doc = $doc:literal])+
         $name:literal => $variant:ident ( $params:ident ), $tier:ident, $stability:ident, $scope:ident;
     )+) => {
-        /// Something the server tells.
+        /// A notification from the server.
         #[derive(Clone, Debug, PartialEq)]
         pub enum Notification {
             $( $(#[doc = $doc])+ $variant($params), )+
         }
 
         impl Notification {
-            /// The name on the wire.
+            /// Returns the name of the notification on the wire.
             pub fn method(&self) -> &'static str {
                 match self { $( Self::$variant(_) => $name, )+ }
             }
 
-            /// Who hears it.
+            /// Returns the recipients of the notification.
             pub fn scope(&self) -> Scope {
                 match self { $( Self::$variant(_) => Scope::$scope, )+ }
             }
 
-            /// Reads the params of what was told under this name; nothing if the name is not known here.
+            /// Reads the params of the named notification; returns `None` if the name is unknown.
             pub fn read(method: &str, params: &str) -> Option<Result<Self, serde_json::Error>> {
                 Some(match method {
                     $( $name => serde_json::from_str(params).map(Self::$variant), )+
@@ -368,7 +367,7 @@ macro_rules! notifications {
         }
 
         impl serde::Serialize for Notification {
-            /// Writes the params; the method's name travels beside them.
+            /// Serializes the params only; the method name is sent beside them.
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 match self { $( Self::$variant(params) => params.serialize(serializer), )+ }
             }
@@ -382,7 +381,7 @@ macro_rules! notifications {
             }
         )+
 
-        /// Everything the server may tell, in reading order.
+        /// Every notification that the server may send, in reading order.
         pub const NOTIFICATIONS: &[NotificationRow] = &[$(
             NotificationRow {
                 name: $name,

@@ -1,16 +1,17 @@
-//! Background terminals: commands of a thread that go on running after the agent has turned to other things.
-//! Experimental API.
+//! Background terminals: commands of a thread that keep running while the agent continues with
+//! other work. Experimental API.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::*;
 
-/// Params of `thread/backgroundTerminals/clean`: ends all background terminals of a thread.
+/// Params of `thread/backgroundTerminals/clean`, which terminates all background terminals of a
+/// thread.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadBackgroundTerminalsCleanParams {
-    /// The thread.
+    /// Thread of the terminals.
     pub thread_id: ThreadId,
 }
 
@@ -22,11 +23,11 @@ pub struct ThreadBackgroundTerminalsCleanResponse {}
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadBackgroundTerminalsListParams {
-    /// The thread.
+    /// Thread of the terminals.
     pub thread_id: ThreadId,
-    /// Where to go on, from `nextCursor` of the page before; null starts at the beginning.
+    /// Cursor from `nextCursor` of the previous page; null returns the first page.
     pub cursor: Option<String>,
-    /// The most entries to return; null lets the server choose.
+    /// Maximum number of entries on the page; null leaves it to the server.
     pub limit: Option<u32>,
 }
 
@@ -36,17 +37,17 @@ pub struct ThreadBackgroundTerminalsListParams {
 pub struct ThreadBackgroundTerminalsListResponse {
     /// One page of running terminals.
     pub data: Vec<ThreadBackgroundTerminal>,
-    /// The cursor of the next page; null after the last.
+    /// Cursor for the next page; null on the last page.
     pub next_cursor: Option<String>,
 }
 
-/// Params of `thread/backgroundTerminals/terminate`: ends one background terminal.
+/// Params of `thread/backgroundTerminals/terminate`, which terminates one background terminal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadBackgroundTerminalsTerminateParams {
-    /// The thread.
+    /// Thread of the terminal.
     pub thread_id: ThreadId,
-    /// The terminal to end, as `processId` of the list names it.
+    /// The terminal to terminate, by `processId` of the list.
     pub process_id: String,
 }
 
@@ -54,7 +55,7 @@ pub struct ThreadBackgroundTerminalsTerminateParams {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadBackgroundTerminalsTerminateResponse {
-    /// True if the terminal was still running and has been ended.
+    /// Whether the terminal was still running and has been terminated.
     pub terminated: bool,
 }
 
@@ -62,18 +63,18 @@ pub struct ThreadBackgroundTerminalsTerminateResponse {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadBackgroundTerminal {
-    /// The command execution item that began it.
+    /// The command execution item that started the terminal.
     pub item_id: ItemId,
-    /// The server's name for the process; not the operating system's number.
+    /// Id of the process at the server; not the process id of the operating system.
     pub process_id: String,
-    /// The command, quoted as for a shell.
+    /// Command line, quoted for a shell.
     pub command: String,
-    /// The folder it was started in.
+    /// Directory in which the command was started.
     pub cwd: String,
-    /// The share of a processor it uses, in per cent; null when not known.
+    /// CPU usage in per cent; null when unknown.
     pub cpu_percent: Option<f64>,
-    /// The operating system's process id; null when not known.
+    /// Process id of the operating system; null when unknown.
     pub os_pid: Option<u32>,
-    /// Its resident memory, in kilobytes; null when not known.
+    /// Resident memory in kilobytes; null when unknown.
     pub rss_kb: Option<u64>,
 }

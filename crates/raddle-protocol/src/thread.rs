@@ -1,4 +1,4 @@
-//! The thread itself, its status and lineage, and the notifications that tell of its life.
+//! Threads: the thread object, its status and lineage, and its lifecycle notifications.
 
 mod edit;
 mod list;
@@ -14,26 +14,27 @@ use serde_json::Value;
 
 use crate::*;
 
-/// `thread/started`: a thread was started or forked.
-/// Every initialised connection is told; only the caller is subscribed.
+/// `thread/started`: a thread was started or forked. Sent to every initialised connection; only the
+/// caller is subscribed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadStartedNotification {
-    /// The thread with its first status, without turns.
+    /// The thread with its initial status, without turns.
     pub thread: Thread,
 }
 
-/// `thread/status/changed`, sent to every initialised connection.
+/// `thread/status/changed`: the status of a thread changed. Sent to every initialised connection.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadStatusChangedNotification {
     /// The thread whose status changed.
     pub thread_id: ThreadId,
-    /// The status from now on.
+    /// The new status.
     pub status: ThreadStatus,
 }
 
-/// `thread/archived`, sent to every initialised connection, once for each descendant too.
+/// `thread/archived`: a thread was archived. Sent to every initialised connection, once for each
+/// archived descendant too.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadArchivedNotification {
@@ -41,24 +42,25 @@ pub struct ThreadArchivedNotification {
     pub thread_id: ThreadId,
 }
 
-/// `thread/unarchived`, sent to every initialised connection.
+/// `thread/unarchived`: an archived thread was restored. Sent to every initialised connection.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadUnarchivedNotification {
-    /// The thread that was brought back.
+    /// The restored thread.
     pub thread_id: ThreadId,
 }
 
-/// `thread/deleted`, sent to every initialised connection, once for each descendant too.
+/// `thread/deleted`: a thread was deleted. Sent to every initialised connection, once for each
+/// deleted descendant too.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadDeletedNotification {
-    /// The thread that is gone.
+    /// Id of the deleted thread.
     pub thread_id: ThreadId,
 }
 
-/// `thread/closed`: a thread without subscribers or activity was unloaded; its history stays.
-/// Every initialised connection is told, after the status `notLoaded`.
+/// `thread/closed`: a thread without subscribers or activity was unloaded from memory; its history
+/// stays. Sent to every initialised connection, after the status `notLoaded`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadClosedNotification {
@@ -66,17 +68,17 @@ pub struct ThreadClosedNotification {
     pub thread_id: ThreadId,
 }
 
-/// `thread/name/updated`, sent to every initialised connection.
+/// `thread/name/updated`: the name of a thread changed. Sent to every initialised connection.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadNameUpdatedNotification {
     /// The renamed thread.
     pub thread_id: ThreadId,
-    /// The new name; null when it has none.
+    /// The new name; null when the name was removed.
     pub thread_name: Option<String>,
 }
 
-/// `thread/tokenUsage/updated`, sent to subscribers after each call of the model.
+/// `thread/tokenUsage/updated`: new token counts. Sent to subscribers after each model call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadTokenUsageUpdatedNotification {
@@ -86,31 +88,32 @@ pub struct ThreadTokenUsageUpdatedNotification {
     pub turn_id: TurnId,
     /// Tokens used so far.
     pub token_usage: ThreadTokenUsage,
-    /// The model that was called last; absent when the provider's own default was.
+    /// Model of the last call; absent when the call used the provider's default model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Its provider; absent when it is the configured default.
+    /// Provider of the last call; absent when it is the configured default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_provider: Option<String>,
-    /// What all calls of the thread cost, in dollars, as far as prices are known; absent when nothing is. Ours.
+    /// Cost of all model calls of the thread in US dollars, as far as prices are known; absent when
+    /// no price is known. Raddle extension.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
-    /// Every budget there is, and what is spent of it; absent when there is none. Ours.
+    /// All budgets and the amounts spent of them; absent when no budget is set. Raddle extension.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budgets: Option<Vec<BudgetSpending>>,
 }
 
-/// `thread/reverted`: the thread lost its newest turns to `thread/revert`.
-/// What a client holds of its history is stale and must be read again.
+/// `thread/reverted`: `thread/revert` dropped the newest turns of the thread. The client must
+/// discard its copy of the history and read it again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadRevertedNotification {
-    /// The thread that was cut back.
+    /// The reverted thread.
     pub thread_id: ThreadId,
 }
 
 open_enum! {
-    /// How clients fetch a thread's history. Absence means `legacy`.
+    /// How clients fetch the history of a thread. Absence means `legacy`.
     pub enum ThreadHistoryMode or Legacy {
         /// All turns at once, with `thread/resume` or with `thread/read` and `includeTurns`.
         Legacy = "legacy",
@@ -120,98 +123,99 @@ open_enum! {
 }
 
 keyed! {
-    /// When the agent may hand work to other agents.
+    /// When the agent may delegate work to other agents.
     pub enum MultiAgentMode or ExplicitRequestOnly {
-        /// Only if the user asks for it. The default.
+        /// Only if the user asks for it. This is the default.
         ExplicitRequestOnly = "explicitRequestOnly",
-        /// Whenever the agent thinks it useful.
+        /// Whenever the agent considers it useful.
         Proactive = "proactive",
-        /// As the given text says.
+        /// As described by the custom text.
         Custom(String) = "custom",
     }
 }
 
-/// A durable conversation with one workspace.
-/// Most members may be null; times are in seconds since the epoch.
+/// A durable conversation with one workspace. Most members may be null; times are in seconds since
+/// the epoch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Thread {
-    /// Id of the thread: a UUID, version 7 when this server minted it.
+    /// Id of the thread: a UUID, of version 7 when this server generated it.
     pub id: ThreadId,
     /// Root of the tree of agents this thread belongs to; its own id for an ordinary thread.
     pub session_id: ThreadId,
-    /// Version of the server that made the thread.
+    /// Version of the server that created the thread.
     pub cli_version: String,
-    /// When the thread was made, in seconds since the epoch.
+    /// Creation time, in seconds since the epoch.
     pub created_at: i64,
     /// Absolute working directory.
     pub cwd: String,
-    /// Whether the thread lives in memory only; `path` is null then.
+    /// Whether the thread is kept in memory only; `path` is null then.
     pub ephemeral: bool,
-    /// Id of the provider of its model.
+    /// Id of the model provider.
     pub model_provider: String,
-    /// The first text of the user; empty before the first turn.
+    /// First text input of the user; empty before the first turn.
     pub preview: String,
-    /// Project the thread is filed under, if any.
+    /// Id of the project the thread is filed under, if any.
     pub project_id: Option<String>,
-    /// What kind of client or agent started the thread.
+    /// Kind of client or agent that started the thread.
     pub source: SessionSource,
-    /// What the thread is doing now.
+    /// Current status of the thread.
     pub status: ThreadStatus,
     /// Its turns, oldest first. Filled by `thread/resume` and `thread/fork` unless excluded, and by
     /// `thread/read` with `includeTurns`; empty everywhere else.
     pub turns: Vec<Turn>,
-    /// When the thread last changed, in seconds since the epoch.
+    /// Time of the last change, in seconds since the epoch.
     pub updated_at: i64,
-    /// Name given to a spawned agent; null for other threads.
+    /// Nickname of a spawned agent; null for other threads.
     pub agent_nickname: Option<String>,
-    /// Role given to a spawned agent; null for other threads.
+    /// Role of a spawned agent; null for other threads.
     pub agent_role: Option<String>,
-    /// Whether a client may start turns here; null when unknown, as for a thread not loaded.
+    /// Whether a client may start turns in this thread; null when unknown, as for a thread not
+    /// loaded.
     #[schemars(extend("x-experimental" = true))]
     pub can_accept_direct_input: Option<bool>,
-    /// A product switch stored with the thread; null when unset.
+    /// Product flag stored with the thread; null when unset.
     #[schemars(extend("x-experimental" = true))]
     pub daybreak_enabled: Option<bool>,
-    /// Places in which its tools run, the main one first. An empty list means none.
-    /// Null means not loaded or not told.
+    /// Environments in which the tools run, the primary one first. An empty list means none; null
+    /// means not loaded or not reported.
     #[schemars(extend("x-experimental" = true))]
     pub environments: Option<Vec<ThreadEnvironment>>,
-    /// More about the thread, in a form the server chooses; null when there is nothing.
+    /// Additional data about the thread, in a form the server chooses; null when there is none.
     #[schemars(extend("x-experimental" = true))]
     pub extra: Option<Value>,
-    /// The thread this one was forked from; null if it is no fork.
+    /// The thread this one was forked from; null if it is not a fork.
     pub forked_from_id: Option<ThreadId>,
-    /// State of the repository when the thread was made; null outside of one.
+    /// State of the git repository when the thread was created; null outside a repository.
     pub git_info: Option<GitInfo>,
-    /// How to fetch the history. Fixed when the thread is made; absence means `legacy`.
+    /// How clients fetch the history. Fixed when the thread is created; absence means `legacy`.
     #[serde(default, deserialize_with = "null_as_default")]
     pub history_mode: ThreadHistoryMode,
-    /// Model set for the next turn, or the last one stored; null when unknown.
+    /// Model set for the next turn, or the last stored one; null when unknown.
     pub model: Option<String>,
-    /// Title given by the user or a client; null when it has none.
+    /// Title set by the user or a client; null when the thread has none.
     pub name: Option<String>,
-    /// Name of the client program that made the thread; null when unknown.
+    /// Name of the client program that created the thread; null when unknown.
     pub originator: Option<String>,
     /// The thread whose agent spawned this one; null for other threads.
     pub parent_thread_id: Option<ThreadId>,
-    /// File that holds the history, which may not exist yet. Not for clients to rely on.
+    /// File that holds the history; it may not exist yet. Clients must not rely on it.
     pub path: Option<String>,
-    /// Reasoning effort set for the next turn, or the last one stored; null when unset or unknown.
+    /// Reasoning effort set for the next turn, or the last stored one; null when unset or unknown.
     #[schemars(length(min = 1))]
     pub reasoning_effort: Option<String>,
-    /// When a turn last started, in seconds since the epoch. Nothing else moves it.
+    /// Start time of the newest turn, in seconds since the epoch. No other event changes it.
     pub recency_at: Option<i64>,
-    /// Section a client has put the thread in, if any.
+    /// Section the thread is sorted into, if any.
     pub section: Option<ThreadSection>,
-    /// When it was put there, in seconds since the epoch.
+    /// Time at which the thread entered its section, in seconds since the epoch.
     pub section_entered_at: Option<i64>,
-    /// The label that the client gave at `thread/start` or `thread/fork`.
+    /// Label that the client set in `thread/start` or `thread/fork`.
     pub thread_source: Option<String>,
 }
 
 open_enum! {
-    /// Filter of `thread/list` and `thread/search` by what started a thread.
+    /// Filter of `thread/list` and `thread/search` by origin of the thread.
     pub enum ThreadSourceKind {
         /// A terminal client.
         Cli = "cli",
@@ -221,57 +225,57 @@ open_enum! {
         Exec = "exec",
         /// A client of this protocol that is recorded as such.
         AppServer = "appServer",
-        /// Another agent, for whatever purpose.
+        /// Another agent, for any purpose.
         SubAgent = "subAgent",
         /// Another agent, for a review.
         SubAgentReview = "subAgentReview",
         /// Another agent, to compact a context.
         SubAgentCompact = "subAgentCompact",
-        /// Another agent that handed over part of its work.
+        /// Another agent that delegated part of its work.
         SubAgentThreadSpawn = "subAgentThreadSpawn",
         /// Another agent, for any other purpose.
         SubAgentOther = "subAgentOther",
-        /// Not recorded.
+        /// The origin is not recorded.
         Unknown = "unknown",
     }
 }
 
 tagged! {
-    /// What a thread is doing.
+    /// Status of a thread.
     pub enum ThreadStatus by "type" {
-        /// Stored, but not in memory.
+        /// The thread is stored, but not loaded into memory.
         NotLoaded = "notLoaded",
-        /// In memory, with no turn running.
+        /// The thread is loaded and no turn is running.
         Idle = "idle",
-        /// In memory, and the last turn failed. Lasts until the next turn starts.
+        /// The thread is loaded and its last turn failed. Lasts until the next turn starts.
         SystemError = "systemError",
         /// A turn is running.
         Active(ActiveThreadStatus) = "active",
     }
 }
 
-/// A running turn, and what it waits for.
+/// Status of a thread with a running turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ActiveThreadStatus {
-    /// What the turn waits for; empty while it works.
+    /// Reasons why the running turn is waiting; empty while it works.
     pub active_flags: Vec<ThreadActiveFlag>,
 }
 
-/// Tokens used by a thread.
+/// Token usage of a thread.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadTokenUsage {
-    /// The newest call of the model.
+    /// Tokens of the newest model call.
     pub last: TokenUsageBreakdown,
-    /// All calls of the thread so far.
+    /// Tokens of all model calls of the thread.
     pub total: TokenUsageBreakdown,
     /// Size of the model's context window in tokens; null when unknown.
     pub model_context_window: Option<i64>,
 }
 
 keyed! {
-    /// What started a thread.
+    /// Origin of a thread.
     pub enum SessionSource {
         /// A terminal client.
         Cli = "cli",
@@ -281,76 +285,76 @@ keyed! {
         Exec = "exec",
         /// A client of this protocol that is recorded as such.
         AppServer = "appServer",
-        /// Not recorded.
+        /// The origin is not recorded.
         Unknown = "unknown",
-        /// Something else, by its own name.
+        /// Another origin, by its own name.
         Custom(String) = "custom",
-        /// Another agent.
+        /// Another agent started the thread.
         SubAgent(SubAgentSource) = "subAgent",
     }
 }
 
 keyed! {
-    /// Why an agent started a thread. Names are in snake_case on the wire.
+    /// Reason why an agent started a thread. Names are in snake_case on the wire.
     pub enum SubAgentSource {
-        /// For a review.
+        /// To run a review.
         Review = "review",
         /// To compact a context.
         Compact = "compact",
-        /// To tidy up what is remembered.
+        /// To consolidate stored memories.
         MemoryConsolidation = "memory_consolidation",
-        /// To hand over part of its work.
+        /// To delegate part of its work.
         ThreadSpawn(ThreadSpawnSubAgentSource) = "thread_spawn",
-        /// For something else, by its own name.
+        /// Another reason, by its own name.
         Other(String) = "other",
     }
 }
 
-/// The lineage of a thread that an agent spawned. Names are in snake_case on the wire.
+/// Lineage of a thread that an agent spawned. Names are in snake_case on the wire.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ThreadSpawnSubAgentSource {
-    /// How many agents stand above it.
+    /// Number of ancestor agents.
     pub depth: i32,
-    /// The thread whose agent spawned it.
+    /// The thread whose agent spawned this one.
     pub parent_thread_id: ThreadId,
-    /// The name it was given; null for none.
+    /// Nickname of the agent; null if it has none.
     pub agent_nickname: Option<String>,
-    /// Its place in the tree of agents; null when not recorded.
+    /// Path of the agent in the tree of agents; null when not recorded.
     pub agent_path: Option<String>,
-    /// The role it was given; null for none.
+    /// Role of the agent; null if it has none.
     pub agent_role: Option<String>,
 }
 
-/// A place selected for a loaded thread's tools. It need not be reachable now.
+/// An environment selected for the tools of a loaded thread. It may currently be unreachable.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadEnvironment {
-    /// Working directory, as that place spells paths.
+    /// Working directory, in the path syntax of that environment.
     pub cwd: String,
     /// Id of the environment.
     pub environment_id: String,
-    /// Paths that make up the workspace there.
+    /// Root directories of the workspace in that environment.
     pub runtime_workspace_roots: Vec<String>,
 }
 
-/// State of a thread's repository; each member is null when unknown.
+/// Git state of a thread's repository; each member is null when unknown.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GitInfo {
-    /// Name of the branch.
+    /// Name of the checked-out branch.
     pub branch: Option<String>,
     /// URL of the remote `origin`.
     pub origin_url: Option<String>,
-    /// Id of the commit checked out.
+    /// Hash of the checked-out commit.
     pub sha: Option<String>,
 }
 
 open_enum! {
-    /// What a running turn waits for.
+    /// Reason why a running turn is waiting.
     pub enum ThreadActiveFlag {
-        /// An approval.
+        /// The turn waits for an approval.
         WaitingOnApproval = "waitingOnApproval",
-        /// An answer to a question the agent asked.
+        /// The turn waits for the answer to a question of the agent.
         WaitingOnUserInput = "waitingOnUserInput",
     }
 }

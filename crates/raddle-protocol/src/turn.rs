@@ -1,4 +1,5 @@
-//! Turns: how they are started, steered, interrupted and reviewed, what is told of them, and how they fail.
+//! Turns: starting, steering, interrupting and reviewing them, their notifications, and their
+//! errors.
 
 use std::collections::BTreeMap;
 
@@ -8,90 +9,95 @@ use serde_json::Value;
 
 use crate::*;
 
-/// Params of `turn/start`: hands input to a thread, and with it any change of the thread's settings.
-/// While a turn is running the input joins that turn instead, as `turn/steer` would do it.
+/// Params of `turn/start`, which sends input to a thread and may change the thread's settings.
+/// While a turn is running, the input joins that turn, as with `turn/steer`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnStartParams {
-    /// The thread that gets the input.
+    /// The thread that receives the input.
     pub thread_id: ThreadId,
-    /// What the user says, in order; an empty list is accepted.
-    /// The text in it may have at most 1048576 characters in all.
+    /// Input of the user, in order; an empty list is accepted. Its text may have at most 1048576
+    /// characters in total.
     pub input: Vec<UserInput>,
-    /// Extra text for the model beside the user's input, keyed by a name the client chooses for its source.
+    /// Additional text for the model, keyed by a source name that the client chooses.
     #[schemars(extend("x-experimental" = true))]
     pub additional_context: Option<BTreeMap<String, AdditionalContextEntry>>,
-    /// When to ask before acting, from this turn on; null keeps the thread's policy.
+    /// Approval policy from this turn on; null keeps the thread's policy.
     pub approval_policy: Option<AskForApproval>,
-    /// Who answers approval requests, from this turn on; null keeps the thread's reviewer.
+    /// Reviewer of approval requests from this turn on; null keeps the thread's reviewer.
     pub approvals_reviewer: Option<ApprovalsReviewer>,
-    /// The client's own id for this message; it comes back as `clientId` of the user message item.
+    /// Id of this message, chosen by the client; returned as `clientId` of the user message item.
     pub client_user_message_id: Option<String>,
-    /// The mode to work in. Its settings win over `model` and `effort` of this request.
+    /// Collaboration mode from this turn on. Its settings take precedence over `model` and
+    /// `effort`.
     #[schemars(extend("x-experimental" = true))]
     pub collaboration_mode: Option<CollaborationMode>,
-    /// The folder to work in, from this turn on; null keeps the thread's folder.
+    /// Working directory from this turn on; null keeps the thread's directory.
     pub cwd: Option<String>,
-    /// The security-research programme this turn asks to run under; asking for one grants nothing.
-    /// Null leaves the choice to the server.
+    /// Security-research programme that this turn requests; the request alone grants nothing. Null
+    /// leaves the choice to the server.
     #[schemars(extend("x-experimental" = true))]
     pub cyber_access_program: Option<CyberAccessProgram>,
-    /// The plugins switched off for the thread, as a whole list; null keeps the list, `[]` switches all on.
+    /// All plugins disabled for the thread; null keeps the list, `[]` enables all plugins.
     pub disabled_plugin_ids: Option<Vec<String>>,
-    /// How hard the model should think, from this turn on; null keeps the thread's effort.
+    /// Reasoning effort from this turn on; null keeps the thread's effort.
     #[schemars(length(min = 1))]
     pub effort: Option<String>,
-    /// Where tools may run, from this turn on; the first one is the turn's own.
-    /// Null keeps the thread's environments, `[]` gives the turn none.
+    /// Environments in which tools may run, from this turn on; the first is the primary one. Null
+    /// keeps the thread's environments, `[]` selects none.
     #[schemars(extend("x-experimental" = true))]
     pub environments: Option<Vec<TurnEnvironmentParams>>,
-    /// The model to use, from this turn on; null keeps the thread's model.
+    /// Model from this turn on; null keeps the thread's model.
     pub model: Option<String>,
-    /// The provider to ask, from this turn on; null keeps the thread's provider. Ours.
+    /// Model provider from this turn on; null keeps the thread's provider. Raddle extension.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_provider: Option<String>,
-    /// Accepted for old clients and without effect.
+    /// Accepted from older clients and ignored.
     #[schemars(extend("x-experimental" = true))]
     pub multi_agent_mode: Option<MultiAgentMode>,
-    /// A JSON Schema that the last agent message of this turn must fit. It does not carry over to later turns.
+    /// JSON Schema that the last agent message of this turn must match. It does not apply to later
+    /// turns.
     pub output_schema: Option<Value>,
-    /// The turn on whose behalf this one runs, often in another thread; null when the user began it.
-    /// Without effect when the input joins a running turn.
+    /// The turn on whose behalf this one runs, often in another thread; null when the user started
+    /// it. Ignored when the input joins a running turn.
     pub parent_turn_id: Option<TurnId>,
-    /// The id of a permission profile to use from this turn on; not allowed together with `sandboxPolicy`.
+    /// Id of a permission profile to use from this turn on. Cannot be combined with
+    /// `sandboxPolicy`.
     #[schemars(extend("x-experimental" = true))]
     pub permissions: Option<String>,
-    /// Deprecated: the tone asked of the model. It leaves instructions already given to the thread as they are.
+    /// Deprecated: tone of the agent. Instructions already given to the thread do not change.
     pub personality: Option<Personality>,
-    /// Metadata the client attaches to the turn's calls to the model provider.
-    /// It takes the place of what the client set before; an empty map clears that, null keeps it.
+    /// Metadata that the client attaches to the turn's model calls. It replaces the metadata set
+    /// before; an empty map clears it, null keeps it.
     #[schemars(extend("x-experimental" = true))]
     pub responsesapi_client_metadata: Option<BTreeMap<String, String>>,
-    /// Metadata to add to what is set, applied after `responsesapiClientMetadata`.
+    /// Metadata to merge into the current metadata, applied after `responsesapiClientMetadata`.
     #[schemars(extend("x-experimental" = true))]
     pub responsesapi_client_metadata_patch: Option<BTreeMap<String, String>>,
-    /// The turn this work goes back to, over however many steps; null makes the new turn its own root.
-    /// Without effect when the input joins a running turn.
+    /// The first turn in the chain of turns that led to this one; null makes the new turn its own
+    /// root. Ignored when the input joins a running turn.
     pub root_turn_id: Option<TurnId>,
-    /// The workspace folders from this turn on, as a whole list of absolute paths; null keeps the present ones.
+    /// All root directories of the workspace from this turn on, as absolute paths; null keeps the
+    /// current ones.
     #[schemars(extend("x-experimental" = true))]
     pub runtime_workspace_roots: Option<Vec<String>>,
-    /// What tools may touch, from this turn on; null keeps the thread's policy.
+    /// Sandbox policy from this turn on; null keeps the thread's policy.
     pub sandbox_policy: Option<SandboxPolicy>,
-    /// The provider's service tier to use from this turn on; absent keeps the thread's tier.
+    /// Service tier from this turn on; absent keeps the thread's tier.
     #[serde(default, skip_serializing_if = "Maybe::is_absent")]
     pub service_tier: Maybe<String>,
-    /// A service tier for this turn alone, where `default` is the standard one; null uses the thread's tier.
-    /// Without effect when the input joins a running turn.
+    /// Service tier for this turn only, where `default` is the standard tier; null uses the
+    /// thread's tier. Ignored when the input joins a running turn.
     pub service_tier_for_turn: Option<String>,
-    /// How much of the model's reasoning to summarise, from this turn on; null keeps the thread's choice.
+    /// Reasoning summary mode from this turn on; null keeps the thread's mode.
     pub summary: Option<ReasoningSummary>,
-    /// The output of a tool the client ran, handed in together with the input.
+    /// Output of a tool that the client ran, submitted together with the input.
     pub tool_output: Option<TurnToolOutput>,
-    /// What made the client start the turn, such as `user`. Without effect when the input joins a running turn.
+    /// Reason why the client starts the turn, such as `user`. Ignored when the input joins a
+    /// running turn.
     pub turn_trigger: Option<String>,
-    /// The client's own id for this request, so that it is done once however often it is sent. Needs the
-    /// extension `raddle/idempotency`.
+    /// Idempotency key, chosen by the client: the server executes repeated requests with the same
+    /// key once. Requires the extension `raddle/idempotency`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub client_request_id: Option<String>,
@@ -101,36 +107,37 @@ pub struct TurnStartParams {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnStartResponse {
-    /// The turn that took the input: in progress, without items, and not yet given a start time.
-    /// When the input joined a running turn, this is that turn.
+    /// The turn that received the input: in progress, without items and without a start time. When
+    /// the input joined a running turn, this is that turn.
     pub turn: Turn,
 }
 
-/// Params of `turn/steer`: adds input to the running turn.
-/// Refused when no turn runs, when another one does, or when it is a review or a compaction.
+/// Params of `turn/steer`, which adds input to the running turn. Rejected when no turn is running,
+/// when another turn is running, or when the running turn is a review or a compaction.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnSteerParams {
-    /// The thread whose turn gets the input.
+    /// The thread whose turn receives the input.
     pub thread_id: ThreadId,
-    /// The turn the client believes is running; a different one is named in the error.
+    /// The turn that the client expects to be running; the error names the running turn if it
+    /// differs.
     pub expected_turn_id: TurnId,
-    /// What the user adds, in order; it may not be empty and has the size limit of `turn/start`.
+    /// Input of the user, in order; it must not be empty and has the size limit of `turn/start`.
     pub input: Vec<UserInput>,
-    /// Extra text for the model beside the user's input, keyed by a name the client chooses for its source.
+    /// Additional text for the model, keyed by a source name that the client chooses.
     #[schemars(extend("x-experimental" = true))]
     pub additional_context: Option<BTreeMap<String, AdditionalContextEntry>>,
-    /// The client's own id for this message; it comes back as `clientId` of the user message item.
+    /// Id of this message, chosen by the client; returned as `clientId` of the user message item.
     pub client_user_message_id: Option<String>,
-    /// Metadata the client attaches to the turn's further calls to the model provider.
-    /// It takes the place of what the client set before; an empty map clears that, null keeps it.
+    /// Metadata that the client attaches to the turn's further model calls. It replaces the
+    /// metadata set before; an empty map clears it, null keeps it.
     #[schemars(extend("x-experimental" = true))]
     pub responsesapi_client_metadata: Option<BTreeMap<String, String>>,
-    /// Metadata to add to what is set, applied after `responsesapiClientMetadata`.
+    /// Metadata to merge into the current metadata, applied after `responsesapiClientMetadata`.
     #[schemars(extend("x-experimental" = true))]
     pub responsesapi_client_metadata_patch: Option<BTreeMap<String, String>>,
-    /// The client's own id for this request, so that it is done once however often it is sent. Needs the
-    /// extension `raddle/idempotency`.
+    /// Idempotency key, chosen by the client: the server executes repeated requests with the same
+    /// key once. Requires the extension `raddle/idempotency`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub client_request_id: Option<String>,
@@ -140,41 +147,41 @@ pub struct TurnSteerParams {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnSteerResponse {
-    /// The running turn, which now has the input.
+    /// The running turn, which received the input.
     pub turn_id: TurnId,
 }
 
-/// Params of `turn/interrupt`: ends the running turn early.
+/// Params of `turn/interrupt`, which ends the running turn early.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnInterruptParams {
-    /// The thread whose turn is to end.
+    /// The thread whose turn to interrupt.
     pub thread_id: ThreadId,
-    /// The turn to end; an empty id means whatever is still starting up.
+    /// The turn to interrupt; an empty id means a turn that is still starting.
     pub turn_id: TurnId,
-    /// The client's own id for this request, so that it is done once however often it is sent. Needs the
-    /// extension `raddle/idempotency`.
+    /// Idempotency key, chosen by the client: the server executes repeated requests with the same
+    /// key once. Requires the extension `raddle/idempotency`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub client_request_id: Option<String>,
 }
 
-/// Result of `turn/interrupt`, sent once the turn has been stopped; `turn/completed` follows it.
+/// Result of `turn/interrupt`, returned once the turn has stopped; `turn/completed` follows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TurnInterruptResponse {}
 
-/// Params of `review/start`: runs a code review as a turn of the thread.
+/// Params of `review/start`, which runs a code review as a turn of the thread.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReviewStartParams {
-    /// The thread to review in.
+    /// The thread to run the review in.
     pub thread_id: ThreadId,
-    /// What to review.
+    /// Changes to review.
     pub target: ReviewTarget,
-    /// Where the review runs; null means `inline`, the only way there is.
+    /// Where the review runs; null means `inline`, the only supported value.
     pub delivery: Option<ReviewDelivery>,
-    /// The client's own id for this request, so that it is done once however often it is sent. Needs the
-    /// extension `raddle/idempotency`.
+    /// Idempotency key, chosen by the client: the server executes repeated requests with the same
+    /// key once. Requires the extension `raddle/idempotency`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub client_request_id: Option<String>,
@@ -184,14 +191,14 @@ pub struct ReviewStartParams {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReviewStartResponse {
-    /// The thread the review runs in; always the one that was asked.
+    /// The thread in which the review runs; always the thread of the request.
     pub review_thread_id: ThreadId,
-    /// The review's turn, holding one user message that says what is reviewed.
+    /// The review's turn, with one user message that describes the review target.
     pub turn: Turn,
 }
 
-/// Params of `turn/settings/update`: changes how the running turn goes on.
-/// Later turns keep the thread's settings.
+/// Params of `turn/settings/update`, which changes settings of the running turn. Later turns keep
+/// the thread's settings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnSettingsUpdateParams {
@@ -199,17 +206,17 @@ pub struct TurnSettingsUpdateParams {
     pub thread_id: ThreadId,
     /// The running turn to change.
     pub turn_id: TurnId,
-    /// Who answers approval requests asked from now on; null keeps the reviewer.
+    /// Reviewer of later approval requests; null keeps the reviewer.
     pub approvals_reviewer: Option<ApprovalsReviewer>,
-    /// How hard the model should think; null keeps the effort.
+    /// Reasoning effort; null keeps the effort.
     #[schemars(length(min = 1))]
     pub effort: Option<String>,
-    /// The model for further calls; null keeps the model.
+    /// Model for further calls; null keeps the model.
     pub model: Option<String>,
-    /// The provider's service tier for further calls. On the wire, absence keeps it and null clears it.
+    /// Service tier for further calls. On the wire, absence keeps it and null clears it.
     #[serde(default, skip_serializing_if = "Maybe::is_absent")]
     pub service_tier: Maybe<String>,
-    /// How much of the model's reasoning to summarise; null keeps the choice.
+    /// Reasoning summary mode; null keeps the mode.
     pub summary: Option<ReasoningSummary>,
 }
 
@@ -217,32 +224,33 @@ pub struct TurnSettingsUpdateParams {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnSettingsUpdateResponse {
-    /// Whether a running turn took the change.
+    /// Whether the change was applied to a running turn.
     pub status: TurnSettingsUpdateStatus,
 }
 
-/// `turn/started`: a turn has begun. Sent to the thread's subscribers.
+/// `turn/started`: a turn has started. Sent to the thread's subscribers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnStartedNotification {
     /// The thread it belongs to.
     pub thread_id: ThreadId,
-    /// The turn, in progress.
+    /// The turn, with status `inProgress`.
     pub turn: Turn,
 }
 
-/// `turn/completed`: a turn has ended, well or not. Sent to the thread's subscribers, after its items.
+/// `turn/completed`: a turn has ended, successfully or not. Sent to the thread's subscribers, after
+/// the notifications of its items.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnCompletedNotification {
     /// The thread it belongs to.
     pub thread_id: ThreadId,
-    /// The turn as it ended.
-    /// Its items are at most the final agent message; the rest was told by `item/completed`.
+    /// The turn in its final state. Its items contain at most the final agent message;
+    /// `item/completed` has sent the others.
     pub turn: Turn,
 }
 
-/// `turn/diff/updated`: the files changed by a turn have changed again. Sent to the thread's subscribers.
+/// `turn/diff/updated`: the file changes of a turn have changed. Sent to the thread's subscribers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnDiffUpdatedNotification {
@@ -250,11 +258,12 @@ pub struct TurnDiffUpdatedNotification {
     pub thread_id: ThreadId,
     /// The turn that made the changes.
     pub turn_id: TurnId,
-    /// All changes of the turn so far as one unified diff; it replaces the one before.
+    /// All changes of the turn so far as one unified diff; it replaces the previous diff.
     pub diff: String,
 }
 
-/// `turn/plan/updated`: the agent has written or revised its plan. Sent to the thread's subscribers.
+/// `turn/plan/updated`: the agent has written or revised its plan. Sent to the thread's
+/// subscribers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnPlanUpdatedNotification {
@@ -262,68 +271,69 @@ pub struct TurnPlanUpdatedNotification {
     pub thread_id: ThreadId,
     /// The turn that follows the plan.
     pub turn_id: TurnId,
-    /// The whole plan in order; it replaces the one before.
+    /// The whole plan in order; it replaces the previous plan.
     pub plan: Vec<TurnPlanStep>,
-    /// Why the plan changed, if the agent said so.
+    /// Reason for the change, if the agent gave one.
     pub explanation: Option<String>,
 }
 
-/// `error`: something went wrong in a turn. Sent to the thread's subscribers.
+/// `error`: an error occurred in a turn. Sent to the thread's subscribers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ErrorNotification {
     /// The thread it belongs to.
     pub thread_id: ThreadId,
-    /// The turn it happened in.
+    /// The turn in which the error occurred.
     pub turn_id: TurnId,
-    /// What went wrong.
+    /// Details of the error.
     pub error: TurnError,
-    /// True if the server tries again and the turn goes on; false if `turn/completed` follows with this error.
+    /// True if the server retries and the turn continues; false if `turn/completed` follows with
+    /// this error.
     pub will_retry: bool,
 }
 
-/// `warning`: something the user should know that stops nothing.
+/// `warning`: a warning for the user that does not stop the turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WarningNotification {
-    /// The thread it concerns; null when it concerns no one thread.
+    /// The thread it concerns; null when it concerns no particular thread.
     pub thread_id: Option<ThreadId>,
-    /// The text for the user.
+    /// Warning text for the user.
     pub message: String,
-    /// The budget that is nearly spent, if that is what it is about. Ours.
+    /// The nearly spent budget, if the warning is about a budget. Raddle extension.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<BudgetSpending>,
 }
 
-/// `deprecationNotice`: the client used something that is going away.
+/// `deprecationNotice`: the client used a deprecated feature.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeprecationNoticeNotification {
-    /// What is going away, in a line.
+    /// Deprecated feature, in one line.
     pub summary: String,
-    /// Why, or what to use instead.
+    /// Reason for the deprecation, or the replacement.
     pub details: Option<String>,
 }
 
 open_enum! {
-    /// How much of its reasoning the model should summarise for the reader.
+    /// How much of its reasoning the model summarises for the user.
     pub enum ReasoningSummary {
         /// The model provider chooses.
         Auto = "auto",
-        /// Short summaries.
+        /// Short summaries only.
         Concise = "concise",
-        /// Long summaries.
+        /// Long, detailed summaries.
         Detailed = "detailed",
-        /// No summaries.
+        /// No summaries at all.
         None = "none",
     }
 }
 
 open_enum! {
-    /// How much of a turn its `items` show.
-    /// In `thread/turns/list` the client asks for one; the default there is `summary`.
+    /// How much of a turn its `items` contain. `thread/turns/list` lets the client choose; the
+    /// default there is `summary`.
     pub enum TurnItemsView or Full {
-        /// Nothing: `items` is empty whatever the turn holds.
+        /// No items: `items` is empty regardless of the turn's content.
         NotLoaded = "notLoaded",
         /// Only the first user message and the final agent message.
         Summary = "summary",
@@ -332,34 +342,35 @@ open_enum! {
     }
 }
 
-/// One unit of work in a thread, begun by input.
+/// One unit of work in a thread, started by input.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Turn {
-    /// The turn's id; those the server mints are UUIDs of version 7.
+    /// Id of the turn; ids generated by the server are UUIDs of version 7.
     pub id: TurnId,
-    /// The items shown here, in order; `itemsView` says how many that is.
+    /// Items of the turn, in order; `itemsView` says how many of them are included.
     pub items: Vec<ThreadItem>,
-    /// Whether it runs, or how it ended.
+    /// Current status of the turn.
     pub status: TurnStatus,
-    /// When it ended, in seconds since the epoch; null while it runs, or when a crash ended it.
+    /// End time, in seconds since the epoch; null while the turn runs, or when a crash ended it.
     pub completed_at: Option<i64>,
-    /// How long it ran, in milliseconds; null while it runs or when not known.
+    /// Duration in milliseconds; null while the turn runs or when unknown.
     pub duration_ms: Option<i64>,
-    /// Why it failed or was cut short; null otherwise.
+    /// Error that made the turn fail or end early; null otherwise.
     pub error: Option<TurnError>,
-    /// How much of the turn `items` shows; absent means `full`.
+    /// How much of the turn `items` contains; absent means `full`.
     #[serde(default, deserialize_with = "null_as_default")]
     pub items_view: TurnItemsView,
-    /// The turn this one's work goes back to, possibly itself; null when not known.
-    /// Hand it on as `rootTurnId` of any turn started on this one's behalf.
+    /// The first turn in the chain of turns that led to this one, possibly itself; null when
+    /// unknown. Pass it as `rootTurnId` of any turn started on behalf of this one.
     pub root_turn_id: Option<TurnId>,
-    /// When it began, in seconds since the epoch; null in the result of `turn/start`.
+    /// Start time, in seconds since the epoch; null in the result of `turn/start`.
     pub started_at: Option<i64>,
 }
 
 open_enum! {
-    /// A security-research programme a turn may ask to run under. The model provider decides who may use which.
+    /// A security-research programme that a turn may request. The model provider decides which
+    /// accounts may use it.
     pub enum CyberAccessProgram {
         /// No special programme.
         Standard = "standard",
@@ -370,31 +381,31 @@ open_enum! {
     }
 }
 
-/// The output of a tool that the client ran and hands in with `turn/start`.
+/// Output of a tool that the client ran, submitted with `turn/start`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnToolOutput {
-    /// The tool's name.
+    /// Name of the tool.
     pub name: String,
-    /// What it returned.
+    /// Output of the tool.
     pub output: FunctionCallOutputBody,
-    /// The namespace the tool belongs to; null for none.
+    /// Namespace of the tool; null if it has none.
     pub namespace: Option<String>,
-    /// Whether to keep the output in what the model sees in later turns. Defaults to false.
+    /// Whether the output stays in the model's context in later turns. Defaults to false.
     #[serde(default, deserialize_with = "null_as_default")]
     pub retain: bool,
 }
 
 tagged! {
-    /// What `review/start` looks at.
+    /// Changes that `review/start` reviews.
     pub enum ReviewTarget by "type" {
-        /// Everything not yet committed, files git does not track included.
+        /// All uncommitted changes, including untracked files.
         UncommittedChanges = "uncommittedChanges",
-        /// What the present branch changes compared with another.
+        /// Changes of the current branch compared with another branch.
         BaseBranch(BaseBranchReviewTarget) = "baseBranch",
-        /// What one commit changes.
+        /// Changes of one commit.
         Commit(CommitReviewTarget) = "commit",
-        /// Whatever the client describes in its own words.
+        /// Changes described by the client in its own words.
         Custom(CustomReviewTarget) = "custom",
     }
 }
@@ -411,9 +422,9 @@ pub struct BaseBranchReviewTarget {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CommitReviewTarget {
-    /// The commit's hash.
+    /// Hash of the commit.
     pub sha: String,
-    /// A name to show for the commit, such as its first line.
+    /// Title to display for the commit, such as its first line.
     pub title: Option<String>,
 }
 
@@ -421,24 +432,25 @@ pub struct CommitReviewTarget {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CustomReviewTarget {
-    /// What to review and how, as text for the model.
+    /// Review instructions, as text for the model.
     pub instructions: String,
 }
 
 open_enum! {
-    /// Where a review runs.
+    /// Thread in which a review runs.
     pub enum ReviewDelivery {
-        /// In the thread that asked for it.
+        /// The thread of the request.
         Inline = "inline",
     }
 }
 
 open_enum! {
-    /// What became of a `turn/settings/update`.
+    /// Outcome of a `turn/settings/update`.
     pub enum TurnSettingsUpdateStatus {
-        /// The turn uses the new values from its next step; a step already under way keeps the old ones.
+        /// The turn uses the new values from its next step; a step already in progress keeps the
+        /// old ones.
         Applied = "applied",
-        /// Nothing changed, because the named turn no longer runs.
+        /// Nothing changed, because the named turn is no longer running.
         TargetUnavailable = "targetUnavailable",
     }
 }
@@ -447,92 +459,94 @@ open_enum! {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnPlanStep {
-    /// How far the step has come.
+    /// Progress of the step.
     pub status: TurnPlanStepStatus,
-    /// What is to be done.
+    /// Description of the step.
     pub step: String,
 }
 
-/// What went wrong in a turn, or why a turn refused a request.
+/// Error of a turn, or the reason why a turn rejected a request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnError {
-    /// The text for the user.
+    /// Error text for the user.
     pub message: String,
-    /// More about it, such as what the model provider answered.
+    /// More details, such as the response of the model provider.
     pub additional_details: Option<String>,
-    /// The kind of error, for programs; null when it has none.
+    /// Machine-readable kind of the error; null when it has none.
     pub codex_error_info: Option<CodexErrorInfo>,
-    /// What the model provider said of a turn it judged misaligned, and how to go on; null for other errors.
+    /// Verdict of the model provider on a turn it judged misaligned, and how to continue; null for
+    /// other errors.
     pub misalignment: Option<MisalignmentErrorDetails>,
-    /// What may help against it.
+    /// Class of the error, by the action that may resolve it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class: Option<ErrorClass>,
-    /// When it is tried again, if it is, or else when the provider wants to be asked again; in milliseconds
-    /// since the epoch. Absent when nobody said.
+    /// Time of the next retry in milliseconds since the epoch, or if there is none, the time from
+    /// which the provider accepts requests again. Absent when unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_at_ms: Option<i64>,
-    /// The budget that is spent, if the turn ended for that. Ours.
+    /// The spent budget, if it ended the turn. Raddle extension.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<BudgetSpending>,
 }
 
 open_enum! {
-    /// What may help against an error.
+    /// Class of an error, by the action that may resolve it.
     pub enum ErrorClass {
-        /// It may pass by itself.
+        /// Temporary: a retry may succeed.
         Transient = "transient",
-        /// Too many calls: it passes when `retryAtMs` says, or soon.
+        /// Too many calls: a retry may succeed at `retryAtMs`, or soon.
         RateLimited = "rateLimited",
-        /// What may be used is used up: someone must pay, allow more, or wait for long.
+        /// The quota is used up: the user must pay, raise the limit, or wait for long.
         Quota = "quota",
-        /// Credentials or certificates: someone must mend them.
+        /// Missing or invalid credentials or certificates: the user or operator must replace them.
         Auth = "auth",
-        /// Someone's policy says no.
+        /// A policy forbids the request.
         Policy = "policy",
         /// The history must become shorter.
         ContextOverflow = "contextOverflow",
-        /// The same request will be refused again.
+        /// The same request will be rejected again.
         BadRequest = "badRequest",
-        /// Nobody is there, or they have too much to do.
+        /// The model provider is unreachable or overloaded.
         Unavailable = "unavailable",
-        /// None of these: a fault of Raddle's own, or something that cannot be understood.
+        /// None of these: a fault of Raddle, or a response that cannot be interpreted.
         Internal = "internal",
     }
 }
 
-/// What the model provider said of a turn it judged misaligned.
+/// Verdict of the model provider on a turn it judged misaligned.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MisalignmentErrorDetails {
-    /// The provider's explanation, for the user; without it, do not offer to go on.
+    /// Explanation of the provider, for the user; without it, clients must not offer to continue.
     pub detailed_explanation: Option<String>,
-    /// The provider's own word for the kind; new ones may come.
+    /// The provider's own name for the kind of misalignment; new values may appear.
     pub error_type: Option<String>,
-    /// What was judged, under the provider's own name for it.
+    /// Subject of the verdict, under the provider's own name.
     pub review_target: Option<String>,
-    /// What to send as the next input if the user wants to go on.
+    /// Input to send next if the user wants to continue.
     pub steer: Option<MisalignmentSteer>,
 }
 
-/// Input that lets the work go on after a turn was judged misaligned.
+/// Input that continues the work after a turn was judged misaligned.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MisalignmentSteer {
-    /// The text to send.
+    /// Text of the input to send.
     pub message: String,
 }
 
 open_enum! {
-    /// Where a turn stands.
+    /// Status of a turn.
     pub enum TurnStatus {
-        /// It ended by itself.
+        /// The turn ended by itself.
         Completed = "completed",
-        /// It was stopped: by the client, by a cancelled approval, or by the server's own end.
+        /// The turn was stopped by the client, by a cancelled approval, or by a shutdown of the
+        /// server.
         Interrupted = "interrupted",
-        /// It ended with an error, found in `error`.
+        /// The turn ended with an error, found in `error`.
         Failed = "failed",
-        /// It runs, or waits for an answer.
+        /// The turn is running, or is waiting for an answer.
         InProgress = "inProgress",
     }
 }
@@ -541,106 +555,106 @@ open_enum! {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TokenUsageBreakdown {
-    /// The part of the input that was read from the provider's cache.
+    /// Input tokens read from the provider's cache.
     pub cached_input_tokens: i64,
-    /// All tokens sent to the model, cached ones included.
+    /// All tokens sent to the model, including cached ones.
     pub input_tokens: i64,
-    /// All tokens the model produced, reasoning included.
+    /// All tokens generated by the model, including reasoning.
     pub output_tokens: i64,
-    /// The part of the output that was reasoning.
+    /// Output tokens used for reasoning.
     pub reasoning_output_tokens: i64,
-    /// Input and output together.
+    /// Sum of input and output tokens.
     pub total_tokens: i64,
-    /// The part of the input that was written to the provider's cache. Defaults to 0.
+    /// Input tokens written to the provider's cache. Defaults to 0.
     #[serde(default, deserialize_with = "null_as_default")]
     pub cache_write_input_tokens: i64,
 }
 
 open_enum! {
-    /// How far a step of a plan has come.
+    /// Progress of a plan step.
     pub enum TurnPlanStepStatus {
-        /// Not begun.
+        /// Work on the step has not started.
         Pending = "pending",
-        /// Being worked on.
+        /// The agent is working on the step.
         InProgress = "inProgress",
-        /// Done.
+        /// The step is done.
         Completed = "completed",
     }
 }
 
 keyed! {
-    /// The kind of an error: a bare name, or an object whose one member carries more.
-    /// Where the model provider answered with an HTTP status, the object has it as `httpStatusCode`.
+    /// Kind of an error: a bare name, or an object with one member that carries details. Where the
+    /// model provider answered with an HTTP status, the object has it as `httpStatusCode`.
     pub enum CodexErrorInfo {
-        /// The thread no longer fits into what the model can read at once.
+        /// The thread no longer fits into the model's context window.
         ContextWindowExceeded = "contextWindowExceeded",
         /// The budget of the session is spent.
         SessionBudgetExceeded = "sessionBudgetExceeded",
-        /// The account has used up its allowance.
+        /// The account has used up its quota.
         UsageLimitExceeded = "usageLimitExceeded",
         /// Too many calls in too short a time.
         RateLimitExceeded = "rateLimitExceeded",
-        /// The provider's flex tier has no room now.
+        /// The provider's flex tier has no capacity now.
         FlexUnavailable = "flexUnavailable",
-        /// The model provider has too much to do.
+        /// The model provider is overloaded.
         ServerOverloaded = "serverOverloaded",
         /// The provider does not know the model.
         ModelNotFound = "modelNotFound",
-        /// The provider has no capacity for the checks its policy demands.
+        /// The provider has no capacity for the checks its policy requires.
         PolicyCapacityUnavailable = "policyCapacityUnavailable",
         /// The provider's security policy stopped the turn.
         CyberPolicy = "cyberPolicy",
-        /// The provider judged what the agent did misaligned; see `misalignment` of the error.
+        /// The provider judged the agent's actions misaligned; see `misalignment` of the error.
         MisalignmentPolicyViolation = "misalignmentPolicyViolation",
-        /// Too many approvals were refused to go on.
+        /// The turn ended because too many approvals were declined.
         TooManyDenials = "tooManyDenials",
-        /// The model provider failed inside.
+        /// The model provider had an internal error.
         InternalServerError = "internalServerError",
-        /// The provider did not accept the credentials.
+        /// The provider rejected the credentials.
         Unauthorized = "unauthorized",
-        /// The provider refused the request as malformed.
+        /// The provider rejected the request as malformed.
         BadRequest = "badRequest",
-        /// The thread could not be taken back to an earlier turn.
+        /// The thread could not be reverted to an earlier turn.
         ThreadRollbackFailed = "threadRollbackFailed",
         /// The sandbox could not be set up, or failed.
         SandboxError = "sandboxError",
         /// None of the other kinds.
         Other = "other",
-        /// No connection to the model provider came about, or it broke.
+        /// The connection to the model provider could not be established, or it broke.
         HttpConnectionFailed(HttpFailure) = "httpConnectionFailed",
-        /// The stream of the model's answer could not be opened.
+        /// The response stream of the model could not be opened.
         ResponseStreamConnectionFailed(HttpFailure) = "responseStreamConnectionFailed",
-        /// The stream of the model's answer broke off before its end.
+        /// The response stream of the model ended before it was complete.
         ResponseStreamDisconnected(HttpFailure) = "responseStreamDisconnected",
-        /// The server gave up after trying as often as it may.
+        /// The server has used up its retries.
         ResponseTooManyFailedAttempts(HttpFailure) = "responseTooManyFailedAttempts",
-        /// The running turn takes no further input; `turnKind` says which kind it is.
+        /// The running turn accepts no further input; `turnKind` says which kind it is.
         ActiveTurnNotSteerable(NotSteerable) = "activeTurnNotSteerable",
     }
 }
 
 open_enum! {
-    /// A kind of turn that takes no further input while it runs.
+    /// Kind of turn that accepts no further input while it runs.
     pub enum NonSteerableTurnKind {
-        /// A review, begun by `review/start`.
+        /// A review, started by `review/start`.
         Review = "review",
-        /// A compaction, begun by `thread/compact/start`.
+        /// A compaction, started by `thread/compact/start`.
         Compact = "compact",
     }
 }
 
-/// Body of the error `activeTurnNotSteerable`: the running turn takes no further input.
+/// Body of the error `activeTurnNotSteerable`: the running turn accepts no further input.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NotSteerable {
-    /// What kind of turn is running.
+    /// Kind of the running turn.
     pub turn_kind: NonSteerableTurnKind,
 }
 
-/// What is known of a failed call to the model provider.
+/// Details of a failed call to the model provider.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HttpFailure {
-    /// The HTTP status, or null if none came.
+    /// HTTP status; null if the provider sent none.
     pub http_status_code: Option<u16>,
 }

@@ -1,49 +1,50 @@
-//! The board beside the doors: pages that a door shows to those who watch the server.
+//! HTTP pages for operators and monitoring, served by the listeners.
 
 use std::fmt;
 use std::pin::Pin;
 
-/// What a door shows besides `/readyz` and `/healthz`. The carriage knows no page itself.
+/// The pages that a listener serves besides `/readyz` and `/healthz`. This crate defines no page
+/// itself.
 pub trait AdminPages: fmt::Debug + Send + Sync {
-    /// What hangs at this path.
+    /// Returns the page at this path.
     fn page(&self, path: &str) -> Option<LazyPage>;
 
-    /// What is shown everywhere while nothing else runs that could show something.
+    /// Served on every path while the runtime is blocked.
     fn blocked_page(&self) -> HttpPage;
 }
 
-/// A page that is made when someone may read it.
+/// A page that is rendered only after the access check.
 pub struct LazyPage {
-    /// Who that is.
+    /// Required authorization.
     pub access: Access,
-    /// The page. A request waits for it no longer than for everything else at the door.
+    /// The page. The deadline of the handshake covers its rendering.
     pub page: Pin<Box<dyn Future<Output = HttpPage> + Send>>,
 }
 
-/// Who may read a page.
+/// Authorization that a page requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Everyone who reaches the door: what it says is no secret, and asking costs little.
+    /// None: the page holds no secret, and costs little to render.
     Everyone,
-    /// Who would be let in.
+    /// The same as for a websocket.
     Admitted,
 }
 
-/// A page.
+/// A rendered page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpPage {
-    /// The HTTP status.
+    /// HTTP status code.
     pub status: u16,
-    /// The media type.
+    /// The media type, for example `text/plain`.
     pub media: &'static str,
-    /// The text.
+    /// Body, sent as UTF-8.
     pub text: String,
 }
 
 impl fmt::Debug for LazyPage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Notice")
-            .field("readers", &self.access)
+        f.debug_struct("LazyPage")
+            .field("access", &self.access)
             .finish_non_exhaustive()
     }
 }

@@ -1,4 +1,4 @@
-//! Who may open a websocket: a capability token, or a signed bearer token.
+//! Authentication of websockets: a capability token, or a signed bearer token.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -10,38 +10,38 @@ use hyper::header::{AUTHORIZATION, HeaderMap};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
-/// What a websocket must show at its upgrade.
+/// Credential that a websocket upgrade must carry.
 #[derive(Clone, Debug)]
 pub enum Auth {
-    /// Nothing. Only for loopback, and only when asked for by name.
+    /// None. Allowed on loopback only, and only if requested explicitly.
     Open,
-    /// A token whose SHA-256 is this.
+    /// A token with this SHA-256 digest.
     CapabilityToken {
         /// The digest of the token.
         sha256: [u8; 32],
     },
-    /// An HS256 JSON Web Token. Its times are checked at the upgrade only: a websocket that is open
-    /// stays open when its token expires.
+    /// An HS256 JSON Web Token. Its times are checked at the upgrade only: an open websocket stays
+    /// open when its token expires.
     SignedBearer(SignedBearer),
 }
 
-/// How signed tokens are checked.
+/// Rules for signed tokens.
 #[derive(Clone)]
 pub struct SignedBearer {
-    /// The key both sides share; at least 32 bytes.
+    /// The shared key; at least 32 bytes.
     pub secret: Vec<u8>,
-    /// The `iss` a token must carry, if any.
+    /// Required `iss` of a token, if any.
     pub issuer: Option<String>,
-    /// The `aud` a token must carry, if any.
+    /// Required `aud` of a token, if any.
     pub audience: Option<String>,
-    /// How far the clocks may differ.
+    /// Maximum difference between the clocks.
     pub clock_skew: Duration,
-    /// How far in the future the `exp` of a token may be. A token that leaks is good for no longer.
+    /// Maximum time from now to the `exp` of a token. It bounds how long a leaked token is valid.
     pub lifetime_max: Duration,
 }
 
 impl SignedBearer {
-    /// How far in the future an `exp` may be where the operator says nothing else: 30 days.
+    /// Default of `lifetime_max`: 30 days.
     pub const LIFETIME_MAX: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 }
 
@@ -57,46 +57,46 @@ impl std::fmt::Debug for SignedBearer {
     }
 }
 
-/// Why an upgrade was refused. The texts are part of the contract.
+/// Reason why an upgrade was rejected. The texts are part of the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AuthError {
     /// No `Authorization` header.
     #[error("missing websocket bearer token")]
     Missing,
-    /// Not one `Bearer` value.
+    /// Not exactly one `Bearer` value.
     #[error("invalid authorization header")]
     Malformed,
-    /// Not the capability token.
+    /// The token does not match the digest.
     #[error("invalid websocket bearer token")]
     WrongToken,
-    /// Not a token we signed, or not one at all.
+    /// Not a JSON Web Token, or not signed with this key.
     #[error("invalid websocket jwt")]
     WrongJwt,
     /// Its `exp` has passed.
     #[error("expired websocket jwt")]
     Expired,
-    /// Its `exp` is further away than the server allows.
+    /// Its `exp` is later than `lifetime_max` allows.
     #[error(
         "websocket jwt lives too long: sign one whose exp is at most {seconds_max} seconds from now, or raise \
          --ws-max-token-lifetime-seconds"
     )]
     TooLong {
-        /// How far away it may be.
+        /// Maximum seconds from now.
         seconds_max: u64,
     },
-    /// Its `nbf` or `iat` has not come.
+    /// Its `nbf` or `iat` is in the future.
     #[error("websocket jwt is not valid yet")]
     NotYet,
-    /// Its `iss` is another.
+    /// Its `iss` differs.
     #[error("websocket jwt issuer mismatch")]
     WrongIssuer,
-    /// Its `aud` does not name us.
+    /// Its `aud` does not name this server.
     #[error("websocket jwt audience mismatch")]
     WrongAudience,
 }
 
 impl Auth {
-    /// What the person who started the server must know of it.
+    /// Description of the required credential, for the operator's terminal.
     pub(crate) fn banner(&self) -> &'static str {
         match self {
             Self::Open => "none needed (--insecure-loopback)",
@@ -109,7 +109,7 @@ impl Auth {
         }
     }
 
-    /// Checks the headers of an upgrade; says who it is if the token does.
+    /// Checks the headers of an upgrade. Returns the token's subject, if it has one.
     pub fn check(
         &self,
         headers: &HeaderMap,
@@ -130,7 +130,7 @@ impl Auth {
     }
 }
 
-/// The one bearer token among the headers.
+/// Returns the only bearer token of the headers.
 fn bearer(headers: &HeaderMap) -> Result<&str, AuthError> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let value = values.next().ok_or(AuthError::Missing)?;
@@ -146,13 +146,13 @@ fn bearer(headers: &HeaderMap) -> Result<&str, AuthError> {
     Ok(token)
 }
 
-/// Seconds since 1970 that can be a time: up to the end of the year 9999.
+/// Valid Unix times in seconds: up to the end of the year 9999.
 const TIMES: std::ops::RangeInclusive<f64> = 0.0..=253_402_300_799.0;
 
 #[derive(Deserialize)]
 struct Header {
     alg: String,
-    /// Names extensions we would have to understand; we understand none.
+    /// Extensions that the server must understand. It understands none.
     crit: Option<serde::de::IgnoredAny>,
 }
 
@@ -193,7 +193,8 @@ impl SignedBearer {
                 seconds_max: self.lifetime_max.as_secs(),
             });
         }
-        // A token that was signed in the future comes from a clock that cannot be trusted for its other times either.
+        // A token signed in the future comes from a wrong clock, so its other times are not
+        // reliable either.
         if [claims.nbf, claims.iat]
             .into_iter()
             .flatten()
@@ -205,19 +206,20 @@ impl SignedBearer {
             return Err(AuthError::WrongIssuer);
         }
         if let Some(audience) = &self.audience {
-            let named = match &claims.aud {
+            let is_named = match &claims.aud {
                 None => false,
                 Some(Audience::One(one)) => one == audience,
                 Some(Audience::Many(many)) => many.contains(audience),
             };
-            if !named {
+            if !is_named {
                 return Err(AuthError::WrongAudience);
             }
         }
         Ok(claims.sub)
     }
 
-    /// The claims of a token signed with our key by HS256; no other algorithm exists here.
+    /// Returns the claims of a token signed with this key by HS256. No other algorithm is
+    /// supported.
     fn verify(&self, token: &str) -> Option<Claims> {
         let (signed, signature) = token.rsplit_once('.')?;
         let (header, claims) = signed.split_once('.')?;
@@ -304,22 +306,22 @@ mod tests {
         let hs256 = r#"{"alg":"HS256","typ":"JWT"}"#;
         let later = NOW + 60;
         let good = format!(r#"{{"exp":{later},"iss":"me","aud":["x","raddle"],"sub":"alice"}}"#);
-        let told = |header: &str, claims: &str, key: &[u8]| {
+        let check_jwt = |header: &str, claims: &str, key: &[u8]| {
             check(&auth, &[&format!("Bearer {}", jwt(header, claims, key))])
         };
 
-        assert_eq!(told(hs256, &good, &key), Ok(Some("alice".into())));
-        assert_eq!(told(hs256, &good, &[8; 32]), Err(AuthError::WrongJwt));
+        assert_eq!(check_jwt(hs256, &good, &key), Ok(Some("alice".into())));
+        assert_eq!(check_jwt(hs256, &good, &[8; 32]), Err(AuthError::WrongJwt));
         assert_eq!(
-            told(r#"{"alg":"none"}"#, &good, &key),
+            check_jwt(r#"{"alg":"none"}"#, &good, &key),
             Err(AuthError::WrongJwt)
         );
         assert_eq!(
-            told(r#"{"alg":"HS512"}"#, &good, &key),
+            check_jwt(r#"{"alg":"HS512"}"#, &good, &key),
             Err(AuthError::WrongJwt)
         );
         assert_eq!(
-            told(r#"{"alg":"HS256","crit":["b64"]}"#, &good, &key),
+            check_jwt(r#"{"alg":"HS256","crit":["b64"]}"#, &good, &key),
             Err(AuthError::WrongJwt)
         );
         for (claims, error) in [
@@ -351,7 +353,7 @@ mod tests {
                 AuthError::WrongAudience,
             ),
         ] {
-            assert_eq!(told(hs256, &claims, &key), Err(error), "{claims}");
+            assert_eq!(check_jwt(hs256, &claims, &key), Err(error), "{claims}");
         }
         let month = SignedBearer::LIFETIME_MAX.as_secs();
         let too_long = AuthError::TooLong { seconds_max: month };
@@ -373,17 +375,17 @@ mod tests {
             (with(later, r#","nbf":-1e308"#), AuthError::WrongJwt),
             (with(later, r#","iat":"today""#), AuthError::WrongJwt),
         ] {
-            assert_eq!(told(hs256, &claims, &key), Err(error), "{claims}");
+            assert_eq!(check_jwt(hs256, &claims, &key), Err(error), "{claims}");
         }
         for claims in [
             with(NOW + month + 29, ""),
             with(later, &format!(r#","iat":{NOW},"nbf":{NOW}"#)),
             with(later, r#","nbf":0"#),
         ] {
-            assert!(told(hs256, &claims, &key).is_ok(), "{claims}");
+            assert!(check_jwt(hs256, &claims, &key).is_ok(), "{claims}");
         }
         assert_eq!(check(&auth, &["Bearer a.b"]), Err(AuthError::WrongJwt));
         let inside_skew = format!(r#"{{"exp":{},"iss":"me","aud":"raddle"}}"#, NOW - 29);
-        assert!(told(hs256, &inside_skew, &key).is_ok());
+        assert!(check_jwt(hs256, &inside_skew, &key).is_ok());
     }
 }

@@ -24,33 +24,34 @@ use crate::{
     WriterStep,
 };
 
-/// How long a server may be silent, pings included, before it counts as gone: nothing else tells of a machine that
-/// vanished while we only listen.
+/// Maximum silence of a server, pings included. A client that only listens has no other way to
+/// detect a vanished machine.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(3 * PING_INTERVAL.as_secs());
 
-/// Why no websocket came about.
+/// Reason why no websocket was opened.
 #[derive(Debug, thiserror::Error)]
 pub enum WebsocketConnectError {
-    /// That is not an address, or not one that can be reached from here.
+    /// The address is invalid or not supported.
     #[error("{0}")]
     Address(String),
-    /// Nobody is there, or nobody answers.
+    /// The server does not accept the connection or does not answer.
     #[error("{0}")]
-    NotThere(#[from] io::Error),
-    /// Whoever is there does not let us in: this status, and what was said.
-    #[error("refused with status {status}: {said}")]
+    Unreachable(#[from] io::Error),
+    /// The server rejected the upgrade.
+    #[error("refused with status {status}: {body}")]
     Refused {
-        /// The HTTP status.
+        /// HTTP status code.
         status: u16,
-        /// The body of the answer.
-        said: String,
+        /// The body of the response.
+        body: String,
     },
-    /// Whoever is there speaks something else.
-    #[error("no websocket: {0}")]
+    /// The peer does not speak the websocket protocol.
+    #[error("not a websocket server: {0}")]
     NoWebsocket(String),
 }
 
-/// A websocket at an address such as `ws://127.0.0.1:4500`, with a bearer token if the server asks for one.
+/// Opens a websocket to an address such as `ws://127.0.0.1:4500`, with a bearer token if the server
+/// requires one.
 pub async fn connect(
     url: &str,
     token: Option<&str>,
@@ -58,24 +59,24 @@ pub async fn connect(
 ) -> Result<Connection, WebsocketConnectError> {
     let address: Uri = url
         .parse()
-        .map_err(|error| WebsocketConnectError::Address(format!("{url} is no address: {error}")))?;
+        .map_err(|error| WebsocketConnectError::Address(format!("{url} is not an address: {error}")))?;
     if address.scheme_str() != Some("ws") {
-        let what = format!(
+        let message = format!(
             "{url} is not a ws:// address; for one behind TLS, open a tunnel to it and use that"
         );
-        return Err(WebsocketConnectError::Address(what));
+        return Err(WebsocketConnectError::Address(message));
     }
     let Some(host) = address.host() else {
         return Err(WebsocketConnectError::Address(format!(
             "{url} names no host"
         )));
     };
-    let place = (
+    let address_and_port = (
         host.trim_matches(['[', ']']),
         address.port_u16().unwrap_or(80),
     );
-    let opened = async {
-        let stream = TcpStream::connect(place).await?;
+    let websocket = async {
+        let stream = TcpStream::connect(address_and_port).await?;
         stream.set_nodelay(true)?;
         upgrade(RawSocket::Tcp(stream), url, token, limits).await
     };
@@ -83,42 +84,42 @@ pub async fn connect(
         transport: Transport::Websocket,
         principal: None,
     };
-    opened_in_time(opened, peer, limits).await
+    open_with_timeout(websocket, peer, limits).await
 }
 
-/// A websocket on a unix socket.
+/// Opens a websocket over a unix socket.
 pub async fn connect_unix(
     path: &Path,
     limits: ConnectionLimits,
 ) -> Result<Connection, WebsocketConnectError> {
-    let opened = async {
-        let near = SocketPath::of(path)?;
-        let stream = UnixStream::connect(&near.path).await?;
+    let websocket = async {
+        let socket_path = SocketPath::of(path)?;
+        let stream = UnixStream::connect(&socket_path.path).await?;
         upgrade(RawSocket::Unix(stream), "ws://localhost/", None, limits).await
     };
     let peer = Peer {
         transport: Transport::Unix,
         principal: None,
     };
-    opened_in_time(opened, peer, limits).await
+    open_with_timeout(websocket, peer, limits).await
 }
 
-async fn opened_in_time(
-    opened: impl Future<Output = Result<WebSocketStream<RawSocket>, WebsocketConnectError>>,
+async fn open_with_timeout(
+    websocket: impl Future<Output = Result<WebSocketStream<RawSocket>, WebsocketConnectError>>,
     peer: Peer,
     limits: ConnectionLimits,
 ) -> Result<Connection, WebsocketConnectError> {
-    let stream = timeout(limits.handshake, opened)
+    let stream = timeout(limits.handshake, websocket)
         .await
-        .map_err(|late| WebsocketConnectError::NotThere(late.into()))??;
+        .map_err(|elapsed| WebsocketConnectError::Unreachable(elapsed.into()))??;
     let (writer, reader) = stream.split();
     let outgoing = Outgoing::new(limits.outgoing_bytes_max);
     let loss = DataLoss::default();
-    let (queue, lost) = (outgoing.clone(), loss.clone());
+    let (queue, data_loss) = (outgoing.clone(), loss.clone());
     tokio::spawn(async move {
         if let Err(error) = write(writer, &queue, limits.write).await {
-            tracing::debug!(%error, "the websocket takes nothing more");
-            lost.note(format!("what was for the server is lost: {error}"));
+            tracing::debug!(%error, "websocket write failed");
+            data_loss.note(format!("data for the server is lost: {error}"));
         }
         queue.mark_gone();
     });
@@ -144,7 +145,7 @@ async fn upgrade(
         .map_err(|error| WebsocketConnectError::Address(error.to_string()))?;
     if let Some(token) = token {
         let bearer = HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| {
-            WebsocketConnectError::Address("the token has characters no header takes".into())
+            WebsocketConnectError::Address("the token has characters that a header cannot carry".into())
         })?;
         request.headers_mut().insert(AUTHORIZATION, bearer);
     }
@@ -153,11 +154,11 @@ async fn upgrade(
         .max_frame_size(Some(limits.message_bytes_max));
     match client_async_with_config(request, socket, Some(config)).await {
         Ok((stream, _)) => Ok(stream),
-        Err(tungstenite::Error::Http(answer)) => {
-            let said = answer.body().as_deref().unwrap_or_default();
+        Err(tungstenite::Error::Http(response)) => {
+            let body = response.body().as_deref().unwrap_or_default();
             Err(WebsocketConnectError::Refused {
-                status: answer.status().as_u16(),
-                said: String::from_utf8_lossy(said).trim().to_owned(),
+                status: response.status().as_u16(),
+                body: String::from_utf8_lossy(body).trim().to_owned(),
             })
         }
         Err(tungstenite::Error::Io(error)) => Err(error.into()),
@@ -165,7 +166,7 @@ async fn upgrade(
     }
 }
 
-/// The reading half of a websocket that we opened.
+/// The reading half of a client's websocket.
 #[derive(Debug)]
 pub struct ClientReader {
     reader: SplitStream<WebSocketStream<RawSocket>>,
@@ -173,11 +174,11 @@ pub struct ClientReader {
 }
 
 impl ClientReader {
-    /// The next frame, or nothing when the server is gone.
+    /// Returns the next frame, or `None` when the server is gone.
     pub(crate) async fn next(&mut self) -> Option<Frame> {
         loop {
             let Ok(next) = timeout(IDLE_TIMEOUT, self.reader.next()).await else {
-                tracing::debug!("the server is silent");
+                tracing::debug!("the server sent nothing in time");
                 break;
             };
             match next {
@@ -199,11 +200,11 @@ impl ClientReader {
 async fn write(
     mut writer: SplitSink<WebSocketStream<RawSocket>, Message>,
     queue: &Outgoing,
-    patience: Duration,
+    write_timeout: Duration,
 ) -> Result<(), tungstenite::Error> {
     let mut batch: Vec<Bytes> = Vec::new();
     let close = loop {
-        let written = queue.take(&mut batch).await;
+        let step = queue.take(&mut batch).await;
         let sent = async {
             for frame in batch.drain(..) {
                 let text = Utf8Bytes::try_from(frame)
@@ -212,8 +213,8 @@ async fn write(
             }
             writer.flush().await
         };
-        timeout(patience, sent).await.map_err(io::Error::from)??;
-        if let WriterStep::Closed(close) = written {
+        timeout(write_timeout, sent).await.map_err(io::Error::from)??;
+        if let WriterStep::Closed(close) = step {
             break close;
         }
     };
@@ -221,11 +222,11 @@ async fn write(
         code: close.code.into(),
         reason: Utf8Bytes::from(close.reason.into_owned()),
     };
-    let goodbye = async {
+    let close_handshake = async {
         writer.send(Message::Close(Some(frame))).await?;
         writer.close().await
     };
-    timeout(patience, goodbye).await.map_err(io::Error::from)?
+    timeout(write_timeout, close_handshake).await.map_err(io::Error::from)?
 }
 
 #[cfg(test)]
@@ -236,17 +237,17 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_server_that_is_silent_for_long_counts_as_gone() {
-        let door = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let url = format!("ws://{}", door.local_addr().expect("an address"));
-        let server = async { accept_async(door.accept().await.expect("a caller").0).await };
+    async fn a_silent_server_times_out() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("ws://{}", listener.local_addr().expect("an address"));
+        let server = async { accept_async(listener.accept().await.expect("a caller").0).await };
         let (server, connection) =
             tokio::join!(server, connect(&url, None, ConnectionLimits::default()));
         let _silent = server.expect("a handshake");
         let mut connection = connection.expect("a websocket");
         tokio::time::pause();
-        let begun = tokio::time::Instant::now();
+        let started = tokio::time::Instant::now();
         assert!(connection.incoming.next().await.is_none());
-        assert!(begun.elapsed() >= IDLE_TIMEOUT);
+        assert!(started.elapsed() >= IDLE_TIMEOUT);
     }
 }

@@ -1,71 +1,71 @@
-//! What every transport looks like from above.
+//! The common interface of all transports.
 
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use crate::{DataLoss, Outgoing, connect, websocket};
 
-/// A peer, whatever carries its messages.
+/// A connection to a peer over any transport.
 #[derive(Debug)]
 pub struct Connection {
-    /// Who it is.
+    /// Identity and transport of the peer.
     pub peer: Peer,
-    /// What it sends.
+    /// Frames from the peer.
     pub incoming: Incoming,
-    /// What goes to it.
+    /// Queue of frames to the peer.
     pub outgoing: Outgoing,
-    /// What did not get through.
+    /// Data that could not be delivered.
     pub loss: DataLoss,
 }
 
-/// Who is at the other end.
+/// The other end of a connection.
 #[derive(Clone, Debug)]
 pub struct Peer {
-    /// How it is connected.
+    /// Transport of the connection.
     pub transport: Transport,
-    /// Who it was authenticated as: a token's subject, a user id, or nothing for a parent process.
+    /// Authenticated identity: a token's subject or a user id. `None` for a parent process.
     pub principal: Option<Box<str>>,
 }
 
-/// How a peer is connected.
+/// Transport of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
-    /// The process that started us.
+    /// Stdin and stdout of this process.
     Stdio,
     /// A websocket over TCP.
     Websocket,
     /// A websocket over a unix socket.
     Unix,
-    /// Inside this process.
+    /// A queue within this process.
     Memory,
-    /// Another process of the same home, for a client of its own.
+    /// A process with the same home directory that forwards one of its clients.
     Relay,
 }
 
-/// What came off the wire.
+/// A unit received from a peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Frame {
-    /// A message, or what claims to be one.
+    /// A message, not parsed yet.
     Message(Bytes),
-    /// A line over the cap; it was skipped.
+    /// A line over the limit; it was skipped.
     TooLong,
     /// A binary websocket frame; it was skipped.
     Binary,
 }
 
-/// The frames of a peer, in order.
+/// Frames of a peer, in order.
 #[derive(Debug)]
 pub enum Incoming {
     /// Batches from a reader thread or an in-memory peer.
     Batches(Batches),
-    /// A websocket.
+    /// The server's end of a websocket.
     Websocket(Box<websocket::WebsocketReader>),
-    /// A websocket that we opened.
+    /// The client's end of a websocket.
     ClientWebsocket(Box<connect::ClientReader>),
 }
 
 impl Incoming {
-    /// The next frame, or nothing when the peer is gone.
+    /// Returns the next frame, or `None` when the peer is gone.
     pub async fn next(&mut self) -> Option<Frame> {
         match self {
             Self::Batches(batches) => batches.next().await,
@@ -83,7 +83,7 @@ pub struct Batches {
     permit: Option<OwnedSemaphorePermit>,
 }
 
-/// Frames, and the room they take up with whoever read them, given back when they are used up.
+/// Frames, and the reader's capacity that they occupy. Dropping the permit frees it.
 #[derive(Debug)]
 pub(crate) struct Batch {
     pub frames: Vec<Frame>,
@@ -107,10 +107,10 @@ impl Batches {
             self.permit = None;
             let Batch {
                 frames,
-                permit: room,
+                permit,
             } = self.receiver.recv().await?;
             self.current = frames.into_iter();
-            self.permit = room;
+            self.permit = permit;
         }
     }
 }

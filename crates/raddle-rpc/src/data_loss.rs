@@ -1,20 +1,20 @@
-//! What a transport could not carry.
+//! Data that a transport could not deliver.
 
 use std::sync::{Arc, OnceLock};
 
-/// Whether something was lost on a connection, and why. Cheap to clone; the first reason stands.
+/// Whether data was lost on a connection, and why. Cheap to clone; the first reason is kept.
 ///
-/// A peer that leaves with nothing left to say or to hear loses nothing.
+/// A peer that disconnects with nothing pending in either direction loses nothing.
 #[derive(Clone, Debug, Default)]
 pub struct DataLoss(Arc<OnceLock<Box<str>>>);
 
 impl DataLoss {
-    /// Something was lost.
+    /// Records a loss.
     pub fn note(&self, why: impl Into<Box<str>>) {
         let _ = self.0.set(why.into());
     }
 
-    /// Why something was lost, if anything was.
+    /// Reason of the loss, if any.
     pub fn why(&self) -> Option<&str> {
         self.0.get().map(AsRef::as_ref)
     }

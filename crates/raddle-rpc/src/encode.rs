@@ -1,4 +1,4 @@
-//! Writing messages. A frame is encoded once and shared by everyone it goes to.
+//! Encoding of messages. A frame is encoded once and shared by all its recipients.
 
 use std::cell::Cell;
 
@@ -7,11 +7,11 @@ use serde::Serialize;
 
 use crate::{ErrorObject, Id, code};
 
-/// The longest frame that is copied out of the place it was written in; a longer one takes the place
-/// with it. Every thread that writes keeps one such place.
+/// Longest frame that is copied out of the thread-local buffer. A longer frame takes the buffer
+/// with it.
 const COPIED_BYTES_MAX: usize = 16 << 10;
 
-/// The answer to a request.
+/// Encodes the result of a request.
 pub fn answer<T: Serialize>(id: &Id, result: &T) -> Bytes {
     #[derive(Serialize)]
     struct AnswerFrame<'a, T> {
@@ -30,7 +30,7 @@ pub fn answer<T: Serialize>(id: &Id, result: &T) -> Bytes {
     }
 }
 
-/// An error answer; without an id when the request had no usable one.
+/// Encodes an error response; without an id if the request had no usable one.
 pub fn refusal(id: Option<&Id>, error: &ErrorObject) -> Bytes {
     #[derive(Serialize)]
     struct ErrorFrame<'a> {
@@ -40,7 +40,8 @@ pub fn refusal(id: Option<&Id>, error: &ErrorObject) -> Bytes {
     encode(&ErrorFrame { id, error })
 }
 
-/// A request of ours. One that cannot be written is never sent, so its caller must know.
+/// Encodes a request of this side. Fails if the params cannot be serialized, because the request is
+/// not sent then.
 pub fn request<T: Serialize>(
     id: &Id,
     method: &str,
@@ -55,7 +56,8 @@ pub fn request<T: Serialize>(
     write(&RequestFrame { id, method, params })
 }
 
-/// A notification, stamped with the time it left, and numbered if it is the last word about a record.
+/// Encodes a notification with its time, and with a sequence number if it is the last notification
+/// of a record.
 pub fn notification<T: Serialize>(
     method: &str,
     params: &T,
@@ -81,20 +83,21 @@ pub fn notification<T: Serialize>(
 }
 
 fn encode<T: Serialize>(message: &T) -> Bytes {
-    // Our own types have string keys and no failing parts; only a caller's map could fail here.
+    // The protocol's types have string keys and always serialize; only a caller's map could fail
+    // here.
     write(message).unwrap_or_else(|error| {
-        tracing::error!(%error, "a message could not be written");
+        tracing::error!(%error, "cannot serialize a message");
         Bytes::new()
     })
 }
 
-/// Writes a message where there is room already, and copies it to a block of its length: nobody knows
-/// how long it will be, and a block that grows is copied many times, and stays larger than it need be.
+/// Encodes a message in a thread-local buffer and copies it to a block of its exact length. A
+/// growing block would be copied many times and stay larger than necessary.
 fn write<T: Serialize>(message: &T) -> Result<Bytes, serde_json::Error> {
     thread_local! {
         static BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
     }
-    // A message that writes another one while it is written finds a new place.
+    // A message that encodes another one meanwhile gets a new buffer.
     let mut text = BUFFER.take();
     text.clear();
     let outcome = serde_json::to_writer(&mut text, message);
@@ -103,7 +106,7 @@ fn write<T: Serialize>(message: &T) -> Result<Bytes, serde_json::Error> {
         return outcome.map(|()| Bytes::from(text));
     }
     let frame = outcome.map(|()| Bytes::copy_from_slice(&text));
-    // It may have grown to twice the length, and no further.
+    // Its capacity is at most twice that length.
     BUFFER.set(text);
     frame
 }
@@ -112,14 +115,14 @@ fn write<T: Serialize>(message: &T) -> Result<Bytes, serde_json::Error> {
 mod tests {
     use super::*;
 
-    fn written(text_bytes: usize) -> Bytes {
+    fn encoded(text_bytes: usize) -> Bytes {
         answer(&Id::Integer(7), &"x".repeat(text_bytes))
     }
 
     #[test]
     fn a_frame_holds_its_own_message_whatever_was_written_before() {
         let frames: Vec<Bytes> = [10, 1 << 20, 3, COPIED_BYTES_MAX, 0]
-            .map(written)
+            .map(encoded)
             .into_iter()
             .collect();
         for (frame, bytes) in frames.iter().zip([10, 1 << 20, 3, COPIED_BYTES_MAX, 0]) {
@@ -131,19 +134,19 @@ mod tests {
     #[test]
     fn a_frame_takes_no_more_memory_than_its_length() {
         for bytes in [10, 900, COPIED_BYTES_MAX - 100, 1 << 20] {
-            let frame = written(bytes);
+            let frame = encoded(bytes);
             let length = frame.len();
             let block = frame.try_into_mut().expect("nobody shares it");
             assert_eq!(block.capacity(), length);
         }
     }
 
-    /// Writes another message while it is written.
+    /// Encodes another message while it is encoded.
     struct Nested;
 
     impl Serialize for Nested {
         fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-            let inner = written(2);
+            let inner = encoded(2);
             serializer.serialize_str(&String::from_utf8_lossy(&inner))
         }
     }
@@ -156,12 +159,12 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_leaves_nothing_behind() {
-        let odd = std::collections::HashMap::from([((1, 2), 3)]);
-        let refused = answer(&Id::Integer(1), &odd);
-        assert!(refused.starts_with(br#"{"id":1,"error":"#), "{refused:?}");
-        assert!(request(&Id::Integer(1), "x", &odd).is_err());
-        assert!(notification("x", &odd, None, None).is_empty());
-        assert_eq!(written(1).as_ref(), br#"{"id":7,"result":"x"}"#);
+    fn a_failed_encoding_leaves_no_residue() {
+        let unserializable = std::collections::HashMap::from([((1, 2), 3)]);
+        let response = answer(&Id::Integer(1), &unserializable);
+        assert!(response.starts_with(br#"{"id":1,"error":"#), "{response:?}");
+        assert!(request(&Id::Integer(1), "x", &unserializable).is_err());
+        assert!(notification("x", &unserializable, None, None).is_empty());
+        assert_eq!(encoded(1).as_ref(), br#"{"id":7,"result":"x"}"#);
     }
 }

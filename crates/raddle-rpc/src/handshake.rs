@@ -1,4 +1,4 @@
-//! A socket from its first byte to its upgrade.
+//! The HTTP phase of a socket: from the first byte to the upgrade.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,17 +13,18 @@ use tokio::time::timeout;
 use crate::http::{self, ListenerRules};
 use crate::{ConnectionLimits, Transport};
 
-/// The largest HTTP head in front of a websocket.
+/// Maximum size of the HTTP head before a websocket.
 const HEAD_BYTES_MAX: usize = 16 << 10;
 
-/// Who came through a door, as far as the door can tell.
+/// Transport and identity of a peer, as far as the listener knows them.
 #[derive(Clone, Debug)]
 pub(crate) struct PeerInfo {
     pub transport: Transport,
     pub principal: Option<Box<str>>,
 }
 
-/// The places of one door. Who has not shown a token yet can take none from those who have.
+/// Capacity of one listener. Unauthenticated sockets cannot use up the capacity of authenticated
+/// ones.
 #[derive(Clone, Debug)]
 pub(crate) struct ConnectionSlots {
     connected: Arc<Semaphore>,
@@ -43,33 +44,32 @@ impl ConnectionSlots {
         }
     }
 
-    /// A place for a peer that is let in.
+    /// Reserves capacity for an authenticated peer.
     pub(crate) fn connect(&self) -> Option<OwnedSemaphorePermit> {
         self.connected.clone().try_acquire_owned().ok()
     }
 }
 
-/// The places at the handshake. Strangers may take all of them and say nothing, so when there is no
-/// other, the one who has been silent for longest makes place for the next: it may be one with a token.
+/// Capacity for handshakes. Unauthenticated sockets may occupy all of it and stay silent. When it
+/// is full, the oldest silent socket is evicted for the next one, which may have a token.
 #[derive(Debug)]
 struct HandshakeSlots {
     max: usize,
     state: Mutex<State>,
-    /// Woken when someone has left.
+    /// Notified when a slot is released.
     released: Notify,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    here: usize,
-    /// Those whose request has not come yet, the oldest first, and what sends each away.
+    occupied: usize,
+    /// Sockets without a complete request, oldest first, and the signal that evicts each.
     silent: BTreeMap<u64, Arc<Notify>>,
     next_number: u64,
-    /// Whether it is known that there are too many. A crowd fills no log.
+    /// Whether the full state is already logged. Avoids a log line per socket.
     is_full: bool,
 }
 
-/// A place at the handshake.
 struct HandshakeSlot {
     handshakes: Arc<HandshakeSlots>,
     number: u64,
@@ -77,32 +77,32 @@ struct HandshakeSlot {
 }
 
 impl HandshakeSlots {
-    /// A place, once whoever makes it has left. There is none when everyone here has asked already and
-    /// is being answered.
+    /// Reserves a slot, waiting for an evicted socket if necessary. Returns `None` if every slot
+    /// has a complete request and is being answered.
     async fn enter(self: &Arc<Self>) -> Option<HandshakeSlot> {
-        let mut is_making_place = false;
+        let mut is_evicting = false;
         loop {
-            let left = self.released.notified();
-            match self.try_enter(is_making_place) {
+            let released = self.released.notified();
+            match self.try_enter(is_evicting) {
                 SlotResult::Granted(handshake) => return Some(handshake),
-                SlotResult::Wait => is_making_place = true,
+                SlotResult::Wait => is_evicting = true,
                 SlotResult::Full => return None,
             }
-            left.await;
+            released.await;
         }
     }
 
-    fn try_enter(self: &Arc<Self>, is_making_place: bool) -> SlotResult {
+    fn try_enter(self: &Arc<Self>, is_evicting: bool) -> SlotResult {
         let mut state = self.state();
-        let is_full = state.here >= self.max;
+        let is_full = state.occupied >= self.max;
         if is_full && !state.is_full {
-            tracing::warn!("too many handshakes at once; the oldest are sent away");
+            tracing::warn!("too many handshakes at once; evicting the oldest");
         }
-        if !is_making_place {
+        if !is_evicting {
             state.is_full = is_full;
         }
         if is_full {
-            if is_making_place {
+            if is_evicting {
                 return SlotResult::Wait;
             }
             return match state.silent.pop_first() {
@@ -114,33 +114,33 @@ impl HandshakeSlots {
             };
         }
         let number = state.next_number;
-        let sent_away = Arc::new(Notify::new());
+        let evicted = Arc::new(Notify::new());
         state.next_number += 1;
-        state.here += 1;
-        state.silent.insert(number, sent_away.clone());
+        state.occupied += 1;
+        state.silent.insert(number, evicted.clone());
         SlotResult::Granted(HandshakeSlot {
             handshakes: self.clone(),
             number,
-            evicted: sent_away,
+            evicted,
         })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while holding it; if something did, the counts are still whole.
+        // No code panics while holding the lock; if it did, the counts are still valid.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Whether there is a place at the handshake.
+/// Result of [`HandshakeSlots::try_enter`].
 enum SlotResult {
     Granted(HandshakeSlot),
-    /// Someone is leaving.
+    /// A socket was evicted, and its slot will be released.
     Wait,
     Full,
 }
 
 impl HandshakeSlot {
-    /// The whole request has come. It is answered, whoever else waits.
+    /// Marks the request as complete. It is answered and no longer evicted.
     fn mark_received(&self) {
         self.handshakes.state().silent.remove(&self.number);
     }
@@ -150,15 +150,15 @@ impl Drop for HandshakeSlot {
     fn drop(&mut self) {
         let mut state = self.handshakes.state();
         state.silent.remove(&self.number);
-        state.here -= 1;
+        state.occupied -= 1;
         drop(state);
         self.handshakes.released.notify_waiters();
     }
 }
 
-/// Answers the one HTTP request of a socket, or hangs up when there is not even a place to refuse it.
-/// Waits only for someone who was sent away to be gone.
-pub(crate) async fn serve<S>(stream: S, visitor: PeerInfo, rules: &Arc<ListenerRules>)
+/// Answers the HTTP request of a socket, or closes the socket if there is no handshake slot. Waits
+/// only for the slot of an evicted socket.
+pub(crate) async fn serve<S>(stream: S, peer: PeerInfo, rules: &Arc<ListenerRules>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -170,9 +170,9 @@ where
         let deadline = rules.limits.handshake;
         let service = service_fn(|request| {
             handshake.mark_received();
-            let (rules, visitor) = (rules.clone(), visitor.clone());
+            let (rules, peer) = (rules.clone(), peer.clone());
             async move {
-                let answer = http::answer(&rules, visitor, request).await;
+                let answer = http::answer(&rules, peer, request).await;
                 Ok::<_, std::convert::Infallible>(answer)
             }
         });
@@ -183,16 +183,16 @@ where
             .serve_connection(TokioIo::new(stream), service)
             .with_upgrades();
         tokio::select! {
-            // A request that has just come is answered.
+            // Prefer answering a request that has just arrived.
             biased;
-            // A peer that takes the answer slowly is held to the same deadline.
+            // The deadline also covers a peer that reads the response slowly.
             outcome = timeout(deadline, connection) => match outcome {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => tracing::debug!(%error, "http connection failed"),
                 Err(_) => tracing::info!("http handshake deadline passed"),
             },
             () = handshake.evicted.notified() => {
-                tracing::debug!("sent away at the handshake, for want of places");
+                tracing::debug!("handshake evicted: no slot is free");
             }
         }
     });
@@ -210,33 +210,33 @@ mod tests {
         ConnectionSlots::new(limits).handshakes
     }
 
-    /// Whether this one was told to go.
-    async fn is_sent_away(handshake: &HandshakeSlot) -> bool {
-        let sent_away = handshake.evicted.notified();
-        tokio::select! { biased; () = sent_away => true, () = std::future::ready(()) => false }
+    /// Whether the slot was evicted.
+    async fn is_evicted(handshake: &HandshakeSlot) -> bool {
+        let evicted = handshake.evicted.notified();
+        tokio::select! { biased; () = evicted => true, () = std::future::ready(()) => false }
     }
 
     #[tokio::test]
-    async fn the_oldest_who_has_not_asked_makes_place() {
+    async fn the_oldest_silent_handshake_is_evicted() {
         let handshakes = handshakes(3);
-        let asked = handshakes.enter().await.expect("a place");
+        let received = handshakes.enter().await.expect("a place");
         let silent = handshakes.enter().await.expect("a place");
         let late = handshakes.enter().await.expect("a place");
-        asked.mark_received();
-        let door = handshakes.clone();
-        let next = tokio::spawn(async move { door.enter().await });
+        received.mark_received();
+        let slots = handshakes.clone();
+        let next = tokio::spawn(async move { slots.enter().await });
         silent.evicted.notified().await;
-        assert!(!is_sent_away(&asked).await);
-        assert!(!is_sent_away(&late).await, "one is enough");
+        assert!(!is_evicted(&received).await);
+        assert!(!is_evicted(&late).await, "one is enough");
         assert!(!next.is_finished(), "it is still there");
         drop(silent);
         let next = next.await.expect("no panic").expect("a place");
 
-        // When all have asked, nobody is sent away for one more.
+        // When all requests are complete, none is evicted.
         late.mark_received();
         next.mark_received();
         assert!(handshakes.enter().await.is_none());
-        drop(asked);
+        drop(received);
         assert!(handshakes.enter().await.is_some());
     }
 }

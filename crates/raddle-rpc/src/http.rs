@@ -1,5 +1,4 @@
-//! The HTTP request in front of a websocket. Everything that can be refused is refused here, before
-//! any message is read.
+//! The HTTP request before a websocket. Every rejection happens here, before any message is read.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -20,7 +19,7 @@ use crate::{
     websocket,
 };
 
-/// What one door lets in.
+/// Admission rules of one listener.
 #[derive(Clone, Debug)]
 pub(crate) struct ListenerRules {
     pub auth: Auth,
@@ -31,7 +30,7 @@ pub(crate) struct ListenerRules {
     pub acceptor: Acceptor,
 }
 
-/// Where connections go, for as long as the doors are open.
+/// Destination of new connections, as long as the listeners are open.
 #[derive(Clone, Debug)]
 pub(crate) struct Acceptor {
     pub is_open: Arc<AtomicBool>,
@@ -39,37 +38,37 @@ pub(crate) struct Acceptor {
 }
 
 impl Acceptor {
-    /// The way for one connection. Who closes the doors waits for those that have it.
+    /// Returns the sender for one connection. Closing the listeners waits for the senders in use.
     fn enter(&self) -> Option<mpsc::Sender<Connection>> {
         let is_open = self.is_open.load(Ordering::Acquire);
         self.accepted.upgrade().filter(|_| is_open)
     }
 }
 
-/// Which `Host` a request may name. A web page that points its own name at our address (DNS
-/// rebinding) still sends its own name here.
+/// Allowed `Host` headers. A web page that points its own name at this address (DNS rebinding)
+/// still sends its own name.
 #[derive(Clone, Debug)]
 pub(crate) enum AllowedHosts {
-    /// A unix socket: no browser reaches it, any name will do.
+    /// A unix socket: browsers cannot reach it, so any name is allowed.
     Any,
-    /// A TCP socket: our address, `localhost` on loopback, and names the operator listed.
+    /// A TCP socket: its address, `localhost` on loopback, and the operator's names.
     Of {
         bound: SocketAddr,
         names: Arc<[String]>,
     },
 }
 
-/// Answers one request; an accepted upgrade is handed on as a connection.
+/// Answers one request. An accepted upgrade is forwarded as a connection.
 pub(crate) async fn answer(
     rules: &ListenerRules,
-    visitor: PeerInfo,
+    peer_info: PeerInfo,
     request: Request<Body>,
 ) -> Response<Full<Bytes>> {
     let answer =
-        admit(rules, &request).and_then(|admitted| grant(rules, visitor, admitted, request));
+        admit(rules, &request).and_then(|admitted| grant(rules, peer_info, admitted, request));
     match answer {
         Ok(HttpAnswer::Ready(response)) => response,
-        Ok(HttpAnswer::Deferred(notice)) => show(notice.page.await),
+        Ok(HttpAnswer::Deferred(page)) => page_response(page.page.await),
         Err(refusal) => {
             tracing::info!(
                 status = refusal.status.as_u16(),
@@ -81,16 +80,16 @@ pub(crate) async fn answer(
     }
 }
 
-/// What a request comes to.
+/// Response to an admitted request.
 enum HttpAnswer {
     Ready(Response<Full<Bytes>>),
     Deferred(LazyPage),
 }
 
-/// Finds a place for a request that may have one.
+/// Reserves capacity for an admitted request, and starts its upgrade.
 fn grant(
     rules: &ListenerRules,
-    visitor: PeerInfo,
+    peer_info: PeerInfo,
     admitted: AdmittedRequest,
     request: Request<Body>,
 ) -> Result<HttpAnswer, HttpRefusal> {
@@ -100,15 +99,15 @@ fn grant(
     };
     let (key, principal) = match admitted {
         AdmittedRequest::Health => return Ok(HttpAnswer::Ready(plain(StatusCode::OK, ""))),
-        AdmittedRequest::Page(notice) => return Ok(HttpAnswer::Deferred(notice)),
+        AdmittedRequest::Page(page) => return Ok(HttpAnswer::Deferred(page)),
         AdmittedRequest::Upgrade { key, principal } => (key, principal),
     };
-    let Some(place) = rules.slots.connect() else {
+    let Some(permit) = rules.slots.connect() else {
         return busy("too many connections; try again");
     };
     let peer = Peer {
-        transport: visitor.transport,
-        principal: principal.or(visitor.principal),
+        transport: peer_info.transport,
+        principal: principal.or(peer_info.principal),
     };
     let limits = rules.limits;
     let response = switching(limits, &key);
@@ -123,17 +122,17 @@ fn grant(
         };
         if let Some((connection, writer)) = connection {
             let outgoing = connection.outgoing.clone();
-            // Nobody takes it any more.
+            // The receiver is closed.
             if accepted.send(connection).await.is_err() {
                 outgoing.close(Close::GOING_AWAY);
             }
-            // It is through the doors.
+            // The connection is handed over; closing the listeners need not wait for it.
             drop(accepted);
             outgoing.when_gone().await;
-            // One that panicked holds nothing either.
+            // A writer that panicked holds no resources either.
             let _ = writer.await;
         }
-        drop(place);
+        drop(permit);
     });
     Ok(HttpAnswer::Ready(response))
 }
@@ -192,21 +191,21 @@ fn admit<B>(rules: &ListenerRules, request: &Request<B>) -> Result<AdmittedReque
     }
     let path = request.uri().path();
     let is_health = matches!(path, "/readyz" | "/healthz");
-    let notice = rules
+    let page = rules
         .admin_pages
         .as_ref()
-        .and_then(|board| board.page(path));
-    if (is_health || notice.is_some()) && *request.method() != Method::GET {
+        .and_then(|pages| pages.page(path));
+    if (is_health || page.is_some()) && *request.method() != Method::GET {
         return refuse(StatusCode::METHOD_NOT_ALLOWED, "only GET");
     }
     if is_health {
         return Ok(AdmittedRequest::Health);
     }
-    if let Some(notice) = notice {
-        if notice.access == Access::Admitted {
+    if let Some(page) = page {
+        if page.access == Access::Admitted {
             authenticate(rules, headers)?;
         }
-        return Ok(AdmittedRequest::Page(notice));
+        return Ok(AdmittedRequest::Page(page));
     }
     let Some(key) = upgrade_key(request) else {
         return refuse(StatusCode::BAD_REQUEST, "expected a websocket upgrade");
@@ -215,20 +214,20 @@ fn admit<B>(rules: &ListenerRules, request: &Request<B>) -> Result<AdmittedReque
     Ok(AdmittedRequest::Upgrade { key, principal })
 }
 
-/// Who it is, as far as the door asks for that.
+/// Authenticates the request. Returns the principal, if the token has one.
 fn authenticate(
     rules: &ListenerRules,
     headers: &HeaderMap,
 ) -> Result<Option<Box<str>>, HttpRefusal> {
-    let checked = rules.auth.check(headers, SystemTime::now());
-    checked.map_err(|error| HttpRefusal {
+    let principal = rules.auth.check(headers, SystemTime::now());
+    principal.map_err(|error| HttpRefusal {
         status: StatusCode::UNAUTHORIZED,
         why: "not authenticated",
         text: Some(error.to_string()),
     })
 }
 
-/// The key of a well-formed websocket upgrade.
+/// Returns the key of a well-formed websocket upgrade.
 fn upgrade_key<B>(request: &Request<B>) -> Option<HeaderValue> {
     let headers = request.headers();
     let lists = |name, token: &str| {
@@ -255,7 +254,7 @@ fn upgrade_key<B>(request: &Request<B>) -> Option<HeaderValue> {
         .cloned()
 }
 
-/// The answer that opens a websocket.
+/// The response that opens a websocket.
 fn switching(limits: ConnectionLimits, key: &HeaderValue) -> Response<Full<Bytes>> {
     let accept = derive_accept_key(key.as_bytes());
     let mut response = Response::new(Full::default());
@@ -266,7 +265,7 @@ fn switching(limits: ConnectionLimits, key: &HeaderValue) -> Response<Full<Bytes
     if let Ok(accept) = HeaderValue::from_str(&accept) {
         headers.insert(header::SEC_WEBSOCKET_ACCEPT, accept);
     }
-    // Clients of this protocol look here before they send something long in one frame.
+    // Clients of this protocol read this limit before they send a long message in one frame.
     headers.insert(
         "x-codex-websocket-max-unfragmented-message-bytes",
         HeaderValue::from(limits.message_bytes_max),
@@ -274,7 +273,7 @@ fn switching(limits: ConnectionLimits, key: &HeaderValue) -> Response<Full<Bytes
     response
 }
 
-fn show(page: HttpPage) -> Response<Full<Bytes>> {
+fn page_response(page: HttpPage) -> Response<Full<Bytes>> {
     let status = StatusCode::from_u16(page.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = plain(status, &page.text);
     let headers = response.headers_mut();
@@ -283,7 +282,7 @@ fn show(page: HttpPage) -> Response<Full<Bytes>> {
     response
 }
 
-/// An answer that ends its connection: nobody who is not upgraded stays.
+/// A response that ends its connection: without an upgrade no connection stays open.
 fn plain(status: StatusCode, text: &str) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::from(text.to_owned()));
     *response.status_mut() = status;
@@ -304,7 +303,7 @@ impl AllowedHosts {
         let Ok(value) = value.to_str() else {
             return false;
         };
-        // An address literal cannot be rebound; a name can, so names must be listed.
+        // An address literal cannot be rebound. A name can, so names must be listed.
         if let Ok(address) = value.parse::<SocketAddr>() {
             return port_is_plain(value, bound.port()) && allows_ip(bound.ip(), address.ip());
         }
@@ -316,7 +315,7 @@ impl AllowedHosts {
                 .parse()
                 .is_ok_and(|ip| allows_ip(bound.ip(), IpAddr::V6(ip)));
         }
-        // A port, where there is one, must be ours. Clients of port 80 and many proxies leave it out.
+        // A port must be the bound one. Clients of port 80 and many proxies omit it.
         let name = match value.rsplit_once(':') {
             Some((name, _)) if port_is_plain(value, bound.port()) => name,
             Some(_) => return false,
@@ -330,13 +329,13 @@ impl AllowedHosts {
     }
 }
 
-/// Whether the port stands there as a number is written, without a sign or leading zeros.
+/// Whether the port is written as a plain number, without a sign or leading zeros.
 fn port_is_plain(value: &str, port: u16) -> bool {
     value.ends_with(&format!(":{port}"))
 }
 
-fn allows_ip(bound: IpAddr, asked: IpAddr) -> bool {
-    bound.is_unspecified() || bound == asked
+fn allows_ip(bound: IpAddr, requested: IpAddr) -> bool {
+    bound.is_unspecified() || bound == requested
 }
 
 #[cfg(test)]

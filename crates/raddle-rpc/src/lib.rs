@@ -1,12 +1,11 @@
-//! The carriage: messages, framing and transports.
+//! The transport layer: messages, framing and transports.
 //!
-//! Bytes come in over stdio, a websocket, a websocket on a unix socket, a socket between processes of one
-//! home, or an in-memory pair;
-//! [`Connection`] is all that anyone above sees of them. [`parse`] turns a frame into a request, a
-//! notification or a response, strictly and in one pass; [`Outgoing`] carries frames back, bounded
-//! in bytes.
+//! Bytes arrive over stdio, a websocket, a websocket on a unix socket, a socket between processes
+//! with the same home directory, or an in-memory pair. The layers above see only [`Connection`].
+//! [`parse`] turns a frame into a request, a notification or a response, strictly and in one pass.
+//! [`Outgoing`] carries frames back, bounded in bytes.
 //!
-//! Below: nothing of Raddle's. Above: server, client, plugin. It knows no method name.
+//! Below: no other Raddle crate. Above: server, client, plugin. It knows no method name.
 
 mod admin_pages;
 mod auth;

@@ -1,25 +1,25 @@
-//! Bounds of doors and connections.
+//! Limits of listeners and connections.
 
 use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Bounds of one door, and of each connection that came through it.
+/// Limits of one listener, and of each of its connections.
 #[derive(Clone, Copy, Debug)]
 pub struct ConnectionLimits {
-    /// The longest message a peer may send.
+    /// Maximum length of an incoming message.
     pub message_bytes_max: usize,
-    /// Above this many queued bytes the peer is no longer read.
+    /// Queued outgoing bytes above which the peer is no longer read (backpressure).
     pub outgoing_bytes_max: usize,
-    /// How long the HTTP request before a websocket may take.
+    /// Timeout of the HTTP request before a websocket.
     pub handshake: Duration,
-    /// How long a peer may take nothing of what is written to it before it counts as gone. Its system takes
-    /// more only when its buffer is nearly empty: on loopback after 128 KiB, and after 272 KiB of one that read fast
-    /// before, which at a kilobyte a second is more than four minutes.
+    /// Timeout of a peer that accepts no bytes. Its operating system accepts more only when its
+    /// buffer is nearly empty: on loopback after 128 KiB, and after 272 KiB if the peer read fast
+    /// before. At a kilobyte a second the latter takes more than four minutes.
     pub write: Duration,
-    /// How many peers may be connected to one door.
+    /// Maximum number of connected peers of one listener.
     pub connections_max: usize,
-    /// How many sockets of one door may be at their HTTP request.
+    /// Maximum number of sockets of one listener in their HTTP request.
     pub handshakes_max: usize,
 }
 
@@ -37,10 +37,11 @@ impl Default for ConnectionLimits {
 }
 
 impl ConnectionLimits {
-    /// The same for each of several doors that share this many descriptors. Half of the descriptors
-    /// is left for files; a quarter of a door's sockets may be at their handshake.
-    pub fn sharing(mut self, descriptors: usize, doors: usize) -> Self {
-        let sockets = descriptors / 2 / doors.max(1);
+    /// Limits for each of several listeners that share this many descriptors. Half of the
+    /// descriptors is reserved for files. A quarter of a listener's sockets may be in the
+    /// handshake.
+    pub fn sharing(mut self, descriptors: usize, listeners: usize) -> Self {
+        let sockets = descriptors / 2 / listeners.max(1);
         let handshakes = (sockets / 4).max(2);
         self.handshakes_max = self.handshakes_max.min(handshakes);
         let connections = sockets.saturating_sub(handshakes).max(1);
@@ -49,8 +50,8 @@ impl ConnectionLimits {
     }
 }
 
-/// Lets this process open as many descriptors as the system allows it to; says how many that are.
-/// The usual limit of 1024 is for programs that use `select`, which this one does not.
+/// Raises the descriptor limit of this process to the maximum, and returns it. The usual limit of
+/// 1024 is for programs that use `select`, which this one does not.
 pub fn raise_descriptor_limit() -> usize {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {
@@ -58,7 +59,7 @@ pub fn raise_descriptor_limit() -> usize {
         maximum: limit.maximum,
     };
     if let Err(error) = setrlimit(Resource::Nofile, raised) {
-        tracing::debug!(%error, "the descriptor limit stays");
+        tracing::debug!(%error, "cannot raise the descriptor limit");
     }
     let now = getrlimit(Resource::Nofile).current;
     now.map_or(usize::MAX, |now| usize::try_from(now).unwrap_or(usize::MAX))
@@ -68,22 +69,22 @@ pub fn raise_descriptor_limit() -> usize {
 mod tests {
     use super::*;
 
-    fn shared(descriptors: usize, doors: usize) -> (usize, usize) {
-        let limits = ConnectionLimits::default().sharing(descriptors, doors);
+    fn shared(descriptors: usize, listeners: usize) -> (usize, usize) {
+        let limits = ConnectionLimits::default().sharing(descriptors, listeners);
         (limits.connections_max, limits.handshakes_max)
     }
 
     #[test]
-    fn descriptors_are_never_promised_twice() {
+    fn listeners_never_overcommit_descriptors() {
         assert_eq!(shared(usize::MAX, 2), (4096, 512));
         assert_eq!(shared(1024, 1), (384, 128));
         assert_eq!(shared(1024, 2), (192, 64));
         assert_eq!(shared(1024, 0), (384, 128));
         assert_eq!(shared(4, 1), (1, 2));
         for descriptors in [64, 256, 1024, 4096, 65_536] {
-            for doors in 1..4 {
-                let (connections, handshakes) = shared(descriptors, doors);
-                assert!((connections + handshakes) * doors <= descriptors / 2);
+            for listeners in 1..4 {
+                let (connections, handshakes) = shared(descriptors, listeners);
+                assert!((connections + handshakes) * listeners <= descriptors / 2);
             }
         }
     }

@@ -4,23 +4,24 @@ use bytes::{Buf, BytesMut};
 
 use crate::Frame;
 
-/// What is behind a line longer than this is copied, so that the block the line is in goes with it.
+/// Length of a line after which the rest of the buffer is copied, so that the line's block is freed
+/// with the line.
 const LONG_BYTES: usize = 64 << 10;
 
-/// Cuts a stream of bytes into lines without copying them.
+/// Splits a stream of bytes into lines without copying them.
 ///
-/// A line longer than the cap is skipped to its end and reported once; the bytes of it are not kept.
+/// A line over the limit is skipped to its end and reported once. Its bytes are not kept.
 #[derive(Debug)]
 pub struct LineCodec {
     buffer: BytesMut,
-    /// How far the buffer has been searched for a line's end.
+    /// Length of the prefix that was searched for a line end.
     searched: usize,
     skipping: bool,
     bytes_max: usize,
 }
 
 impl LineCodec {
-    /// Lines of at most `bytes_max` bytes.
+    /// A codec for lines of at most `bytes_max` bytes.
     pub fn new(bytes_max: usize) -> Self {
         Self {
             buffer: BytesMut::new(),
@@ -30,18 +31,18 @@ impl LineCodec {
         }
     }
 
-    /// Where to put the next bytes read.
+    /// Buffer to append the received bytes to.
     pub fn buffer(&mut self) -> &mut BytesMut {
         &mut self.buffer
     }
 
-    /// The next whole line, if there is one.
+    /// Returns the next complete line, if there is one.
     pub fn next_line(&mut self) -> Option<Frame> {
         loop {
-            let Some(found) = memchr::memchr(b'\n', &self.buffer[self.searched..]) else {
+            let Some(offset) = memchr::memchr(b'\n', &self.buffer[self.searched..]) else {
                 return self.wait_for_more();
             };
-            let end = self.searched + found;
+            let end = self.searched + offset;
             self.searched = 0;
             let mut line = self.buffer.split_to(end);
             self.buffer.advance(1);
@@ -54,7 +55,7 @@ impl LineCodec {
             if line.last() == Some(&b'\r') {
                 line.truncate(end - 1);
             }
-            // Blank lines are what people type to see whether anyone is there.
+            // Users type blank lines to test the connection.
             if !line.is_empty() {
                 return Some(Frame::Message(line.freeze()));
             }
@@ -77,33 +78,33 @@ mod tests {
     use super::*;
 
     fn cut(chunks: &[&str], bytes_max: usize) -> Vec<String> {
-        let mut lines = LineCodec::new(bytes_max);
-        let mut seen = Vec::new();
+        let mut codec = LineCodec::new(bytes_max);
+        let mut lines = Vec::new();
         for chunk in chunks {
-            lines.buffer().extend_from_slice(chunk.as_bytes());
-            while let Some(frame) = lines.next_line() {
-                seen.push(match frame {
+            codec.buffer().extend_from_slice(chunk.as_bytes());
+            while let Some(frame) = codec.next_line() {
+                lines.push(match frame {
                     Frame::Message(line) => String::from_utf8_lossy(&line).into_owned(),
                     other => format!("{other:?}"),
                 });
             }
         }
-        seen
+        lines
     }
 
     #[test]
     fn the_memory_of_a_long_line_goes_with_it() {
-        let mut lines = LineCodec::new(1 << 20);
-        lines.buffer().extend_from_slice(&[b'x'; 1 << 20]);
-        lines.buffer().extend_from_slice(b"\nnext\nrest");
-        let Some(Frame::Message(line)) = lines.next_line() else {
+        let mut codec = LineCodec::new(1 << 20);
+        codec.buffer().extend_from_slice(&[b'x'; 1 << 20]);
+        codec.buffer().extend_from_slice(b"\nnext\nrest");
+        let Some(Frame::Message(line)) = codec.next_line() else {
             panic!("a line");
         };
         assert_eq!(line.len(), 1 << 20);
         assert!(line.try_into_mut().is_ok(), "nobody else keeps its block");
         let next = Frame::Message(bytes::Bytes::from_static(b"next"));
-        assert_eq!(lines.next_line(), Some(next));
-        assert_eq!(&lines.buffer()[..], b"rest");
+        assert_eq!(codec.next_line(), Some(next));
+        assert_eq!(&codec.buffer()[..], b"rest");
     }
 
     #[test]

@@ -1,30 +1,30 @@
-//! What `--listen` says.
+//! The value of `--listen`.
 
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Where to listen, as `--listen` says it.
+/// Address to listen on, as given to `--listen`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListenAddress {
-    /// The process that started us: `stdio://`.
+    /// Stdin and stdout of this process: `stdio://`.
     Stdio,
-    /// A unix socket: `unix://` for the default one, or `unix://PATH`.
+    /// A unix socket: `unix://` for the default path, or `unix://PATH`.
     Unix(Option<PathBuf>),
     /// A websocket: `ws://IP:PORT`.
     Websocket(SocketAddr),
-    /// Nowhere: `off`.
+    /// No listener: `off`.
     Off,
 }
 
-/// What is wrong with a `--listen` value.
+/// Reason why a `--listen` value is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ListenAddressError {
-    /// No transport of that name.
+    /// Unknown transport.
     #[error("unknown transport `{0}`; use stdio://, unix://, unix://PATH, ws://IP:PORT or off")]
     Unknown(String),
-    /// A websocket needs a literal address.
+    /// Not a literal IP address and port.
     #[error("`{0}` is not an address; write an IP and a port, like ws://127.0.0.1:4500")]
     NotAnAddress(String),
 }

@@ -1,4 +1,4 @@
-//! Doors: where clients come in.
+//! Listeners, which accept the connections of clients.
 
 use std::io;
 use std::net::SocketAddr;
@@ -20,51 +20,51 @@ use crate::{
     Transport, stdio,
 };
 
-/// How many accepted connections may wait to be taken.
+/// Maximum number of accepted connections that wait for [`Listeners::next`].
 const ACCEPTED: usize = 64;
 
-/// How long a door waits after the system could not give it another descriptor.
+/// Pause after a failed accept, for example when the process has no descriptors left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How much the system keeps unsent for a slow peer. Its own choice may be megabytes, and a peer
-/// would be taking bytes for a long time before we saw any progress.
+/// Maximum unsent bytes that the kernel buffers for a slow peer. Its default may be megabytes, and
+/// the server would see no progress for a long time while the peer reads them.
 const UNSENT_BYTES_MAX: u32 = 128 << 10;
 
-/// A peer that vanished without a word is noticed after about two minutes.
+/// Detects a vanished peer after about two minutes.
 const KEEPALIVE: TcpKeepalive = TcpKeepalive::new()
     .with_time(Duration::from_secs(60))
     .with_interval(Duration::from_secs(15))
     .with_retries(4);
 
-/// How to open a door.
+/// Configuration of a listener.
 #[derive(Clone, Debug)]
 pub struct Listener {
-    /// Where.
+    /// Address to listen on.
     pub listen: ListenAddress,
-    /// The unix socket that `unix://` means.
+    /// Path of the unix socket for a bare `unix://`.
     pub default_socket: PathBuf,
-    /// What a websocket must show.
+    /// Credential that a websocket must carry.
     pub auth: Auth,
     /// Whether `Auth::Open` may be used on a loopback address.
     pub insecure_loopback: bool,
-    /// Host names, besides our own address, that a request may name.
+    /// Host names that a request may name, besides the bound address.
     pub host_names: Arc<[String]>,
-    /// What hangs beside it, if anything.
+    /// Additional HTTP pages, if any.
     pub admin_pages: Option<Arc<dyn AdminPages>>,
-    /// Bounds of the door and of each connection.
+    /// Limits of the listener and of each connection.
     pub limits: ConnectionLimits,
 }
 
-/// Why a door did not open.
+/// Reason why a listener did not open.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenerError {
-    /// A TCP listener must ask for a token.
+    /// A TCP listener without a token.
     #[error(
         "refusing to listen on ws://{0} without a token: add --ws-auth capability-token with --ws-token-file PATH, \
          or --insecure-loopback on a loopback address"
     )]
     NoToken(SocketAddr),
-    /// `--insecure-loopback` on an address others can reach.
+    /// `--insecure-loopback` on an address that is not loopback.
     #[error(
         "--insecure-loopback works on loopback addresses only, and {0} is not one; use --ws-auth"
     )]
@@ -72,20 +72,20 @@ pub enum ListenerError {
     /// The address cannot be bound.
     #[error("cannot listen on ws://{address}: {error}")]
     Bind {
-        /// The address.
+        /// The requested address.
         address: SocketAddr,
-        /// What the system says.
+        /// The system's error.
         error: io::Error,
     },
-    /// Another server answers on the socket.
+    /// Another server listens on the socket.
     #[error("another server is listening on {}; stop it, or name another path with --listen unix://PATH", .0.display())]
     InUse(PathBuf),
-    /// The socket cannot be made.
+    /// The socket cannot be created.
     #[error("cannot listen on {}: {error}", path.display())]
     Socket {
-        /// The socket.
+        /// Path of the socket.
         path: PathBuf,
-        /// What is wrong.
+        /// The system's error.
         error: io::Error,
     },
     /// Stdin and stdout cannot be used.
@@ -93,11 +93,12 @@ pub enum ListenerError {
     Stdio(io::Error),
 }
 
-/// All open doors. Connections come out of [`Doors::next`].
+/// All open listeners. [`Listeners::next`] returns their connections.
 #[derive(Debug)]
 pub struct Listeners {
     accepted: mpsc::Receiver<Connection>,
-    /// Gone once the doors are closed; then only those on their way in still have one.
+    /// `None` once the listeners are closed. Then only connections in their handshake still have a
+    /// sender.
     sender: Option<mpsc::Sender<Connection>>,
     is_open: Arc<AtomicBool>,
     tasks: Vec<tokio::task::JoinHandle<()>>,
@@ -114,7 +115,7 @@ impl Default for Listeners {
 }
 
 impl Listeners {
-    /// No door yet.
+    /// Creates an empty set.
     pub fn new() -> Self {
         let (sender, accepted) = mpsc::channel(ACCEPTED);
         Self {
@@ -129,58 +130,59 @@ impl Listeners {
         }
     }
 
-    /// Opens a door. Closed doors stay closed.
-    pub async fn open(&mut self, door: Listener) -> Result<(), ListenerError> {
+    /// Opens a listener. Does nothing after [`Listeners::close`].
+    pub async fn open(&mut self, config: Listener) -> Result<(), ListenerError> {
         let Some(sender) = self.sender.clone() else {
             return Ok(());
         };
-        match door.listen.clone() {
+        match config.listen.clone() {
             ListenAddress::Off => Ok(()),
             ListenAddress::Stdio => {
-                let connection = stdio(door.limits).map_err(ListenerError::Stdio)?;
-                // The channel was just made, or holds a few; there is room.
+                let connection = stdio(config.limits).map_err(ListenerError::Stdio)?;
+                // The channel is new or nearly empty, so it has capacity.
                 sender
                     .try_send(connection)
                     .map_err(|_| ListenerError::Stdio(io::ErrorKind::Other.into()))
             }
-            ListenAddress::Websocket(address) => self.open_tcp(address, door, &sender).await,
+            ListenAddress::Websocket(address) => self.open_tcp(address, config, &sender).await,
             ListenAddress::Unix(path) => {
-                let path = path.unwrap_or_else(|| door.default_socket.clone());
-                self.open_unix(path, &door, &sender).await
+                let path = path.unwrap_or_else(|| config.default_socket.clone());
+                self.open_unix(path, &config, &sender).await
             }
         }
     }
 
-    /// The next client. Waits for ever when no door is open.
+    /// Returns the next client. Waits for ever if no listener is open.
     pub async fn next(&mut self) -> Option<Connection> {
         self.accepted.recv().await
     }
 
-    /// What to tell the person who started the server.
+    /// Messages for the operator who started the server.
     pub fn banners(&self) -> &[String] {
         &self.banners
     }
 
-    /// Where clients come in, as `--listen` would say it; ports are those that were found.
+    /// Addresses in the form of `--listen`, with the actual ports.
     pub fn addresses(&self) -> &[String] {
         &self.addresses
     }
 
-    /// Has a thread outside of this runtime look whether the runtime still runs, until what it returns is dropped. While
-    /// it does, `beat` is called about once a second; while it does not, whoever comes is shown the page. Nobody looks
-    /// if there is no door to come to.
+    /// Starts a thread outside of this runtime that checks whether the runtime still runs, until
+    /// the returned value is dropped. While it runs, the thread calls `beat` at every check, twice
+    /// a second. While it is blocked, the thread answers new connections with the page. Without a
+    /// listener no thread is started.
     pub fn watch(
         &self,
-        stuck: &HttpPage,
+        blocked_page: &HttpPage,
         beat: impl FnMut() + Send + 'static,
     ) -> io::Result<Option<Watchdog>> {
-        let has_door = !self.addresses.is_empty();
-        let begin = || Watchdog::begin(self.watched.clone(), stuck, beat);
-        has_door.then(begin).transpose()
+        let has_listener = !self.addresses.is_empty();
+        let begin = || Watchdog::begin(self.watched.clone(), blocked_page, beat);
+        has_listener.then(begin).transpose()
     }
 
-    /// Closes every door and removes the socket files. Connections stay; who is still at the HTTP
-    /// request is told to come back later.
+    /// Closes every listener and removes the socket files. Connections stay open. A client that is
+    /// still in its HTTP request receives status 503.
     pub fn close(&mut self) {
         self.is_open.store(false, Ordering::Release);
         self.sender = None;
@@ -191,15 +193,15 @@ impl Listeners {
         self.watched.close();
     }
 
-    /// Closes every door, and says goodbye to those who were let in and not taken over by anyone.
+    /// Closes every listener, and the connections that [`Listeners::next`] has not returned.
     pub async fn shutdown(&mut self) {
         self.close();
-        let mut leaving: Vec<Outgoing> = Vec::new();
+        let mut closing: Vec<Outgoing> = Vec::new();
         while let Some(connection) = self.accepted.recv().await {
             connection.outgoing.close(Close::GOING_AWAY);
-            leaving.push(connection.outgoing);
+            closing.push(connection.outgoing);
         }
-        for outgoing in leaving {
+        for outgoing in closing {
             outgoing.when_gone().await;
         }
     }
@@ -214,11 +216,11 @@ impl Listeners {
     async fn open_tcp(
         &mut self,
         address: SocketAddr,
-        door: Listener,
+        config: Listener,
         sender: &mpsc::Sender<Connection>,
     ) -> Result<(), ListenerError> {
-        if matches!(door.auth, Auth::Open) {
-            if !door.insecure_loopback {
+        if matches!(config.auth, Auth::Open) {
+            if !config.insecure_loopback {
                 return Err(ListenerError::NoToken(address));
             }
             if !address.ip().is_loopback() {
@@ -234,21 +236,21 @@ impl Listeners {
         self.watched
             .add(&listener)
             .map_err(|error| ListenerError::Bind { address, error })?;
-        let token = door.auth.banner();
+        let token = config.auth.banner();
         self.addresses.push(format!("ws://{bound}"));
         self.banners.push(format!(
             "listening on ws://{bound}\n  readyz: http://{bound}/readyz\n  healthz: http://{bound}/healthz\n  token: {token}"
         ));
         let hosts = AllowedHosts::Of {
             bound,
-            names: door.host_names,
+            names: config.host_names,
         };
         let rules = Arc::new(ListenerRules {
-            auth: door.auth,
+            auth: config.auth,
             hosts,
-            limits: door.limits,
-            admin_pages: door.admin_pages.clone(),
-            slots: ConnectionSlots::new(door.limits),
+            limits: config.limits,
+            admin_pages: config.admin_pages.clone(),
+            slots: ConnectionSlots::new(config.limits),
             acceptor: self.acceptor(sender),
         });
         self.tasks.push(tokio::spawn(async move {
@@ -257,11 +259,11 @@ impl Listeners {
                     continue;
                 };
                 tune(&stream, rules.limits);
-                let visitor = PeerInfo {
+                let peer = PeerInfo {
                     transport: Transport::Websocket,
                     principal: None,
                 };
-                serve(stream, visitor, &rules).await;
+                serve(stream, peer, &rules).await;
             }
         }));
         Ok(())
@@ -270,7 +272,7 @@ impl Listeners {
     async fn open_unix(
         &mut self,
         path: PathBuf,
-        door: &Listener,
+        config: &Listener,
         sender: &mpsc::Sender<Connection>,
     ) -> Result<(), ListenerError> {
         let (socket, listener) = match SocketFile::claim(&path).await {
@@ -281,29 +283,29 @@ impl Listeners {
         if let Err(error) = self.watched.add(&listener) {
             return Err(ListenerError::Socket { path, error });
         }
-        // Others may stand in another folder.
-        let shown = std::path::absolute(&path).unwrap_or(path);
-        let address = format!("unix://{}", shown.display());
+        // Clients may run in another directory.
+        let absolute_path = std::path::absolute(&path).unwrap_or(path);
+        let address = format!("unix://{}", absolute_path.display());
         self.banners.push(format!("listening on {address}"));
         self.addresses.push(address);
         self.sockets.push(socket);
-        // The socket's owner is the gate here, not a token.
+        // The owner of the socket is checked here instead of a token.
         let rules = Arc::new(ListenerRules {
             auth: Auth::Open,
             hosts: AllowedHosts::Any,
-            limits: door.limits,
-            admin_pages: door.admin_pages.clone(),
-            slots: ConnectionSlots::new(door.limits),
+            limits: config.limits,
+            admin_pages: config.admin_pages.clone(),
+            slots: ConnectionSlots::new(config.limits),
             acceptor: self.acceptor(sender),
         });
         self.tasks.push(tokio::spawn(async move {
-            let ours = rustix::process::geteuid().as_raw();
+            let own_uid = rustix::process::geteuid().as_raw();
             loop {
                 let Some(stream) = next_stream(listener.accept().await).await else {
                     continue;
                 };
                 let uid = match stream.peer_cred() {
-                    Ok(credentials) if credentials.uid() == ours || credentials.uid() == 0 => {
+                    Ok(credentials) if credentials.uid() == own_uid || credentials.uid() == 0 => {
                         credentials.uid()
                     }
                     Ok(credentials) => {
@@ -318,11 +320,11 @@ impl Listeners {
                         continue;
                     }
                 };
-                let visitor = PeerInfo {
+                let peer = PeerInfo {
                     transport: Transport::Unix,
                     principal: Some(format!("uid:{uid}").into()),
                 };
-                serve(stream, visitor, &rules).await;
+                serve(stream, peer, &rules).await;
             }
         }));
         Ok(())
@@ -335,7 +337,7 @@ impl Drop for Listeners {
     }
 }
 
-/// An accepted stream; a failed accept (no descriptors left) pauses the door and is tried again.
+/// Returns the accepted stream. A failed accept (no descriptors left) pauses the listener.
 async fn next_stream<S, A>(accepted: io::Result<(S, A)>) -> Option<S> {
     match accepted {
         Ok((stream, _)) => Some(stream),
@@ -347,14 +349,14 @@ async fn next_stream<S, A>(accepted: io::Result<(S, A)>) -> Option<S> {
     }
 }
 
-/// None of these is worth refusing a client for.
+/// Sets socket options. Failures are ignored: none is worth rejecting a client.
 fn tune(stream: &TcpStream, limits: ConnectionLimits) {
     let socket = SockRef::from(stream);
     // Small messages must not wait for each other.
     let _ = socket.set_tcp_nodelay(true);
     let _ = socket.set_tcp_keepalive(&KEEPALIVE);
     let _ = socket.set_tcp_notsent_lowat(UNSENT_BYTES_MAX);
-    // Whoever vanished while there was something for it, if only a ping. One who is there and does not read is
-    // given up before, with a reason.
+    // Detects a peer that vanished while data (or a ping) was pending. A peer that is alive but
+    // does not read times out earlier, with a close reason.
     let _ = socket.set_tcp_user_timeout(Some(limits.write + limits.write / 4));
 }

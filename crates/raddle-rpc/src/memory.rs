@@ -8,12 +8,12 @@ use crate::{
     Connection, ConnectionLimits, DataLoss, Frame, Incoming, Outgoing, Peer, Transport, WriterStep,
 };
 
-/// How many batches may wait between the two ends.
+/// Maximum number of batches between the two ends.
 const BATCHES: usize = 16;
 
-/// Two ends of one connection: what goes out of one comes in at the other.
+/// Creates the two ends of one connection: frames sent on one arrive at the other.
 ///
-/// It needs a running Tokio runtime, which carries the frames across.
+/// Requires a running Tokio runtime, which moves the frames.
 pub fn memory(limits: ConnectionLimits) -> (Connection, Connection) {
     let (near_out, near_in) = channel(limits);
     let (far_out, far_in) = channel(limits);
@@ -42,11 +42,11 @@ fn channel(limits: ConnectionLimits) -> (Outgoing, mpsc::Receiver<Batch>) {
 async fn carry(outgoing: Outgoing, sender: mpsc::Sender<Batch>, bytes_max: usize) {
     let mut batch: Vec<Bytes> = Vec::new();
     loop {
-        let written = tokio::select! {
-            written = outgoing.take(&mut batch) => written,
+        let step = tokio::select! {
+            step = outgoing.take(&mut batch) => step,
             () = sender.closed() => break,
         };
-        if matches!(written, WriterStep::Closed(_)) {
+        if matches!(step, WriterStep::Closed(_)) {
             break;
         }
         let frames = batch
@@ -59,7 +59,7 @@ async fn carry(outgoing: Outgoing, sender: mpsc::Sender<Batch>, bytes_max: usize
                 }
             })
             .collect();
-        // What waits here is bounded by the queue it came from.
+        // The queue that these frames come from bounds them.
         if sender
             .send(Batch {
                 frames,

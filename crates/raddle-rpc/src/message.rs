@@ -1,7 +1,7 @@
-//! The envelope: one strict pass over a frame says what it is.
+//! The envelope: classifies a frame in one strict pass.
 //!
-//! The members are read by name, never by trying shapes in turn, so a request with a bad id stays a
-//! bad request and cannot turn into a notification.
+//! Members are read by name, never by trying shapes in turn. A request with a bad id therefore
+//! stays a bad request and cannot become a notification.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,27 +10,27 @@ use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
-/// Error codes of the envelope. The server's own are in its `wire_error.rs`.
+/// Error codes of the envelope. The server's own codes are in its `wire_error.rs`.
 pub mod code {
-    /// The request is malformed, comes too early, or asks for what cannot be.
+    /// The request is malformed, too early, or impossible.
     pub const INVALID_REQUEST: i64 = -32600;
-    /// No such method, or not served yet.
+    /// Unknown or unsupported method.
     pub const METHOD_NOT_FOUND: i64 = -32601;
-    /// Input that is too long.
+    /// The params are invalid or too long.
     pub const INVALID_PARAMS: i64 = -32602;
     /// The server failed.
     pub const INTERNAL: i64 = -32603;
-    /// Too much at once; the error's data says when to try again.
+    /// The server is overloaded; the error's data says when to retry.
     pub const OVERLOADED: i64 = -32001;
 }
 
-/// Objects and arrays may nest this deep in a message, the message itself included.
+/// Maximum nesting depth of a message, the message itself included.
 pub const DEPTH_MAX: usize = 64;
 
-/// A string id, or a method's name, may be this long.
+/// Maximum length of a string id and of a method name.
 const NAME_BYTES_MAX: usize = 1024;
 
-/// The id of a request, echoed as it came.
+/// Id of a request, echoed unchanged in the response.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(untagged)]
 pub enum Id {
@@ -49,56 +49,56 @@ impl fmt::Display for Id {
     }
 }
 
-/// What a frame turned out to be.
+/// A classified frame.
 #[derive(Debug)]
 pub enum Inbound<'a> {
-    /// Wants an answer.
+    /// Expects a response.
     Request(InboundRequest<'a>),
-    /// Wants none.
+    /// Expects no response.
     Notification(InboundNotification<'a>),
-    /// Answers a request of ours.
+    /// Responds to a request of this side.
     Response(InboundResponse<'a>),
 }
 
-/// A request of the peer.
+/// A request from the peer.
 #[derive(Debug)]
 pub struct InboundRequest<'a> {
-    /// What its answer must carry.
+    /// Id of the response.
     pub id: Id,
-    /// What it asks for.
+    /// Method name.
     pub method: Cow<'a, str>,
-    /// Its params, unread.
+    /// Unparsed params.
     pub params: Option<&'a RawValue>,
 }
 
-/// A notification of the peer.
+/// A notification from the peer.
 #[derive(Debug)]
 pub struct InboundNotification<'a> {
-    /// What it tells.
+    /// Method name.
     pub method: Cow<'a, str>,
-    /// Its params, unread.
+    /// Unparsed params.
     pub params: Option<&'a RawValue>,
-    /// The number of the record it tells, if it has one.
+    /// Sequence number of the record, if it has one.
     pub seq: Option<u64>,
 }
 
-/// The peer's answer to a request of ours.
+/// The peer's response to a request of this side.
 #[derive(Debug)]
 pub struct InboundResponse<'a> {
-    /// The id we gave the request.
+    /// Id of the request.
     pub id: Id,
-    /// What came back.
+    /// The result or the error.
     pub outcome: Result<&'a RawValue, ErrorObject>,
 }
 
-/// The `error` member of an answer.
+/// The `error` member of a response.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ErrorObject {
-    /// Says the kind.
+    /// Kind of error; see [`code`].
     pub code: i64,
-    /// Says what is wrong and what to do.
+    /// Message: what happened, why, and what to do.
     pub message: Cow<'static, str>,
-    /// More, for programs.
+    /// Machine-readable details.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Box<serde_json::Value>>,
 }
@@ -113,41 +113,41 @@ impl ErrorObject {
         }
     }
 
-    /// The same error with data.
+    /// Adds data to the error.
     pub fn with_data(mut self, data: serde_json::Value) -> Self {
         self.data = Some(Box::new(data));
         self
     }
 }
 
-/// Why a frame is not a message.
+/// Reason why a frame is not a message.
 #[derive(Debug)]
 pub enum FrameError {
-    /// Dropped and counted; nobody could be answered.
+    /// Dropped and counted; it has no sender to answer.
     Dropped(DroppedFrame),
-    /// Answered with an error, under its id if it has a usable one.
+    /// Answered with an error, under its id if that is usable.
     Refused {
-        /// The usable id.
+        /// The id, if it is usable.
         id: Option<Id>,
-        /// What to answer.
+        /// The error to send.
         error: ErrorObject,
     },
 }
 
-/// Frames that are dropped without an answer.
+/// Kinds of frames that are dropped without a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DroppedFrame {
     /// Not JSON, or not UTF-8.
     NotJson,
     /// JSON, but not an object: a batch or a scalar.
     NotAnObject,
-    /// An object that neither asks, tells nor answers.
+    /// An object that is no request, notification or response.
     NotAMessage,
-    /// An answer without a usable id.
+    /// A response without a usable id.
     AnswerToNothing,
 }
 
-/// Reads a frame.
+/// Parses a frame.
 ///
 /// ```
 /// use raddle_rpc::{Inbound, parse};
@@ -160,7 +160,7 @@ pub fn parse(frame: &[u8]) -> Result<Inbound<'_>, FrameError> {
     let text =
         std::str::from_utf8(frame).map_err(|_| FrameError::Dropped(DroppedFrame::NotJson))?;
     if !text.trim_ascii_start().starts_with('{') {
-        // Told apart only to be counted apart.
+        // The two are distinguished for the counters only.
         let json = serde_json::from_str::<IgnoredAny>(text).is_ok();
         return Err(FrameError::Dropped(if json {
             DroppedFrame::NotAnObject
@@ -173,7 +173,7 @@ pub fn parse(frame: &[u8]) -> Result<Inbound<'_>, FrameError> {
     members.classify()
 }
 
-/// The members of an envelope as they stand in the text.
+/// The raw members of an envelope.
 #[derive(Default)]
 struct EnvelopeMembers<'a> {
     id: Option<&'a RawValue>,
@@ -190,10 +190,10 @@ struct EnvelopeMembers<'a> {
 impl<'a> EnvelopeMembers<'a> {
     fn classify(self) -> Result<Inbound<'a>, FrameError> {
         let id = self.id.map(|raw| read_id(raw.get()));
-        let answers = self.result.is_some() || self.error.is_some();
+        let is_response = self.result.is_some() || self.error.is_some();
         if self.method.is_none() {
             return match id {
-                _ if !answers => Err(FrameError::Dropped(DroppedFrame::NotAMessage)),
+                _ if !is_response => Err(FrameError::Dropped(DroppedFrame::NotAMessage)),
                 Some(Some(id)) if self.repeated.is_none() => {
                     Ok(Inbound::Response(InboundResponse {
                         id,
@@ -204,7 +204,7 @@ impl<'a> EnvelopeMembers<'a> {
             };
         }
 
-        // From here on it asks or tells; whatever is wrong with it is answered.
+        // From here on it is a request or a notification; every fault is answered.
         let known_id = match &id {
             Some(Some(id)) if self.repeated != Some("id") => Some(id.clone()),
             _ => None,
@@ -224,7 +224,7 @@ impl<'a> EnvelopeMembers<'a> {
                     .into(),
             );
         }
-        if answers {
+        if is_response {
             return refuse(
                 "Invalid request: a message with a method cannot carry a result or an error".into(),
             );
@@ -292,10 +292,10 @@ impl<'de: 'a, 'a> Deserialize<'de> for EnvelopeMembers<'a> {
                         MemberName::Result => (&mut members.result, "result"),
                         MemberName::Error => (&mut members.error, "error"),
                         MemberName::Seq | MemberName::Other => {
-                            let beside: &RawValue = map.next_value()?;
-                            members.deep |= deeper_than(beside.get(), DEPTH_MAX - 1);
+                            let value: &RawValue = map.next_value()?;
+                            members.deep |= deeper_than(value.get(), DEPTH_MAX - 1);
                             if matches!(name, MemberName::Seq) {
-                                members.seq = beside.get().parse().ok();
+                                members.seq = value.get().parse().ok();
                             }
                             continue;
                         }
@@ -359,11 +359,11 @@ fn read_id(raw: &str) -> Option<Id> {
 
 fn read_name(raw: &str) -> Option<Cow<'_, str>> {
     let inner = raw.strip_prefix('"')?.strip_suffix('"')?;
-    // An escape takes at most six bytes for one. What is longer is not even copied.
+    // An escape takes at most six bytes per byte of text. Longer names are rejected before copying.
     if inner.len() > 6 * NAME_BYTES_MAX {
         return None;
     }
-    // Without an escape the text stands between the quotes as it is.
+    // Without escapes the raw text is the name.
     let text = if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
         Cow::Borrowed(inner)
     } else {
@@ -374,7 +374,7 @@ fn read_name(raw: &str) -> Option<Cow<'_, str>> {
 
 /// Whether valid JSON nests deeper than `max`.
 fn deeper_than(json: &str, max: usize) -> bool {
-    // Each level takes two bytes, so short texts need no look.
+    // Each level takes two bytes, so short texts need no scan.
     if json.len() < 2 * max {
         return false;
     }
@@ -397,11 +397,11 @@ fn deeper_than(json: &str, max: usize) -> bool {
     false
 }
 
-/// The index of the quote that ends the string beginning at `start`.
+/// Returns the index of the quote that ends the string beginning at `start`.
 fn string_end(bytes: &[u8], start: usize) -> usize {
     let mut at = start + 1;
-    while let Some(found) = memchr::memchr2(b'"', b'\\', &bytes[at.min(bytes.len())..]) {
-        at += found;
+    while let Some(offset) = memchr::memchr2(b'"', b'\\', &bytes[at.min(bytes.len())..]) {
+        at += offset;
         if bytes[at] == b'"' {
             return at;
         }
@@ -414,8 +414,8 @@ fn string_end(bytes: &[u8], start: usize) -> usize {
 mod tests {
     use super::*;
 
-    /// What a frame turns out to be, in a few words.
-    fn told(frame: &str) -> String {
+    /// Summary of a parsed frame.
+    fn summary(frame: &str) -> String {
         match parse(frame.as_bytes()) {
             Ok(Inbound::Request(it)) => format!("request {} {}", it.id, it.method),
             Ok(Inbound::Notification(it)) => match it.seq {
@@ -426,7 +426,7 @@ mod tests {
                 Ok(value) => format!("answer {} {}", it.id, value.get()),
                 Err(error) => format!("error {} {}", it.id, error.code),
             },
-            Err(FrameError::Dropped(noise)) => format!("{noise:?}"),
+            Err(FrameError::Dropped(dropped)) => format!("{dropped:?}"),
             Err(FrameError::Refused { id: Some(id), .. }) => format!("refused {id}"),
             Err(FrameError::Refused { id: None, .. }) => "refused".to_owned(),
         }
@@ -467,7 +467,7 @@ mod tests {
                 "error 1 -3",
             ),
             (r#"{"id":1,"error":7}"#, "error 1 -32600"),
-            // A bad id is refused; it never becomes a notification.
+            // A bad id is rejected; the request never becomes a notification.
             (r#"{"id":null,"method":"m"}"#, "refused"),
             (r#"{"id":1.5,"method":"m"}"#, "refused"),
             (r#"{"id":1e3,"method":"m"}"#, "refused"),
@@ -476,7 +476,7 @@ mod tests {
             (r#"{"id":{},"method":"m"}"#, "refused"),
             (r#"{"id":1,"id":1,"method":"m"}"#, "refused"),
             (&long, "refused"),
-            // A usable id names the refusal.
+            // The error carries the id if it is usable.
             (r#"{"id":1,"method":"m","method":"n"}"#, "refused 1"),
             (r#"{"id":1,"method":7}"#, "refused 1"),
             (&long_method, "refused 1"),
@@ -487,7 +487,7 @@ mod tests {
             (&edge.replace("params", "trace"), "request 1 m"),
             (&deep.replace("params", "seq"), "refused 1"),
             (&quoted, "request 1 m"),
-            // Nobody to answer.
+            // Dropped without a response.
             (r#"{"id":1}"#, "NotAMessage"),
             (r#"{}"#, "NotAMessage"),
             (r#"{"id":null,"result":1}"#, "AnswerToNothing"),
@@ -499,7 +499,7 @@ mod tests {
             (r#"{"id":1,"method":"m","#, "NotJson"),
             (r#"{'id':1}"#, "NotJson"),
         ] {
-            assert_eq!(told(frame), expected, "{frame}");
+            assert_eq!(summary(frame), expected, "{frame}");
         }
         assert!(matches!(
             parse(b"{\"a\":\"\xc3\"}"),

@@ -1,25 +1,25 @@
-//! Frames on their way to a peer, bounded in bytes.
+//! The queue of frames to a peer, bounded in bytes.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::{Bytes, BytesMut};
-use tokio::sync::{Mutex as Turn, Notify};
+use tokio::sync::{Mutex as AsyncMutex, Notify};
 
-/// Frames up to this length are put on a sheet together: they are many, and a block of memory for each
-/// of them, made on one thread and freed on another, costs more than to copy it.
+/// Maximum length of frames that share a chunk. Short frames are many, and a block for each,
+/// allocated on one thread and freed on another, costs more than a copy.
 const SHORT_BYTES_MAX: usize = 2 << 10;
 
-/// How much goes on one sheet. A peer that takes nothing keeps at most two of them that are not full, and
-/// one that has nothing to take keeps one.
+/// Size of a chunk. A peer that reads nothing holds at most two partly filled chunks, and an idle
+/// peer holds one.
 const CHUNK_BYTES: usize = 8 << 10;
 
-/// The way out to one peer. Cheap to clone; frames leave in the order they were sent.
+/// Queue of frames to one peer. Cheap to clone; frames leave in the order they were sent.
 ///
-/// Sending never waits. Whoever reads the peer waits for [`Outgoing::room`] before taking more from
-/// it, so a peer that does not read is not read either, and what is queued stays near the bound.
-/// Whoever is about to make something large waits for [`Outgoing::hold`] before making it.
+/// Sending never waits. The reader of the peer waits for [`Outgoing::wait_ready`] before it reads
+/// more. So a peer that does not read is not read either, and the queue stays near the limit.
+/// Producers of large frames call [`Outgoing::reserve`] first.
 #[derive(Clone, Debug)]
 pub struct Outgoing {
     queue: Arc<Queue>,
@@ -29,43 +29,44 @@ pub struct Outgoing {
 struct Queue {
     state: Mutex<State>,
     bytes_max: usize,
-    /// Woken when there is something to write.
+    /// Notified when there is a frame to write.
     filled: Notify,
-    /// Woken when something was written or given back, so that there may be room now.
+    /// Notified when bytes were written or a permit was dropped, so that there may be capacity.
     drained: Notify,
-    /// Woken when the peer is gone. Whoever waits for that alone is not woken by every write.
+    /// Notified when the peer is gone. Waiters for that alone are not woken by every write.
     ended: Notify,
-    /// Held by whoever is next to get a [`Hold`], so that small ones do not overtake a large one for ever.
-    reserve_lock: Turn<()>,
-    /// The same for those who can wait until little is queued.
-    low_lock: Turn<()>,
+    /// Held by the next waiter for an [`OutgoingPermit`], so that small ones do not overtake a
+    /// large one for ever.
+    reserve_lock: AsyncMutex<()>,
+    /// The same for waiters of [`Outgoing::reserve_when_low`].
+    low_lock: AsyncMutex<()>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     frames: VecDeque<Bytes>,
-    /// Where the next short frame goes. It is used again when all frames on it are written.
+    /// Destination of the next short frame. It is reused when all its frames are written.
     chunk: BytesMut,
     /// Bytes queued and bytes taken but not yet written.
     bytes: usize,
-    taken: usize,
-    /// Bytes that were ever written.
+    in_flight: usize,
+    /// Total of bytes written so far.
     written: u64,
-    /// Bytes that are promised to frames still being made.
-    held: usize,
+    /// Bytes reserved for frames that are still being produced.
+    reserved: usize,
     close: Option<Close>,
     gone: bool,
 }
 
 impl State {
-    /// What was taken counts as written.
-    fn wrote(&mut self) {
-        let written = std::mem::take(&mut self.taken);
+    /// Counts the taken bytes as written.
+    fn mark_written(&mut self) {
+        let written = std::mem::take(&mut self.in_flight);
         self.bytes -= written;
         self.written += written as u64;
     }
 
-    /// Gives a frame the memory in which it waits.
+    /// Copies a short frame into the chunk; a longer one keeps its own memory.
     fn place_frame(&mut self, frame: Bytes) -> Bytes {
         if frame.len() > SHORT_BYTES_MAX {
             return frame;
@@ -78,27 +79,27 @@ impl State {
     }
 }
 
-/// Why a connection ends, as the peer is told.
+/// Reason why a connection ends, sent to the peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Close {
     /// A websocket close code.
     pub code: u16,
-    /// Why, in a sentence.
+    /// Reason in one sentence.
     pub reason: Cow<'static, str>,
 }
 
 impl Close {
-    /// Nothing is wrong.
+    /// A regular close.
     pub const NORMAL: Self = Self {
         code: 1000,
         reason: Cow::Borrowed(""),
     };
-    /// The server is leaving.
+    /// The server shuts down.
     pub const GOING_AWAY: Self = Self {
         code: 1001,
         reason: Cow::Borrowed("server is shutting down"),
     };
-    /// The peer broke the websocket standard.
+    /// The peer violated the websocket protocol.
     pub const PROTOCOL: Self = Self {
         code: 1002,
         reason: Cow::Borrowed("websocket protocol error"),
@@ -108,19 +109,19 @@ impl Close {
         code: 1007,
         reason: Cow::Borrowed("text message is not UTF-8"),
     };
-    /// The peer took nothing of what was written to it for too long.
+    /// The peer read nothing for too long.
     pub const NOT_READ: Self = Self {
         code: 1008,
-        reason: Cow::Borrowed("nothing was read for too long; come back and resume"),
+        reason: Cow::Borrowed("nothing was read for too long; reconnect and resume"),
     };
-    /// A message was over the cap.
+    /// A message was over the limit.
     pub const TOO_LONG: Self = Self {
         code: 1009,
         reason: Cow::Borrowed("message is over the size cap"),
     };
 }
 
-/// Room for a frame that is still being made. Send the frame, then drop this.
+/// Capacity for a frame that is still being produced. Send the frame, then drop the permit.
 #[derive(Debug)]
 pub struct OutgoingPermit {
     outgoing: Outgoing,
@@ -129,17 +130,17 @@ pub struct OutgoingPermit {
 
 impl Drop for OutgoingPermit {
     fn drop(&mut self) {
-        self.outgoing.state().held -= self.bytes;
+        self.outgoing.state().reserved -= self.bytes;
         self.outgoing.queue.drained.notify_waiters();
     }
 }
 
-/// What a writer gets to do next.
+/// Next step of a writer.
 #[derive(Debug)]
 pub enum WriterStep {
-    /// Write these, then ask again.
+    /// Write these frames, then call again.
     Frames,
-    /// Nothing more will come; say goodbye.
+    /// The queue is closed; send the close frame.
     Closed(Close),
 }
 
@@ -153,15 +154,15 @@ impl Outgoing {
             filled: Notify::new(),
             drained: Notify::new(),
             ended: Notify::new(),
-            reserve_lock: Turn::new(()),
-            low_lock: Turn::new(()),
+            reserve_lock: AsyncMutex::new(()),
+            low_lock: AsyncMutex::new(()),
         };
         Self {
             queue: Arc::new(queue),
         }
     }
 
-    /// Queues a frame. After the connection has closed, nothing happens.
+    /// Queues a frame. Does nothing after the connection has closed.
     pub fn send(&self, frame: Bytes) {
         let mut state = self.state();
         if state.gone || state.close.is_some() || frame.is_empty() {
@@ -176,13 +177,13 @@ impl Outgoing {
         }
     }
 
-    /// Waits until the peer has read enough to be sent more.
+    /// Waits until the queue is below its limit (backpressure).
     pub async fn wait_ready(&self) {
         self.wait_below(self.queue.bytes_max).await;
     }
 
-    /// Waits until fewer bytes than these are queued or being written. Who has much to tell and can wait
-    /// does so here, so that answers do not stand behind all of it.
+    /// Waits until fewer than this many bytes are queued or being written. Producers of bulk data
+    /// wait here, so that responses do not queue behind it.
     pub async fn wait_below(&self, bytes: usize) {
         loop {
             let drained = self.queue.drained.notified();
@@ -198,51 +199,50 @@ impl Outgoing {
         state.gone || state.bytes < bytes
     }
 
-    /// Waits, in the order of asking, until a frame of this many bytes may be made: until it fits under
-    /// the bound, or all that was sent or promised before its turn came is written. So one large frame
-    /// always passes, beside no more than what was sent while it waited. Once the peer is gone nobody
-    /// waits.
+    /// Waits, in the order of the calls, for capacity for a frame of this many bytes. It is granted
+    /// when the frame fits under the limit, or when all that was sent or reserved before is
+    /// written. So one large frame always passes, beside no more than what was sent while it
+    /// waited. Returns at once if the peer is gone.
     pub async fn reserve(&self, bytes: usize) -> OutgoingPermit {
-        let _turn = self.queue.reserve_lock.lock().await;
-        let mut behind = None;
+        let _guard = self.queue.reserve_lock.lock().await;
+        let mut barrier = None;
         loop {
             let drained = self.queue.drained.notified();
-            if let Some(hold) = self.try_reserve(bytes, &mut behind) {
-                return hold;
+            if let Some(permit) = self.try_reserve(bytes, &mut barrier) {
+                return permit;
             }
             drained.await;
         }
     }
 
-    /// The same for one who can wait until the peer has read nearly all it was sent: until less than `low` is
-    /// queued.
+    /// Like [`Outgoing::reserve`], but first waits until fewer than `low` bytes are queued.
     pub async fn reserve_when_low(&self, bytes: usize, low: usize) -> OutgoingPermit {
-        let _turn = self.queue.low_lock.lock().await;
+        let _guard = self.queue.low_lock.lock().await;
         self.wait_below(low).await;
         self.reserve(bytes).await
     }
 
-    /// `behind` is how many bytes are to be written first, counted from the peer's first one; it is
-    /// known when nothing is promised to anyone any more.
-    fn try_reserve(&self, bytes: usize, behind: &mut Option<u64>) -> Option<OutgoingPermit> {
+    /// Tries to reserve capacity. The barrier is the total of bytes that must be written first. It
+    /// is set when nothing is reserved any more.
+    fn try_reserve(&self, bytes: usize, barrier: &mut Option<u64>) -> Option<OutgoingPermit> {
         let mut state = self.state();
-        let before = state.bytes.saturating_add(state.held);
-        let fits = before.saturating_add(bytes) <= self.queue.bytes_max;
-        let is_next = state.held == 0 && {
+        let occupied = state.bytes.saturating_add(state.reserved);
+        let fits = occupied.saturating_add(bytes) <= self.queue.bytes_max;
+        let is_next = state.reserved == 0 && {
             let sent = state.written + state.bytes as u64;
-            state.written >= *behind.get_or_insert(sent)
+            state.written >= *barrier.get_or_insert(sent)
         };
         if !fits && !is_next && !state.gone {
             return None;
         }
-        state.held = state.held.saturating_add(bytes);
+        state.reserved = state.reserved.saturating_add(bytes);
         Some(OutgoingPermit {
             outgoing: self.clone(),
             bytes,
         })
     }
 
-    /// Ends the connection once everything queued is written. The first reason stands.
+    /// Closes the connection once everything queued is written. The first reason is kept.
     pub fn close(&self, close: Close) {
         let mut state = self.state();
         state.close.get_or_insert(close);
@@ -250,22 +250,22 @@ impl Outgoing {
         self.queue.filled.notify_one();
     }
 
-    /// Ends the connection once what is being written is written. What is queued is forgotten: a peer that is too
-    /// slow would need very long to come to the reason. The first reason stands.
+    /// Closes the connection once the frames in flight are written. Queued frames are dropped,
+    /// because a slow peer would need very long to reach the reason. The first reason is kept.
     pub fn abort(&self, close: Close) {
         let mut state = self.state();
         if state.gone || state.close.is_some() {
             return;
         }
         state.frames = VecDeque::new();
-        state.bytes = state.taken;
+        state.bytes = state.in_flight;
         state.close = Some(close);
         drop(state);
         self.queue.drained.notify_waiters();
         self.queue.filled.notify_one();
     }
 
-    /// Whether the connection has ended or is about to.
+    /// Whether the connection is closed or closing.
     pub fn is_closed(&self) -> bool {
         let state = self.state();
         state.gone || state.close.is_some()
@@ -276,79 +276,79 @@ impl Outgoing {
         self.state().bytes
     }
 
-    /// Bytes that were ever written.
+    /// Total of bytes written so far.
     pub fn written_bytes(&self) -> u64 {
         self.state().written
     }
 
-    /// Whether the peer is gone: nothing more will reach it.
+    /// Whether the peer is gone: no frame will reach it.
     pub fn is_gone(&self) -> bool {
         self.state().gone
     }
 
-    /// Waits for frames and moves them all into `batch`. What was taken before counts as written.
+    /// Waits for frames and moves them all into `batch`. Frames taken before count as written.
     pub async fn take(&self, batch: &mut Vec<Bytes>) -> WriterStep {
         batch.clear();
         loop {
-            if let Some(written) = self.take_now(batch) {
-                return written;
+            if let Some(step) = self.take_now(batch) {
+                return step;
             }
             self.filled().await;
         }
     }
 
-    /// Resolves when there may be something to take.
+    /// Resolves when there may be frames to take.
     ///
-    /// A writer on another thread would wake for the first frame of many and take that one alone. Who waits
-    /// for this beside those who send wakes when they pause, and all of them can be taken.
+    /// A writer on another thread would wake for the first of many frames and take that one alone.
+    /// A waiter on the senders' runtime wakes when they pause, and can take all of them.
     pub(crate) async fn filled(&self) {
         self.queue.filled.notified().await;
     }
 
-    /// Moves all frames into `batch` if they are no longer than this together, each with the end of its line;
-    /// says whether it did.
+    /// Moves all frames into `batch` if their total, with a line end each, is at most `bytes_max`.
+    /// Returns whether it did.
     pub(crate) fn take_short(&self, bytes_max: usize, batch: &mut Vec<Bytes>) -> bool {
         let mut state = self.state();
-        let is_short = state.taken == 0 && state.bytes + state.frames.len() <= bytes_max;
-        // Who sees the frames of a queue that is closed must see its end too.
+        let is_short = state.in_flight == 0 && state.bytes + state.frames.len() <= bytes_max;
+        // A reader of a closed queue's frames must also see its end.
         if !is_short || state.frames.is_empty() || state.close.is_some() {
             return false;
         }
-        state.taken = state.bytes;
+        state.in_flight = state.bytes;
         batch.extend(state.frames.drain(..));
         true
     }
 
-    /// What was taken is written.
-    pub(crate) fn wrote(&self) {
-        self.state().wrote();
+    /// Counts the taken frames as written.
+    pub(crate) fn mark_written(&self) {
+        self.state().mark_written();
         self.queue.drained.notify_waiters();
     }
 
-    /// Takes what there is. What was taken before counts as written.
+    /// Takes the queued frames without waiting. Frames taken before count as written.
     pub(crate) fn take_now(&self, batch: &mut Vec<Bytes>) -> Option<WriterStep> {
         let mut state = self.state();
-        state.wrote();
-        let written = if state.frames.is_empty() {
+        state.mark_written();
+        let step = if state.frames.is_empty() {
             state.close.clone().map(WriterStep::Closed)
         } else {
-            state.taken = state.bytes;
+            state.in_flight = state.bytes;
             batch.extend(state.frames.drain(..));
             Some(WriterStep::Frames)
         };
         drop(state);
         self.queue.drained.notify_waiters();
-        written
+        step
     }
 
-    /// The writer's last word: the peer is gone, whatever is still queued is forgotten.
+    /// Marks the peer as gone and drops the queued frames. Called by the writer when it ends.
     pub fn mark_gone(&self) {
         let mut state = self.state();
         state.gone = true;
         state.frames = VecDeque::new();
         state.chunk = BytesMut::new();
         state.bytes = 0;
-        state.taken = 0;
+        state.in_flight = 0;
         state.close.get_or_insert(Close::NORMAL);
         drop(state);
         self.queue.drained.notify_waiters();
@@ -368,7 +368,7 @@ impl Outgoing {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while holding it; if something did, the queue itself is still whole.
+        // No code panics while holding the lock; if it did, the queue is still valid.
         self.queue
             .state
             .lock()

@@ -1,7 +1,8 @@
-//! The way between processes that share a home: each has a unix socket of its own, with a message per line.
+//! Connections between processes with the same home directory: each process listens on a unix
+//! socket of its own, with one message per line.
 //!
-//! Whoever comes says first which words it speaks and for whom it comes. Whoever has the socket answers with
-//! its own words, or with why it takes nothing.
+//! The connecting process first sends its relay version and the principal of its client. The
+//! listening process answers with its own version, or with the reason of a rejection.
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -24,32 +25,32 @@ use crate::{
     WriterStep,
 };
 
-/// The words of this way. A process that speaks others is refused.
+/// Version of the relay protocol. A process with another version is rejected.
 const RELAY: u32 = 1;
 
-/// The longest path that a socket's address takes.
+/// Maximum length of a path in a socket address.
 const ADDRESS_BYTES_MAX: usize = 107;
 
-/// How many batches of lines may wait to be taken.
+/// Maximum number of batches of lines in the channel.
 const BATCHES: usize = 4;
 
-/// The longest message between processes: each has bounds of its own for what it takes from clients and for
-/// what it answers, and these need not be the same.
+/// Maximum length of a message between processes. Each process limits its clients and its responses
+/// itself, and these limits may differ.
 const MESSAGE_BYTES_MAX: usize = 256 << 20;
 
-/// The longest greeting.
+/// Maximum length of a greeting.
 const HELLO_BYTES_MAX: usize = 16 << 10;
 
-/// How long a process may take to greet.
+/// Timeout of a greeting.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long a hatch waits after the system could not give it another descriptor.
+/// Pause after a failed accept, for example when the process has no descriptors left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// What is written at once.
+/// Maximum size of one write.
 const COALESCE_BYTES_MAX: usize = 64 << 10;
 
-/// The first line of whoever comes.
+/// First line of the connecting process.
 #[derive(Debug, Serialize, Deserialize)]
 struct Hello {
     relay: u32,
@@ -57,27 +58,27 @@ struct Hello {
     principal: Option<Box<str>>,
 }
 
-/// The first line of whoever is there.
+/// First line of the listening process.
 #[derive(Debug, Serialize, Deserialize)]
 struct Welcome {
     relay: u32,
     version: String,
-    /// Why nothing is taken.
+    /// Reason of a rejection.
     refused: Option<String>,
 }
 
-/// Why another process cannot be spoken to.
+/// Reason why the connection to another process failed.
 #[derive(Debug, thiserror::Error)]
 pub enum DialError {
-    /// Nobody is there, or nobody answers.
+    /// The process does not accept the connection or does not answer.
     #[error("it does not answer: {0}")]
-    NotThere(#[from] io::Error),
-    /// It does not take what we would send.
+    Unreachable(#[from] io::Error),
+    /// The process rejected the connection.
     #[error("{0}")]
     Refused(String),
 }
 
-/// Where other processes of the home come in.
+/// Listener for other processes with the same home directory.
 #[derive(Debug)]
 pub struct PeerListener {
     listener: std::os::unix::net::UnixListener,
@@ -85,15 +86,15 @@ pub struct PeerListener {
 }
 
 impl PeerListener {
-    /// Makes the socket, for its owner only. Nobody else has this path.
+    /// Creates the socket, accessible to its owner only. No other process uses this path.
     pub fn open(path: &Path) -> io::Result<Self> {
         if let Some(folder) = path.parent() {
             let mut builder = std::fs::DirBuilder::new();
             builder.recursive(true).mode(0o700).create(folder)?;
             std::fs::set_permissions(folder, PermissionsExt::from_mode(0o700))?;
         }
-        let near = SocketPath::of(path)?;
-        let listener = std::os::unix::net::UnixListener::bind(&near.path)?;
+        let socket_path = SocketPath::of(path)?;
+        let listener = std::os::unix::net::UnixListener::bind(&socket_path.path)?;
         std::fs::set_permissions(path, PermissionsExt::from_mode(0o600))?;
         listener.set_nonblocking(true)?;
         Ok(Self {
@@ -102,20 +103,20 @@ impl PeerListener {
         })
     }
 
-    /// Hands on whoever comes, until nobody takes them any more. `version` is that of this program.
-    pub async fn serve(self, version: &'static str, taken: mpsc::Sender<Connection>) {
+    /// Accepts connections until the receiver is closed. `version` is that of this program.
+    pub async fn serve(self, version: &'static str, connections: mpsc::Sender<Connection>) {
         let listener = match self.listener.try_clone().and_then(UnixListener::from_std) {
             Ok(listener) => listener,
-            Err(error) => return tracing::warn!(%error, "other processes cannot come in"),
+            Err(error) => return tracing::warn!(%error, "cannot listen for other processes"),
         };
         loop {
             let accepted = tokio::select! {
                 accepted = listener.accept() => accepted,
-                () = taken.closed() => return,
+                () = connections.closed() => return,
             };
             match accepted {
                 Ok((stream, _)) => {
-                    tokio::spawn(accept_peer(stream, version, taken.clone()));
+                    tokio::spawn(accept_peer(stream, version, connections.clone()));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept another process");
@@ -128,22 +129,22 @@ impl PeerListener {
 
 impl Drop for PeerListener {
     fn drop(&mut self) {
-        // Left behind it does no harm: nobody listens there.
+        // A file left behind does no harm: nothing listens on it.
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
-async fn accept_peer(mut stream: UnixStream, version: &str, taken: mpsc::Sender<Connection>) {
-    let ours = rustix::process::geteuid().as_raw();
+async fn accept_peer(mut stream: UnixStream, version: &str, connections: mpsc::Sender<Connection>) {
+    let own_uid = rustix::process::geteuid().as_raw();
     match stream.peer_cred() {
-        Ok(it) if it.uid() == ours || it.uid() == 0 => {}
+        Ok(it) if it.uid() == own_uid || it.uid() == 0 => {}
         _ => return tracing::warn!("another user's process refused"),
     }
     let mut lines = LineCodec::new(HELLO_BYTES_MAX);
     let Ok(Ok(Some(hello))) =
-        timeout(HELLO_TIMEOUT, greeting::<Hello>(&mut stream, &mut lines)).await
+        timeout(HELLO_TIMEOUT, read_greeting::<Hello>(&mut stream, &mut lines)).await
     else {
-        return tracing::info!("a process that did not greet refused");
+        return tracing::info!("rejected a process that sent no greeting");
     };
     let refused = (hello.relay != RELAY).then(|| {
         format!(
@@ -157,14 +158,14 @@ async fn accept_peer(mut stream: UnixStream, version: &str, taken: mpsc::Sender<
         version: version.to_owned(),
         refused,
     };
-    // Only who is sure to be served is welcomed.
-    let Ok(place) = taken.reserve().await else {
+    // Welcome a process only if its connection is sure to be served.
+    let Ok(slot) = connections.reserve().await else {
         return;
     };
-    if greet(&mut stream, &welcome).await.is_err() || is_refused {
+    if send_greeting(&mut stream, &welcome).await.is_err() || is_refused {
         return;
     }
-    place.send(connection(
+    slot.send(connection(
         stream,
         lines,
         hello.principal,
@@ -172,29 +173,29 @@ async fn accept_peer(mut stream: UnixStream, version: &str, taken: mpsc::Sender<
     ));
 }
 
-/// Goes to the process that has this socket, for a client of this name.
+/// Connects to the process behind this socket, on behalf of a client with this principal.
 pub async fn dial(
     path: &Path,
     version: &str,
     principal: Option<&str>,
 ) -> Result<Connection, DialError> {
-    let near = SocketPath::of(path)?;
+    let socket_path = SocketPath::of(path)?;
     let hello = Hello {
         relay: RELAY,
         version: version.to_owned(),
         principal: principal.map(Into::into),
     };
     let mut lines = LineCodec::new(HELLO_BYTES_MAX);
-    let greeted = async {
-        let mut stream = UnixStream::connect(&near.path).await?;
-        greet(&mut stream, &hello).await?;
-        let welcome = greeting::<Welcome>(&mut stream, &mut lines).await?;
+    let handshake = async {
+        let mut stream = UnixStream::connect(&socket_path.path).await?;
+        send_greeting(&mut stream, &hello).await?;
+        let welcome = read_greeting::<Welcome>(&mut stream, &mut lines).await?;
         Ok((stream, welcome))
     };
-    let greeted: io::Result<_> = timeout(HELLO_TIMEOUT, greeted)
+    let handshake_result: io::Result<_> = timeout(HELLO_TIMEOUT, handshake)
         .await
         .map_err(io::Error::from)?;
-    let (stream, welcome) = greeted?;
+    let (stream, welcome) = handshake_result?;
     match welcome {
         Some(Welcome {
             refused: Some(why), ..
@@ -206,20 +207,20 @@ pub async fn dial(
             "the process has version {version} and speaks relay {relay}, not {RELAY}; use the same version everywhere"
         ))),
         None => Err(DialError::Refused(
-            "the process greets in words that are not known; use the same version everywhere"
+            "the process sent an unknown greeting; use the same version everywhere"
                 .to_owned(),
         )),
     }
 }
 
-async fn greet<T: Serialize>(stream: &mut UnixStream, said: &T) -> io::Result<()> {
-    let mut line = serde_json::to_vec(said)?;
+async fn send_greeting<T: Serialize>(stream: &mut UnixStream, message: &T) -> io::Result<()> {
+    let mut line = serde_json::to_vec(message)?;
     line.push(b'\n');
     stream.write_all(&line).await
 }
 
-/// The first line; nothing if it means nothing.
-async fn greeting<T: for<'a> Deserialize<'a>>(
+/// Reads the first line. Returns `None` if it is malformed.
+async fn read_greeting<T: for<'a> Deserialize<'a>>(
     stream: &mut UnixStream,
     lines: &mut LineCodec,
 ) -> io::Result<Option<T>> {
@@ -237,25 +238,25 @@ async fn greeting<T: for<'a> Deserialize<'a>>(
 
 fn connection(
     stream: UnixStream,
-    mut greeted: LineCodec,
+    mut hello_codec: LineCodec,
     principal: Option<Box<str>>,
     limits: ConnectionLimits,
 ) -> Connection {
     let mut lines = LineCodec::new(MESSAGE_BYTES_MAX);
-    lines.buffer().unsplit(greeted.buffer().split());
-    let mut line = SocketStream::new(RawSocket::Unix(stream));
+    lines.buffer().unsplit(hello_codec.buffer().split());
+    let mut socket = SocketStream::new(RawSocket::Unix(stream));
     let outgoing = Outgoing::new(limits.outgoing_bytes_max);
     let loss = DataLoss::default();
     let (sender, receiver) = mpsc::channel(BATCHES);
-    tokio::spawn(read(line.clone(), lines, sender));
-    let (queue, lost) = (outgoing.clone(), loss.clone());
+    tokio::spawn(read(socket.clone(), lines, sender));
+    let (queue, data_loss) = (outgoing.clone(), loss.clone());
     tokio::spawn(async move {
-        if let Err(error) = write(&mut line, &queue, limits.write).await {
-            tracing::info!(%error, "what was for another process is lost");
-            lost.note(format!("what was for another process is lost: {error}"));
+        if let Err(error) = write(&mut socket, &queue, limits.write).await {
+            tracing::info!(%error, "data for another process is lost");
+            data_loss.note(format!("data for another process is lost: {error}"));
         }
         queue.mark_gone();
-        let _ = line.shutdown().await;
+        let _ = socket.shutdown().await;
     });
     Connection {
         peer: Peer {
@@ -271,12 +272,12 @@ fn connection(
 async fn read(mut input: SocketStream, mut lines: LineCodec, sender: mpsc::Sender<Batch>) {
     loop {
         let frames: Vec<Frame> = std::iter::from_fn(|| lines.next_line()).collect();
-        let room = None;
+        let permit = None;
         if !frames.is_empty()
             && sender
                 .send(Batch {
                     frames,
-                    permit: room,
+                    permit,
                 })
                 .await
                 .is_err()
@@ -294,7 +295,7 @@ async fn read(mut input: SocketStream, mut lines: LineCodec, sender: mpsc::Sende
     }
 }
 
-async fn write(line: &mut SocketStream, queue: &Outgoing, patience: Duration) -> io::Result<()> {
+async fn write(socket: &mut SocketStream, queue: &Outgoing, write_timeout: Duration) -> io::Result<()> {
     let mut batch: Vec<Bytes> = Vec::new();
     let mut text = Vec::new();
     while let WriterStep::Frames = queue.take(&mut batch).await {
@@ -302,25 +303,25 @@ async fn write(line: &mut SocketStream, queue: &Outgoing, patience: Duration) ->
             text.extend_from_slice(&frame);
             text.push(b'\n');
             if text.len() >= COALESCE_BYTES_MAX {
-                put(line, &mut text, patience).await?;
+                put(socket, &mut text, write_timeout).await?;
             }
         }
-        put(line, &mut text, patience).await?;
+        put(socket, &mut text, write_timeout).await?;
     }
     Ok(())
 }
 
-/// Writes all of it. The other process reads as slowly as its client does, and is waited for as long as it takes
-/// something.
-async fn put(line: &mut SocketStream, text: &mut Vec<u8>, patience: Duration) -> io::Result<()> {
-    // What is written at once counts as taken only when all of it is.
+/// Writes all of it. The other process reads as slowly as its client does, so it times out only if
+/// it reads nothing.
+async fn put(socket: &mut SocketStream, text: &mut Vec<u8>, write_timeout: Duration) -> io::Result<()> {
+    // A write counts as progress only when it is complete, so large texts are split.
     for piece in text.chunks(COALESCE_BYTES_MAX) {
-        line.write_within(piece, patience)
+        socket.write_within(piece, write_timeout)
             .await
             .map_err(|why| match why {
                 WriteError::Failed(error) => error,
                 WriteError::NotRead(_) => {
-                    let why = format!("it took nothing for {patience:?}");
+                    let why = format!("it read nothing for {write_timeout:?}");
                     io::Error::new(io::ErrorKind::TimedOut, why)
                 }
             })?;
@@ -329,17 +330,17 @@ async fn put(line: &mut SocketStream, text: &mut Vec<u8>, patience: Duration) ->
     Ok(())
 }
 
-/// A path that fits into a socket's address.
+/// A path that fits into a socket address.
 pub(crate) struct SocketPath {
     pub(crate) path: PathBuf,
-    /// The folder, kept open while the path leads through it.
+    /// The folder, kept open while the path refers to its descriptor.
     _folder: Option<std::fs::File>,
 }
 
 impl SocketPath {
     pub(crate) fn of(path: &Path) -> io::Result<Self> {
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
-            return Err(io::Error::other("that is not the name of a socket"));
+            return Err(io::Error::other("the path of the socket has no file name"));
         };
         if path.as_os_str().as_bytes().len() <= ADDRESS_BYTES_MAX {
             return Ok(Self {
@@ -348,9 +349,9 @@ impl SocketPath {
             });
         }
         let folder = std::fs::File::open(folder)?;
-        let near = format!("/proc/self/fd/{}", folder.as_raw_fd());
+        let fd_path = format!("/proc/self/fd/{}", folder.as_raw_fd());
         Ok(Self {
-            path: Path::new(&near).join(name),
+            path: Path::new(&fd_path).join(name),
             _folder: Some(folder),
         })
     }

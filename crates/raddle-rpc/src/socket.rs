@@ -1,4 +1,4 @@
-//! A unix socket in the file system: who may have it, and whose it is.
+//! A unix socket in the file system: its creation, lock and ownership.
 
 use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io;
@@ -9,23 +9,23 @@ use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 use tokio::net::{UnixListener, UnixStream};
 
-/// A socket that is ours. Dropping it removes it, unless someone has put something else in its place.
+/// A socket file of this server. Dropping it removes the file, unless another file has replaced it.
 #[derive(Debug)]
 pub(crate) struct SocketFile {
     path: PathBuf,
-    /// Device and inode: what is at the path is ours if these are.
+    /// Device and inode, which identify the file of this server.
     identity: Option<(u64, u64)>,
-    /// Held for as long as the socket is ours. The file stays: removing it would let two servers
-    /// hold two locks of the same name.
+    /// Held as long as the socket is in use. The lock file is not removed: otherwise two servers
+    /// could hold two locks with the same name.
     _lock: File,
 }
 
-/// Why a socket is not ours.
+/// Reason why the socket could not be claimed.
 #[derive(Debug)]
 pub(crate) enum SocketError {
-    /// Another server has it.
+    /// Another server uses it.
     InUse,
-    /// It cannot be made.
+    /// It cannot be created.
     Unusable(io::Error),
 }
 
@@ -36,18 +36,19 @@ impl From<io::Error> for SocketError {
 }
 
 impl SocketFile {
-    /// Makes the socket, for its owner only, in place of one that a killed server left behind.
+    /// Creates the socket, accessible to its owner only. Replaces the stale socket of a killed
+    /// server.
     pub(crate) async fn claim(path: &Path) -> Result<(Self, UnixListener), SocketError> {
         make_private_folder(path)?;
-        // From here on, no other server looks at, removes or makes this socket.
+        // From here on, no other server checks, removes or creates this socket.
         let lock = lock(path)?;
         match UnixStream::connect(path).await {
             Ok(_) => return Err(SocketError::InUse),
             Err(error) => match Errno::from_io_error(&error) {
                 Some(Errno::NOENT) => {}
-                // Nobody listens: it is stale, or no socket at all.
+                // No listener: the file is a stale socket, or not a socket at all.
                 Some(Errno::CONNREFUSED) => remove_stale(path)?,
-                // Someone listens, and is too busy to answer.
+                // A listener exists, but its backlog is full.
                 Some(Errno::AGAIN) => return Err(SocketError::InUse),
                 _ => return Err(error.into()),
             },
@@ -72,11 +73,11 @@ impl Drop for SocketFile {
 }
 
 fn identity(path: &Path) -> Option<(u64, u64)> {
-    let of = |metadata: Metadata| (metadata.dev(), metadata.ino());
-    std::fs::symlink_metadata(path).ok().map(of)
+    let device_and_inode = |metadata: Metadata| (metadata.dev(), metadata.ino());
+    std::fs::symlink_metadata(path).ok().map(device_and_inode)
 }
 
-/// Takes the lock beside the socket.
+/// Locks the lock file beside the socket.
 fn lock(socket: &Path) -> Result<File, SocketError> {
     let mut path = socket.as_os_str().to_owned();
     path.push(".lock");
@@ -99,13 +100,14 @@ fn lock(socket: &Path) -> Result<File, SocketError> {
     }
 }
 
-/// Makes the socket's folder, for its owner only. One that exists must be like that already.
+/// Creates the socket's folder, accessible to its owner only. An existing folder must have these
+/// permissions already.
 fn make_private_folder(socket: &Path) -> io::Result<()> {
     let folder = match socket.parent() {
-        // A bare name is in the folder we are in.
+        // A bare name is in the current directory.
         Some(folder) if folder.as_os_str().is_empty() => Path::new("."),
         Some(folder) => folder,
-        None => return Err(io::Error::other("that is not the name of a socket")),
+        None => return Err(io::Error::other("the path of the socket has no file name")),
     };
     if !folder.exists() {
         DirBuilder::new()
@@ -116,26 +118,26 @@ fn make_private_folder(socket: &Path) -> io::Result<()> {
     let metadata = std::fs::metadata(folder)?;
     if metadata.uid() != rustix::process::geteuid().as_raw() {
         return Err(io::Error::other(format!(
-            "its folder {} belongs to someone else; use a folder of your own",
+            "its folder {} belongs to another user; use a folder of your own",
             folder.display()
         )));
     }
     let mode = metadata.mode() & 0o7777;
     if mode & 0o077 != 0 {
         return Err(io::Error::other(format!(
-            "its folder {} lets others in (mode {mode:04o}); chmod 700 it, or name a folder that is not there yet",
+            "its folder {} is accessible to others (mode {mode:04o}); chmod 700 it, or name a folder that does not exist yet",
             folder.display()
         )));
     }
     Ok(())
 }
 
-/// Removes what a killed server left behind; anything that is not a socket stays.
+/// Removes the stale socket of a killed server. Other files are kept.
 fn remove_stale(path: &Path) -> io::Result<()> {
     match std::fs::symlink_metadata(path) {
         Ok(metadata) if metadata.file_type().is_socket() => std::fs::remove_file(path),
         Ok(_) => Err(io::Error::other(
-            "something that is not a socket is in the way",
+            "the path exists and is not a socket",
         )),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),

@@ -1,4 +1,4 @@
-//! The bytes under a websocket, still within reach when the websocket has given up on them.
+//! The byte stream under a websocket. It stays accessible after the websocket has failed.
 
 use std::io;
 use std::pin::Pin;
@@ -16,25 +16,25 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::{Instant, timeout};
 
-/// How many times within a deadline it is looked whether the peer took anything.
+/// Number of checks for progress within a deadline.
 const PROGRESS_CHECKS: u32 = 8;
 
 /// A stream that can be shared. The lock is held while bytes are moved, never while waiting.
 #[derive(Clone, Debug)]
 pub(crate) struct SocketStream(Arc<Mutex<RawSocket>>);
 
-/// What a websocket can be on.
+/// The kinds of socket that a websocket can use.
 #[derive(Debug)]
 pub(crate) enum RawSocket {
     Tcp(TcpStream),
     Unix(UnixStream),
 }
 
-/// Why not all of it was written.
+/// Reason why a write is incomplete.
 #[derive(Debug)]
 pub(crate) enum WriteError {
     Failed(io::Error),
-    /// The peer took nothing in time. So many bytes are left.
+    /// The peer read nothing in time. Holds the number of unwritten bytes.
     NotRead(usize),
 }
 
@@ -43,7 +43,7 @@ impl SocketStream {
         Self(Arc::new(Mutex::new(socket)))
     }
 
-    /// The line whose upgrade is done, and what was read of it already.
+    /// Returns the stream of a completed upgrade, and the bytes that were already read from it.
     pub(crate) fn of(upgraded: Upgraded) -> Option<(Self, Bytes)> {
         let upgraded = match upgraded.downcast::<TokioIo<TcpStream>>() {
             Ok(parts) => {
@@ -57,8 +57,9 @@ impl SocketStream {
         Some((Self::new(socket), parts.read_buf))
     }
 
-    /// Writes what the system takes at once, although it has not said that it would: it says so only when much
-    /// of its memory is free again, and a slow peer may need very long for that.
+    /// Writes as much as the kernel accepts now, without waiting until the socket is writable. The
+    /// kernel reports that only when much of its buffer is free, which may take very long with a
+    /// slow peer.
     pub(crate) fn write_now(&self, bytes: &[u8]) -> io::Result<usize> {
         let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
         let sent = match &*self.io() {
@@ -71,7 +72,7 @@ impl SocketStream {
         }
     }
 
-    /// Writes everything, however long that takes, as long as the peer takes something in time.
+    /// Writes everything. Times out only if the peer makes no progress within the deadline.
     pub(crate) async fn write_within(
         &mut self,
         mut bytes: &[u8],
@@ -98,12 +99,13 @@ impl SocketStream {
         Ok(())
     }
 
-    /// Asks the system for more memory, and not to give the peer up by itself, so that one that has left no room finds
-    /// a last word behind what it has not read. It may not be given.
+    /// Asks the kernel for a larger send buffer, and disables its own timeout of the peer. So a
+    /// peer with a full buffer finds a close frame behind its unread data. The kernel may ignore
+    /// this.
     pub(crate) fn grow_send_buffer(&self) {
         let grow = |socket: SockRef<'_>| {
             if let Ok(bytes) = socket.send_buffer_size() {
-                // The system doubles what it is told.
+                // The kernel doubles the given value.
                 let _ = socket.set_send_buffer_size(bytes);
             }
         };
@@ -122,13 +124,12 @@ impl SocketStream {
         matches!(&*self.io(), RawSocket::Tcp(_))
     }
 
-    /// Says that nothing more will come, and waits for the peer to say the same. What it still sends
-    /// is read and forgotten: a socket that is closed with bytes unread takes back what was written
-    /// last, and that is the reason for the close.
+    /// Shuts down writing, and reads until the peer does the same. Closing a socket with unread
+    /// bytes would discard the data written last, which holds the reason of the close.
     pub(crate) async fn close_gracefully(&mut self) {
         let _ = self.shutdown().await;
-        let mut forgotten = [0; 4096];
-        while self.read(&mut forgotten).await.is_ok_and(|count| count > 0) {}
+        let mut discarded = [0; 4096];
+        while self.read(&mut discarded).await.is_ok_and(|count| count > 0) {}
     }
 
     fn io(&self) -> MutexGuard<'_, RawSocket> {
@@ -156,7 +157,7 @@ impl AsyncWrite for SocketStream {
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // Nothing is kept here.
+        // Writes are not buffered here.
         Poll::Ready(Ok(()))
     }
 
@@ -191,7 +192,7 @@ impl AsyncWrite for RawSocket {
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // Nothing is kept here.
+        // Writes are not buffered here.
         Poll::Ready(Ok(()))
     }
 
@@ -203,13 +204,13 @@ impl AsyncWrite for RawSocket {
     }
 }
 
-/// A line that is only listened to: what is said into it goes nowhere.
+/// A socket for reading only; writes are discarded.
 #[derive(Debug)]
 pub(crate) struct ReadOnlySocket(SocketStream);
 
 impl ReadOnlySocket {
-    pub(crate) fn of(line: &SocketStream) -> Self {
-        Self(line.clone())
+    pub(crate) fn of(socket: &SocketStream) -> Self {
+        Self(socket.clone())
     }
 }
 

@@ -1,9 +1,9 @@
-//! The parent process at the other end of stdin and stdout, one message per line.
+//! The connection to the parent process over stdin and stdout, one message per line.
 //!
-//! Both ends are plain threads: the descriptors may be shared with a terminal or another process, so
-//! they are never switched to non-blocking, nor expected to be blocking, and a stalled reader stalls
-//! only its thread. What is short goes into an empty pipe without waking that thread. Stdout belongs to
-//! this file; nothing else in Raddle may write to it.
+//! Both ends are plain threads. The descriptors may be shared with a terminal or another process,
+//! so they are never switched to non-blocking, nor expected to be blocking. A stalled reader stalls
+//! only its thread. Short frames go into an empty pipe without waking that thread. Only this module
+//! may write to stdout.
 
 mod pipe;
 mod stdout_writer;
@@ -24,30 +24,30 @@ use crate::{
     Connection, ConnectionLimits, DataLoss, Frame, Incoming, LineCodec, Outgoing, Peer, Transport,
 };
 
-/// How many batches of lines may wait to be taken.
+/// Maximum number of batches of lines in the channel.
 const BATCHES: usize = 4;
 
-/// How much is read at once.
+/// Size of one read.
 const READ_BYTES: usize = 64 << 10;
 
-/// The connection to whoever started this process.
+/// Returns the connection to the parent process.
 pub fn stdio(limits: ConnectionLimits) -> io::Result<Connection> {
     pipes(io::stdin(), io::stdout(), limits)
 }
 
-/// Resolves when stdin has ended. What comes until then is passed over: use it when the connection is no more.
+/// Resolves when stdin has ended, and discards its data. For use after the connection has ended.
 pub async fn stdin_end() {
-    let (tell, told) = oneshot::channel();
+    let (ended_tx, ended_rx) = oneshot::channel();
     let reading = thread::Builder::new().name("stdin".into()).spawn(|| {
         drain(&io::stdin());
-        let _ = tell.send(());
+        let _ = ended_tx.send(());
     });
     if reading.is_ok() {
-        let _ = told.await;
+        let _ = ended_rx.await;
     }
 }
 
-/// Reads to the end. An input that cannot be read has none.
+/// Reads to the end. An input that cannot be read counts as ended.
 fn drain(input: &impl AsFd) {
     let mut chunk = vec![0; READ_BYTES];
     loop {
@@ -60,10 +60,10 @@ fn drain(input: &impl AsFd) {
     }
 }
 
-/// A connection over any two descriptors, one to read and one to write.
+/// Creates a connection over any two descriptors, one to read and one to write.
 ///
-/// It ends when the input does, and when nobody takes a byte of the output for as long as
-/// [`Limits::write`] says.
+/// It ends when the input ends, or when no byte of the output is read for
+/// [`ConnectionLimits::write`].
 pub fn pipes<I, O>(input: I, output: O, limits: ConnectionLimits) -> io::Result<Connection>
 where
     I: AsFd + Send + 'static,
@@ -75,28 +75,28 @@ where
 
     let lines = LineCodec::new(limits.message_bytes_max);
     let mut ahead = ReadAhead::new(limits.message_bytes_max, sender)?;
-    let lost = loss.clone();
+    let data_loss = loss.clone();
     thread::Builder::new().name("stdin".into()).spawn(move || {
         if let Err(error) = read(&input, lines, &mut ahead) {
             tracing::info!(%error, "stdin failed");
-            lost.note(format!("stdin failed: {error}"));
+            data_loss.note(format!("stdin failed: {error}"));
         }
-        // Only now is it seen to have ended.
+        // The receiver sees the end only now.
         drop(ahead);
     })?;
 
     let runtime = Handle::current();
-    let desk = Arc::new(StdoutWriter::new(output, outgoing.clone(), limits.write));
-    let beside = desk.clone();
-    runtime.spawn(async move { beside.write_short().await });
-    let lost = loss.clone();
+    let writer = Arc::new(StdoutWriter::new(output, outgoing.clone(), limits.write));
+    let short_writer = writer.clone();
+    runtime.spawn(async move { short_writer.write_short().await });
+    let data_loss = loss.clone();
     let queue = outgoing.clone();
     thread::Builder::new()
         .name("stdout".into())
         .spawn(move || {
-            if let Err(error) = desk.write(&runtime) {
-                tracing::info!(%error, "answers are lost");
-                lost.note(format!("answers are lost: {error}"));
+            if let Err(error) = writer.write(&runtime) {
+                tracing::info!(%error, "responses are lost");
+                data_loss.note(format!("responses are lost: {error}"));
             }
             queue.mark_gone();
         })?;
@@ -112,51 +112,53 @@ where
     })
 }
 
-/// What is read before it is asked for: a few batches, and together, with the line being read, no
-/// more bytes than one message may have. Large lines that come fast wait in the pipe.
+/// Limits reading ahead to a few batches, and in bytes, with the line being read, to the maximum of
+/// one message. Large lines that arrive fast wait in the pipe.
 struct ReadAhead {
     runtime: Handle,
     sender: mpsc::Sender<Batch>,
     budget: Arc<Semaphore>,
-    /// The room of what is read and not yet handed on.
-    held: OwnedSemaphorePermit,
+    /// Permits of the bytes that are read and not yet sent.
+    reserved: OwnedSemaphorePermit,
 }
 
 impl ReadAhead {
     fn new(message_bytes_max: usize, sender: mpsc::Sender<Batch>) -> io::Result<Self> {
-        // The longest line fits with its end, and with what was read together with its end.
+        // The longest line fits with its end, and with the bytes that were read together with its
+        // end.
         let bytes = message_bytes_max.saturating_add(2 * READ_BYTES);
-        let room = Arc::new(Semaphore::new(bytes.min(Semaphore::MAX_PERMITS)));
-        let held = room.clone().try_acquire_many_owned(0);
+        let budget = Arc::new(Semaphore::new(bytes.min(Semaphore::MAX_PERMITS)));
+        let reserved = budget.clone().try_acquire_many_owned(0);
         Ok(Self {
             runtime: Handle::current(),
             sender,
-            budget: room,
-            held: held.map_err(io::Error::other)?,
+            budget,
+            reserved: reserved.map_err(io::Error::other)?,
         })
     }
 
-    /// Waits until there is room for this many bytes more.
+    /// Waits for capacity for this many more bytes.
     fn reserve(&mut self, bytes: u32) {
-        // Nearly always there is.
-        let room = self.budget.clone().try_acquire_many_owned(bytes);
-        let room = room.or_else(|_| {
-            let room = self.budget.clone();
-            self.runtime.block_on(room.acquire_many_owned(bytes))
+        // Nearly always there is capacity.
+        let permit = self.budget.clone().try_acquire_many_owned(bytes);
+        let permit = permit.or_else(|_| {
+            let budget = self.budget.clone();
+            self.runtime.block_on(budget.acquire_many_owned(bytes))
         });
-        // Nobody closes the semaphore.
-        if let Ok(room) = room {
-            self.held.merge(room);
+        // The semaphore is never closed.
+        if let Ok(permit) = permit {
+            self.reserved.merge(permit);
         }
     }
 
-    /// Hands a batch on, and keeps room only for what is left; false when nobody takes it any more.
+    /// Sends a batch, and keeps permits only for the remaining bytes. Returns false if the receiver
+    /// is closed.
     fn push(&mut self, frames: Vec<Frame>, bytes_left: usize) -> bool {
-        let done = self.held.num_permits().saturating_sub(bytes_left);
-        let room = self.held.split(done);
+        let sent_bytes = self.reserved.num_permits().saturating_sub(bytes_left);
+        let permit = self.reserved.split(sent_bytes);
         let batch = Batch {
             frames,
-            permit: room,
+            permit,
         };
         batch.frames.is_empty() || self.sender.blocking_send(batch).is_ok()
     }
@@ -168,7 +170,7 @@ fn read(input: &impl AsFd, mut lines: LineCodec, ahead: &mut ReadAhead) -> io::R
     while !ended {
         match rustix::io::read(input, &mut chunk) {
             Ok(0) => {
-                // The last line may lack its end.
+                // The last line may lack its line end.
                 lines.buffer().extend_from_slice(b"\n");
                 ended = true;
             }
@@ -177,7 +179,7 @@ fn read(input: &impl AsFd, mut lines: LineCodec, ahead: &mut ReadAhead) -> io::R
                 lines.buffer().extend_from_slice(&chunk[..count]);
             }
             Err(Errno::INTR) => continue,
-            // Whoever gave it to us made it non-blocking.
+            // Another process made the descriptor non-blocking.
             Err(Errno::AGAIN) => {
                 pipe::wait(input, PollFlags::IN, None)?;
                 continue;

@@ -1,5 +1,6 @@
-//! Whether the runtime still runs, seen from a thread outside of it. While it does not, that thread answers at the
-//! doors: else whoever asks a stuck server whether it is well would wait, and never be told.
+//! Checks from a separate thread whether the runtime still runs. While the runtime is blocked, that
+//! thread answers on the listeners: otherwise a health check of a blocked server would wait without
+//! an answer.
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
@@ -16,26 +17,26 @@ use tokio::runtime::Handle;
 
 use crate::HttpPage;
 
-/// How often it is looked.
+/// Time between two checks.
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
-/// After how many looks without a sign of life it is stuck. Looks are counted, not seconds: a process that was
-/// stopped, or whose machine slept, did not look either.
+/// Number of failed checks after which the runtime counts as blocked. Checks are counted, not
+/// seconds: a process that was stopped, or whose machine slept, made no checks either.
 const MISSED_CHECKS_MAX: u32 = 5;
 
-/// How long whoever comes to a door may take to ask, and to be told.
+/// Time for a client to send its request, and to read the response.
 const PEER_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// How much of a request is read.
+/// Maximum size of a request.
 const HEAD_BYTES_MAX: usize = 16 << 10;
 
-/// Looks after doors until it is dropped.
+/// Watches the runtime until it is dropped.
 #[derive(Debug)]
 pub struct Watchdog {
     _end: Sender<()>,
 }
 
-/// The listeners of doors, which their own tasks have too, for as long as the doors are open.
+/// Duplicates of the listening sockets, as long as the listeners are open.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WatchedSockets(Arc<Mutex<Vec<Arc<Socket>>>>);
 
@@ -46,7 +47,7 @@ impl WatchedSockets {
         Ok(())
     }
 
-    /// The doors are closed.
+    /// Releases the sockets.
     pub(crate) fn close(&self) {
         self.all().clear();
     }
@@ -57,21 +58,21 @@ impl WatchedSockets {
 }
 
 impl Watchdog {
-    /// Begins to look whether this runtime runs. While it does, `beat` is called at every look; while it does not,
-    /// whoever comes to a door is shown the page.
+    /// Starts watching the current runtime. While it runs, `beat` is called at every check. While
+    /// it is blocked, new connections receive the page.
     pub(crate) fn begin(
         listeners: WatchedSockets,
-        stuck: &HttpPage,
+        blocked_page: &HttpPage,
         beat: impl FnMut() + Send + 'static,
     ) -> io::Result<Self> {
         let (end, ended) = channel();
-        let looks = WatchdogThread {
+        let watchdog = WatchdogThread {
             runtime: Handle::current(),
             listeners,
-            answer: answer(stuck),
+            answer: answer(blocked_page),
             ended,
         };
-        let run = move || looks.run(beat);
+        let run = move || watchdog.run(beat);
         thread::Builder::new().name("watch".into()).spawn(run)?;
         Ok(Self { _end: end })
     }
@@ -80,7 +81,7 @@ impl Watchdog {
 struct WatchdogThread {
     runtime: Handle,
     listeners: WatchedSockets,
-    /// What is said while the runtime is stuck.
+    /// Response while the runtime is blocked.
     answer: String,
     ended: Receiver<()>,
 }
@@ -92,7 +93,7 @@ impl WatchdogThread {
         while self.pause(missed >= MISSED_CHECKS_MAX) {
             if pulse.load(Ordering::Acquire) {
                 if missed >= MISSED_CHECKS_MAX {
-                    log(|| tracing::warn!("the server's loop runs again"));
+                    log(|| tracing::warn!("the server's runtime runs again"));
                 }
                 beat();
                 (pulse, missed) = (self.probe(), 0);
@@ -100,37 +101,39 @@ impl WatchdogThread {
             }
             missed += 1;
             if missed == MISSED_CHECKS_MAX {
-                log(|| tracing::error!("the server's loop is stuck; /livez says so until it runs"));
+                log(|| tracing::error!("the server's runtime is blocked; /livez reports it until it runs again"));
             }
         }
     }
 
-    /// Asks the runtime for a sign of life.
+    /// Spawns a task that sets the returned flag when the runtime runs it.
     fn probe(&self) -> Arc<AtomicBool> {
         let pulse = Arc::new(AtomicBool::new(false));
-        let felt = pulse.clone();
+        let alive = pulse.clone();
         self.runtime
-            .spawn(async move { felt.store(true, Ordering::Release) });
+            .spawn(async move { alive.store(true, Ordering::Release) });
         pulse
     }
 
-    /// Waits for the next look, and stands in at the doors meanwhile if nobody else does; false when it is over.
-    fn pause(&self, stands_in: bool) -> bool {
-        if !stands_in {
+    /// Waits for the next check. If the runtime is blocked, answers on the listeners meanwhile.
+    /// Returns false when the watchdog is dropped.
+    fn pause(&self, is_blocked: bool) -> bool {
+        if !is_blocked {
             return self.ended.recv_timeout(CHECK_INTERVAL) == Err(RecvTimeoutError::Timeout);
         }
         let end = Instant::now() + CHECK_INTERVAL;
-        while let Some(left) = end.checked_duration_since(Instant::now()) {
+        while let Some(remaining) = end.checked_duration_since(Instant::now()) {
             let listeners = self.listeners.all().clone();
-            for listener in ready_listeners(&listeners, left) {
+            for listener in ready_listeners(&listeners, remaining) {
                 match listener.accept() {
-                    // One that does not ask in time is not told.
+                    // A client that is too slow gets no response.
                     Ok((peer, _)) => drop(self.respond(peer)),
-                    // One that has left again.
+                    // The client has disconnected.
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                    // Without descriptors whoever knocks stays at the door, and would be seen there at once again.
+                    // Without descriptors the connection stays in the backlog, and poll would
+                    // report it at once again.
                     Err(_) => {
-                        return self.ended.recv_timeout(left) == Err(RecvTimeoutError::Timeout);
+                        return self.ended.recv_timeout(remaining) == Err(RecvTimeoutError::Timeout);
                     }
                 }
             }
@@ -141,10 +144,10 @@ impl WatchdogThread {
     fn respond(&self, mut peer: Socket) -> io::Result<()> {
         peer.set_read_timeout(Some(PEER_TIMEOUT))?;
         peer.set_write_timeout(Some(PEER_TIMEOUT))?;
-        // A socket that is closed with bytes unread takes back what was written last.
-        let (begun, mut head, mut chunk) = (Instant::now(), Vec::new(), [0; 4096]);
+        // Read the whole request: closing a socket with unread bytes would discard the response.
+        let (started, mut head, mut chunk) = (Instant::now(), Vec::new(), [0; 4096]);
         while !head.windows(4).any(|it| it == b"\r\n\r\n") {
-            if begun.elapsed() > PEER_TIMEOUT || head.len() > HEAD_BYTES_MAX {
+            if started.elapsed() > PEER_TIMEOUT || head.len() > HEAD_BYTES_MAX {
                 return Err(io::ErrorKind::TimedOut.into());
             }
             match peer.read(&mut chunk)? {
@@ -157,7 +160,7 @@ impl WatchdogThread {
     }
 }
 
-/// The listeners to which someone has come within this time.
+/// Returns the listeners with a pending connection within this time.
 fn ready_listeners(listeners: &[Arc<Socket>], time: Duration) -> Vec<&Socket> {
     let descriptors = listeners.iter();
     let mut polled: Vec<PollFd<'_>> = descriptors
@@ -168,16 +171,16 @@ fn ready_listeners(listeners: &[Arc<Socket>], time: Duration) -> Vec<&Socket> {
         return Vec::new();
     }
     let all = listeners.iter().zip(&polled);
-    let asked = all.filter(|(_, it)| it.revents().contains(PollFlags::IN));
-    asked.map(|(listener, _)| &**listener).collect()
+    let ready = all.filter(|(_, it)| it.revents().contains(PollFlags::IN));
+    ready.map(|(listener, _)| &**listener).collect()
 }
 
-/// Says something in the log from a thread of its own: the log may be what everyone waits for.
-fn log(say: impl FnOnce() + Send + 'static) {
-    let _ = thread::Builder::new().spawn(say);
+/// Logs from a thread of its own, because the log itself may be what blocks.
+fn log(write_log: impl FnOnce() + Send + 'static) {
+    let _ = thread::Builder::new().spawn(write_log);
 }
 
-/// A page as it goes over the wire.
+/// Encodes a page as an HTTP response.
 fn answer(page: &HttpPage) -> String {
     let HttpPage {
         status,
@@ -197,27 +200,27 @@ mod tests {
 
     use super::*;
 
-    /// As where no descriptor is left: whoever knocks is seen, and cannot be let in.
+    /// Simulates a process without descriptors: the connection is pending, but accept fails.
     #[tokio::test]
-    async fn a_door_that_cannot_be_opened_is_not_tried_again_at_once() {
-        let (door, mut knocks) = UnixStream::pair().expect("a pair");
-        knocks.write_all(b"x").expect("it knocks");
+    async fn a_failed_accept_is_not_retried_at_once() {
+        let (listener, mut client) = UnixStream::pair().expect("a pair");
+        client.write_all(b"x").expect("it knocks");
         let listeners = WatchedSockets::default();
-        listeners.add(&door).expect("a listener");
+        listeners.add(&listener).expect("a listener");
         let (end, ended) = channel();
-        let looks = WatchdogThread {
+        let watchdog = WatchdogThread {
             runtime: Handle::current(),
             listeners,
             answer: String::new(),
             ended,
         };
-        // Who waits for the end is woken by it; who tries again and again is not, and takes the whole time. A busy
-        // machine may make one wait long too, but not always.
+        // A thread that waits is woken by the end at once; one that retries in a loop takes the
+        // whole interval. A busy machine may delay a wait too, but not every time.
         drop(end);
         let is_woken = (0..10).any(|_| {
-            let begun = Instant::now();
-            assert!(!looks.pause(true));
-            begun.elapsed() < CHECK_INTERVAL
+            let started = Instant::now();
+            assert!(!watchdog.pause(true));
+            started.elapsed() < CHECK_INTERVAL
         });
         assert!(is_woken);
     }

@@ -1,7 +1,7 @@
-//! A websocket after its upgrade: frames in, frames out.
+//! A websocket after its upgrade.
 //!
-//! The library reads; what goes out is written here. It would answer a close at once and take nothing
-//! more, and the peer would miss what was queued for it.
+//! The library only reads; writing is done here. The library would answer a close at once and
+//! discard the frames that are still queued for the peer.
 
 mod pongs;
 mod writer;
@@ -21,8 +21,8 @@ use self::writer::WebsocketWriter;
 use crate::socket_stream::{ReadOnlySocket, SocketStream};
 use crate::{Close, Connection, ConnectionLimits, DataLoss, Frame, Incoming, Outgoing, Peer};
 
-/// The connection of a socket whose upgrade is done, if it is on one that we know; and its writer, which may hold the
-/// socket for a while longer than the connection.
+/// Returns the connection of an upgraded socket, if its type is supported. Also returns its writer,
+/// which may hold the socket for a while longer than the connection.
 pub(crate) async fn open(
     upgraded: Upgraded,
     peer: Peer,
@@ -32,14 +32,14 @@ pub(crate) async fn open(
         .max_message_size(Some(limits.message_bytes_max))
         .max_frame_size(Some(limits.message_bytes_max))
         .read_buffer_size(32 << 10);
-    let (line, early) = SocketStream::of(upgraded)?;
-    let ear = ReadOnlySocket::of(&line);
+    let (socket, buffered) = SocketStream::of(upgraded)?;
+    let reader = ReadOnlySocket::of(&socket);
     let stream =
-        WebSocketStream::from_partially_read(ear, early.into(), Role::Server, Some(config)).await;
+        WebSocketStream::from_partially_read(reader, buffered.into(), Role::Server, Some(config)).await;
     let outgoing = Outgoing::new(limits.outgoing_bytes_max);
     let pongs = Pongs::default();
     let loss = DataLoss::default();
-    let writer = WebsocketWriter::new(line, pongs.clone(), limits.write);
+    let writer = WebsocketWriter::new(socket, pongs.clone(), limits.write);
     let writer = tokio::spawn(writer.run(outgoing.clone(), loss.clone()));
     let connection = Connection {
         peer,
@@ -63,8 +63,8 @@ pub struct WebsocketReader {
 }
 
 impl WebsocketReader {
-    /// The next frame, or nothing when the peer is gone. A websocket ends in both directions at once:
-    /// the peer gets what is queued by then, and nothing else.
+    /// Returns the next frame, or `None` when the peer is gone. A websocket ends in both directions
+    /// at once: the peer receives only what is queued by then.
     pub(crate) async fn next(&mut self) -> Option<Frame> {
         loop {
             let Some(message) = self.stream.next().await else {
@@ -93,7 +93,7 @@ impl WebsocketReader {
     }
 }
 
-/// The answer to a peer's close: its own code.
+/// The response to a peer's close: its own code.
 fn close_reply(frame: Option<CloseFrame>) -> Close {
     Close {
         code: frame.map_or(1000, |frame| frame.code.into()),
@@ -101,7 +101,7 @@ fn close_reply(frame: Option<CloseFrame>) -> Close {
     }
 }
 
-/// How the peer broke the rules, or that it did not and just left.
+/// The close code for a failed read.
 fn close_for(error: &Error) -> Close {
     match error {
         Error::Capacity(CapacityError::MessageTooLong { .. }) => Close::TOO_LONG,

@@ -1,4 +1,4 @@
-//! How a command is started so that it can do no more than its policy allows.
+//! Starts a command so that it can do no more than its policy allows.
 
 pub mod attempt;
 mod budget;
@@ -29,7 +29,7 @@ pub use measure::{Finding, Measurement, Options, measure};
 pub use notice::Notice;
 pub(crate) use notice::log as log_notices;
 pub use policy_path::PolicyPath;
-pub(crate) use syscalls::ignore_endings;
+pub(crate) use syscalls::ignore_termination;
 pub use syscalls::ignore_interrupts;
 
 use std::ffi::OsString;
@@ -46,25 +46,25 @@ use plan::HelperPlan;
 use repositories::RepositoryCache;
 use survey::RuleSet;
 
-/// How many words bubblewrap takes, its own name among them.
-const WORDS_MAX: usize = 8_999;
+/// Arguments that bubblewrap accepts, its own name included.
+const ARGS_MAX: usize = 8_999;
 
-/// How often a fence is planned anew because something went away.
-const TRIES: usize = 3;
+/// Attempts to plan a sandbox; it is planned again when a path disappears in between.
+const PLAN_TRIES_MAX: usize = 3;
 
-/// How strong a fence is.
+/// Strength of the sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tier {
-    /// Namespaces by bubblewrap, a filter of system calls, and Landlock where the kernel has it.
+    /// Namespaces by bubblewrap, a seccomp filter, and Landlock where the kernel has it.
     A,
-    /// Landlock and a filter of system calls, without namespaces.
+    /// Landlock and a seccomp filter, without namespaces.
     B,
     /// Nothing can be enforced.
     C,
 }
 
 impl Tier {
-    /// Its letter, in lower case.
+    /// Returns the letter of the tier in lower case.
     pub fn letter(self) -> &'static str {
         match self {
             Self::A => "a",
@@ -73,7 +73,7 @@ impl Tier {
         }
     }
 
-    /// What it is made of, in a word.
+    /// Returns the mechanisms of the tier in one word.
     pub fn name(self) -> &'static str {
         match self {
             Self::A => "namespaces+landlock",
@@ -83,7 +83,7 @@ impl Tier {
     }
 }
 
-/// The fence of this machine. Cheap to clone.
+/// The sandbox of this machine. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct SandboxHost {
     tier: Tier,
@@ -92,118 +92,120 @@ pub struct SandboxHost {
 
 #[derive(Debug)]
 struct Parts {
-    /// Empty where there is none, and never used then.
+    /// Empty and unused where bubblewrap is not installed.
     bubblewrap: PathBuf,
     /// A binary whose `main` calls [`take_over`] first.
     helper: PathBuf,
     repositories: RepositoryCache,
-    /// The home of the user.
     home: Option<PathBuf>,
 }
 
-/// A command that starts inside the fence. Keep it until the command is over, and start it from a thread that
-/// lives as long: when that thread ends, the kernel ends the command.
+/// A command that starts inside the sandbox.
+///
+/// Keep it until the command is over, and start it from a thread that lives as long: when that
+/// thread ends, the kernel ends the command.
 #[derive(Debug)]
 pub struct ConfinedLaunch {
-    /// What to start instead.
+    /// The launch that replaces the original one.
     pub launch: Launch,
     /// Paths that the sandbox could not protect in the folders that the command may write.
     pub notices: Vec<Notice>,
     is_confined: bool,
-    /// Removes what had to be put on the disk.
+    /// Removes the placeholders from the disk on drop.
     _placeholders: Placeholders,
 }
 
 impl ConfinedLaunch {
-    /// Whether there is a fence at all.
+    /// Whether the command runs in a sandbox; false under full access.
     pub fn is_confined(&self) -> bool {
         self.is_confined
     }
 }
 
-/// Why a command is not started. Being refused is an ordinary answer.
+/// Reason why a command is not started. A refusal is an ordinary answer.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxRefusal {
-    /// The machine has nothing to build a fence from.
+    /// The machine has no mechanism to build a sandbox from.
     #[error(
-        "commands cannot be fenced on this machine, so none is run; install bubblewrap 0.8 or later, or boot a \
-         kernel with Landlock 4 (Linux 6.7), and see `raddle doctor`; if the machine itself is the fence, give \
+        "this machine cannot sandbox commands, so none is run; install bubblewrap 0.8 or later, or boot a \
+         kernel with Landlock 4 (Linux 6.7), and see `raddle doctor`; if the machine itself is the sandbox, give \
          full access"
     )]
     NoSandbox,
-    /// The rules ask for more than the second tier can do.
+    /// The rules need more than the second tier can enforce.
     #[error(
-        "{what} needs namespaces, which this machine does not give; install bubblewrap 0.8 or later and allow \
-         user namespaces (`raddle doctor` says what is missing, and how to accept less), or ask for less"
+        "{what} needs namespaces, which this machine does not support; install bubblewrap 0.8 or later and allow \
+         user namespaces (`raddle doctor` names what is missing, and how to accept less), or relax the policy"
     )]
     Unenforceable {
-        /// What was asked for.
+        /// The feature that needs namespaces.
         what: &'static str,
     },
-    /// A path of the rules cannot be used.
-    #[error("{} cannot be used by the fence: {why}", path.display())]
+    /// The sandbox cannot use a path of the rules.
+    #[error("{} cannot be used by the sandbox: {why}", path.display())]
     Root {
-        /// The path.
+        /// The path as the rules name it.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason, and what to do.
         why: &'static str,
     },
-    /// A folder of the rules is reached through a link, which a command may have put there.
+    /// A folder of the rules is reached through a link, which a command may have created.
     #[error(
-        "{} leads to {}: a link was put on the way there, and a command may have done it; remove the link, or name the \
+        "{} leads to {}: the path contains a link, which a command may have created; remove the link, or name the \
          other folder",
         path.display(), real.display()
     )]
     Moved {
-        /// The path.
+        /// The folder as the rules name it.
         path: PathBuf,
         /// The folder that it leads to.
         real: PathBuf,
     },
-    /// A protected name is a link, and links cannot be kept from being replaced.
+    /// A protected name is a link, and the sandbox cannot prevent that a link is replaced.
     #[error(
-        "{} is a symbolic link, and the fence cannot keep it as it is; put a folder in its place, or take the \
-         name off the protected ones",
+        "{} is a symbolic link, which the sandbox cannot protect; replace it by a folder, or remove the \
+         name from the protected ones",
         path.display()
     )]
     Link {
-        /// The link.
+        /// The protected name that is a link.
         path: PathBuf,
     },
-    /// A worktree names a repository that is not there, so that a command could make it.
-    #[error("a .git file names {}, which is not there; mend the worktree (`git worktree repair`)", path.display())]
+    /// A worktree names a repository that does not exist, so a command could create it.
+    #[error("a .git file names {}, which is not there; repair the worktree (`git worktree repair`)", path.display())]
     Lost {
-        /// What is missing.
+        /// The repository that does not exist.
         path: PathBuf,
     },
-    /// The settings of whoever runs the command lie where it may write, and this tier cannot keep them from it.
+    /// The server's own files lie where the command may write, and this tier cannot protect them.
     #[error(
-        "{} is the server's own and lies in a folder that commands may write, and this machine gives no fence that \
-         keeps it from them; start in another folder, or install bubblewrap 0.8 or later (see `raddle doctor`)",
+        "{} belongs to the server and lies in a folder that commands may write, and the sandbox of this machine cannot \
+         protect it; start in another folder, or install bubblewrap 0.8 or later (see `raddle doctor`)",
         path.display()
     )]
     Own {
-        /// What is not the command's.
+        /// The server's own path.
         path: PathBuf,
     },
-    /// The command would start in a folder that it cannot see.
+    /// The command would start in a folder that it may not read.
     #[error("the command would start in {}, which it may not read; list it among the readable paths", path.display())]
     Cwd {
-        /// The folder.
+        /// The working directory of the command.
         path: PathBuf,
     },
-    /// The disk did not let the fence be built.
-    #[error("the fence cannot be built around {}: {source}", path.display())]
+    /// An I/O error prevented the sandbox from being built.
+    #[error("cannot build the sandbox around {}: {source}", path.display())]
     Disk {
-        /// Where.
+        /// The path of the failed operation.
         path: PathBuf,
-        /// What happened.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
 
 impl SandboxHost {
-    /// A fence of this tier, whether or not it holds on this machine; [`measure`] finds out.
+    /// Builds a sandbox of this tier, whether or not it holds on this machine; [`measure`] finds
+    /// out.
     pub fn new(tier: Tier, bubblewrap: PathBuf, helper: PathBuf) -> Self {
         let parts = Arc::new(Parts {
             bubblewrap,
@@ -214,17 +216,17 @@ impl SandboxHost {
         Self { tier, parts }
     }
 
-    /// How strong it is.
+    /// Returns the tier of the sandbox.
     pub fn tier(&self) -> Tier {
         self.tier
     }
 
-    /// The bubblewrap that makes its namespaces; nothing in the other tiers.
+    /// Returns the bubblewrap that makes the namespaces; `None` in the other tiers.
     pub fn bubblewrap(&self) -> Option<&Path> {
         (self.tier == Tier::A).then_some(&self.parts.bubblewrap)
     }
 
-    /// Paths that could not be protected if a command were started inside `policy`.
+    /// Returns the paths that the sandbox could not protect under `policy`.
     pub fn notices(&self, policy: &Policy) -> Result<Vec<Notice>, SandboxRefusal> {
         match policy {
             Policy::FullAccess => Ok(Vec::new()),
@@ -239,7 +241,7 @@ impl SandboxHost {
         RuleSet::survey(rules, self.tier, repositories, home.as_deref())
     }
 
-    /// How this command is started inside `policy`; refuses what the tier cannot enforce.
+    /// Wraps a command in the sandbox of `policy`; rejects rules that the tier cannot enforce.
     pub fn wrap(&self, launch: Launch, policy: &Policy) -> Result<ConfinedLaunch, SandboxRefusal> {
         let rules = match policy {
             Policy::FullAccess => {
@@ -259,7 +261,8 @@ impl SandboxHost {
         }
     }
 
-    /// A command that runs beside this one may remove what was just found, so it is looked for again.
+    /// Retries when a path disappears, because another command may remove what the survey just
+    /// found.
     fn wrap_in_namespaces(
         &self,
         launch: &Launch,
@@ -269,7 +272,7 @@ impl SandboxHost {
         loop {
             match self.wrap_once(launch, rules) {
                 Err(SandboxRefusal::Disk { source, .. })
-                    if source.kind() == io::ErrorKind::NotFound && tries < TRIES =>
+                    if source.kind() == io::ErrorKind::NotFound && tries < PLAN_TRIES_MAX =>
                 {
                     tries += 1;
                 }
@@ -283,16 +286,16 @@ impl SandboxHost {
         launch: &Launch,
         rules: &SandboxRules,
     ) -> Result<ConfinedLaunch, SandboxRefusal> {
-        let mut seen = self.survey(rules)?;
-        // What builds the fence of the next command is not this one's to change.
+        let mut rule_set = self.survey(rules)?;
+        // Protects the programs that build the sandbox of the next command.
         let own = [&self.parts.bubblewrap, &self.parts.helper];
         let own = own
             .into_iter()
             .filter_map(|it| std::fs::canonicalize(it).ok());
-        seen.protected
-            .extend(own.filter(|it| seen.write.iter().any(|root| it.starts_with(root))));
-        seen.drop_covered();
-        let mounts = Mounts::new(rules, &seen, &self.parts.helper);
+        rule_set.protected
+            .extend(own.filter(|it| rule_set.write.iter().any(|root| it.starts_with(root))));
+        rule_set.drop_covered();
+        let mounts = Mounts::new(rules, &rule_set, &self.parts.helper);
         let cwd = std::fs::canonicalize(&launch.cwd).map_err(|source| SandboxRefusal::Disk {
             path: launch.cwd.clone(),
             source,
@@ -305,7 +308,7 @@ impl SandboxHost {
             network: rules.network.clone(),
             read: vec!["/".into()],
             write: mounts.writable(),
-            inode_pins: mounts.inode_pins(&seen)?,
+            inode_pins: mounts.inode_pins(&rule_set)?,
             processes_max: rules.processes_max,
         };
         let mut args = bubblewrap_args(&rules.network);
@@ -317,9 +320,9 @@ impl SandboxHost {
             HELPER.into(),
         ]);
         args.extend(helper_args(&plan, launch));
-        if args.len() > WORDS_MAX {
-            let why = "the paths that the sandbox is made of and the words of the command are more than bubblewrap \
-                       takes; shorten the command, or name fewer paths";
+        if args.len() > ARGS_MAX {
+            let why = "the paths of the sandbox and the arguments of the command exceed the number that bubblewrap \
+                       accepts; shorten the command, or name fewer paths";
             return Err(SandboxRefusal::Root { path: cwd, why });
         }
         let launch = Launch {
@@ -330,9 +333,9 @@ impl SandboxHost {
         };
         Ok(ConfinedLaunch {
             launch,
-            notices: seen.notices,
+            notices: rule_set.notices,
             is_confined: true,
-            _placeholders: seen.placeholders,
+            _placeholders: rule_set.placeholders,
         })
     }
 
@@ -344,29 +347,29 @@ impl SandboxHost {
         if let Some(what) = needs_namespaces(rules) {
             return Err(SandboxRefusal::Unenforceable { what });
         }
-        let seen = self.survey(rules)?;
+        let rule_set = self.survey(rules)?;
         let helper = std::fs::canonicalize(&self.parts.helper).unwrap_or_default();
-        if let Some(root) = seen.write.iter().find(|root| helper.starts_with(root)) {
+        if let Some(root) = rule_set.write.iter().find(|root| helper.starts_with(root)) {
             return Err(SandboxRefusal::Root {
                 path: root.clone(),
-                why: "the program that builds the fence lies in it, and a command could change that",
+                why: "it contains the program that builds the sandbox, and a command could change that; name another folder",
             });
         }
         let read = match &rules.read {
             ReadScope::All => vec!["/".into()],
             ReadScope::Listed(_) => {
-                let system = seen.system.into_iter().map(|(path, _)| path);
+                let system = rule_set.system.into_iter().map(|(path, _)| path);
                 let helper = self.parts.helper.clone();
-                system.chain(seen.read).chain([helper]).collect()
+                system.chain(rule_set.read).chain([helper]).collect()
             }
         };
-        let places = seen.write.iter().map(|it| InodePin::new(it, it));
+        let inode_pins = rule_set.write.iter().map(|it| InodePin::new(it, it));
         let plan = HelperPlan {
             tier: self.tier,
             network: rules.network.clone(),
             read,
-            inode_pins: places.collect::<Result<_, _>>()?,
-            write: seen.write,
+            inode_pins: inode_pins.collect::<Result<_, _>>()?,
+            write: rule_set.write,
             // The kernel would count every process of the user.
             processes_max: None,
         };
@@ -378,13 +381,13 @@ impl SandboxHost {
         };
         Ok(ConfinedLaunch {
             launch,
-            notices: seen.notices,
+            notices: rule_set.notices,
             is_confined: true,
-            _placeholders: seen.placeholders,
+            _placeholders: rule_set.placeholders,
         })
     }
 
-    /// Where the helper's own binary is, as a fenced command sees it.
+    /// Path of the helper's binary as a sandboxed command sees it.
     fn helper_path(&self) -> &Path {
         match self.tier {
             Tier::A => Path::new(HELPER),
@@ -393,7 +396,7 @@ impl SandboxHost {
     }
 }
 
-/// What of these rules only a view of the disk of its own can keep.
+/// Returns the first rule that only a mount namespace can enforce.
 fn needs_namespaces(rules: &SandboxRules) -> Option<&'static str> {
     if !rules.write.is_empty() && !rules.protected.is_empty() {
         Some("protecting names inside a writable folder")
@@ -408,9 +411,9 @@ fn needs_namespaces(rules: &SandboxRules) -> Option<&'static str> {
     }
 }
 
-/// Every namespace there is; the view of the disk follows.
+/// Arguments for every namespace; the mounts follow.
 fn bubblewrap_args(network: &Network) -> Vec<OsString> {
-    let mut words = vec![
+    let mut args = vec![
         "--unshare-user",
         "--unshare-pid",
         "--unshare-ipc",
@@ -423,17 +426,17 @@ fn bubblewrap_args(network: &Network) -> Vec<OsString> {
         "ALL",
     ];
     if *network != Network::Open {
-        words.push("--unshare-net");
+        args.push("--unshare-net");
     }
-    words.into_iter().map(OsString::from).collect()
+    args.into_iter().map(OsString::from).collect()
 }
 
 fn helper_args(plan: &HelperPlan, launch: &Launch) -> Vec<OsString> {
-    let mut words = vec![OsString::from(helper::HELPER_WORD)];
-    words.extend(plan.words());
-    words.push(launch.program.clone());
-    words.extend(launch.args.iter().cloned());
-    words
+    let mut args = vec![OsString::from(helper::HELPER_ARG)];
+    args.extend(plan.words());
+    args.push(launch.program.clone());
+    args.extend(launch.args.iter().cloned());
+    args
 }
 
 #[cfg(test)]

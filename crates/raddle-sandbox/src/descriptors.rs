@@ -1,4 +1,5 @@
-//! Descriptors that go to another process over a socket, beside some bytes, and those that go to none.
+//! Passes descriptors to another process over a socket, together with some bytes, and closes those
+//! that no child may inherit.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -10,38 +11,38 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 
-/// The most that go at once: stdin, stdout and stderr.
-const MAX: usize = 3;
+/// Most descriptors in one message: stdin, stdout and stderr.
+const DESCRIPTORS_MAX: usize = 3;
 
-/// Sends these. Few bytes go whole or not at all.
+/// Sends bytes and descriptors. Few bytes are sent as a whole or not at all.
 pub(crate) fn send(
     socket: impl AsFd,
     bytes: &[u8],
     descriptors: &[BorrowedFd<'_>],
 ) -> io::Result<()> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX))];
-    let mut beside = SendAncillaryBuffer::new(&mut space);
-    let is_room = descriptors.len() <= MAX;
-    if !is_room || !beside.push(SendAncillaryMessage::ScmRights(descriptors)) {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    let fits = descriptors.len() <= DESCRIPTORS_MAX;
+    if !fits || !ancillary.push(SendAncillaryMessage::ScmRights(descriptors)) {
         return Err(io::ErrorKind::InvalidInput.into());
     }
     let bytes = [IoSlice::new(bytes)];
-    sendmsg(socket, &bytes, &mut beside, SendFlags::NOSIGNAL)?;
+    sendmsg(socket, &bytes, &mut ancillary, SendFlags::NOSIGNAL)?;
     Ok(())
 }
 
-/// Receives so many bytes, and so many descriptors beside them; neither fewer nor more.
+/// Receives exactly so many bytes and so many descriptors.
 pub(crate) fn receive<const N: usize>(
     socket: impl AsFd,
     bytes: &mut [u8],
 ) -> io::Result<[OwnedFd; N]> {
     let length = bytes.len();
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX))];
-    let mut beside = RecvAncillaryBuffer::new(&mut space);
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::WAITALL;
-    let received = recvmsg(socket, &mut [IoSliceMut::new(bytes)], &mut beside, flags)?;
+    let received = recvmsg(socket, &mut [IoSliceMut::new(bytes)], &mut ancillary, flags)?;
     let mut descriptors = Vec::new();
-    for message in beside.drain() {
+    for message in ancillary.drain() {
         if let RecvAncillaryMessage::ScmRights(some) = message {
             descriptors.extend(some);
         }
@@ -49,12 +50,12 @@ pub(crate) fn receive<const N: usize>(
     if received.bytes < length {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
-    let other = |_| io::Error::other("other descriptors came than were expected");
+    let other = |_| io::Error::other("received an unexpected number of descriptors");
     descriptors.try_into().map_err(other)
 }
 
-/// Whoever started this process may have left descriptors open in it. No program that is started from here on gets
-/// any but the first three.
+/// Marks every descriptor but the first three as close-on-exec, because the parent of this process
+/// may have left some open. No program that is started later inherits them.
 pub fn set_cloexec() {
     let Ok(entries) = std::fs::read_dir("/proc/self/fd") else {
         return;
@@ -67,7 +68,7 @@ pub fn set_cloexec() {
             unsafe_code,
             reason = "these descriptors came from elsewhere, so nothing here owns them"
         )]
-        // SAFETY: it was open a moment ago, and nothing but its flag is touched.
+        // SAFETY: it was open a moment ago, and only its flag is changed.
         let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
         let _ = fcntl_setfd(descriptor, FdFlags::CLOEXEC);
     }
@@ -81,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_sent_arrives_and_in_no_other_number() {
+    fn descriptors_arrive_only_in_the_expected_number() {
         let (ours, theirs) = UnixStream::pair().expect("a pair");
         let (mut end, other) = UnixStream::pair().expect("a pair");
         send(&ours, b"ab", &[other.as_fd()]).expect("it is sent");
@@ -97,7 +98,7 @@ mod tests {
         assert!(receive::<1>(&theirs, &mut bytes).is_err());
         send(&ours, b"ab", &[]).expect("nothing is sent");
         assert!(receive::<1>(&theirs, &mut bytes).is_err());
-        assert!(send(&ours, b"ab", &[other.as_fd(); MAX + 1]).is_err());
+        assert!(send(&ours, b"ab", &[other.as_fd(); DESCRIPTORS_MAX + 1]).is_err());
         send(&ours, b"a", &[other.as_fd()]).expect("too little is sent");
         drop(ours);
         assert!(receive::<1>(&theirs, &mut bytes).is_err());

@@ -1,8 +1,9 @@
-//! The one way out of a fence that has any: a proxy that lets through what is listed.
+//! The only network access of a sandbox that has any: a proxy that forwards to listed hosts.
 //!
-//! A host is parsed once, into a [`Host`] that can say nothing odd; the rules look at that, and what is dialled
-//! is that and nothing else. Names are resolved here, and an address that is not public, or is this
-//! machine's own, is not dialled unless a rule names that very address. An empty list lets nothing through.
+//! A host is parsed once, into a [`Host`] in canonical form. The rules examine it, and the proxy
+//! dials exactly that host. The proxy resolves names itself. It does not dial an address that is
+//! not public, or that belongs to this machine, unless a rule names that very address. An empty
+//! list allows nothing.
 
 mod address;
 mod head;

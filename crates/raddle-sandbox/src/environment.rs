@@ -1,15 +1,15 @@
-//! What of the server's environment a command gets to see.
+//! The part of the server's environment that a command inherits.
 //!
-//! The server's own environment holds keys of models and whatever else its starter had in it. So a
-//! command's is not that without some names, but only these names.
+//! The server's own environment holds keys of models and other secrets of its parent process. So
+//! this is a list of the names that a command inherits, not of those that it does not.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
-/// What a command may inherit. None of it opens anything: no keys, no sockets of agents, and no proxies,
-/// whose addresses may hold a password.
+/// Variables that a command may inherit. None of them grants access: no keys, no sockets of agents,
+/// and no proxies, whose addresses may hold a password.
 const INHERITED: &[&str] = &[
     "PATH",
     "HOME",
@@ -28,30 +28,31 @@ const INHERITED: &[&str] = &[
     "XDG_STATE_HOME",
 ];
 
-/// And all with this prefix.
+/// Prefix of further variables that a command may inherit.
 const INHERITED_PREFIX: &str = "LC_";
 
-/// The environment of a command: what of `server` may be inherited, then `changes`, in which a string
-/// sets a variable and nothing removes it.
+/// Returns the environment of a command: the inherited variables of `server`, then `changes`, in
+/// which a string sets a variable and `None` removes it.
 pub fn of<S>(server: S, changes: &BTreeMap<String, Option<String>>) -> Vec<(OsString, OsString)>
 where
     S: IntoIterator<Item = (OsString, OsString)>,
 {
-    let mut whole: BTreeMap<OsString, OsString> = server
+    let mut environment: BTreeMap<OsString, OsString> = server
         .into_iter()
         .filter(|(name, _)| name.to_str().is_some_and(is_inherited))
         .collect();
     for (name, value) in changes {
         match value {
-            Some(value) => drop(whole.insert(name.into(), value.into())),
-            None => drop(whole.remove(std::ffi::OsStr::new(name))),
+            Some(value) => drop(environment.insert(name.into(), value.into())),
+            None => drop(environment.remove(std::ffi::OsStr::new(name))),
         }
     }
-    whole.into_iter().collect()
+    environment.into_iter().collect()
 }
 
-/// Closes this process's own memory and environment to other processes of the same user, which could
-/// otherwise read them in `/proc` or attach to it. Only one that may trace everything still can.
+/// Closes the memory and environment of this process to other processes of the same user, which
+/// could otherwise read them in `/proc` or attach to it. Only a process that may trace everything
+/// still can.
 pub fn set_undumpable() -> std::io::Result<()> {
     Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
 }
@@ -80,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_listed_is_inherited() {
+    fn only_listed_variables_are_inherited() {
         check(
             &[
                 ("PATH", "/bin"),

@@ -1,13 +1,14 @@
 //! File holds: a readers-writer lock on paths, for every process on one Raddle home.
 //!
-//! A user approves a command outside the sandbox together with the content of the files that it names. While
-//! it runs it keeps a [`FileHold`] on them. A sandboxed command keeps a [`WriteClaim`] on the folders that it
-//! may write, and a file tool one on the files that it writes. A claim and a hold on the same path exclude
-//! each other; claims do not exclude claims, nor holds holds.
+//! A user approves a command outside the sandbox together with the content of the files that it
+//! names. While it runs it keeps a [`FileHold`] on them. A sandboxed command keeps a [`WriteClaim`]
+//! on the folders that it may write, and a file tool one on the files that it writes. A claim and a
+//! hold on the same path exclude each other; claims do not exclude claims, nor holds holds.
 //!
-//! Each of them is a file in a folder that no sandboxed command can write, locked by the process that keeps
-//! it. Each side adds its own entry first and then looks for entries of the other side, so at least one of
-//! two that meet sees the other. A claim that meets a hold is withdrawn; a hold waits for claims to go.
+//! Each of them is a file in a folder that no sandboxed command can write, locked by its process.
+//! Each side adds its own entry first and then looks for entries of the other side, so at least one
+//! of two that conflict sees the other. A claim that conflicts with a hold is withdrawn; a hold
+//! waits until the claims are released.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -24,31 +25,32 @@ use tokio::time::sleep;
 
 use crate::confinement::{PolicyPath, is_around_home};
 use crate::policy::scratch_folders;
-use crate::{ReadScope as MayRead, SandboxRules, WrittenFolders};
+use crate::{ReadScope, SandboxRules, WrittenFolders};
 
 /// The folder of the entries, below the home.
 const FOLDER: &str = "holds";
 
-/// How long a hold waits for the claims that it meets.
+/// Timeout of a hold that waits for conflicting claims.
 const HOLD_WAIT: Duration = Duration::from_secs(30);
 
-/// How long a claim waits for the holds that it meets. It is longer than [`HOLD_WAIT`]: a hold that waits in
-/// vain costs no claim anything.
+/// Timeout of a claim that waits for conflicting holds. It is longer than [`HOLD_WAIT`]: a hold
+/// that times out costs no claim anything.
 pub(crate) const CLAIM_WAIT: Duration = Duration::from_secs(45);
 
-/// The time between two looks.
+/// The time between two checks.
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// How long an entry counts after its process has died. Keepers end the commands of a dead server sooner.
+/// How long an entry counts after its process has died. Keepers end the commands of a dead server
+/// sooner.
 const DEAD_GRACE: Duration = Duration::from_secs(5);
 
-/// The end of the name of an entry whose process has died.
-const DEAD: &str = ".dead";
+/// Suffix of the name of an entry whose process has died.
+const DEAD_SUFFIX: &str = ".dead";
 
-/// How many entries of a claimed folder are searched for other names of held files.
+/// Entries of a claimed folder that are searched for other names of held files.
 const ENTRIES_MAX: usize = 1_000_000;
 
-/// The longest text that says what keeps an entry.
+/// Longest description of an entry.
 const ABOUT_BYTES_MAX: usize = 200;
 
 /// The holds and claims of one Raddle home.
@@ -61,34 +63,34 @@ pub struct FileHolds {
 /// A hold on files. Dropping it releases them.
 #[derive(Debug)]
 pub struct FileHold {
-    /// The paths that are held, and every link on the way to them, in order.
+    /// The held paths, and every link on the path to them, sorted.
     paths: Vec<PathBuf>,
     _entry: EntryGuard,
 }
 
-/// A claim to write below folders, or to write files. Dropping it ends it.
+/// A claim to write below folders, or to write files. Dropping it releases it.
 #[derive(Debug)]
 pub struct WriteClaim {
     _entry: EntryGuard,
 }
 
-/// Why there is no hold or no claim.
+/// Reason why there is no hold or no claim.
 #[derive(Debug, thiserror::Error)]
 pub enum HoldError {
-    /// Another command keeps a path.
+    /// Another command has a conflicting entry.
     #[error("{} is held by another command: {}", .0.path.display(), .0.about)]
     Busy(HoldConflict),
-    /// The entry cannot be written or the others not be read.
+    /// The entry cannot be written, or the other entries cannot be read.
     #[error("the file holds of this Raddle home cannot be used: {0}")]
     Io(#[from] io::Error),
 }
 
-/// A path on which a hold and a claim meet.
+/// A path on which a hold and a claim conflict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HoldConflict {
-    /// The held path.
+    /// The path that is held.
     pub path: PathBuf,
-    /// What keeps the other entry: mostly a command line.
+    /// Description of the owner of the other entry: mostly a command line.
     pub about: String,
 }
 
@@ -118,9 +120,9 @@ impl Kind {
         Self::ALL.into_iter().find(|it| it.name() == kind)
     }
 
-    /// Whether a claim of this kind on `claimed` lets its owner change what is found at `held`. The folder that
-    /// may be written itself stays where it is.
-    fn reaches(self, claimed: &Path, held: &Path) -> bool {
+    /// Whether a claim of this kind on `claimed` lets its owner change the content of `held`. The
+    /// claimed folder itself cannot be moved.
+    fn covers(self, claimed: &Path, held: &Path) -> bool {
         match self {
             Self::Hold => false,
             Self::Folders => held != claimed && held.starts_with(claimed),
@@ -129,16 +131,16 @@ impl Kind {
     }
 }
 
-/// An entry of this process, which goes when this is dropped.
+/// An entry of this process; dropping it removes the file.
 #[derive(Debug)]
 struct EntryGuard {
     path: PathBuf,
-    _locked: File,
+    _lock: File,
 }
 
 impl Drop for EntryGuard {
     fn drop(&mut self) {
-        // One that cannot be removed is no longer locked, and removed by the next look.
+        // An entry that cannot be removed is no longer locked, and the next check removes it.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -151,7 +153,7 @@ struct HoldEntry {
 }
 
 impl FileHolds {
-    /// Those of the home in this folder.
+    /// Returns the holds and claims of the home in this folder.
     pub fn of(home: &Path) -> Self {
         Self {
             folder: home.join(FOLDER),
@@ -159,63 +161,64 @@ impl FileHolds {
         }
     }
 
-    /// The folders that sandboxed commands have ever been allowed to write.
+    /// Returns the folders that sandboxed commands have ever been allowed to write.
     pub fn written(&self) -> &WrittenFolders {
         &self.written
     }
 
-    /// Holds these files, once nobody claims to write them. It waits for that at most half a minute.
+    /// Holds these files once no claim covers them. It waits at most half a minute.
     pub async fn hold(&self, about: String, paths: Vec<PathBuf>) -> Result<FileHold, HoldError> {
         let this = self.clone();
-        let added = blocking(move || {
-            let paths = spread(&paths);
+        let pending = blocking(move || {
+            let paths = with_links(&paths);
             let _entry = this.add(Kind::Hold, &about, &paths)?;
             Ok(FileHold { paths, _entry })
         });
-        let mut hold = added.await?;
-        let begun = Instant::now();
+        let mut hold = pending.await?;
+        let started = Instant::now();
         loop {
             let this = self.clone();
-            let looked = blocking(move || {
+            let check = blocking(move || {
                 let claims = this.list()?;
                 let held = HeldFiles::by_path(&hold.paths);
-                let met = claims.iter().find_map(|it| it.meets(&held));
-                // Only now nobody can give one of them another name.
-                let met = met.or_else(|| {
+                let conflict = claims.iter().find_map(|it| it.conflict_with(&held));
+                // Only now no command can give one of them another name.
+                let conflict = conflict.or_else(|| {
                     let held = HeldFiles::by_link(&hold.paths);
-                    claims.iter().find_map(|it| it.meets(&held))
+                    claims.iter().find_map(|it| it.conflict_with(&held))
                 });
-                Ok((hold, met))
+                Ok((hold, conflict))
             });
-            let met;
-            (hold, met) = looked.await?;
-            match met {
+            let conflict;
+            (hold, conflict) = check.await?;
+            match conflict {
                 None => return Ok(hold),
-                Some(met) if begun.elapsed() > HOLD_WAIT => return Err(HoldError::Busy(met)),
+                Some(conflict) if started.elapsed() > HOLD_WAIT => return Err(HoldError::Busy(conflict)),
                 Some(_) => sleep(POLL_INTERVAL).await,
             }
         }
     }
 
-    /// Claims to write these files, once they are not held. It blocks while it waits, for so long.
+    /// Claims to write these files once they are not held. It blocks for at most `wait`.
     pub fn claim_files(
         &self,
         about: &str,
         files: &[PathBuf],
         wait: Duration,
     ) -> Result<WriteClaim, HoldError> {
-        let begun = Instant::now();
+        let started = Instant::now();
         loop {
             match self.try_claim(Kind::Files, about, files)? {
                 Ok(claim) => return Ok(claim),
-                Err(met) if begun.elapsed() >= wait => return Err(HoldError::Busy(met)),
+                Err(conflict) if started.elapsed() >= wait => return Err(HoldError::Busy(conflict)),
                 Err(_) => std::thread::sleep(POLL_INTERVAL),
             }
         }
     }
 
-    /// Claims the folders that these rules let be written, unless one is held. The last try narrows the rules
-    /// instead: what is held may only be read. It tells why.
+    /// Claims the folders that these rules make writable, unless a file in one is held. The last
+    /// try narrows the rules instead: folders with held files become read-only, and it returns the
+    /// conflicts.
     pub fn claim_folders(
         &self,
         about: &str,
@@ -225,7 +228,7 @@ impl FileHolds {
         let mut conflicts = Vec::new();
         if !rules.protected.is_empty() {
             self.written.add_workspaces(&rules.write)?;
-            self.keep_workspaces(rules, &scratch_folders().0)?;
+            self.protect_workspaces(rules, &scratch_folders().0)?;
         }
         loop {
             let roots: Vec<PathBuf> = rules.write.iter().chain(&rules.scratch).cloned().collect();
@@ -233,42 +236,43 @@ impl FileHolds {
                 return Ok((None, conflicts));
             }
             self.written.add(&roots)?;
-            let met = match self.try_claim(Kind::Folders, about, &spread(&roots))? {
+            let conflict = match self.try_claim(Kind::Folders, about, &with_links(&roots))? {
                 Ok(claim) => return Ok((Some(claim), conflicts)),
-                Err(met) if is_last => met,
-                Err(met) => return Err(HoldError::Busy(met)),
+                Err(conflict) if is_last => conflict,
+                Err(conflict) => return Err(HoldError::Busy(conflict)),
             };
-            let held = std::slice::from_ref(&met.path);
+            let held = std::slice::from_ref(&conflict.path);
             let held = [HeldFiles::by_path(held), HeldFiles::by_link(held)];
             let is_free = |root: &PathBuf| {
-                let roots = spread(std::slice::from_ref(root));
+                let roots = with_links(std::slice::from_ref(root));
                 let mut pairs = roots
                     .iter()
                     .flat_map(|it| held.iter().map(move |held| (it, held)));
-                !pairs.any(|(it, held)| held.met(Kind::Folders, it).is_some())
+                !pairs.any(|(it, held)| held.conflict_with(Kind::Folders, it).is_some())
             };
-            if let MayRead::Listed(read) = &mut rules.read {
+            if let ReadScope::Listed(read) = &mut rules.read {
                 read.extend(roots.into_iter().filter(|it| !is_free(it)));
             }
             rules.write.retain(is_free);
             rules.scratch.retain(is_free);
-            conflicts.push(met);
+            conflicts.push(conflict);
         }
     }
 
-    /// Gives scratch folders the protected names of a workspace if they are one, hold one or lie in one, of any thread on
-    /// this home. `/tmp` and what is in it stay as they are: everybody uses that.
-    fn keep_workspaces(&self, rules: &mut SandboxRules, tmp: &Path) -> io::Result<()> {
+    /// Gives scratch folders the protected names of a workspace if they are one, contain one or lie
+    /// in one, of any thread on this home. `/tmp` and its contents stay as they are, because every
+    /// program uses them.
+    fn protect_workspaces(&self, rules: &mut SandboxRules, tmp: &Path) -> io::Result<()> {
         if rules.scratch.iter().all(|it| it.starts_with(tmp)) {
             return Ok(());
         }
         let workspaces = self.written.workspaces()?;
         let is_workspace = |scratch: &PathBuf| {
-            let meets = |it: &PathBuf| {
-                // A home that a thread worked in makes no workspace of all that is in it.
+            let overlaps = |it: &PathBuf| {
+                // A home in which a thread worked does not make everything in it a workspace.
                 it.starts_with(scratch) || scratch.starts_with(it) && !is_around_home(it)
             };
-            !scratch.starts_with(tmp) && workspaces.iter().any(meets)
+            !scratch.starts_with(tmp) && workspaces.iter().any(overlaps)
         };
         for folder in std::mem::take(&mut rules.scratch) {
             match is_workspace(&folder) {
@@ -296,14 +300,14 @@ impl FileHolds {
         holds.retain(|it| it.kind == Kind::Hold);
         let find = |held: fn(&[PathBuf]) -> HeldFiles<'_>| {
             holds.iter().find_map(|hold| {
-                let met = claim.meets(&held(&hold.paths))?;
+                let conflict = claim.conflict_with(&held(&hold.paths))?;
                 let about = hold.about.clone();
-                Some(HoldConflict { about, ..met })
+                Some(HoldConflict { about, ..conflict })
             })
         };
-        let met = find(HeldFiles::by_path).or_else(|| find(HeldFiles::by_link));
-        Ok(match met {
-            Some(met) => Err(met),
+        let conflict = find(HeldFiles::by_path).or_else(|| find(HeldFiles::by_link));
+        Ok(match conflict {
+            Some(conflict) => Err(conflict),
             None => Ok(WriteClaim { _entry }),
         })
     }
@@ -319,7 +323,7 @@ impl FileHolds {
             .recursive(true)
             .mode(0o700)
             .create(&self.folder)?;
-        // Nobody looks at it before it is locked and whole.
+        // No process looks at it before it is locked and complete.
         let unfinished = self.folder.join(format!(".{name}"));
         let mut options = File::options();
         let mut file = options
@@ -329,7 +333,7 @@ impl FileHolds {
             .open(&unfinished)?;
         let entry = EntryGuard {
             path: self.folder.join(name),
-            _locked: file.try_clone()?,
+            _lock: file.try_clone()?,
         };
         flock(&file, FlockOperation::NonBlockingLockExclusive)?;
         let about = &about[..about.floor_char_boundary(ABOUT_BYTES_MAX)];
@@ -338,60 +342,60 @@ impl FileHolds {
             bytes.push(0);
             bytes.extend(path.as_os_str().as_bytes());
         }
-        let finished = file
+        let result = file
             .write_all(&bytes)
             .and_then(|()| fs::rename(&unfinished, &entry.path));
-        if let Err(error) = finished {
+        if let Err(error) = result {
             let _ = fs::remove_file(&unfinished);
             return Err(error);
         }
         Ok(entry)
     }
 
-    /// Every entry that counts now.
+    /// Returns every entry that counts now.
     fn list(&self) -> io::Result<Vec<HoldEntry>> {
-        let mut listed = Vec::new();
+        let mut entries = Vec::new();
         for entry in fs::read_dir(&self.folder)? {
             let path = entry?.path();
             let name = path.file_name().and_then(OsStr::to_str);
             let Some((name, kind)) = name.and_then(|it| Some((it, Kind::of(it)?))) else {
                 continue;
             };
-            match look(&path, name, kind) {
-                Ok(found) => listed.extend(found),
-                // It has ended meanwhile, or another process has looked; or it is another user's, whom this one
-                // cannot be kept apart from.
+            match read_entry(&path, name, kind) {
+                Ok(hold_entry) => entries.extend(hold_entry),
+                // It was removed meanwhile, or another process removed it; or it belongs to another
+                // user, against whom a hold cannot protect.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
                 Err(error) => return Err(error),
             }
         }
-        Ok(listed)
+        Ok(entries)
     }
 }
 
 impl FileHold {
-    /// Whether all of these files are held.
+    /// Returns whether all of these files are held.
     pub fn covers(&self, paths: &[PathBuf]) -> bool {
         let is_held = |it: &PathBuf| self.paths.binary_search(it).is_ok();
-        spread(paths).iter().all(is_held)
+        with_links(paths).iter().all(is_held)
     }
 }
 
 impl HoldEntry {
-    /// Where this claim meets a hold on these files.
-    fn meets(&self, held: &HeldFiles<'_>) -> Option<HoldConflict> {
-        let path = self.paths.iter().find_map(|it| held.met(self.kind, it))?;
+    /// Returns the conflict of this claim with a hold on these files.
+    fn conflict_with(&self, held: &HeldFiles<'_>) -> Option<HoldConflict> {
+        let path = self.paths.iter().find_map(|it| held.conflict_with(self.kind, it))?;
         let about = self.about.clone();
         Some(HoldConflict { path, about })
     }
 }
 
-/// Held files, as a claim can meet them.
+/// Held files, as a claim can conflict with them.
 enum HeldFiles<'a> {
-    /// By their paths.
+    /// The paths of the files.
     Paths(&'a [PathBuf]),
-    /// By other names: those that have any, by device and inode.
+    /// The files with several names, by device and inode.
     Links(HashMap<(u64, u64), &'a PathBuf>),
 }
 
@@ -403,33 +407,34 @@ impl HeldFiles<'_> {
     fn by_link(paths: &[PathBuf]) -> HeldFiles<'_> {
         let owner = rustix::process::geteuid().as_raw();
         let linked = paths.iter().filter_map(|path| {
-            let found = fs::symlink_metadata(path).ok()?;
-            // Files of the system have many names too, and no command can write them.
-            let can_be_written = found.uid() == owner || found.mode() & 0o022 != 0;
-            let has_more = found.is_file() && found.nlink() > 1;
-            (has_more && can_be_written).then(|| ((found.dev(), found.ino()), path))
+            let metadata = fs::symlink_metadata(path).ok()?;
+            // Files of the system have several names too, and no command can write them.
+            let can_be_written = metadata.uid() == owner || metadata.mode() & 0o022 != 0;
+            let has_more = metadata.is_file() && metadata.nlink() > 1;
+            (has_more && can_be_written).then(|| ((metadata.dev(), metadata.ino()), path))
         });
         HeldFiles::Links(linked.collect())
     }
 
-    /// The held path whose file a claim of this kind lets its owner change. For links it may walk the claimed folder.
-    fn met(&self, kind: Kind, claimed: &Path) -> Option<PathBuf> {
+    /// Returns the held path whose file a claim of this kind lets its owner change. For links it
+    /// may walk the claimed folder.
+    fn conflict_with(&self, kind: Kind, claimed: &Path) -> Option<PathBuf> {
         match (self, kind) {
             (Self::Paths(paths), _) => {
                 let mut held = paths.iter();
-                held.find(|it| kind.reaches(claimed, it)).cloned()
+                held.find(|it| kind.covers(claimed, it)).cloned()
             }
             (_, Kind::Hold) => None,
             (Self::Links(links), _) if links.is_empty() => None,
             (Self::Links(links), Kind::Files) => {
-                let found = fs::symlink_metadata(claimed).ok()?;
-                let path = links.get(&(found.dev(), found.ino()))?;
+                let metadata = fs::symlink_metadata(claimed).ok()?;
+                let path = links.get(&(metadata.dev(), metadata.ino()))?;
                 Some((*path).clone())
             }
             (Self::Links(links), Kind::Folders) => {
                 let began = Instant::now();
                 let path = linked_below(claimed, links)?.clone();
-                // A waiting claim looks again and again: it pauses for at least half of that time.
+                // A waiting claim checks repeatedly: it pauses for at least half of the time.
                 std::thread::sleep(began.elapsed());
                 Some(path)
             }
@@ -437,7 +442,8 @@ impl HeldFiles<'_> {
     }
 }
 
-/// The first of these files that has a name in a folder or below it. A folder that cannot be searched has any.
+/// Returns the first of these files that has a name in a folder or below it. A folder that cannot
+/// be searched counts as a match.
 fn linked_below<'a>(
     folder: &Path,
     links: &HashMap<(u64, u64), &'a PathBuf>,
@@ -447,14 +453,14 @@ fn linked_below<'a>(
         let kinds = [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory];
         kinds.contains(&error.kind())
     };
-    let find = |found: &fs::Metadata| links.get(&(found.dev(), found.ino())).copied();
+    let find = |metadata: &fs::Metadata| links.get(&(metadata.dev(), metadata.ino())).copied();
     let mut count = 0;
-    let mut ahead = vec![folder.to_owned()];
-    // A file may be writable by itself.
+    let mut queue = vec![folder.to_owned()];
+    // A writable root may be a file.
     if let Some(path) = fs::symlink_metadata(folder).ok().as_ref().and_then(find) {
         return Some(path);
     }
-    while let Some(folder) = ahead.pop() {
+    while let Some(folder) = queue.pop() {
         let entries = match fs::read_dir(&folder) {
             Ok(entries) => entries,
             Err(error) if is_gone(&error) => continue,
@@ -469,9 +475,9 @@ fn linked_below<'a>(
                 return any();
             }
             match entry.metadata() {
-                Ok(found) if found.is_dir() => ahead.push(entry.path()),
-                Ok(found) if found.nlink() > 1 => {
-                    if let Some(path) = find(&found) {
+                Ok(metadata) if metadata.is_dir() => queue.push(entry.path()),
+                Ok(metadata) if metadata.nlink() > 1 => {
+                    if let Some(path) = find(&metadata) {
                         return Some(path);
                     }
                 }
@@ -484,13 +490,13 @@ fn linked_below<'a>(
     None
 }
 
-/// An entry, unless its process has been dead for a while.
-fn look(path: &Path, name: &str, kind: Kind) -> io::Result<Option<HoldEntry>> {
+/// Reads an entry; `None` if its process has been dead for longer than [`DEAD_GRACE`].
+fn read_entry(path: &Path, name: &str, kind: Kind) -> io::Result<Option<HoldEntry>> {
     let mut file = File::open(path)?;
     let is_dead = flock(&file, FlockOperation::NonBlockingLockShared).is_ok();
-    match (is_dead, name.ends_with(DEAD)) {
-        // Renaming it sets the time from which it is dead.
-        (true, false) => fs::rename(path, path.with_file_name(format!("{name}{DEAD}")))?,
+    match (is_dead, name.ends_with(DEAD_SUFFIX)) {
+        // Renaming the file sets the time from which it counts as dead.
+        (true, false) => fs::rename(path, path.with_file_name(format!("{name}{DEAD_SUFFIX}")))?,
         (true, true) => {
             let seconds = Duration::from_secs(file.metadata()?.ctime().unsigned_abs());
             let since = SystemTime::now().duration_since(UNIX_EPOCH + seconds);
@@ -513,22 +519,22 @@ fn look(path: &Path, name: &str, kind: Kind) -> io::Result<Option<HoldEntry>> {
     }))
 }
 
-/// Does what may wait for a disk.
+/// Runs work that may wait for a disk on a blocking thread.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, HoldError> + Send + 'static,
 ) -> Result<T, HoldError> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|error| Err(io::Error::other(error).into()))
+    let result = tokio::task::spawn_blocking(work).await;
+    result.unwrap_or_else(|error| Err(io::Error::other(error).into()))
 }
 
-/// These paths by where they really are, and every link on the way there, in order.
-fn spread(paths: &[PathBuf]) -> Vec<PathBuf> {
+/// Returns the real paths of these, and every link on the path there, sorted.
+fn with_links(paths: &[PathBuf]) -> Vec<PathBuf> {
     let mut all = Vec::new();
     for path in paths {
         match PolicyPath::of(path) {
-            Ok(way) => {
-                all.extend(way.links);
-                all.push(way.real);
+            Ok(policy_path) => {
+                all.extend(policy_path.links);
+                all.push(policy_path.real);
             }
             Err(_) => all.push(path.clone()),
         }
@@ -544,7 +550,7 @@ mod tests {
 
     use super::*;
 
-    fn world() -> (tempfile::TempDir, FileHolds, PathBuf) {
+    fn setup() -> (tempfile::TempDir, FileHolds, PathBuf) {
         let folder = tempfile::tempdir().expect("a folder");
         let top = folder.path().canonicalize().expect("its name");
         fs::create_dir_all(top.join("work/sub")).expect("folders");
@@ -558,10 +564,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_folder_with_a_held_file_is_only_read() {
-        let (_folder, holds, top) = world();
+        let (_folder, holds, top) = setup();
         symlink(top.join("work"), top.join("way")).expect("a link");
-        let held = vec![top.join("way/run.sh")];
-        let hold = holds.hold("bash run.sh".to_owned(), held).await;
+        let files = vec![top.join("way/run.sh")];
+        let hold = holds.hold("bash run.sh".to_owned(), files).await;
         let hold = hold.expect("a hold");
         assert!(hold.covers(&[top.join("work/run.sh"), top.join("way/run.sh")]));
         assert!(!hold.covers(&[top.join("work/other")]));
@@ -569,13 +575,13 @@ mod tests {
             (&["work"][..], &[][..]),
             (&["work/sub"], &["work/sub"]),
             (&["work", "work/sub"], &["work/sub"]),
-            // The link on the way to it counts too.
+            // The link on the path to it counts too.
             (&["."], &[]),
             (&["way"], &[]),
         ] {
             let mut rules = rules(&top, roots);
-            let claimed = holds.claim_folders("ls", &mut rules, true);
-            let (claim, conflicts) = claimed.expect("a claim");
+            let result = holds.claim_folders("ls", &mut rules, true);
+            let (claim, conflicts) = result.expect("a claim");
             let free: Vec<PathBuf> = free.iter().map(|it| top.join(it)).collect();
             assert_eq!(rules.write, free, "{roots:?}");
             assert_eq!(claim.is_some(), !free.is_empty(), "{roots:?}");
@@ -594,18 +600,18 @@ mod tests {
     /// A second name of a held file is found wherever a claim could write it.
     #[tokio::test]
     async fn a_file_is_held_by_each_of_its_names() {
-        let (_folder, holds, top) = world();
+        let (_folder, holds, top) = setup();
         fs::create_dir_all(top.join("other/deep")).expect("folders");
         fs::create_dir_all(top.join("third")).expect("folders");
         fs::hard_link(top.join("work/run.sh"), top.join("other/deep/link")).expect("a link");
         fs::write(top.join("third/one"), "").expect("a file");
         fs::hard_link(top.join("third/one"), top.join("third/two")).expect("a link");
-        // A hold waits for writers that are already there.
-        let claimed = holds.claim_folders("make", &mut rules(&top, &["other"]), false);
-        let (claim, _) = claimed.expect("a claim");
+        // A hold waits for existing claims.
+        let result = holds.claim_folders("make", &mut rules(&top, &["other"]), false);
+        let (claim, _) = result.expect("a claim");
         let waiting = {
-            let (holds, held) = (holds.clone(), vec![top.join("work/run.sh")]);
-            tokio::spawn(async move { holds.hold("bash run.sh".to_owned(), held).await })
+            let (holds, files) = (holds.clone(), vec![top.join("work/run.sh")]);
+            tokio::spawn(async move { holds.hold("bash run.sh".to_owned(), files).await })
         };
         let edit = |name: &str| holds.claim_files("edit", &[top.join(name)], Duration::ZERO);
         while edit("work/run.sh").is_ok() {
@@ -622,8 +628,8 @@ mod tests {
             (&["third", "work/sub"], &["third", "work/sub"]),
         ] {
             let mut rules = rules(&top, roots);
-            let claimed = holds.claim_folders("ls", &mut rules, true);
-            let (_, conflicts) = claimed.expect("a claim");
+            let result = holds.claim_folders("ls", &mut rules, true);
+            let (_, conflicts) = result.expect("a claim");
             let free: Vec<PathBuf> = free.iter().map(|it| top.join(it)).collect();
             assert_eq!(rules.write, free, "{roots:?}");
             let is_held = |it: &HoldConflict| it.path == top.join("work/run.sh");
@@ -633,21 +639,21 @@ mod tests {
 
     #[test]
     fn claimed_folders_are_known_to_every_process() {
-        let (_folder, holds, top) = world();
+        let (_folder, holds, top) = setup();
         let mut rules = rules(&top, &["work", "work/sub"]);
         holds
             .claim_folders("ls", &mut rules, false)
             .expect("a claim");
         let other = FileHolds::of(&top.join("home"));
-        let found = other.written().all().expect("a list");
+        let folders = other.written().all().expect("a list");
         let marks = ["work", "work/.git", "work/sub", "work/sub/.git"];
-        assert_eq!(found, marks.map(|it| top.join(it)).into());
+        assert_eq!(folders, marks.map(|it| top.join(it)).into());
     }
 
-    /// Other threads must not write the `.git` of a workspace because `TMPDIR` leads there.
+    /// Other threads must not write the `.git` of a workspace because `TMPDIR` names it.
     #[test]
     fn scratch_that_meets_a_workspace_of_any_thread_is_protected() {
-        let (_folder, holds, top) = world();
+        let (_folder, holds, top) = setup();
         for folder in ["tmp/work", "mine", "other"] {
             fs::create_dir_all(top.join(folder)).expect("a folder");
         }
@@ -667,8 +673,8 @@ mod tests {
             let scratch = top.join(scratch);
             let mut mine = rules(&top, &["mine"]);
             mine.scratch.push(scratch.clone());
-            let kept = holds.keep_workspaces(&mut mine, &top.join("tmp"));
-            kept.expect("a list");
+            let result = holds.protect_workspaces(&mut mine, &top.join("tmp"));
+            result.expect("a list");
             let about = scratch.display();
             assert_eq!(mine.write.contains(&scratch), is_protected, "{about}");
             assert_eq!(mine.scratch.contains(&scratch), !is_protected, "{about}");
@@ -676,18 +682,18 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_hold_waits_for_those_that_write() {
-        let (_folder, holds, top) = world();
+    async fn a_hold_waits_for_existing_claims() {
+        let (_folder, holds, top) = setup();
         let mut rules = rules(&top, &["work"]);
-        let claimed = holds.claim_folders("make", &mut rules, false);
-        let (claim, _) = claimed.expect("a claim");
-        let held = vec![top.join("work/run.sh")];
-        let edit = || holds.claim_files("edit", &held, Duration::ZERO);
+        let result = holds.claim_folders("make", &mut rules, false);
+        let (claim, _) = result.expect("a claim");
+        let files = vec![top.join("work/run.sh")];
+        let edit = || holds.claim_files("edit", &files, Duration::ZERO);
         let waiting = {
-            let (holds, held) = (holds.clone(), held.clone());
-            tokio::spawn(async move { holds.hold("bash run.sh".to_owned(), held).await })
+            let (holds, files) = (holds.clone(), files.clone());
+            tokio::spawn(async move { holds.hold("bash run.sh".to_owned(), files).await })
         };
-        // It is written down at once, and a second claim sees it.
+        // The hold is stored at once, and a second claim sees it.
         while edit().is_ok() {
             tokio::task::yield_now().await;
         }
@@ -698,19 +704,19 @@ mod tests {
 
     #[tokio::test]
     async fn an_entry_counts_for_a_while_after_its_process() {
-        let (_folder, holds, top) = world();
-        let held = vec![top.join("work/run.sh")];
-        let hold = holds.hold("bash run.sh".to_owned(), held.clone()).await;
+        let (_folder, holds, top) = setup();
+        let files = vec![top.join("work/run.sh")];
+        let hold = holds.hold("bash run.sh".to_owned(), files.clone()).await;
         let hold = hold.expect("a hold");
-        // As if its process had died: what it locked is no longer locked.
-        flock(&hold._entry._locked, FlockOperation::Unlock).expect("unlocked");
-        let edit = || holds.claim_files("edit", &held, Duration::ZERO);
+        // As if its process had died: its lock is released.
+        flock(&hold._entry._lock, FlockOperation::Unlock).expect("unlocked");
+        let edit = || holds.claim_files("edit", &files, Duration::ZERO);
         assert!(matches!(edit(), Err(HoldError::Busy(_))));
         assert!(matches!(edit(), Err(HoldError::Busy(_))));
         let dead = fs::read_dir(top.join("home/holds")).expect("a folder");
         let names = dead.flatten().map(|it| it.file_name());
         let names: Vec<String> = names.filter_map(|it| it.into_string().ok()).collect();
         assert_eq!(names.len(), 1, "{names:?}");
-        assert!(names[0].ends_with(DEAD), "{names:?}");
+        assert!(names[0].ends_with(DEAD_SUFFIX), "{names:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! What is to be started.
+//! A program to start, with its arguments, folder and environment.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -6,12 +6,12 @@ use std::path::PathBuf;
 /// A program to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Launch {
-    /// Its path, or a name that is looked for in the `PATH` of `env`.
+    /// Its path, or a name that is looked up in the `PATH` of `env`.
     pub program: OsString,
-    /// What follows its name.
+    /// Its arguments, without its name.
     pub args: Vec<OsString>,
-    /// The folder it starts in; absolute.
+    /// The working directory; absolute.
     pub cwd: PathBuf,
-    /// Its whole environment: nothing is inherited.
+    /// Its complete environment: it inherits nothing.
     pub env: Vec<(OsString, OsString)>,
 }

@@ -1,16 +1,17 @@
-//! Processes of others: the fence around them, and that nothing of them is left behind.
+//! Runs programs in a sandbox, and leaves no process of them behind.
 //!
-//! A [`Launch`] says what to start. A [`Fence`] says how it is started so that it can do no more than a
-//! [`Policy`] allows, and refuses what it cannot enforce; how strong it is on this machine is measured, never
-//! assumed: see [`measure`]. The [`Engine`] starts it under a keeper, a small process of our own that ends
-//! every descendant of the command when the command is over, when it is told to, and when the server is
-//! gone, however it died. [`egress`] is the one way out of a fence that has any.
+//! A [`Launch`] names the program to start. A [`SandboxHost`] wraps it so that it can do no more
+//! than a [`Policy`] allows, and refuses rules that it cannot enforce. Its strength on this machine
+//! is measured, never assumed: see [`measure`]. The [`Launcher`] starts the program under a keeper,
+//! a small process of our own. The keeper ends every descendant of the command when the command is
+//! over, when the server asks for it, and when the server dies in whatever way. [`egress`] is the
+//! only network access of a sandbox that has any.
 //!
-//! None of it knows what a tool, a thread or a model is. The only crate of the product with `unsafe`, for
-//! system calls that no safe crate has.
+//! The crate does not know tools, threads or models. Its `unsafe` code makes system calls that no
+//! safe crate has.
 //!
-//! Below: the kernel, and bubblewrap where it is installed. Above: whoever runs a program for a client or a
-//! model.
+//! Below: the kernel, and bubblewrap where it is installed. Above: the crates that run programs for
+//! a client or a model.
 
 mod confinement;
 mod descriptors;

@@ -1,108 +1,113 @@
-//! What a command may do.
+//! The policy of a command.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-/// What a command may do.
+/// Permissions of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(
     clippy::large_enum_variant,
     reason = "there is one for each command, and nearly all have rules"
 )]
 pub enum Policy {
-    /// Whatever the user may: there is no fence.
+    /// Everything that the user may do: there is no sandbox.
     FullAccess,
-    /// What the rules allow, and nothing else.
+    /// Everything that the rules allow, and nothing else.
     Confined(SandboxRules),
 }
 
-/// The rules inside a fence. Of two that name folders inside each other, the deeper one counts.
+/// The rules of a sandbox. Of two that name folders inside each other, the deeper one wins.
 ///
 /// Every path is the principal's. None may come from a model, a repository or the output of a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SandboxRules {
-    /// What may be read.
+    /// Files that may be read.
     pub read: ReadScope,
-    /// Real paths that may be written, with all that is in them. Those that do not exist give nothing; one with a link
-    /// on the way is refused.
+    /// Real paths that may be written, with everything in them. Paths that do not exist grant
+    /// nothing; one with a link on the path is refused.
     pub write: Vec<PathBuf>,
-    /// The same for paths in which no name is protected: `/tmp` and the like, which everybody uses. One outside of `/tmp`
-    /// that meets a workspace is treated as one.
+    /// The same for paths in which no name is protected: `/tmp` and the like, which every program
+    /// uses. One outside of `/tmp` that overlaps a workspace is treated as one.
     pub scratch: Vec<PathBuf>,
-    /// Names that stay as they are at the top of every path in `write`, and that cannot be made where they
-    /// are missing. A path that `write` names itself is not protected.
+    /// Names that cannot be changed at the top of every path in `write`, nor created where they are
+    /// missing. A path that `write` names itself is not protected.
     pub protected: Vec<OsString>,
-    /// Absolute paths that cannot be read although a folder around them can. What is missing of them is made, as
-    /// an empty folder, if a command could make it.
+    /// Absolute paths that cannot be read although a folder around them can. Missing ones are
+    /// created as empty folders, if a command could create them.
     pub hidden: Vec<PathBuf>,
-    /// Those of them that the server reads its settings from, where they are files. A file can be exchanged while it is
-    /// hidden, so its folder is hidden with it where commands may write there, and none that works in it is started.
+    /// The paths among them from which the server reads its settings, where they are files. A file
+    /// can be replaced while it is hidden, so its folder is hidden with it where commands may write
+    /// there. A command that works in that folder is refused.
     pub settings: Vec<PathBuf>,
-    /// What `/tmp` is.
+    /// The content of `/tmp`.
     pub tmp: Tmp,
-    /// Whom the command can talk to.
+    /// The network access of the command.
     pub network: Network,
-    /// How many processes and threads there may be at once; counted only where the fence has its own users.
+    /// Most processes and threads at once; enforced only where the sandbox has its own user
+    /// namespace.
     pub processes_max: Option<u64>,
 }
 
-/// What may be read.
+/// Files that may be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReadScope {
-    /// Every file that the user may read, but for `/run`, where the sockets and secrets of services are.
+    /// Every file that the user may read, except `/run`, which holds the sockets and secrets of
+    /// services.
     All,
-    /// The system's programs and settings, what may be written, and these absolute paths.
+    /// The system's programs and settings, the writable paths, and these absolute paths.
     Listed(Vec<PathBuf>),
 }
 
-/// What is written besides the folders of a workspace.
+/// Folders that may be written besides those of a workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scratch {
-    /// Whether that is `/tmp`.
+    /// Whether `/tmp` may be written.
     pub tmp: bool,
-    /// Whether that is the folder which `TMPDIR` names.
+    /// Whether the folder that `TMPDIR` names may be written.
     pub tmpdir: bool,
 }
 
-/// What `/tmp` is to the command.
+/// The content of `/tmp` for the command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Tmp {
-    /// A path like any other: the other rules decide.
+    /// A path like any other: the other rules apply.
     Plain,
-    /// Empty, writable, and gone with the command.
+    /// Empty, writable, and removed with the command.
     Private,
-    /// This folder, writable; so that what one command leaves there the next one finds.
+    /// This folder, writable, so that later commands find the files of earlier ones.
     Folder(PathBuf),
 }
 
-/// Whom a command can talk to.
+/// The network access of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Network {
-    /// Nobody outside the fence. Where the fence has its own network, its processes can talk to each other.
+    /// None outside the sandbox. Where the sandbox has its own network, its processes can reach
+    /// each other.
     None,
-    /// Whom the proxy behind this socket lets through: see [`egress`](crate::egress). The command finds it by
-    /// the variables that [`egress::variables`](crate::egress::variables) names.
+    /// The hosts that the proxy behind this socket allows: see [`egress`](crate::egress). The
+    /// command finds it by the variables of [`egress::variables`](crate::egress::variables).
     Proxy(PathBuf),
-    /// Everyone the user can, over IP.
+    /// Every host that the user can reach over IP.
     Open,
 }
 
-/// The names that are protected unless someone decides otherwise: what git runs code from, and the
-/// folders in which agents that speak our protocol keep what they obey. Settings of editors are not among
-/// them, because to write those is ordinary work.
+/// The names that are protected by default: those from which git runs code, and the folders in
+/// which agents that speak our protocol keep files that they obey. Settings of editors are not
+/// among them, because writing those is ordinary work.
 pub const PROTECTED: [&str; 4] = [".git", ".codex", ".agents", ".raddle"];
 
-/// Far more than a build needs, and few enough that a storm of forks ends.
+/// Far more than a build needs, and few enough to stop a fork bomb.
 const PROCESSES_MAX: u64 = 8192;
 
 impl SandboxRules {
-    /// Read everything, write nothing, talk to nobody.
+    /// Builds rules that read everything, write nothing and have no network.
     pub fn read_only() -> Self {
         Self::workspace_write(Vec::new())
     }
 
-    /// Read everything, write these folders but for the protected names in them, talk to nobody.
+    /// Builds rules that read everything, write these folders except the protected names in them,
+    /// and have no network.
     pub fn workspace_write(folders: Vec<PathBuf>) -> Self {
         Self {
             read: ReadScope::All,
@@ -117,23 +122,23 @@ impl SandboxRules {
         }
     }
 
-    /// Hides what is the server's own: folders, and files that it reads its settings from.
+    /// Hides the server's own paths: folders, and files from which it reads its settings.
     pub fn hide_own(&mut self, own: &[PathBuf]) {
         self.hidden.extend(own.iter().cloned());
         self.settings.extend(own.iter().cloned());
     }
 
-    /// The same for a folder that is worked in, others beside it, and what everybody uses for scratch. Nothing if
-    /// that folder is the whole disk.
+    /// The same for a working directory, other folders, and the scratch folders. Returns `None` if
+    /// the working directory is the whole disk.
     pub fn workspace(
         cwd: &Path,
-        beside: impl IntoIterator<Item = PathBuf>,
+        others: impl IntoIterator<Item = PathBuf>,
         scratch: Scratch,
     ) -> Option<Self> {
         if cwd == Path::new("/") {
             return None;
         }
-        let folders = [cwd.to_owned()].into_iter().chain(beside);
+        let folders = [cwd.to_owned()].into_iter().chain(others);
         let mut rules = Self::workspace_write(folders.collect());
         let (tmp, tmpdir) = scratch_folders();
         rules.scratch.extend(scratch.tmp.then(|| tmp.clone()));
@@ -144,8 +149,8 @@ impl SandboxRules {
     }
 }
 
-/// The real paths of `/tmp` and of the folder which `TMPDIR` names, as they were before the first command: commands may
-/// put a link where `TMPDIR` leads.
+/// Returns the real paths of `/tmp` and of the folder that `TMPDIR` names, as they were before the
+/// first command: commands may replace the latter by a link.
 pub fn scratch_folders() -> &'static (PathBuf, Option<PathBuf>) {
     static FOLDERS: LazyLock<(PathBuf, Option<PathBuf>)> = LazyLock::new(|| {
         let real = |path: PathBuf| std::fs::canonicalize(&path).unwrap_or(path);

@@ -1,12 +1,12 @@
-//! Running programs so that nothing of them is left behind.
+//! Runs programs and leaves no process of them behind.
 //!
 //! ```text
 //! server ── spawner thread ── keeper ── command ── its children …
 //! ```
 //!
-//! The server speaks to a keeper over a socket and to the command over pipes or a terminal. Whatever
-//! ends the socket (an order, a dropped [`Life`], the server's death) ends the command with all its
-//! descendants. `ARCHITECTURE.md` says more under *Processes*.
+//! The server communicates with a keeper over a socket and with the command over pipes or a
+//! terminal. Whatever closes the socket (an order, a dropped [`Exit`], the server's death) ends the
+//! command with all its descendants. `ARCHITECTURE.md` says more under *Processes*.
 
 mod blocking;
 mod descendants;
@@ -35,7 +35,7 @@ use self::wire::{KeeperOrder, KeeperReport};
 use crate::confinement::ConfinedLaunch;
 use crate::launch::Launch;
 
-/// The longest line that a keeper tells.
+/// Longest line of a keeper's report.
 const REPORT_BYTES_MAX: usize = 4 << 10;
 
 /// Starts programs. Cheap to clone.
@@ -44,31 +44,31 @@ pub struct Launcher {
     spawner: Spawner,
 }
 
-/// A program that was started, in parts that go separate ways.
+/// A program that was started, in parts that can be used separately.
 #[derive(Debug)]
 pub struct ChildProcess {
-    /// What it is given to read, if it is given anything.
+    /// Its stdin, unless it has none.
     pub input: Option<Input>,
-    /// What it writes; with a terminal or one pipe, all of it.
+    /// Its stdout; with a terminal or one pipe, all of its output.
     pub stdout: Output,
-    /// What it writes to stderr, unless that goes where stdout goes.
+    /// Its stderr, unless that goes where stdout goes.
     pub stderr: Option<Output>,
-    /// Ends it, or changes its terminal's size.
+    /// Ends the program, or resizes its terminal.
     pub control: Control,
-    /// Tells how it goes. Dropping it ends the program.
+    /// Reports its start and its end. Dropping it ends the program.
     pub exit: Exit,
 }
 
-/// Why a program was not started.
+/// Reason why a program was not started.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// Its folder cannot be entered.
+    /// Its working directory cannot be entered.
     #[error("the folder cannot be entered: {0}")]
     Folder(io::Error),
-    /// It is not there, or may not be run.
+    /// It does not exist, or may not be run.
     #[error("the program cannot be started: {0}")]
     Program(io::Error),
-    /// The keeper could not be started, or ended before it said anything.
+    /// The keeper could not be started, or ended before its first report.
     #[error("the keeper of the program cannot be started: {0}")]
     Keeper(io::Error),
     /// It was ended before it ran.
@@ -76,27 +76,29 @@ pub enum StartError {
     Ended,
 }
 
-/// How a program ended, and what was left of it.
+/// Exit status of a program, and the processes that it left behind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExitReport {
-    /// How the program itself ended; nothing if its keeper was killed.
+    /// Exit status of the program itself; `None` if its keeper was killed.
     pub status: Option<ExitStatus>,
-    /// How many processes had to be ended, the program itself among them if it did not end when told.
-    pub ended: usize,
+    /// Number of processes that had to be killed, the program itself included if it ignored the
+    /// request to end.
+    pub killed: usize,
     /// The names of the first of them.
     pub names: Vec<String>,
-    /// The names of the first of those that could not be ended: another user's by now, say.
+    /// The names of the first processes that could not be killed, such as one that belongs to
+    /// another user by now.
     pub survivors: Vec<String>,
 }
 
 impl ExitReport {
-    /// Takes what a keeper tells; true if it was the last.
+    /// Adds a keeper's report; returns true if it was the last.
     fn apply(&mut self, report: KeeperReport) -> bool {
         match report {
-            KeeperReport::Exited(over) => self.status = Some(over),
+            KeeperReport::Exited(status) => self.status = Some(status),
             KeeperReport::Survivors { names } => self.survivors = names,
-            KeeperReport::AllGone { ended, names } => {
-                self.ended = ended;
+            KeeperReport::AllGone { killed: ended, names } => {
+                self.killed = ended;
                 self.names = names;
                 return true;
             }
@@ -107,57 +109,57 @@ impl ExitReport {
 }
 
 impl Launcher {
-    /// An engine whose keepers are started like this.
+    /// Builds a launcher whose keepers are started with this command.
     pub fn new(keeper: KeeperCommand) -> Self {
         Self {
             spawner: Spawner::new(keeper),
         }
     }
 
-    /// Starts a program. This does not wait: whether it could be started is told by [`Life::started`].
-    /// Until then the other parts can be used already.
+    /// Starts a program. It does not wait: [`Exit::started`] reports whether the start succeeded.
+    /// The other parts can be used before that.
     pub fn start(&self, launch: Launch, stdio: Stdio) -> io::Result<ChildProcess> {
         let (process, start) = self.open(stdio)?;
         start.with(launch)?;
         Ok(process)
     }
 
-    /// Runs a program that is given nothing to read, and returns what it wrote to stdout: all of it, or the first
-    /// bytes and at least one more than `bytes_max`. What it writes to stderr may be a secret, and is not looked at.
-    /// Whoever stops waiting ends it.
+    /// Runs a program without stdin, and returns its stdout: all of it, or the first bytes and at
+    /// least one more than `bytes_max`. Its stderr may hold a secret, and is discarded. Dropping
+    /// the future ends the program.
     pub async fn output(&self, launch: Launch, bytes_max: usize) -> Result<Vec<u8>, String> {
         let started = self.start(launch, Stdio::Pipes { input: false });
         let ChildProcess {
             stdout,
             stderr,
-            exit: mut life,
+            mut exit,
             ..
         } = started.map_err(|error| error.to_string())?;
-        life.started().await.map_err(|error| error.to_string())?;
-        let drained = async {
+        exit.started().await.map_err(|error| error.to_string())?;
+        let drain = async {
             match &stderr {
                 Some(stderr) => stderr.read_within(0).await.map(drop),
                 None => Ok(()),
             }
         };
-        let (written, _, ended) =
-            tokio::join!(stdout.read_within(bytes_max), drained, life.ended());
-        match ended.status {
+        let (written, _, report) =
+            tokio::join!(stdout.read_within(bytes_max), drain, exit.ended());
+        match report.status {
             Some(ExitStatus::Exit(0)) => written.map_err(|error| error.to_string()),
-            Some(over) => Err(format!("it ended with {}", over.code())),
+            Some(status) => Err(format!("it ended with {}", status.code())),
             None => Err("it was killed".to_owned()),
         }
     }
 
-    /// The parts of a program of which it is not known yet how it will be started. They can be used already,
-    /// also to end it.
+    /// Opens the parts of a program whose launch is not known yet. They can be used already, also
+    /// to end it.
     pub fn open(&self, stdio: Stdio) -> io::Result<(ChildProcess, PendingStart)> {
         let ends = stdio.open()?;
         let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
         ours.set_nonblocking(true)?;
         let socket = Arc::new(UnixStream::from_std(ours)?);
         let (started, starting) = oneshot::channel();
-        let leash = Control {
+        let control = Control {
             socket: socket.clone(),
             is_ending: Arc::default(),
             terminal: ends.terminal,
@@ -167,13 +169,13 @@ impl Launcher {
             stdout: ends.stdout,
             stderr: ends.stderr,
             exit: Exit {
-                control: leash.clone(),
+                control: control.clone(),
                 spawner: self.spawner.clone(),
                 keeper: None,
                 starting: Some(starting),
                 unread: Vec::new(),
             },
-            control: leash,
+            control,
         };
         let start = PendingStart {
             socket,
@@ -199,27 +201,27 @@ pub struct PendingStart {
 }
 
 impl PendingStart {
-    /// Starts this. It does not wait either.
+    /// Starts this program. It does not wait either.
     pub fn with(self, launch: Launch) -> io::Result<()> {
-        self.order(launch, false)
+        self.send_order(launch, false)
     }
 
-    /// The same for a command inside its fence.
-    pub fn confined(self, fenced: &ConfinedLaunch) -> io::Result<()> {
-        self.order(fenced.launch.clone(), fenced.is_confined())
+    /// The same for a command in its sandbox.
+    pub fn confined(self, confined: &ConfinedLaunch) -> io::Result<()> {
+        self.send_order(confined.launch.clone(), confined.is_confined())
     }
 
-    fn order(self, launch: Launch, is_fence: bool) -> io::Result<()> {
+    fn send_order(self, launch: Launch, is_confined: bool) -> io::Result<()> {
         let order = KeeperOrder {
             launch,
             has_terminal: self.has_terminal,
-            is_confined: is_fence,
+            is_confined,
         };
         let order = order.write();
         let socket = self.socket;
         let streams = self.streams.each_ref().map(AsFd::as_fd);
         wire::send_head(socket.as_fd(), order.len(), &streams)?;
-        // Most orders go at once, and then nothing that comes later cuts them short.
+        // Most orders fit into one write, and then nothing can truncate them.
         let sent = rustix::io::write(&*socket, &order).unwrap_or(0);
         if sent < order.len() {
             tokio::spawn(send(socket, order, sent));
@@ -228,8 +230,7 @@ impl PendingStart {
     }
 }
 
-/// Sends what is left of an order. A keeper that is gone takes nothing; whoever waits for its reports
-/// notices.
+/// Sends the rest of an order. If the keeper has exited, the reader of its reports notices.
 async fn send(socket: Arc<UnixStream>, order: Vec<u8>, sent: usize) {
     let mut rest = &order[sent..];
     while !rest.is_empty() {
@@ -244,7 +245,7 @@ async fn send(socket: Arc<UnixStream>, order: Vec<u8>, sent: usize) {
     }
 }
 
-/// A hold on a program. Cheap to clone.
+/// Controls a running program. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Control {
     socket: Arc<UnixStream>,
@@ -253,17 +254,17 @@ pub struct Control {
 }
 
 impl Control {
-    /// Ends the program and all its descendants: it is asked first, and killed a moment later. This does
-    /// not wait; [`Life::ended`] does.
+    /// Ends the program and all its descendants: it sends `SIGTERM` first, and `SIGKILL` a moment
+    /// later. It does not wait; [`Exit::ended`] does.
     pub fn end(&self) {
         self.is_ending.send_replace(true);
-        // It fails only if the keeper has ended already.
+        // It fails only if the keeper has exited already.
         let _ = shutdown(&*self.socket, Shutdown::Write);
     }
 
-    /// Waits until someone ends it.
+    /// Waits until [`Self::end`] is called.
     pub async fn ending(&self) {
-        // The sender is ours, so there is one.
+        // This value holds the sender, so it is open.
         let _ = self.is_ending.subscribe().wait_for(|it| *it).await;
     }
 
@@ -271,7 +272,7 @@ impl Control {
         *self.is_ending.borrow()
     }
 
-    /// Changes the size of the program's terminal; false if it has none.
+    /// Resizes the program's terminal; returns false if it has none.
     pub fn resize(&self, size: TerminalSize) -> io::Result<bool> {
         let Some(terminal) = &self.terminal else {
             return Ok(false);
@@ -281,19 +282,19 @@ impl Control {
     }
 }
 
-/// How a program goes.
+/// Reports of a program's start and end.
 #[derive(Debug)]
 pub struct Exit {
     control: Control,
     spawner: Spawner,
     keeper: Option<Child>,
     starting: Option<oneshot::Receiver<io::Result<Child>>>,
-    /// Heard from the keeper and not yet read.
+    /// Bytes received from the keeper and not yet parsed.
     unread: Vec<u8>,
 }
 
 impl Exit {
-    /// Waits until the program runs, and gives its pid.
+    /// Waits until the program runs, and returns its pid.
     pub async fn started(&mut self) -> Result<u32, StartError> {
         if let Some(starting) = self.starting.take() {
             match starting.await {
@@ -317,24 +318,24 @@ impl Exit {
                 | KeeperReport::AllGone { .. },
             )
             | None => {
-                let why = "it ended before it said anything";
+                let why = "it exited before its first report";
                 Err(StartError::Keeper(io::Error::other(why)))
             }
         }
     }
 
-    /// Waits until nothing of the program is left.
+    /// Waits until no process of the program is left.
     pub async fn ended(&mut self) -> ExitReport {
-        let mut found = ExitReport::default();
+        let mut exit_report = ExitReport::default();
         while let Some(report) = self.next().await {
-            if found.apply(report) {
+            if exit_report.apply(report) {
                 break;
             }
         }
-        found
+        exit_report
     }
 
-    /// The keeper's next report; nothing when it has ended.
+    /// Returns the keeper's next report; `None` when it has exited.
     async fn next(&mut self) -> Option<KeeperReport> {
         loop {
             if let Some(end) = self.unread.iter().position(|byte| *byte == b'\n') {
@@ -360,7 +361,7 @@ impl Drop for Exit {
     fn drop(&mut self) {
         self.control.end();
         if let Some(keeper) = self.keeper.take() {
-            self.spawner.take(keeper);
+            self.spawner.reap(keeper);
         }
     }
 }

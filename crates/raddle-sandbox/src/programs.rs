@@ -1,8 +1,10 @@
-//! Which file a program's name stands for, where the server itself starts the program outside every sandbox.
+//! Resolves a program's name to a file, where the server itself starts the program outside every
+//! sandbox.
 //!
-//! There are two classes. The server's own helpers come from the system, or from a path that the operator
-//! configured; `PATH` is not asked, because an activated environment puts folders of a workspace first in it.
-//! Programs that the operator names are found on `PATH`, but never in a folder that a sandboxed command may write.
+//! There are two classes. The server's own helpers come from the system, or from a path that the
+//! operator configured. They are not looked up on `PATH`, because an activated environment puts
+//! folders of a workspace first in it. Programs that the operator names are looked up on `PATH`,
+//! but never in a folder that a sandboxed command may write.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -15,10 +17,10 @@ use crate::search_path::without_writable;
 /// Folders in which a system keeps its programs, in the order in which they are searched.
 const SYSTEM: [&str; 3] = ["/usr/bin", "/bin", "/usr/local/bin"];
 
-/// Where programs are searched without a `PATH`, as a shell does.
+/// The search path where `PATH` is not set, as in a shell.
 pub const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// Why a program is not started.
+/// Reason why a program is not started.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProgramError {
     /// The system has no such program.
@@ -31,43 +33,43 @@ pub enum ProgramError {
         /// The one that `PATH` names.
         ignored: Option<PathBuf>,
     },
-    /// Other users than root could have written it.
+    /// Users other than root could have written it.
     #[error(
-        "{} is ignored: it, or a folder around it, is not owned by root or can be written by others; mend that, or \
+        "{} is ignored: it, or a folder around it, is not owned by root or can be written by others; fix that, or \
          write its absolute path into config.toml as `sandbox_bwrap_path`",
         path.display()
     )]
     NotRoots {
-        /// The file.
+        /// The file that is ignored.
         path: PathBuf,
     },
-    /// The path that the configuration names cannot be used.
+    /// The configured path cannot be used.
     #[error("`{}`, which the configuration names, cannot be used: {why}", path.display())]
     Configured {
-        /// The path.
+        /// The path as the configuration has it.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem with the path.
         why: &'static str,
     },
-    /// It is not known whether one is configured.
-    #[error("it is not known which bubblewrap is to be used: {0}")]
+    /// It is unknown which bubblewrap is configured, for this reason.
+    #[error("cannot determine which bubblewrap to use: {0}")]
     NotKnown(String),
-    /// No folder of `PATH` has it that may be used.
+    /// No folder of `PATH` that may be used has it.
     #[error("there is no program `{name}` on PATH, or only in folders that commands may write")]
     NotFound {
-        /// The name.
+        /// The name that was looked up.
         name: String,
     },
-    /// A sandboxed command could exchange it.
+    /// A sandboxed command could replace it.
     #[error("{} lies in a folder that commands may write; move it to another one", path.display())]
     Writable {
-        /// The file.
+        /// The file that commands may write.
         path: PathBuf,
     },
 }
 
-/// The bubblewrap to start: the one that the operator configured, else the system's. `path` is the `PATH`, on which
-/// a bubblewrap is only named in the error.
+/// Returns the bubblewrap to start: the one that the operator configured, else the system's. `path`
+/// is the `PATH`; a bubblewrap on it is only named in the error.
 pub fn find_bubblewrap(
     configured: Option<&Path>,
     path: Option<&OsStr>,
@@ -78,9 +80,9 @@ pub fn find_bubblewrap(
     }
 }
 
-/// A program of the system: a file of root's in folders that nobody else can write.
+/// Returns a program of the system: a file of root's in folders that only root can write.
 fn system_program(name: &str, path: Option<&OsStr>) -> Result<PathBuf, ProgramError> {
-    let mut refused = None;
+    let mut rejected = None;
     for folder in SYSTEM {
         let file = Path::new(folder).join(name);
         if !is_program(&file) {
@@ -88,10 +90,10 @@ fn system_program(name: &str, path: Option<&OsStr>) -> Result<PathBuf, ProgramEr
         }
         match fs::canonicalize(&file) {
             Ok(real) if is_owned_by_root(&file) => return Ok(real),
-            _ => refused = refused.or(Some(file)),
+            _ => rejected = rejected.or(Some(file)),
         }
     }
-    if let Some(path) = refused {
+    if let Some(path) = rejected {
         return Err(ProgramError::NotRoots { path });
     }
     let on_path = path.into_iter().flat_map(std::env::split_paths);
@@ -101,76 +103,77 @@ fn system_program(name: &str, path: Option<&OsStr>) -> Result<PathBuf, ProgramEr
     })
 }
 
-/// A program by the path that the operator configured. It may be the user's own.
+/// Returns a program by the path that the operator configured. It may be the user's own.
 fn configured_program(named: &Path) -> Result<PathBuf, ProgramError> {
-    let wrong = |why| ProgramError::Configured {
+    let error = |why| ProgramError::Configured {
         path: named.to_owned(),
         why,
     };
     if !named.is_absolute() {
-        return Err(wrong("it must be an absolute path"));
+        return Err(error("it must be an absolute path"));
     }
     if !is_program(named) {
-        return Err(wrong("there is no program"));
+        return Err(error("there is no program"));
     }
-    let real = fs::canonicalize(named).map_err(|_| wrong("it cannot be read"))?;
-    // A link could be exchanged although what it leads to is protected. Root's links stay as they are.
+    let real = fs::canonicalize(named).map_err(|_| error("it cannot be read"))?;
+    // A command could replace a link although its target is protected. Links of root's stay as they
+    // are.
     if real != named && !is_owned_by_root(named) {
-        return Err(wrong(
-            "there is a link on the way to it; name the file itself",
+        return Err(error(
+            "its path contains a link; name the file itself",
         ));
     }
     Ok(real)
 }
 
-/// Whether nobody but root can have written a file, nor put it where it is.
+/// Returns whether only root can have written a file, and put it where it is.
 pub fn is_owned_by_root(path: &Path) -> bool {
-    let is_roots = |it: &Path| {
-        let about = fs::symlink_metadata(it);
-        about.is_ok_and(|it| it.uid() == 0 && it.mode() & 0o022 == 0)
+    let is_root_owned = |it: &Path| {
+        let metadata = fs::symlink_metadata(it);
+        metadata.is_ok_and(|it| it.uid() == 0 && it.mode() & 0o022 == 0)
     };
     let real = fs::canonicalize(path);
-    // A link on the way is as good as the folder it stands in.
+    // A link on the path is as trustworthy as the folder that contains it.
     let named = path.parent().and_then(|it| fs::canonicalize(it).ok());
-    real.is_ok_and(|it| it.ancestors().all(is_roots))
-        && named.is_some_and(|it| it.ancestors().all(is_roots))
+    real.is_ok_and(|it| it.ancestors().all(is_root_owned))
+        && named.is_some_and(|it| it.ancestors().all(is_root_owned))
 }
 
-/// What a program that the operator names is started with.
+/// A program that the operator named, ready to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedProgram {
-    /// The file.
+    /// The file that the name resolved to.
     pub file: PathBuf,
-    /// The `PATH` for it, in which there is no folder that commands may write either.
+    /// The `PATH` for it, without folders that commands may write.
     pub path: OsString,
 }
 
-/// A program that the operator names, by its name or its absolute path. `path` is the `PATH`; `writable` are the
-/// workspaces and whatever else sandboxed commands may write.
+/// Resolves a program that the operator names, by its name or its absolute path. `path` is the
+/// `PATH`; `writable` are the workspaces and the other folders that sandboxed commands may write.
 pub fn named_program(
     name: &str,
     path: &OsStr,
     writable: &[PathBuf],
 ) -> Result<NamedProgram, ProgramError> {
-    let closed = ForbiddenFolders::of(writable);
+    let forbidden = ForbiddenFolders::of(writable);
     let path = without_writable(path, writable);
     let file = if name.contains('/') {
         let file = PathBuf::from(name);
-        if file.exists() && !closed.is_open(&file) {
+        if file.exists() && !forbidden.allows(&file) {
             return Err(ProgramError::Writable { path: file });
         }
         file
     } else {
         let mut files = std::env::split_paths(&path).map(|it| it.join(name));
-        let found = files.find(|it| is_program(it) && closed.is_open(it));
-        found.ok_or_else(|| ProgramError::NotFound {
+        let program = files.find(|it| is_program(it) && forbidden.allows(it));
+        program.ok_or_else(|| ProgramError::NotFound {
             name: name.to_owned(),
         })?
     };
     Ok(NamedProgram { file, path })
 }
 
-/// Folders from which nothing is started, by their names and by where they really are.
+/// Folders from which nothing is started, by their names and by their real paths.
 pub(crate) struct ForbiddenFolders(Vec<PathBuf>);
 
 impl ForbiddenFolders {
@@ -179,19 +182,19 @@ impl ForbiddenFolders {
         Self(real.chain(folders.to_vec()).collect())
     }
 
-    /// Whether a path is there, and neither it, nor a link that it passes through, nor what it leads to lies in one
-    /// of them.
-    pub(crate) fn is_open(&self, path: &Path) -> bool {
-        let way = std::path::absolute(path).and_then(|it| PolicyPath::of(&it));
-        way.is_ok_and(|way| {
-            let is_closed = |it: &Path| self.0.iter().any(|folder| it.starts_with(folder));
-            let links = way.links.iter().map(PathBuf::as_path);
-            way.exists && !links.chain([path, &way.real]).any(is_closed)
+    /// Returns whether a path exists, and neither it, nor a link that it passes through, nor its
+    /// target lies in one of them.
+    pub(crate) fn allows(&self, path: &Path) -> bool {
+        let policy_path = std::path::absolute(path).and_then(|it| PolicyPath::of(&it));
+        policy_path.is_ok_and(|policy_path| {
+            let is_forbidden = |it: &Path| self.0.iter().any(|folder| it.starts_with(folder));
+            let links = policy_path.links.iter().map(PathBuf::as_path);
+            policy_path.exists && !links.chain([path, &policy_path.real]).any(is_forbidden)
         })
     }
 }
 
-/// Whether there is a file that may be executed.
+/// Returns whether there is an executable file.
 pub fn is_program(file: &Path) -> bool {
     fs::metadata(file).is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
 }
@@ -202,7 +205,7 @@ mod tests {
 
     use super::*;
 
-    fn put(file: &Path) {
+    fn write_program(file: &Path) {
         fs::create_dir_all(file.parent().expect("a folder")).expect("it is made");
         fs::write(file, "#!/bin/sh\n").expect("it is written");
         fs::set_permissions(file, fs::Permissions::from_mode(0o755)).expect("it is marked");
@@ -211,17 +214,17 @@ mod tests {
     #[test]
     fn the_systems_bubblewrap_is_found_without_a_path() {
         let folder = tempfile::tempdir().expect("a folder");
-        put(&folder.path().join("bwrap"));
-        let found = find_bubblewrap(None, Some(folder.path().as_os_str())).expect("bubblewrap");
-        assert!(is_owned_by_root(&found), "{}", found.display());
-        assert!(!found.starts_with(folder.path()), "{}", found.display());
+        write_program(&folder.path().join("bwrap"));
+        let program = find_bubblewrap(None, Some(folder.path().as_os_str())).expect("bubblewrap");
+        assert!(is_owned_by_root(&program), "{}", program.display());
+        assert!(!program.starts_with(folder.path()), "{}", program.display());
     }
 
     #[test]
-    fn a_program_that_the_system_lacks_is_named_and_not_taken() {
+    fn a_program_that_the_system_lacks_is_named_and_not_used() {
         let folder = tempfile::tempdir().expect("a folder");
         let own = folder.path().join("no-such-program");
-        put(&own);
+        write_program(&own);
         let error = system_program("no-such-program", Some(folder.path().as_os_str()));
         let ignored = Some(own);
         assert_eq!(error, Err(ProgramError::NoBubblewrap { ignored }));
@@ -234,14 +237,14 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let folder = folder.path().canonicalize().expect("its plain path");
         let own = folder.join("bwrap");
-        put(&own);
+        write_program(&own);
         symlink(&own, folder.join("link")).expect("a link");
         fs::write(folder.join("text"), "").expect("a file");
-        let found = |named: &Path| find_bubblewrap(Some(named), None);
-        assert_eq!(found(&own), Ok(own.clone()));
-        // Root's own links are followed: NixOS has nothing else.
+        let find = |named: &Path| find_bubblewrap(Some(named), None);
+        assert_eq!(find(&own), Ok(own.clone()));
+        // Links of root's are followed: NixOS has nothing else.
         let systems = fs::canonicalize("/bin/sh").expect("a shell");
-        assert_eq!(found(Path::new("/bin/sh")), Ok(systems));
+        assert_eq!(find(Path::new("/bin/sh")), Ok(systems));
         for (named, why) in [
             (Path::new("bwrap"), "it must be an absolute path"),
             (&folder.join("none"), "there is no program"),
@@ -249,23 +252,23 @@ mod tests {
             (&folder, "there is no program"),
             (
                 &folder.join("link"),
-                "there is a link on the way to it; name the file itself",
+                "its path contains a link; name the file itself",
             ),
         ] {
             let path = named.to_owned();
-            assert_eq!(found(named), Err(ProgramError::Configured { path, why }));
+            assert_eq!(find(named), Err(ProgramError::Configured { path, why }));
         }
     }
 
     #[test]
-    fn what_others_can_write_is_not_roots() {
+    fn files_that_others_can_write_are_not_root_owned() {
         assert!(is_owned_by_root(Path::new("/usr/bin/env")));
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("bwrap");
-        put(&file);
-        // `/tmp` is everyone's.
+        write_program(&file);
+        // Every user can write `/tmp`.
         assert!(!is_owned_by_root(&file));
-        // Root's file by a link that is not.
+        // A file of root's behind a link that is not root's.
         symlink("/usr/bin/env", folder.path().join("env")).expect("a link");
         assert!(!is_owned_by_root(&folder.path().join("env")));
         assert!(!is_owned_by_root(Path::new("/usr/bin/no-such-program")));
@@ -277,12 +280,12 @@ mod tests {
         let folder = folder.path().canonicalize().expect("its plain path");
         let at = |name: &str| folder.join(name);
         for name in ["work/bin/a", "work/bin/b", "own/a", "own/c/d", "more/a"] {
-            put(&at(name));
+            write_program(&at(name));
         }
         symlink(at("work"), at("link")).expect("a link");
         symlink(at("own"), at("work/own")).expect("a link");
         symlink(at("work/bin/b"), at("own/b")).expect("a link");
-        // Outside at both ends, and a command chooses where it leads.
+        // Outside at both ends, and a command chooses its target.
         symlink(at("own"), at("work/hop")).expect("a link");
         symlink(at("work/hop"), at("hop")).expect("a link");
         let path = |names: &[&str]| {
@@ -295,16 +298,16 @@ mod tests {
         let long = path(&[
             "=bin", "=", "work/bin", "link/bin", "work/own", "hop", "own", "more",
         ]);
-        let found = |name: &str| named_program(name, &long, &[at("work")]);
+        let find = |name: &str| named_program(name, &long, &[at("work")]);
         let short = path(&["own", "more"]);
         let a = NamedProgram {
             file: at("own/a"),
             path: short.clone(),
         };
-        assert_eq!(found("a"), Ok(a));
-        // In an allowed folder, but led into the workspace.
+        assert_eq!(find("a"), Ok(a));
+        // In an allowed folder, but linked into the workspace.
         let name = "b".to_owned();
-        assert_eq!(found("b"), Err(ProgramError::NotFound { name }));
+        assert_eq!(find("b"), Err(ProgramError::NotFound { name }));
         for (named, is_refused) in [
             ("own/a", false),
             ("own/none", false),
@@ -322,7 +325,7 @@ mod tests {
                     path: short.clone(),
                 }),
             };
-            assert_eq!(found(file.to_str().expect("text")), expected, "{named}");
+            assert_eq!(find(file.to_str().expect("text")), expected, "{named}");
         }
     }
 }

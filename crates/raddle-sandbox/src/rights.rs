@@ -5,22 +5,22 @@ use std::marker::PhantomData;
 
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 
-/// The calling thread without capabilities, as a sandboxed command is: until this is dropped, the kernel
-/// judges what it opens by owner and mode alone, also for root.
+/// The calling thread without capabilities, like a sandboxed command: until this is dropped, the
+/// kernel checks what it opens by owner and mode alone, also for root.
 ///
 /// Only the effective set of this one thread changes, so the guard stays on its thread.
 #[derive(Debug)]
 pub struct LoweredRights {
-    before: Option<CapabilitySets>,
-    _stays: PhantomData<*const ()>,
+    saved: Option<CapabilitySets>,
+    _not_send: PhantomData<*const ()>,
 }
 
 impl LoweredRights {
-    /// Takes the capabilities from the calling thread. Without any there is nothing to take.
+    /// Drops the effective capabilities of the calling thread; does nothing if it has none.
     pub fn enter() -> io::Result<Self> {
         let now = capabilities(None)?;
-        let before = (!now.effective.is_empty()).then_some(now);
-        if before.is_some() {
+        let saved = (!now.effective.is_empty()).then_some(now);
+        if saved.is_some() {
             let lowered = CapabilitySets {
                 effective: CapabilitySet::empty(),
                 ..now
@@ -28,19 +28,20 @@ impl LoweredRights {
             set_capabilities(None, lowered)?;
         }
         Ok(Self {
-            before,
-            _stays: PhantomData,
+            saved,
+            _not_send: PhantomData,
         })
     }
 }
 
 impl Drop for LoweredRights {
     fn drop(&mut self) {
-        // What is permitted was kept, so this cannot be refused. If it were, the thread would only have fewer rights.
-        if let Some(before) = self.before.take()
-            && let Err(error) = set_capabilities(None, before)
+        // The permitted set was kept, so the kernel cannot refuse this. If it did, the thread would
+        // only have fewer rights.
+        if let Some(saved) = self.saved.take()
+            && let Err(error) = set_capabilities(None, saved)
         {
-            tracing::error!(%error, "a thread does not get its capabilities back");
+            tracing::error!(%error, "cannot restore the capabilities of a thread");
         }
     }
 }
@@ -55,7 +56,7 @@ mod tests {
         let lowered = LoweredRights::enter().expect("fewer rights");
         assert!(capabilities(None).expect("sets").effective.is_empty());
         {
-            // Again inside: the outer one stays in force.
+            // Nested: the outer guard stays in force.
             let _again = LoweredRights::enter().expect("the same rights");
         }
         assert!(capabilities(None).expect("sets").effective.is_empty());

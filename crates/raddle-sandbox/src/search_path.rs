@@ -1,6 +1,7 @@
-//! The `PATH` of commands: the server's own, with what the user's login shell adds to it.
+//! The `PATH` of commands: the server's own, with the folders that the user's login shell adds.
 //!
-//! Commands run in no login shell, because a profile exports keys too. Of what it sets, `PATH` alone is read, once.
+//! Commands do not run in a login shell, because a profile exports keys too. Of its variables only
+//! `PATH` is read, once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -17,20 +18,20 @@ use crate::launch::Launch;
 use crate::process::Launcher;
 use crate::programs::{ForbiddenFolders, USUAL_PATH, is_program, named_program};
 
-/// How long the login shell may take, and how long the first command waits for it at the most.
-const TIMEOUT: Duration = Duration::from_secs(5);
+/// Timeout of the login shell, and longest wait of the first command.
+const LOGIN_SHELL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How much a profile may write.
+/// Most bytes that a profile may print.
 const OUTPUT_BYTES_MAX: usize = 256 << 10;
 
-/// The longest `PATH` that is taken.
+/// Longest `PATH` that is accepted.
 const PATH_BYTES_MAX: usize = 32 << 10;
 
-/// What stands around the value, for a profile may write too.
+/// Marks around the value, because a profile may print too.
 const BEGIN: &str = "raddle-path-begins:";
 const END: &str = ":raddle-path-ends";
 
-/// The shells to ask where the environment names none.
+/// The shells to start where the environment names none.
 const SHELLS: [&str; 2] = ["/bin/bash", "/bin/sh"];
 
 /// The `PATH` of commands. Cheap to clone.
@@ -38,46 +39,46 @@ const SHELLS: [&str; 2] = ["/bin/bash", "/bin/sh"];
 pub struct SearchPath {
     /// Starts the login shell; without it the `PATH` is the server's own.
     launcher: Option<Launcher>,
-    /// The `PATH` with what the login shell adds, once that was asked.
-    read: Arc<OnceLock<watch::Receiver<Option<Option<OsString>>>>>,
+    /// The merged `PATH`, once the login shell was started.
+    merged: Arc<OnceLock<watch::Receiver<Option<Option<OsString>>>>>,
 }
 
 impl SearchPath {
-    /// One for which the login shell is asked when it is first needed.
-    pub fn of_login_shell(engine: Launcher) -> Self {
+    /// Returns a `PATH` for which the login shell is started on first use.
+    pub fn of_login_shell(launcher: Launcher) -> Self {
         Self {
-            launcher: Some(engine),
-            read: Arc::default(),
+            launcher: Some(launcher),
+            merged: Arc::default(),
         }
     }
 
-    /// Begins to ask the login shell, in a task of its own, unless it was asked before. Does not wait.
+    /// Starts the login shell in a task of its own, unless it was started before. Does not wait.
     pub fn begin(&self) {
         let runtime = tokio::runtime::Handle::try_current();
-        if let (Some(engine), Ok(runtime)) = (&self.launcher, runtime) {
-            self.read
-                .get_or_init(|| ask_in_background(engine, &runtime));
+        if let (Some(launcher), Ok(runtime)) = (&self.launcher, runtime) {
+            self.merged
+                .get_or_init(|| read_in_background(launcher, &runtime));
         }
     }
 
-    /// What `PATH` is for a command, if not the server's own. Waits until the login shell has answered, or has had its
-    /// time.
+    /// Returns the `PATH` for a command, if it is not the server's own. Waits until the login shell
+    /// has answered or timed out.
     pub async fn get(&self) -> Option<OsString> {
         self.begin();
-        let mut read = self.read.get()?.clone();
-        let read = read.wait_for(Option::is_some).await;
-        read.ok().and_then(|it| it.clone().flatten())
+        let mut receiver = self.merged.get()?.clone();
+        let value = receiver.wait_for(Option::is_some).await;
+        value.ok().and_then(|it| it.clone().flatten())
     }
 }
 
-fn ask_in_background(
-    engine: &Launcher,
+fn read_in_background(
+    launcher: &Launcher,
     runtime: &tokio::runtime::Handle,
 ) -> watch::Receiver<Option<Option<OsString>>> {
-    let (found, read) = watch::channel(None);
-    let engine = engine.clone();
+    let (sender, receiver) = watch::channel(None);
+    let launcher = launcher.clone();
     runtime.spawn(async move {
-        let login = login_path(&engine).await;
+        let login = login_path(&launcher).await;
         match &login.path {
             Ok(_) => {
                 tracing::debug!(shell = %login.shell.display(), "the login shell's PATH is read")
@@ -87,43 +88,45 @@ fn ask_in_background(
                 "the login shell's PATH is not used: {why}; commands get the server's own"
             ),
         }
-        found.send_replace(Some(login.merged()));
+        sender.send_replace(Some(login.merged()));
     });
-    read
+    receiver
 }
 
-/// What a login shell says.
+/// Answer of a login shell.
 #[derive(Debug)]
 pub struct LoginPath {
-    /// The shell.
+    /// The shell that was started.
     pub shell: PathBuf,
-    /// Its `PATH`, or why it is not known.
+    /// Its `PATH`, or the reason why it is unknown.
     pub path: Result<OsString, String>,
 }
 
 impl LoginPath {
-    /// The `PATH` for commands, if the shell has said one.
+    /// Returns the `PATH` for commands, if the shell printed one.
     pub fn merged(&self) -> Option<OsString> {
         let path = self.path.as_ref().ok()?;
         Some(merged(&own_path(), path))
     }
 }
 
-/// The `PATH` that the user's login shell has. Nothing else of what the profile sets leaves that shell.
-pub async fn login_path(engine: &Launcher) -> LoginPath {
-    let looking = tokio::task::spawn_blocking(login_shell).await;
-    let shell = looking.unwrap_or_else(|_| SHELLS[1].into());
-    let path = timeout(TIMEOUT, ask(engine, &shell)).await;
+/// Returns the `PATH` of the user's login shell. Nothing else that the profile sets leaves that
+/// shell.
+pub async fn login_path(launcher: &Launcher) -> LoginPath {
+    let lookup = tokio::task::spawn_blocking(login_shell).await;
+    let shell = lookup.unwrap_or_else(|_| SHELLS[1].into());
+    let path = timeout(LOGIN_SHELL_TIMEOUT, run_login_shell(launcher, &shell)).await;
     let path = path.unwrap_or_else(|_| {
-        let seconds = TIMEOUT.as_secs();
+        let seconds = LOGIN_SHELL_TIMEOUT.as_secs();
         Err(format!("it has not answered within {seconds} seconds"))
     });
     LoginPath { shell, path }
 }
 
-async fn ask(engine: &Launcher, shell: &Path) -> Result<OsString, String> {
+async fn run_login_shell(launcher: &Launcher, shell: &Path) -> Result<OsString, String> {
     let script = format!("printf '\\n%s%s%s\\n' '{BEGIN}' \"$PATH\" '{END}'");
-    // A profile starts programs by their names, and the server's own `PATH` may have a workspace in it.
+    // A profile starts programs by their names, and the server's own `PATH` may contain a
+    // workspace.
     let changes = [("TERM", "dumb"), ("PATH", USUAL_PATH)];
     let changes = changes.map(|(name, value)| (name.to_owned(), Some(value.to_owned())));
     let changes = BTreeMap::from(changes);
@@ -134,11 +137,11 @@ async fn ask(engine: &Launcher, shell: &Path) -> Result<OsString, String> {
         cwd: home.unwrap_or_else(|| "/".into()),
         env: environment::of(std::env::vars_os(), &changes),
     };
-    let output = engine.output(launch, OUTPUT_BYTES_MAX).await?;
+    let output = launcher.output(launch, OUTPUT_BYTES_MAX).await?;
     parse(&output).ok_or_else(|| "it has not printed one".to_owned())
 }
 
-/// The value between the last pair of marks.
+/// Returns the value between the last pair of marks.
 fn parse(output: &[u8]) -> Option<OsString> {
     let last = |mark: &str, text: &[u8]| {
         let mut windows = text.windows(mark.len());
@@ -150,44 +153,45 @@ fn parse(output: &[u8]) -> Option<OsString> {
     (is_plain && !value.is_empty()).then(|| OsString::from_vec(value.to_vec()))
 }
 
-/// The shell that the environment names, unless it lies in the folder that the server was started in, which may be a
-/// workspace.
+/// Returns the shell that the environment names, unless it lies in the folder in which the server
+/// was started, which may be a workspace.
 fn login_shell() -> PathBuf {
     let named = std::env::var_os("SHELL").map(PathBuf::from);
     let here = std::env::current_dir().ok();
     let home = std::env::home_dir();
     let here = here.filter(|here| home.is_none_or(|home| !home.starts_with(here)));
-    let closed: Vec<PathBuf> = here.into_iter().filter(|it| it != Path::new("/")).collect();
-    let is_open = |it: &PathBuf| {
+    let forbidden: Vec<PathBuf> = here.into_iter().filter(|it| it != Path::new("/")).collect();
+    let is_allowed = |it: &PathBuf| {
         let name = it.to_str();
         it.is_absolute()
             && is_program(it)
-            && name.is_some_and(|it| named_program(it, OsStr::new(""), &closed).is_ok())
+            && name.is_some_and(|it| named_program(it, OsStr::new(""), &forbidden).is_ok())
     };
-    let usual = || {
+    let default_shell = || {
         let mut shells = SHELLS.iter().map(PathBuf::from);
         shells.find(|it| is_program(it))
     };
     named
-        .filter(is_open)
-        .or_else(usual)
+        .filter(is_allowed)
+        .or_else(default_shell)
         .unwrap_or_else(|| SHELLS[1].into())
 }
 
-/// The server's own `PATH`.
+/// Returns the server's own `PATH`, or the usual one.
 pub fn own_path() -> OsString {
     let own = std::env::var_os("PATH").filter(|it| !it.is_empty());
     own.unwrap_or_else(|| USUAL_PATH.into())
 }
 
-/// Both in one. If the login shell has every folder of the server's, its order counts; else what only it has comes
-/// last, so that an environment which was activated before the server started stays first.
+/// Merges both. If the login shell has every folder of the server's, its order wins; otherwise the
+/// folders that only it has come last, so that an environment which was activated before the server
+/// started stays first.
 fn merged(own: &OsStr, login: &OsStr) -> OsString {
     let folders = |path: &OsStr| -> Vec<PathBuf> { std::env::split_paths(path).collect() };
     let (own, login) = (folders(own), folders(login));
     let theirs: BTreeSet<&PathBuf> = login.iter().collect();
     if own.iter().all(|it| theirs.contains(it)) {
-        return joined(&login);
+        return join(&login);
     }
     let mut all = own;
     for folder in login {
@@ -195,29 +199,29 @@ fn merged(own: &OsStr, login: &OsStr) -> OsString {
             all.push(folder);
         }
     }
-    joined(&all)
+    join(&all)
 }
 
-fn joined(folders: &[PathBuf]) -> OsString {
-    // What was split at colons has none.
+fn join(folders: &[PathBuf]) -> OsString {
+    // The parts of a path that was split at colons contain none.
     let folders = folders
         .iter()
         .filter(|it| !it.as_os_str().as_bytes().is_empty());
     std::env::join_paths(folders).unwrap_or_default()
 }
 
-/// The `PATH` without relative folders, and without those that commands may write: what is run outside the sandbox does
-/// not come from there unless it is named by its path.
+/// Removes relative folders from a `PATH`, and those that commands may write: a program outside the
+/// sandbox does not come from there unless it is named by its path.
 pub fn without_writable(path: &OsStr, writable: &[PathBuf]) -> OsString {
-    let closed = ForbiddenFolders::of(writable);
+    let forbidden = ForbiddenFolders::of(writable);
     let folders = std::env::split_paths(path);
     let folders: Vec<PathBuf> = folders
-        .filter(|it| it.is_absolute() && closed.is_open(it))
+        .filter(|it| it.is_absolute() && forbidden.allows(it))
         .collect();
     match folders.is_empty() {
-        // Nothing would mean the current folder.
+        // An empty `PATH` would mean the current folder.
         true => USUAL_PATH.into(),
-        false => joined(&folders),
+        false => join(&folders),
     }
 }
 
@@ -226,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_value_is_found_whatever_a_profile_writes() {
+    fn the_value_is_found_whatever_a_profile_prints() {
         for (output, expected) in [
             (
                 "noise\nraddle-path-begins:/a:/b:raddle-path-ends\n",
@@ -241,13 +245,13 @@ mod tests {
             ("raddle-path-begins:/a", None),
             ("", None),
         ] {
-            let found = parse(output.as_bytes());
-            assert_eq!(found.as_deref(), expected.map(OsStr::new), "{output}");
+            let path = parse(output.as_bytes());
+            assert_eq!(path.as_deref(), expected.map(OsStr::new), "{output}");
         }
     }
 
     #[test]
-    fn outside_the_sandbox_nothing_is_searched_that_commands_may_write() {
+    fn writable_folders_are_not_searched_outside_the_sandbox() {
         let folder = tempfile::tempdir().expect("a folder");
         let work = folder.path().canonicalize().expect("its plain path");
         let own = work.display();
@@ -255,13 +259,13 @@ mod tests {
             (format!("{own}:.:bin::/usr/bin:/nowhere"), "/usr/bin"),
             (format!("{own}:."), USUAL_PATH),
         ] {
-            let found = without_writable(path.as_ref(), std::slice::from_ref(&work));
-            assert_eq!(found, expected, "{path}");
+            let filtered = without_writable(path.as_ref(), std::slice::from_ref(&work));
+            assert_eq!(filtered, expected, "{path}");
         }
     }
 
     #[test]
-    fn what_was_activated_stays_first_and_what_a_profile_adds_is_found() {
+    fn activated_folders_stay_first_and_profile_folders_are_added() {
         for (own, login, expected) in [
             (
                 "/usr/bin:/bin",
@@ -276,8 +280,8 @@ mod tests {
             ("/a:/b", "/b:/a", "/b:/a"),
             ("/a", "", "/a"),
         ] {
-            let found = merged(own.as_ref(), login.as_ref());
-            assert_eq!(found, expected, "{own} and {login}");
+            let path = merged(own.as_ref(), login.as_ref());
+            assert_eq!(path, expected, "{own} and {login}");
         }
     }
 }

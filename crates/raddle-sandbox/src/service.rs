@@ -1,4 +1,4 @@
-//! The fence of this machine, for everyone in the process who starts commands.
+//! The sandbox of this machine, for all parts of the process that start commands.
 
 use std::fmt;
 use std::io;
@@ -19,12 +19,12 @@ use crate::{
     SandboxRules, Tier,
 };
 
-/// Finds out how strong the fence of this machine is. It may take a while.
+/// Measures the strength of the sandbox on this machine. It may take a while.
 #[derive(Clone)]
 pub struct MeasureFn(Arc<dyn Fn() -> Measurement + Send + Sync>);
 
 impl MeasureFn {
-    /// What `measure` finds.
+    /// Wraps a function that measures.
     pub fn new(measure: impl Fn() -> Measurement + Send + Sync + 'static) -> Self {
         Self(Arc::new(measure))
     }
@@ -36,66 +36,69 @@ impl fmt::Debug for MeasureFn {
     }
 }
 
-/// How long a command waits for the fence to be measured, which takes a part of a second.
+/// How long a command waits for the measurement, which takes a part of a second.
 const MEASURE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a command waits for a held file before the log says so. Most approved commands are over by then.
+/// How long a command waits for a held file before that is logged. Most approved commands are over
+/// by then.
 const LOGGED_WAIT: Duration = Duration::from_secs(1);
 
-/// The fence of this machine. It is measured in the background: start-up does not wait for it, commands do.
+/// The sandbox of this machine. It is measured in the background: start-up does not wait for it,
+/// commands do.
 #[derive(Clone, Debug)]
 pub struct SandboxService {
-    /// A folder that no fenced command sees.
+    /// A folder that no sandboxed command sees.
     folder: PathBuf,
     holds: FileHolds,
     measurement: watch::Receiver<Option<Arc<Measurement>>>,
 }
 
-/// What a command is held by.
+/// The confinement that a command gets.
 #[derive(Debug)]
 pub struct Confinement {
-    /// What it may do.
+    /// The rules of the sandbox, or full access.
     pub policy: Policy,
-    /// Whom it may reach through the proxy, if anyone.
+    /// The hosts that it may reach through the proxy, if any.
     pub network: Option<egress::EgressRules>,
-    /// Whether whoever runs the server has accepted that the second tier protects no names in what it lets be
-    /// written. Without that it is refused.
-    pub accepts_second: bool,
+    /// Whether the operator has accepted that the second tier protects no names in writable
+    /// folders. Otherwise the command is refused.
+    pub accepts_second_tier: bool,
 }
 
-/// Why a command is not fenced, and so not started.
+/// Reason why a command is not confined, and so not started.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfinementError {
-    /// It is not known yet how strong the fence is.
-    #[error("the fence of this machine is still being measured; try again")]
+    /// The measurement is not complete yet.
+    #[error("the sandbox of this machine is still being measured; try again")]
     NotMeasured,
-    /// The fence refuses.
+    /// The sandbox refuses the rules.
     #[error(transparent)]
     Refused(#[from] SandboxRefusal),
-    /// It is not known which files must not change.
+    /// The file holds cannot be read or written.
     #[error(transparent)]
     Holds(#[from] HoldError),
-    /// There is no way out to the network.
-    #[error("the way to the network cannot be made: {0}")]
+    /// The socket to the proxy cannot be created.
+    #[error("cannot create the socket to the network proxy: {0}")]
     Egress(#[from] io::Error),
 }
 
 impl SandboxService {
-    /// Begins to measure. Without anything to measure with there is no fence, and nothing is run in one.
+    /// Starts the measurement. Without a function to measure with there is no sandbox, and no
+    /// sandboxed command runs.
     pub fn measure(measure: Option<MeasureFn>, folder: PathBuf) -> Self {
-        let (found, measurement) = watch::channel(None);
+        let (sender, measurement) = watch::channel(None);
         if let Some(MeasureFn(measure)) = measure {
             let work = move || {
                 let it = measure();
                 let (tier, short_of) = (it.sandbox.tier().name(), &it.short_of);
-                tracing::info!(tier, cached = it.cached, ?short_of, "the fence is measured");
-                found.send_replace(Some(Arc::new(it)));
+                tracing::info!(tier, cached = it.cached, ?short_of, "the sandbox is measured");
+                sender.send_replace(Some(Arc::new(it)));
             };
             if let Err(error) = std::thread::Builder::new()
                 .name("fence".to_owned())
                 .spawn(work)
             {
-                tracing::error!(%error, "the fence cannot be measured");
+                tracing::error!(%error, "cannot measure the sandbox");
             }
         }
         Self {
@@ -105,44 +108,45 @@ impl SandboxService {
         }
     }
 
-    /// The files that must not change while commands outside the sandbox run with a user's yes.
+    /// Returns the holds on files that must not change while approved commands run outside the
+    /// sandbox.
     pub fn holds(&self) -> &FileHolds {
         &self.holds
     }
 
-    /// What was measured, if it was.
+    /// Returns the measurement, if it is complete.
     pub fn measurement(&self) -> Option<Arc<Measurement>> {
         self.measurement.borrow().clone()
     }
 
-    /// Whether it is still being measured.
+    /// Returns whether the measurement is still running.
     pub fn is_pending(&self) -> bool {
         self.measurement.has_changed().is_ok() && self.measurement.borrow().is_none()
     }
 
-    /// Waits until the fence is measured and no file is held that the command may write, and opens the way out
-    /// if there is to be one.
+    /// Waits until the sandbox is measured and no file is held that the command may write, and
+    /// opens the socket to the proxy if the command needs one.
     pub async fn plan(
         &self,
         launch: Launch,
-        held: Confinement,
+        confinement: Confinement,
     ) -> Result<LaunchPlan, ConfinementError> {
-        self.plan_within(launch, held, holds::CLAIM_WAIT).await
+        self.plan_within(launch, confinement, holds::CLAIM_WAIT).await
     }
 
-    /// The same for a command that waits at most so long for files that are held. A folder with files that are
-    /// held for longer it may only read: see [`Ready::conflicts`].
+    /// The same with a limit on the wait for held files. A folder with files that are held for
+    /// longer becomes read-only: see [`LaunchPlan::conflicts`].
     pub async fn plan_within(
         &self,
         mut launch: Launch,
-        held: Confinement,
+        confinement: Confinement,
         wait: Duration,
     ) -> Result<LaunchPlan, ConfinementError> {
         let Confinement {
             mut policy,
             network,
-            accepts_second,
-        } = held;
+            accepts_second_tier,
+        } = confinement;
         let Policy::Confined(rules) = &mut policy else {
             return Ok(LaunchPlan {
                 measurement: None,
@@ -153,49 +157,48 @@ impl SandboxService {
                 conflicts: Vec::new(),
             });
         };
-        let mut measured = self.measurement.clone();
-        let measured = timeout(MEASURE_TIMEOUT, measured.wait_for(Option::is_some)).await;
-        let measured = measured.map_err(|_| ConfinementError::NotMeasured)?;
-        let Some(measured) = measured.ok().and_then(|it| it.clone()) else {
+        let mut receiver = self.measurement.clone();
+        let measurement = timeout(MEASURE_TIMEOUT, receiver.wait_for(Option::is_some)).await;
+        let measurement = measurement.map_err(|_| ConfinementError::NotMeasured)?;
+        let Some(measurement) = measurement.ok().and_then(|it| it.clone()) else {
             return Err(SandboxRefusal::NoSandbox.into());
         };
-        if measured.sandbox.tier() != Tier::A {
-            if let Some(path) = within_reach(rules) {
+        if measurement.sandbox.tier() != Tier::A {
+            if let Some(path) = writable_hidden_path(rules) {
                 return Err(SandboxRefusal::Own { path }.into());
             }
-            // Only a view of the disk of its own hides anything, and clients are told what the second tier
-            // does not hold.
+            // Only a mount namespace hides paths, and clients learn the limits of the second tier.
             rules.hidden.clear();
             rules.settings.clear();
-            if accepts_second {
+            if accepts_second_tier {
                 rules.protected.clear();
             }
         }
         let (claim, conflicts) = self.claim(&launch, rules, wait).await?;
-        let mut way_out = None;
+        let mut proxy_task = None;
         if let Some(network) = network {
-            let way = EgressSocket::open(&self.folder, &egress_name())?;
-            rules.network = Network::Proxy(way.socket());
+            let egress_socket = EgressSocket::open(&self.folder, &egress_name())?;
+            rules.network = Network::Proxy(egress_socket.socket());
             for (name, value) in egress::variables() {
                 if !launch.env.iter().any(|(set, _)| *set == *name) {
                     launch.env.push((name.into(), value.into()));
                 }
             }
             let proxy = Proxy::new(network, Arc::new(SystemDialer), log_decision);
-            let serving = tokio::spawn(way.serve(proxy));
-            way_out = Some(ProxyTask(serving.abort_handle()));
+            let serving = tokio::spawn(egress_socket.serve(proxy));
+            proxy_task = Some(ProxyTask(serving.abort_handle()));
         }
         Ok(LaunchPlan {
-            measurement: Some(measured),
+            measurement: Some(measurement),
             launch,
             policy,
-            egress: way_out,
+            egress: proxy_task,
             claim,
             conflicts,
         })
     }
 
-    /// The claim of a command to the folders that it may write.
+    /// Claims the folders that a command may write.
     async fn claim(
         &self,
         launch: &Launch,
@@ -205,23 +208,23 @@ impl SandboxService {
         let words = std::iter::once(&launch.program).chain(&launch.args);
         let words: Vec<_> = words.map(|it| it.to_string_lossy()).collect();
         let about: Arc<str> = words.join(" ").into();
-        let begun = Instant::now();
+        let started = Instant::now();
         let mut is_logged = false;
         loop {
-            let is_last = begun.elapsed() >= wait;
+            let is_last = started.elapsed() >= wait;
             let (holds, about, mut narrowed) = (self.holds.clone(), about.clone(), rules.clone());
-            let claimed = holds::blocking(move || {
-                let claimed = holds.claim_folders(&about, &mut narrowed, is_last)?;
-                Ok((claimed, narrowed))
+            let attempt = holds::blocking(move || {
+                let claim = holds.claim_folders(&about, &mut narrowed, is_last)?;
+                Ok((claim, narrowed))
             });
-            match claimed.await {
-                Ok((claimed, narrowed)) => {
+            match attempt.await {
+                Ok((claim, narrowed)) => {
                     *rules = narrowed;
-                    return Ok(claimed);
+                    return Ok(claim);
                 }
-                Err(HoldError::Busy(met)) if !is_last => {
-                    if !is_logged && begun.elapsed() >= LOGGED_WAIT {
-                        log_wait(&met);
+                Err(HoldError::Busy(conflict)) if !is_last => {
+                    if !is_logged && started.elapsed() >= LOGGED_WAIT {
+                        log_wait(&conflict);
                         is_logged = true;
                     }
                     sleep(holds::POLL_INTERVAL).await;
@@ -232,7 +235,7 @@ impl SandboxService {
     }
 }
 
-/// A command of which it is known what holds it.
+/// A command whose confinement is decided.
 #[derive(Debug)]
 pub struct LaunchPlan {
     measurement: Option<Arc<Measurement>>,
@@ -244,34 +247,34 @@ pub struct LaunchPlan {
 }
 
 impl LaunchPlan {
-    /// The held files because of which the command may only read folders that it should write.
+    /// Returns the held files that made folders of the command read-only.
     pub fn conflicts(&self) -> &[HoldConflict] {
         &self.conflicts
     }
 
-    /// How it is started. This looks at the disk, and may wait for it. Keep what it returns until the command
-    /// is over.
+    /// Builds the sandbox. It reads the disk, and may wait for it. Keep the result until the
+    /// command is over.
     pub fn wrap(self) -> Result<ConfinedProcess, SandboxRefusal> {
-        let fenced = match self.measurement {
-            Some(measured) => measured.sandbox.wrap(self.launch, &self.policy)?,
+        let confined = match self.measurement {
+            Some(measurement) => measurement.sandbox.wrap(self.launch, &self.policy)?,
             None => {
                 let none = SandboxHost::new(Tier::C, PathBuf::new(), PathBuf::new());
                 none.wrap(self.launch, &self.policy)?
             }
         };
-        log_notices(&fenced.notices);
+        log_notices(&confined.notices);
         Ok(ConfinedProcess {
-            confined: fenced,
+            confined,
             _egress: self.egress,
             _claim: self.claim,
         })
     }
 }
 
-/// A command inside its fence.
+/// A command in its sandbox.
 #[derive(Debug)]
 pub struct ConfinedProcess {
-    /// How it is started.
+    /// The launch of the sandbox.
     pub confined: ConfinedLaunch,
     _egress: Option<ProxyTask>,
     _claim: Option<WriteClaim>,
@@ -287,8 +290,9 @@ impl Drop for ProxyTask {
     }
 }
 
-/// What is hidden although a command may write around it: what commands are held by is there.
-fn within_reach(rules: &SandboxRules) -> Option<PathBuf> {
+/// Returns a hidden path that a command could write: the server's own files, on which the
+/// confinement depends.
+fn writable_hidden_path(rules: &SandboxRules) -> Option<PathBuf> {
     let real = |path: &PathBuf| PolicyPath::of(path).map_or_else(|_| path.clone(), |it| it.real);
     let writable: Vec<PathBuf> = rules.write.iter().chain(&rules.scratch).map(real).collect();
     let hidden = rules.hidden.iter().map(real);
@@ -297,14 +301,14 @@ fn within_reach(rules: &SandboxRules) -> Option<PathBuf> {
         .find(|path| writable.iter().any(|root| path.starts_with(root)))
 }
 
-/// A name for the folder of one command's way out.
+/// Returns a name for the folder of one command's proxy socket.
 fn egress_name() -> String {
     static NUMBERS: AtomicU64 = AtomicU64::new(1);
     let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
     format!("raddle-out-{}-{number}", std::process::id())
 }
 
-/// Names the approved command that a sandboxed one waits for, so that its user can end it.
+/// Logs the approved command for which a sandboxed one waits, so that the user can end it.
 fn log_wait(HoldConflict { path, about }: &HoldConflict) {
     tracing::warn!(
         path = %path.display(),
@@ -314,7 +318,7 @@ fn log_wait(HoldConflict { path, about }: &HoldConflict) {
     );
 }
 
-/// Where a command wanted to go is worth a line; what it said there is not ours to know.
+/// Logs the target of a command's request, and nothing of its content.
 fn log_decision(it: EgressDecision) {
     let EgressDecision {
         target,

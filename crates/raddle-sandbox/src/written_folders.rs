@@ -1,8 +1,9 @@
 //! Folders that sandboxed commands of one Raddle home have ever been allowed to write.
 //!
-//! A link in such a folder may be a command's work, and so may a program there. The folders are remembered in a file of
-//! the home, because the thread or the client that named one may be gone, or belong to another process. Each entry stands
-//! between NUL bytes, so that one which was cut off spoils no other; processes add theirs under a lock.
+//! A command may have created a link in such a folder, or a program. A file of the home lists the
+//! folders, because the thread or the client that named one may be gone, or belong to another
+//! process. Each entry stands between NUL bytes, so that a truncated one spoils no other; processes
+//! add theirs under a lock.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -18,11 +19,11 @@ use rustix::fs::{FlockOperation, flock};
 /// The file, below the home.
 const FILE: &str = "written-folders";
 
-/// The size above which entries of folders that are gone are dropped.
+/// The size above which entries of folders that no longer exist are dropped.
 const BYTES_MAX: u64 = 256 * 1024;
 
-/// The name below a workspace that is listed with it, and tells it from scratch.
-const MARK: &str = ".git";
+/// The name below a workspace that is listed with it, and distinguishes it from scratch.
+const WORKSPACE_MARK: &str = ".git";
 
 /// The folders of one home.
 #[derive(Clone, Debug)]
@@ -31,7 +32,7 @@ pub struct WrittenFolders {
 }
 
 impl WrittenFolders {
-    /// The folders of the home at this path.
+    /// Returns the folders of the home at this path.
     pub fn of(home: &Path) -> Self {
         Self {
             file: home.join(FILE),
@@ -53,7 +54,7 @@ impl WrittenFolders {
         let mut known = read(&mut file)?;
         let is_long = file.metadata()?.len() > BYTES_MAX;
         if is_long {
-            known.retain(|it| it.exists() || marked(it).is_some_and(Path::exists));
+            known.retain(|it| it.exists() || marked_workspace(it).is_some_and(Path::exists));
             known.extend(new.iter().copied().cloned());
             let bytes = entries(known.iter());
             file.set_len(0)?;
@@ -68,21 +69,21 @@ impl WrittenFolders {
 
     /// Adds folders in which names are protected.
     pub(crate) fn add_workspaces(&self, folders: &[PathBuf]) -> io::Result<()> {
-        let marks: Vec<PathBuf> = folders.iter().map(|it| it.join(MARK)).collect();
+        let marks: Vec<PathBuf> = folders.iter().map(|it| it.join(WORKSPACE_MARK)).collect();
         self.add(&marks)
     }
 
-    /// Those that were added as workspaces and are there.
+    /// Returns those that were added as workspaces and exist.
     pub(crate) fn workspaces(&self) -> io::Result<BTreeSet<PathBuf>> {
         let all = self.all()?;
-        let workspaces = all.iter().filter_map(|it| marked(it));
+        let workspaces = all.iter().filter_map(|it| marked_workspace(it));
         Ok(workspaces
             .filter(|it| it.exists())
             .map(Path::to_owned)
             .collect())
     }
 
-    /// All of them.
+    /// Returns all folders that were added.
     pub fn all(&self) -> io::Result<BTreeSet<PathBuf>> {
         match File::open(&self.file) {
             Ok(mut file) => read(&mut file),
@@ -101,9 +102,9 @@ impl WrittenFolders {
     }
 }
 
-/// The workspace that an entry marks.
-fn marked(entry: &Path) -> Option<&Path> {
-    entry.parent().filter(|_| entry.ends_with(MARK))
+/// Returns the workspace that an entry marks.
+fn marked_workspace(entry: &Path) -> Option<&Path> {
+    entry.parent().filter(|_| entry.ends_with(WORKSPACE_MARK))
 }
 
 fn read(file: &mut File) -> io::Result<BTreeSet<PathBuf>> {
@@ -134,31 +135,31 @@ mod tests {
         let home = tempfile::tempdir().expect("a folder");
         let folders = WrittenFolders::of(home.path());
         assert_eq!(folders.all().expect("none"), BTreeSet::new());
-        let there = home.path().to_owned();
-        let gone = |number: u32| home.path().join(format!("{number:0100}"));
+        let existing = home.path().to_owned();
+        let missing = |number: u32| home.path().join(format!("{number:0100}"));
         for _ in 0..2 {
-            folders.add(&[there.clone(), gone(0)]).expect("added");
+            folders.add(&[existing.clone(), missing(0)]).expect("added");
         }
         let length = |it: &WrittenFolders| it.file.metadata().expect("a file").len();
-        let two = entries([&there, &gone(0)].into_iter()).len() as u64;
+        let two = entries([&existing, &missing(0)].into_iter()).len() as u64;
         assert_eq!(length(&folders), two);
-        let all = BTreeSet::from([there.clone(), gone(0)]);
+        let all = BTreeSet::from([existing.clone(), missing(0)]);
         assert_eq!(folders.all().expect("all"), all);
         // Another process was killed while it added one.
         let mut file = folders.open().expect("a file");
         file.write_all(b"\0/cut").expect("written");
-        folders.add(&[gone(1)]).expect("added");
-        let all = BTreeSet::from([there.clone(), gone(0), gone(1), "/cut".into()]);
+        folders.add(&[missing(1)]).expect("added");
+        let all = BTreeSet::from([existing.clone(), missing(0), missing(1), "/cut".into()]);
         assert_eq!(folders.all().expect("all"), all);
-        let many: Vec<PathBuf> = (0..3_000).map(gone).collect();
+        let many: Vec<PathBuf> = (0..3_000).map(missing).collect();
         folders
-            .add_workspaces(&[there.clone(), gone(0)])
+            .add_workspaces(&[existing.clone(), missing(0)])
             .expect("added");
         folders.add(&many).expect("added");
-        folders.add(&[gone(3_000)]).expect("added");
-        let all = BTreeSet::from([there.clone(), there.join(MARK), gone(3_000)]);
+        folders.add(&[missing(3_000)]).expect("added");
+        let all = BTreeSet::from([existing.clone(), existing.join(WORKSPACE_MARK), missing(3_000)]);
         assert_eq!(folders.all().expect("all"), all);
         let workspaces = folders.workspaces().expect("all");
-        assert_eq!(workspaces, BTreeSet::from([there]));
+        assert_eq!(workspaces, BTreeSet::from([existing]));
     }
 }

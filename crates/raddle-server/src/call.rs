@@ -1,11 +1,11 @@
-//! A request on its way through the rooms, and the one answer it is owed.
+//! A request on its way through the server, and the one response it must get.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use raddle_agent::{AppliedCommand, CommandResult, ReplyTo};
-use raddle_core::{self as order, RenderResponse};
+use raddle_core::{self as core, RenderResponse};
 use raddle_protocol::table::Method;
 use raddle_rpc::{ErrorObject, Id, answer, refusal};
 use serde::Serialize;
@@ -24,12 +24,12 @@ use crate::wire_error::WireError;
 pub(crate) struct Call<M: Method> {
     pub(crate) params: M::Params,
     pub(crate) reply: Reply<M::Result>,
-    /// Who asks.
+    /// The session of the client that sent the request.
     pub(crate) session: Arc<Session>,
 }
 
 impl<M: Method> Call<M> {
-    /// Does the work on a thread that may wait for the disk, and answers with what comes of it.
+    /// Runs the work on a thread that may block on the disk, and responds with the result.
     pub(crate) fn on_disk<F>(self, work: F)
     where
         F: FnOnce(M::Params) -> Result<M::Result, WireError> + Send + 'static,
@@ -38,13 +38,14 @@ impl<M: Method> Call<M> {
         self.on(disk, work);
     }
 
-    /// The same for what is in the server's own home. All connections share these threads, so that one
-    /// whose own are all waiting does not stand in the configuration's lane with them.
-    pub(crate) fn at_home<F>(self, rooms: &ServerState, work: F)
+    /// Like [`Self::on_disk`], for files in the server's own home. All connections share these
+    /// threads, so a connection whose own threads all block does not hold up the configuration's
+    /// lane.
+    pub(crate) fn at_home<F>(self, state: &ServerState, work: F)
     where
         F: FnOnce(M::Params) -> Result<M::Result, WireError> + Send + 'static,
     {
-        self.on(rooms.home.clone(), work);
+        self.on(state.home.clone(), work);
     }
 
     fn on<F>(self, disk: DiskExecutor, work: F)
@@ -57,45 +58,44 @@ impl<M: Method> Call<M> {
             session,
         } = self;
         tokio::spawn(async move {
-            let turn = match disk.acquire(&session.outgoing).await {
-                Ok(turn) => turn,
+            let permit = match disk.acquire(&session.outgoing).await {
+                Ok(permit) => permit,
                 Err(error) => return reply.error(error),
             };
-            // Answered on that thread: to write a long answer takes its time too.
-            let _ = turn.run(move || reply.finish(work(params))).await;
+            // Responds on that thread, because serialising a long response takes time too.
+            let _ = permit.run(move || reply.finish(work(params))).await;
         });
     }
 }
 
-/// The answer a request is owed. It is consumed by answering; dropping it answers with an error, so
-/// every request gets exactly one answer.
+/// The pending response to a request. Responding consumes it; dropping it responds with an error,
+/// so every request gets exactly one response.
 #[derive(Debug)]
 pub(crate) struct Reply<R> {
     id: Id,
     method: &'static str,
     session: Arc<Session>,
-    /// Lets the next request of the lane go when this one is answered.
+    /// Admits the next request of the lane when this one is answered.
     pass: Option<Pass>,
-    /// What the request is known by, if it may come again.
+    /// Identity of the request, if the client may retry it.
     idempotency: Option<Box<RequestIdentity>>,
     answered: bool,
     result: PhantomData<fn(R)>,
 }
 
 impl<R: Serialize> Reply<R> {
-    /// Answers with a result.
     pub(crate) fn ok(self, result: &R) {
         let frame = answer(&self.id, result);
         self.send(frame, RequestOutcome::Result);
     }
 
-    /// Answers with a result that is written already.
+    /// Responds with a result that is already serialised.
     pub(crate) fn written(self, result: &RawValue) {
         let frame = answer(&self.id, &result);
         self.send(frame, RequestOutcome::Result);
     }
 
-    /// Answers with what was answered before.
+    /// Responds with the stored result of an earlier request with the same key.
     pub(crate) fn send_stored(self, answer: String) {
         match RawValue::from_string(answer) {
             Ok(answer) => self.written(&answer),
@@ -103,41 +103,40 @@ impl<R: Serialize> Reply<R> {
         }
     }
 
-    /// What is owed for an order that the request means. Of one that may come again, what `show` makes of it is
-    /// kept with what was done.
+    /// Turns this into the reply callback of a command. If the client may retry the request, the
+    /// thread stores the response that `show` renders together with the command's records.
     pub(crate) fn into_reply_to<F>(mut self, show: F) -> ReplyTo
     where
         F: Fn(CommandResult<'_>) -> Result<R, WireError> + Send + Sync + 'static,
         R: 'static,
     {
-        let Some(keyed) = self.take_idempotency() else {
+        let Some(idempotency) = self.take_idempotency() else {
             return ReplyTo::from(move |done: CommandResult<'_>| self.finish(show(done)));
         };
         let show = Arc::new(show);
-        let shown = show.clone();
-        let shows = RenderResponse::new(move |outcome, thread| {
+        let rendered = show.clone();
+        let render_response = RenderResponse::new(move |outcome, thread| {
             let outcome = outcome.clone();
-            let result = shown(Ok(AppliedCommand { outcome, thread })).ok()?;
+            let result = rendered(Ok(AppliedCommand { outcome, thread })).ok()?;
             serde_json::to_string(&result).ok()
         });
         let reply = move |done: CommandResult<'_>| match done {
             Ok(AppliedCommand {
-                outcome: order::CommandOutcome::Kept { answer },
+                outcome: core::CommandOutcome::Kept { answer },
                 ..
             }) => self.send_stored(answer),
             done => self.finish(show(done)),
         };
-        let shows = Some(shows);
+        let render_response = Some(render_response);
         ReplyTo::idempotent(
             reply,
-            order::IdempotentRequest {
-                render: shows,
-                ..keyed
+            core::IdempotentRequest {
+                render: render_response,
+                ..idempotency
             },
         )
     }
 
-    /// Answers with whichever it is.
     pub(crate) fn finish(self, outcome: Result<R, WireError>) {
         match outcome {
             Ok(result) => self.ok(&result),
@@ -159,34 +158,34 @@ impl<R> Reply<R> {
         }
     }
 
-    /// Who is owed the answer.
+    /// Returns the session that gets the response.
     pub(crate) fn session(&self) -> &Arc<Session> {
         &self.session
     }
 
-    /// The request may come again.
-    pub(crate) fn set_idempotency(&mut self, keyed: Option<Box<RequestIdentity>>) {
-        self.idempotency = keyed;
+    /// Sets the identity of a request that the client may retry.
+    pub(crate) fn set_idempotency(&mut self, identity: Option<Box<RequestIdentity>>) {
+        self.idempotency = identity;
     }
 
-    /// What the request is known by, if it may come again.
+    /// Returns the identity of the request, if the client may retry it.
     pub(crate) fn idempotency(&self) -> Option<&RequestIdentity> {
         self.idempotency.as_deref()
     }
 
-    /// The thread that the request makes is there already.
+    /// Marks the thread that the request creates as already created.
     pub(crate) fn mark_thread_created(&mut self) {
-        if let Some(keyed) = &mut self.idempotency {
-            keyed.thread_exists = true;
+        if let Some(identity) = &mut self.idempotency {
+            identity.thread_exists = true;
         }
     }
 
-    /// What the thread remembers the request by.
-    pub(crate) fn take_idempotency(&mut self) -> Option<order::IdempotentRequest> {
-        let keyed = self.idempotency.take()?;
-        Some(order::IdempotentRequest {
-            key: keyed.key,
-            asked: keyed.request_hash,
+    /// Takes the idempotency key and hash that the thread stores for the request.
+    pub(crate) fn take_idempotency(&mut self) -> Option<core::IdempotentRequest> {
+        let identity = self.idempotency.take()?;
+        Some(core::IdempotentRequest {
+            key: identity.key,
+            request_hash: identity.request_hash,
             render: None,
         })
     }
@@ -195,18 +194,17 @@ impl<R> Reply<R> {
         self.pass = pass;
     }
 
-    /// Lets the next request of the lane go before this one is answered: when what this returns is
-    /// dropped.
+    /// Takes the lane pass, so that the next request of the lane may run before this one is
+    /// answered: dropping the pass admits it.
     pub(crate) fn take_pass(&mut self) -> Option<Pass> {
         self.pass.take()
     }
 
-    /// Answers with an error.
     pub(crate) fn error(self, error: WireError) {
         self.refused(&ErrorObject::from(error));
     }
 
-    /// Answers with an error as the wire says it.
+    /// Responds with an error that is already in its wire form.
     pub(crate) fn refused(self, error: &ErrorObject) {
         let frame = refusal(Some(&self.id), error);
         self.send(frame, RequestOutcome::Error(error.code));

@@ -1,4 +1,4 @@
-//! One client, from its first frame to its last answer.
+//! One client connection, from its first frame to its last response.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -18,14 +18,14 @@ use crate::server::DrainPhase;
 use crate::services::{ServerState, threads};
 use crate::session::Session;
 
-/// How long a peer inside this process may take none of its last answers. The other transports have
-/// such a deadline of their own.
+/// Flush timeout of a peer inside this process that reads none of its last responses. The other
+/// transports have such a timeout of their own.
 const MEMORY_FLUSH: Duration = Duration::from_secs(30);
 
-/// Serves a connection until the client leaves or the server drains.
+/// Serves a connection until the client disconnects or the server drains.
 pub(crate) async fn serve(
     connection: Connection,
-    rooms: Arc<ServerState>,
+    state: Arc<ServerState>,
     mut draining: watch::Receiver<DrainPhase>,
 ) {
     let Connection {
@@ -34,31 +34,31 @@ pub(crate) async fn serve(
         outgoing,
         loss,
     } = connection;
-    let session = Arc::new(Session::new(peer, outgoing.clone(), &rooms));
-    let _fall = PanicGuard {
-        state: rooms.clone(),
+    let session = Arc::new(Session::new(peer, outgoing.clone(), &state));
+    let _panic_guard = PanicGuard {
+        state: state.clone(),
         session: session.clone(),
         loss: loss.clone(),
     };
-    let _here = rooms
+    let _metrics_entry = state
         .metrics
         .enter(session.number, &session.peer, &outgoing);
     tracing::debug!(connection = session.number, peer = ?session.peer, "connected");
 
     let close = tokio::select! {
-        close = read(&mut incoming, &rooms, &session) => close,
-        // A client that takes no answers any more must not have more done for it.
+        close = read(&mut incoming, &state, &session) => close,
+        // A client that no longer reads responses must not cause more work.
         () = outgoing.when_gone() => Close::NORMAL,
         _ = draining.wait_for(|it| *it >= DrainPhase::Draining) => Close::GOING_AWAY,
     };
 
-    // What was not taken is forgotten now: finishing the rest may take long.
+    // Drops unread frames now: finishing the rest may take long.
     drop(incoming);
-    // What was asked is still answered, as far as the client will read it. What happens from now on it
-    // does not hear of.
+    // Pending requests are still answered, as far as the client reads the responses. The client
+    // receives no further events.
     session.watches().clear();
     session.processes.end_all();
-    if !finish(&session, &draining, rooms.options.drain).await {
+    if !finish(&session, &draining, state.options.drain).await {
         tracing::warn!(
             connection = session.number,
             "requests still running at the end of their connection"
@@ -67,45 +67,46 @@ pub(crate) async fn serve(
     }
     session.end();
     session.relay.close().await;
-    until_left(&session, &mut draining).await;
-    threads::unsubscribe_all(&rooms.threads, &session).await;
+    wait_for_unload(&session, &mut draining).await;
+    threads::unsubscribe_all(&state.threads, &session).await;
     outgoing.close(close);
     tokio::select! {
         () = flush(&outgoing, session.peer.transport, &loss) => {}
-        // Nobody keeps a server that was told to stop from stopping.
-        () = too_late(&mut draining, rooms.options.drain) => {
-            tracing::warn!(connection = session.number, "answers not taken in time");
-            loss.note("answers were not taken in time");
+        // A client must not keep the server from stopping.
+        () = drain_timeout(&mut draining, state.options.drain) => {
+            tracing::warn!(connection = session.number, "responses were not read in time");
+            loss.note("responses were not read in time");
         }
     }
     outgoing.mark_gone();
     tracing::debug!(connection = session.number, counts = ?session.counts, "disconnected");
 }
 
-/// When the server ends, another process is told of its threads until they are left: it can open them then.
-async fn until_left(session: &Session, draining: &mut watch::Receiver<DrainPhase>) {
-    let ends = *draining.borrow() >= DrainPhase::Draining;
-    if ends && session.peer.transport == Transport::Relay {
-        let left = draining.wait_for(|it| *it == DrainPhase::ThreadsUnloaded);
+/// While the server drains, keeps a relayed connection until the threads are unloaded: then the
+/// other process can open them.
+async fn wait_for_unload(session: &Session, draining: &mut watch::Receiver<DrainPhase>) {
+    let is_draining = *draining.borrow() >= DrainPhase::Draining;
+    if is_draining && session.peer.transport == Transport::Relay {
+        let unloaded = draining.wait_for(|it| *it == DrainPhase::ThreadsUnloaded);
         tokio::select! {
-            _ = left => {}
+            _ = unloaded => {}
             () = session.outgoing.when_gone() => {}
         }
     }
 }
 
-/// A fault of ours in a connection's own task, outside of any handler. Nobody is left to end the
-/// connection then, so this does.
+/// Ends the connection if its own task panics outside of any handler: no other code is left to end
+/// it.
 struct PanicGuard {
     state: Arc<ServerState>,
     session: Arc<Session>,
     loss: DataLoss,
 }
 
-/// What a client is told whose connection fell.
+/// Close frame for a client whose connection's task panicked.
 const PANIC_CLOSE: Close = Close {
     code: 1011,
-    reason: Cow::Borrowed("the server failed inside; its log says more"),
+    reason: Cow::Borrowed("internal error; see the server's log"),
 };
 
 impl Drop for PanicGuard {
@@ -113,102 +114,103 @@ impl Drop for PanicGuard {
         if !std::thread::panicking() {
             return;
         }
-        let fallen = self
+        let panicked_connections = self
             .state
             .panicked_connections
             .fetch_add(1, Ordering::Relaxed)
             + 1;
-        // First what frees things, then what is only said.
+        // Frees resources first, then reports.
         self.session.end();
         self.session.outgoing.close(PANIC_CLOSE);
-        self.loss.note("the server failed inside");
+        self.loss.note("internal error");
         tracing::error!(
             connection = self.session.number,
-            fallen,
+            panicked_connections,
             "a connection's task panicked; the connection ends"
         );
     }
 }
 
-/// Waits until everything is answered; false when that takes too long. A large answer is made only when
-/// the client has taken those before it, so as long as it is taking them, time does not count.
+/// Waits until every request is answered; returns false if that takes too long. A large response is
+/// made only when the client has read those before it, so the timeout restarts while the client
+/// reads.
 async fn finish(
     session: &Session,
     draining: &watch::Receiver<DrainPhase>,
-    patience: Duration,
+    idle_timeout: Duration,
 ) -> bool {
     let outgoing = &session.outgoing;
-    let mut before = outgoing.written_bytes();
-    while timeout(patience, session.idle()).await.is_err() {
-        // The transport sees to it that what is queued is taken, or the client is gone.
+    let mut written_before = outgoing.written_bytes();
+    while timeout(idle_timeout, session.idle()).await.is_err() {
+        // The transport ensures that the client reads the queue or is disconnected.
         let is_queued = session.peer.transport != Transport::Memory && outgoing.queued_bytes() > 0;
         let now = outgoing.written_bytes();
-        if now == before && !is_queued || *draining.borrow() >= DrainPhase::Draining {
+        if now == written_before && !is_queued || *draining.borrow() >= DrainPhase::Draining {
             return false;
         }
-        before = now;
+        written_before = now;
     }
     true
 }
 
-/// Waits until everything is written. That may take long, as long as the client takes something.
+/// Waits until everything is written. That may take long, as long as the client reads something.
 async fn flush(outgoing: &Outgoing, transport: Transport, loss: &DataLoss) {
     if transport != Transport::Memory {
         return outgoing.when_gone().await;
     }
-    let mut left = outgoing.queued_bytes();
+    let mut queued_before = outgoing.queued_bytes();
     while timeout(MEMORY_FLUSH, outgoing.when_gone()).await.is_err() {
         let now = outgoing.queued_bytes();
-        if now == left {
-            return loss.note("answers were not taken in time");
+        if now == queued_before {
+            return loss.note("responses were not read in time");
         }
-        left = now;
+        queued_before = now;
     }
 }
 
 /// Resolves when the server has been draining for this long.
-async fn too_late(draining: &mut watch::Receiver<DrainPhase>, drain: Duration) {
+async fn drain_timeout(draining: &mut watch::Receiver<DrainPhase>, drain: Duration) {
     let _ = draining.wait_for(|it| *it >= DrainPhase::Draining).await;
     sleep(drain).await;
 }
 
-async fn read(incoming: &mut Incoming, rooms: &Arc<ServerState>, session: &Arc<Session>) -> Close {
+async fn read(incoming: &mut Incoming, state: &Arc<ServerState>, session: &Arc<Session>) -> Close {
     let reading = async {
         while let Some(frame) = incoming.next().await {
-            // What can no longer be answered is not begun.
+            // Starts no work that can no longer be answered.
             if session.outgoing.is_closed() {
                 break;
             }
-            take(frame, rooms, session).await;
-            // A client that does not read its answers is not read either.
+            handle_frame(frame, state, session).await;
+            // Backpressure: does not read from a client that does not read its responses.
             session.outgoing.wait_ready().await;
         }
         Close::NORMAL
     };
     tokio::select! {
         close = reading => close,
-        close = not_introduced(session, rooms.options.first_message) => close,
+        close = not_introduced(session, state.options.first_message) => close,
     }
 }
 
-/// Resolves when the client has not introduced itself in time, whatever else it sent meanwhile.
-async fn not_introduced(session: &Session, patience: Duration) -> Close {
+/// Resolves when the client has not sent `initialize` in time, whatever else it sent meanwhile.
+async fn not_introduced(session: &Session, wait_max: Duration) -> Close {
     match session.peer.transport {
-        // Nobody else can come in through a pipe or a channel, so there is nothing to protect.
+        // A pipe or a channel has only one client, so there is nothing to protect.
         Transport::Stdio | Transport::Memory => std::future::pending().await,
         Transport::Websocket | Transport::Unix | Transport::Relay => {}
     }
-    sleep(patience).await;
+    sleep(wait_max).await;
     if session.client().is_some() {
         return std::future::pending().await;
     }
     Close {
         code: 1008,
-        reason: "no initialize came in time".into(),
+        reason: "initialize timed out".into(),
     }
 }
 
-async fn take(frame: Frame, rooms: &Arc<ServerState>, session: &Arc<Session>) {
+async fn handle_frame(frame: Frame, state: &Arc<ServerState>, session: &Arc<Session>) {
     let frame = match frame {
         Frame::Message(frame) => frame,
         Frame::TooLong => return session.counts.too_long(),
@@ -217,17 +219,17 @@ async fn take(frame: Frame, rooms: &Arc<ServerState>, session: &Arc<Session>) {
     match parse(&frame) {
         Ok(Inbound::Request(request)) => {
             session.counts.request();
-            // Requests that wait for a disk or in a lane keep what they came with.
+            // Requests that wait for a disk or in a lane keep their frame in memory.
             session.reserve(frame.len()).await;
-            gate::admit(request, frame.len(), rooms, session);
+            gate::admit(request, frame.len(), state, session);
         }
-        // The one notification a client may send, `initialized`, changes nothing; neither do others.
+        // `initialized`, the one notification of a client, changes nothing; neither do others.
         Ok(Inbound::Notification(notification)) => {
             tracing::trace!(method = %notification.method, "notification");
         }
         Ok(Inbound::Response(response)) => {
             if !relay::forward_answer(session, &response.id, &frame) {
-                threads::answers::take(rooms, session, response);
+                threads::answers::handle_answer(state, session, response);
             }
         }
         Err(FrameError::Refused { id, error }) => {

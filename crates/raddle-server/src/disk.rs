@@ -1,4 +1,4 @@
-//! Threads that may wait for a disk, shared out so that one hanging disk does not take them all.
+//! Blocking threads for disk access, shared out so that one hanging disk does not take them all.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,18 +10,18 @@ use tokio::time::timeout;
 
 use crate::wire_error::WireError;
 
-/// How many jobs of clients may run at once, all connections together. The runtime has 512 threads that
-/// may wait; the rest of them is for the server's own home.
+/// The maximum number of client jobs at once, over all connections. The runtime has 512 blocking
+/// threads; the rest of them is for the server's own home.
 const CLIENTS_JOBS_MAX: usize = 384;
 
-/// How many of these are kept apart: of them no connection has more than one. So connections whose disks
-/// all hang leave something for the others.
+/// The part of these that is reserved: a connection holds at most one of them. So connections whose
+/// disks all hang leave something for the others.
 const RESERVED_JOBS_MAX: usize = 128;
 
-/// How long a job waits for its turn. Then its caller is told to try again, not left without an answer.
+/// How long a job waits for a permit. Then the client gets an overload error, which it can retry.
 const PERMIT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The threads for disks of clients. Cheap to clone.
+/// The blocking threads for the disks of clients. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct DiskPool {
     common: Arc<Semaphore>,
@@ -30,15 +30,15 @@ pub(crate) struct DiskPool {
 
 impl Default for DiskPool {
     fn default() -> Self {
-        let places = |count| Arc::new(Semaphore::new(count));
+        let semaphore = |count| Arc::new(Semaphore::new(count));
         Self {
-            common: places(CLIENTS_JOBS_MAX - RESERVED_JOBS_MAX),
-            reserved: places(RESERVED_JOBS_MAX),
+            common: semaphore(CLIENTS_JOBS_MAX - RESERVED_JOBS_MAX),
+            reserved: semaphore(RESERVED_JOBS_MAX),
         }
     }
 }
 
-/// A share of the threads. Cheap to clone.
+/// A share of the blocking threads. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct DiskExecutor {
     jobs: Arc<Semaphore>,
@@ -46,22 +46,23 @@ pub(crate) struct DiskExecutor {
     shared: Option<SharedLimits>,
 }
 
-/// A connection among the others.
+/// Limits that a connection shares with the others.
 #[derive(Clone, Debug)]
 struct SharedLimits {
     all: DiskPool,
-    /// Held by the one job that may have a reserved place.
+    /// Held by the one job that may use a reserved permit.
     reserved: Arc<Semaphore>,
 }
 
-/// The right to one thread, until it is dropped. Nobody closes a semaphore, so nothing is missing.
+/// The right to one thread, until it is dropped. No code closes a semaphore, so a permit is never
+/// missing.
 #[derive(Debug, Default)]
 pub(crate) struct DiskPermit {
     _permits: [Option<OwnedSemaphorePermit>; 3],
 }
 
 impl DiskExecutor {
-    /// A connection's share, in which so many jobs may run at once.
+    /// Returns a connection's share, in which this many jobs may run at once.
     pub(crate) fn of_client(all: &DiskPool, jobs_max: usize) -> Self {
         Self {
             jobs: Arc::new(Semaphore::new(jobs_max)),
@@ -72,7 +73,7 @@ impl DiskExecutor {
         }
     }
 
-    /// The home's share, which no client can take.
+    /// Returns the home's share, which no client can use up.
     pub(crate) fn of_home(jobs_max: usize) -> Self {
         Self {
             jobs: Arc::new(Semaphore::new(jobs_max)),
@@ -80,7 +81,7 @@ impl DiskExecutor {
         }
     }
 
-    /// Does the work on a thread when its turn comes.
+    /// Runs the work on a blocking thread when a permit is free.
     pub(crate) async fn run<T, F>(&self, client: &Outgoing, work: F) -> Result<T, WireError>
     where
         F: FnOnce() -> T + Send + 'static,
@@ -89,59 +90,58 @@ impl DiskExecutor {
         self.acquire(client).await?.run(work).await
     }
 
-    /// Waits for a turn. There is none when the client it is for is gone by then, nor when it takes
-    /// too long.
+    /// Waits for a permit. Fails when the client disconnects first, and on timeout.
     pub(crate) async fn acquire(&self, client: &Outgoing) -> Result<DiskPermit, WireError> {
         tokio::select! {
             biased;
             () = client.when_gone() => Err(WireError::Dropped),
-            turn = self.acquire_shared() => turn,
+            permit = self.acquire_shared() => permit,
         }
     }
 
-    /// Waits for a turn that is not for one client only.
+    /// Waits for a permit that does not depend on one client.
     pub(crate) async fn acquire_shared(&self) -> Result<DiskPermit, WireError> {
-        let turn = timeout(PERMIT_TIMEOUT, self.places()).await;
-        turn.map_err(|_| WireError::Overloaded)
+        let permit = timeout(PERMIT_TIMEOUT, self.permits()).await;
+        permit.map_err(|_| WireError::Overloaded)
     }
 
-    /// A place among the connection's jobs, and one among everybody's.
-    async fn places(&self) -> DiskPermit {
+    /// Acquires a permit of the connection's own, and one of the shared ones.
+    async fn permits(&self) -> DiskPermit {
         let own = self.jobs.clone().acquire_owned().await.ok();
         let Some(SharedLimits { all, reserved }) = &self.shared else {
             return DiskPermit {
                 _permits: [own, None, None],
             };
         };
-        let alone = async {
-            let mark = reserved.clone().acquire_owned().await.ok();
-            (mark, all.reserved.clone().acquire_owned().await.ok())
+        let from_reserved = async {
+            let guard = reserved.clone().acquire_owned().await.ok();
+            (guard, all.reserved.clone().acquire_owned().await.ok())
         };
         tokio::select! {
             biased;
-            place = all.common.clone().acquire_owned() => DiskPermit {
-                _permits: [own, place.ok(), None],
+            shared_permit = all.common.clone().acquire_owned() => DiskPermit {
+                _permits: [own, shared_permit.ok(), None],
             },
-            (mark, place) = alone => DiskPermit {
-                _permits: [own, mark, place],
+            (guard, shared_permit) = from_reserved => DiskPermit {
+                _permits: [own, guard, shared_permit],
             },
         }
     }
 }
 
 impl DiskPermit {
-    /// Does the work on a thread.
+    /// Runs the work on a blocking thread.
     pub(crate) async fn run<T, F>(self, work: F) -> Result<T, WireError>
     where
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
         let job = move || {
-            let done = work();
+            let output = work();
             drop(self);
-            done
+            output
         };
-        // An error here is a panic in the work, which the log tells.
+        // An error here is a panic in the work, which is logged.
         spawn_blocking(job).await.map_err(|_| WireError::Dropped)
     }
 }

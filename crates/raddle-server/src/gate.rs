@@ -1,7 +1,8 @@
-//! The gate: the one place that decides whether a request may go on.
+//! The gate: the one place that decides whether a request is admitted.
 //!
-//! In this order: has the client introduced itself, is the method served, may this client use it, do
-//! its params have the right shape. What passes becomes a [`Call`] and stands in its lane.
+//! It checks in this order: has the client sent `initialize`, is the method served, may this client
+//! use it, do its params have the right shape. An admitted request becomes a [`Call`] and enters
+//! its lane.
 
 mod arrays;
 mod bounds;
@@ -27,14 +28,14 @@ use crate::services::ServerState;
 use crate::session::{BusyReason, Session};
 use crate::wire_error::WireError;
 
-/// The largest params whose faults are explained: an explanation quotes what it found.
+/// The largest params whose faults are explained: an explanation quotes the faulty value.
 const EXPLAINED_BYTES_MAX: usize = 16 << 10;
 
-/// Lets a request in that came in so many bytes, or answers why not.
+/// Admits a request of this many bytes, or answers it with an error.
 pub(crate) fn admit(
     request: InboundRequest<'_>,
     bytes: usize,
-    rooms: &Arc<ServerState>,
+    state: &Arc<ServerState>,
     session: &Arc<Session>,
 ) {
     let InboundRequest { id, method, params } = request;
@@ -51,7 +52,7 @@ pub(crate) fn admit(
         return;
     }
     let admission = Admission {
-        state: rooms,
+        state,
         session,
         id,
         params,
@@ -71,13 +72,13 @@ pub(crate) struct Admission<'a> {
 }
 
 impl Admission<'_> {
-    /// No such method here.
+    /// Rejects a method that the server does not have.
     pub(crate) fn unknown(self, method: &str) {
         let error = WireError::UnknownMethod(method.into());
         self.refuse(method, error);
     }
 
-    /// The method is served by `handle`.
+    /// Runs the request with the handler of its method.
     pub(crate) fn run<M: Method>(self, handle: fn(&Arc<ServerState>, Call<M>)) {
         if self.session.is_observer() && !roles::is_read_only(M::NAME) {
             return self.refuse(M::NAME, WireError::Observer);
@@ -86,12 +87,12 @@ impl Admission<'_> {
             Ok(params) => params,
             Err(error) => return self.refuse(M::NAME, error),
         };
-        let keyed = match RequestIdentity::of::<M>(&params, self.session) {
-            Ok(keyed) => keyed,
+        let identity = match RequestIdentity::of::<M>(&params, self.session) {
+            Ok(identity) => identity,
             Err(error) => return self.refuse(M::NAME, error),
         };
         let Self {
-            state: rooms,
+            state,
             session,
             id,
             ..
@@ -101,45 +102,45 @@ impl Admission<'_> {
             Lane::Exclusive(Resource::Thread(id)) => Some(id),
             _ => None,
         };
-        if let Some(keyed) = &keyed {
-            lane = keyed.lane(lane);
-            thread = Some(keyed.thread);
+        if let Some(identity) = &identity {
+            lane = identity.lane(lane);
+            thread = Some(identity.thread);
         }
         let mut reply = Reply::new(id, M::NAME, session.clone());
-        reply.set_idempotency(keyed);
+        reply.set_idempotency(identity);
         let call = Call {
             params,
             reply,
             session: session.clone(),
         };
-        let rooms_in_lane = rooms.clone();
-        rooms.lanes.enter(lane, session.number, move |pass| {
+        let lane_state = state.clone();
+        state.lanes.enter(lane, session.number, move |pass| {
             let mut call = call;
             call.reply.hold(pass);
-            // Nobody would hear the answer. Dropping the call lets the next one of the lane go.
+            // No client would read the response. Dropping the call admits the next one of the lane.
             if call.session.is_gone() {
                 return;
             }
             match thread {
-                Some(id) if relay::may_be_remote(&rooms_in_lane, &call.session, id) => {
-                    let bound = ForwardedCall {
+                Some(id) if relay::may_be_remote(&lane_state, &call.session, id) => {
+                    let forwarded = ForwardedCall {
                         call,
                         thread: id,
                         handle,
                     };
-                    relay::forward(&rooms_in_lane, Box::new(bound), Instant::now());
+                    relay::forward(&lane_state, Box::new(forwarded), Instant::now());
                 }
-                _ => run_local(&rooms_in_lane, call, handle),
+                _ => run_local(&lane_state, call, handle),
             }
         });
     }
 
     fn read<M: Method>(&self) -> Result<M::Params, WireError> {
-        let open = self
+        let is_experimental = self
             .session
             .client()
             .is_none_or(|client| client.experimental);
-        if M::STABILITY == Stability::Experimental && !open {
+        if M::STABILITY == Stability::Experimental && !is_experimental {
             return Err(WireError::Experimental(M::NAME.into()));
         }
         let text = match self.params {
@@ -149,7 +150,8 @@ impl Admission<'_> {
             }
             None => "null",
         };
-        // Types would also be read from an array, by the order of their members; `lists` looks inside.
+        // Serde would also read types from an array, by the order of their members; `arrays`
+        // rejects that.
         if M::TAKES_PARAMS && !text.starts_with('{') {
             let what = "params must be an object".to_owned();
             return Err(WireError::InvalidRequest(what));
@@ -158,7 +160,7 @@ impl Admission<'_> {
             let what = format!("params have more than {} values", marks::VALUES_MAX);
             return Err(WireError::InvalidRequest(what));
         }
-        if !open && !M::GATED.is_empty() {
+        if !is_experimental && !M::GATED.is_empty() {
             refuse_gated::<M>(text)?;
         }
         let params = serde_json::from_str(text)
@@ -177,33 +179,33 @@ impl Admission<'_> {
     }
 }
 
-/// Has a call done here, unless it was done before.
+/// Runs a call on this server, unless it ran before.
 pub(crate) fn run_local<M: Method>(
-    rooms: &Arc<ServerState>,
+    state: &Arc<ServerState>,
     call: Call<M>,
     handle: fn(&Arc<ServerState>, Call<M>),
 ) {
     match call.reply.idempotency().cloned() {
-        Some(keyed) => idempotency::answer_again(rooms, call, keyed, handle),
-        None => handled(rooms, call, handle),
+        Some(identity) => idempotency::replay_or_handle(state, call, identity, handle),
+        None => run_handler(state, call, handle),
     }
 }
 
-/// Hands a call to its handler. The reply is dropped on the way out of a panic, which answers the request; the
-/// connection and everyone else go on.
-pub(crate) fn handled<M: Method>(
-    rooms: &Arc<ServerState>,
+/// Passes a call to its handler. A panic drops the reply, which answers the request with an error;
+/// the connection and all others go on.
+pub(crate) fn run_handler<M: Method>(
+    state: &Arc<ServerState>,
     call: Call<M>,
     handle: fn(&Arc<ServerState>, Call<M>),
 ) {
-    if catch_unwind(AssertUnwindSafe(|| handle(rooms, call))).is_err() {
+    if catch_unwind(AssertUnwindSafe(|| handle(state, call))).is_err() {
         tracing::error!(method = M::NAME, "a handler panicked");
     }
 }
 
-/// Refuses params that need an opt-in, unless they say nothing.
+/// Rejects params that need an opt-in, unless they are null.
 fn refuse_gated<M: Method>(text: &str) -> Result<(), WireError> {
-    // Values are left unread: one that cannot be read must not let the others through.
+    // Values stay unparsed: one that cannot be parsed must not let the others through.
     let members = serde_json::from_str::<HashMap<String, &RawValue>>(text)
         .map_err(|error| WireError::InvalidRequest(error.to_string()))?;
     match M::GATED.iter().find(|name| {
@@ -216,7 +218,7 @@ fn refuse_gated<M: Method>(text: &str) -> Result<(), WireError> {
     }
 }
 
-/// What is wrong with params, and where. Slower than reading them, so only done when it matters.
+/// Says what is wrong with params, and where. Slower than parsing, so only done after a failure.
 fn explain<P: serde::de::DeserializeOwned>(text: &str) -> String {
     if text.len() > EXPLAINED_BYTES_MAX {
         return "params have the wrong shape, and are too large to say where".to_owned();
@@ -227,7 +229,7 @@ fn explain<P: serde::de::DeserializeOwned>(text: &str) -> String {
         Err(error) => {
             let path = error.path().to_string();
             let what = error.into_inner().to_string();
-            // The position is that inside params, which helps nobody.
+            // The position is relative to params, so it would mislead the client.
             let what = what
                 .split(" at line ")
                 .next()

@@ -1,7 +1,8 @@
-//! Requests that may come twice: a client gives them an id of its own, and each is done once.
+//! Idempotent requests: the client gives them an id of its own, and each runs once.
 //!
-//! What was done is remembered in the thread, in the append that did it, with a hash of what was asked and the
-//! answer. A thread that a request makes is named by a hash of the request's key, so that it is found again.
+//! The thread stores the outcome in the same append as the command's records, with a hash of the
+//! request and the response. A thread that a request creates is named by a hash of the request's
+//! key, so that a retry finds it again.
 
 use std::sync::Arc;
 
@@ -18,25 +19,25 @@ use crate::services::{ServerState, threads};
 use crate::session::Session;
 use crate::wire_error::WireError;
 
-/// How long a client's own id for a request may be.
+/// The maximum length of a client's own id for a request.
 const ID_BYTES_MAX: usize = 256;
 
-/// What makes a request the same request.
+/// Identity of a request that the client may retry.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestIdentity {
     pub(crate) key: IdempotencyKey,
-    /// A hash of what is asked.
+    /// A hash of the params.
     pub(crate) request_hash: String,
-    /// The thread that remembers it.
+    /// The thread that stores the outcome.
     pub(crate) thread: ThreadId,
-    /// Whether that is one that the request makes.
+    /// Whether the request creates that thread.
     pub(crate) creates_thread: bool,
-    /// Whether it is there already.
+    /// Whether that thread already exists.
     pub(crate) thread_exists: bool,
 }
 
 impl RequestIdentity {
-    /// What a request of this client is known by, if the client gave it an id.
+    /// Returns the identity of a request of this client, if the client gave it an id.
     pub(crate) fn of<M: Method>(
         params: &M::Params,
         session: &Session,
@@ -53,7 +54,7 @@ impl RequestIdentity {
             return Err(WireError::Refused(what.into()));
         }
         let key = IdempotencyKey {
-            // So that no client can take a user's name.
+            // The prefix keeps a client from using a user's name.
             principal: match &session.peer.principal {
                 Some(user) => format!("user:{user}"),
                 None => format!("client:{}", client.name),
@@ -63,9 +64,9 @@ impl RequestIdentity {
         };
         let body = serde_json::to_vec(params)
             .map_err(|error| WireError::InvalidRequest(error.to_string()))?;
-        let makes = matches!(M::NAME, ThreadStart::NAME | ThreadFork::NAME);
+        let creates_thread = matches!(M::NAME, ThreadStart::NAME | ThreadFork::NAME);
         let thread = match M::lane(params) {
-            _ if makes => made(&key),
+            _ if creates_thread => created_thread_id(&key),
             Lane::Exclusive(Resource::Thread(id)) => id,
             _ => return Ok(None),
         };
@@ -73,13 +74,13 @@ impl RequestIdentity {
             request_hash: STANDARD.encode(Sha256::digest(body)),
             key,
             thread,
-            creates_thread: makes,
+            creates_thread,
             thread_exists: false,
         })))
     }
 
-    /// The lane of the request, if the thread that it makes asks for another than its method's: one that comes
-    /// twice at once must find what the first one made.
+    /// Returns the lane of the request. A request that creates a thread is also exclusive on that
+    /// thread: of two copies at once, the second must find the thread of the first.
     pub(crate) fn lane(&self, lane: Lane) -> Lane {
         match lane {
             lane if !self.creates_thread => lane,
@@ -89,8 +90,8 @@ impl RequestIdentity {
     }
 }
 
-/// The id of the thread that a request makes.
-fn made(key: &IdempotencyKey) -> ThreadId {
+/// Returns the id of the thread that a request creates.
+fn created_thread_id(key: &IdempotencyKey) -> ThreadId {
     let mut hash = Sha256::new();
     for part in [&key.principal, &key.method, &key.id] {
         hash.update((part.len() as u64).to_le_bytes());
@@ -101,34 +102,34 @@ fn made(key: &IdempotencyKey) -> ThreadId {
     ThreadId::of_hash(bytes)
 }
 
-/// Answers a request that came before as it was answered then; any other goes on to its handler.
-pub(crate) fn answer_again<M: Method>(
-    rooms: &Arc<ServerState>,
+/// Repeats the stored response to a request that was answered before; runs the handler otherwise.
+pub(crate) fn replay_or_handle<M: Method>(
+    state: &Arc<ServerState>,
     mut call: Call<M>,
-    keyed: RequestIdentity,
+    identity: RequestIdentity,
     handle: fn(&Arc<ServerState>, Call<M>),
 ) {
-    let rooms = rooms.clone();
+    let state = state.clone();
     tokio::spawn(async move {
         let RequestIdentity {
             key,
-            request_hash: asked,
+            request_hash,
             thread,
             ..
-        } = &keyed;
-        match rooms.threads.recall(*thread, key, asked).await {
+        } = &identity;
+        match state.threads.recall(*thread, key, request_hash).await {
             Ok(Some(Err(refusal))) => {
                 return call.reply.error(threads::failed(refusal.into()));
             }
-            // It is there, so it was made under this key, even if that is long ago.
-            Ok(_) if keyed.creates_thread => call.reply.mark_thread_created(),
-            // An interrupt is answered when the turn has stopped, which its thread knows.
+            // The thread exists, so it was created under this key, even if long ago.
+            Ok(_) if identity.creates_thread => call.reply.mark_thread_created(),
+            // An interrupt is answered when the turn has stopped, which only its thread knows.
             Ok(Some(Ok(CommandOutcome::Kept { answer }))) if M::NAME != TurnInterrupt::NAME => {
                 return call.reply.send_stored(answer);
             }
-            // What is wrong with the thread is said where it is used.
+            // The handler reports any problem with the thread.
             Ok(_) | Err(_) => {}
         }
-        gate::handled(&rooms, call, handle);
+        gate::run_handler(&state, call, handle);
     });
 }

@@ -1,10 +1,10 @@
-//! Lanes: requests of one resource run in the order they came; the rest run beside each other.
+//! Lanes: requests on one resource run in the order of arrival; the rest run concurrently.
 //!
-//! Paths, watches and searches belong to the connection that names them; the configuration and the
-//! threads are everyone's. So a request on a disk that hangs holds up only its own client.
+//! Paths, watches and searches belong to the connection that names them; all connections share the
+//! configuration and the threads. So a request on a disk that hangs holds up only its own client.
 //!
-//! A request may claim several resources, such as both paths of a copy. It stands in line for all of
-//! them at once, so it waits only for requests that came before it, and no two wait for each other.
+//! A request may claim several resources, such as both paths of a copy. It queues for all of them
+//! at once. So it waits only for requests that came before it, and no two wait for each other.
 
 mod claims;
 
@@ -16,7 +16,7 @@ use raddle_protocol::table::Lane;
 
 use self::claims::{Claim, ClaimKey, Mode};
 
-/// All lanes that have someone in them.
+/// All lanes with a request in them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lanes {
     state: Arc<Mutex<State>>,
@@ -30,10 +30,10 @@ struct State {
     next_ticket: u64,
 }
 
-/// Who is at one resource, and who waits for it in which order.
+/// The requests that hold one resource, and those that wait for it, in order.
 #[derive(Debug, Default)]
 struct LaneQueue {
-    /// How many are inside, by mode.
+    /// Number of requests that hold it, by mode.
     inside: [usize; Mode::COUNT],
     waiting: VecDeque<(u64, Mode)>,
 }
@@ -53,7 +53,7 @@ impl fmt::Debug for WaitingRequest {
 
 type Job = Box<dyn FnOnce(Option<Pass>) + Send>;
 
-/// The right to be in a lane; dropping it lets the next one in.
+/// The right to be in a lane; dropping it admits the next request.
 #[derive(Debug)]
 pub(crate) struct Pass {
     lanes: Lanes,
@@ -61,7 +61,7 @@ pub(crate) struct Pass {
 }
 
 impl Lanes {
-    /// Runs the job when its lane lets it: at once if the lane is free.
+    /// Runs the job when its lane admits it: at once if the lane is free.
     pub(crate) fn enter<F>(&self, lane: Lane, connection: u64, job: F)
     where
         F: FnOnce(Option<Pass>) + Send + 'static,
@@ -76,8 +76,8 @@ impl Lanes {
         let missing = claims
             .iter()
             .filter(|Claim { key, mode }| {
-                let line = state.queues.entry(key.clone()).or_default();
-                !line.join(ticket, *mode)
+                let queue = state.queues.entry(key.clone()).or_default();
+                !queue.join(ticket, *mode)
             })
             .count();
         if missing > 0 {
@@ -101,16 +101,16 @@ impl Lanes {
         let mut ready = Vec::new();
         let mut state = self.lock();
         let State {
-            queues: lines,
+            queues,
             waiting,
             ..
         } = &mut *state;
         for Claim { key, mode } in claims {
-            let Some(line) = lines.get_mut(key) else {
+            let Some(queue) = queues.get_mut(key) else {
                 continue;
             };
-            line.inside[*mode as usize] -= 1;
-            while let Some(ticket) = line.admit_next() {
+            queue.inside[*mode as usize] -= 1;
+            while let Some(ticket) = queue.admit_next() {
                 let Some(next) = waiting.get_mut(&ticket) else {
                     continue;
                 };
@@ -119,8 +119,8 @@ impl Lanes {
                     ready.extend(waiting.remove(&ticket));
                 }
             }
-            if line.inside.iter().all(|count| *count == 0) {
-                lines.remove(key);
+            if queue.inside.iter().all(|count| *count == 0) {
+                queues.remove(key);
             }
         }
         drop(state);
@@ -138,7 +138,7 @@ impl Lanes {
 }
 
 impl LaneQueue {
-    /// Goes in, or stands in line; says which.
+    /// Admits the request and returns true, or queues it and returns false.
     fn join(&mut self, ticket: u64, mode: Mode) -> bool {
         let admitted = self.waiting.is_empty() && self.admits(mode);
         if admitted {
@@ -149,7 +149,7 @@ impl LaneQueue {
         admitted
     }
 
-    /// Lets the first in line in, if those inside allow it.
+    /// Admits the first waiting request, if the present holders allow it.
     fn admit_next(&mut self) -> Option<u64> {
         let &(ticket, mode) = self.waiting.front()?;
         if !self.admits(mode) {
@@ -183,7 +183,7 @@ mod tests {
     use serde_json::json;
     use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 
-    /// Lanes, and who got in.
+    /// Lanes, and the requests that they admitted.
     struct LaneHarness {
         lanes: Lanes,
         sender: UnboundedSender<(String, Option<Pass>)>,
@@ -212,19 +212,19 @@ mod tests {
             });
         }
 
-        /// Who is let in before anyone leaves, with their passes.
-        async fn let_in(&mut self) -> (Vec<String>, Vec<Option<Pass>>) {
+        /// Returns the requests that are admitted while the earlier ones keep their passes.
+        async fn admitted(&mut self) -> (Vec<String>, Vec<Option<Pass>>) {
             for _ in 0..10 {
                 tokio::task::yield_now().await;
             }
             std::iter::from_fn(|| self.entered.try_recv().ok()).unzip()
         }
 
-        /// Everyone, in the groups that were inside together.
+        /// Returns all requests, in the groups that were admitted together.
         async fn groups(&mut self) -> Vec<Vec<String>> {
             let mut groups = Vec::new();
             loop {
-                let (mut names, passes) = self.let_in().await;
+                let (mut names, passes) = self.admitted().await;
                 if names.is_empty() {
                     break;
                 }
@@ -260,13 +260,13 @@ mod tests {
         lane::<FsCopy>(json!({ "sourcePath": from, "destinationPath": to }))
     }
 
-    /// These requests, in this order, are let in in these groups.
+    /// Checks that these requests, in this order, are admitted in these groups.
     async fn check(requests: &[(&str, Lane)], groups: &[&[&str]]) {
-        let mut hall = LaneHarness::new();
+        let mut harness = LaneHarness::new();
         for (name, lane) in requests {
-            hall.enter(name, lane.clone());
+            harness.enter(name, lane.clone());
         }
-        assert_eq!(hall.groups().await, groups);
+        assert_eq!(harness.groups().await, groups);
     }
 
     #[tokio::test]
@@ -323,7 +323,7 @@ mod tests {
             ],
         )
         .await;
-        // There and back: neither waits for the other for ever. Onto and into itself: neither does it.
+        // Opposite copies must not deadlock, and neither must a copy onto or into itself.
         check(
             &[
                 ("1", copy("/a", "/b")),
@@ -369,13 +369,13 @@ mod tests {
 
     #[tokio::test]
     async fn a_path_belongs_to_its_connection_and_the_configuration_to_all() {
-        let mut hall = LaneHarness::new();
-        hall.enter_from(1, "remove all", remove("/"));
-        hall.enter_from(1, "behind it", write("/a"));
-        hall.enter_from(1, "config", Lane::Exclusive(Resource::Config));
-        hall.enter_from(2, "another's", write("/a"));
-        hall.enter_from(2, "another's config", Lane::Shared(Resource::Config));
-        let groups = hall.groups().await;
+        let mut harness = LaneHarness::new();
+        harness.enter_from(1, "remove all", remove("/"));
+        harness.enter_from(1, "behind it", write("/a"));
+        harness.enter_from(1, "config", Lane::Exclusive(Resource::Config));
+        harness.enter_from(2, "another's", write("/a"));
+        harness.enter_from(2, "another's config", Lane::Shared(Resource::Config));
+        let groups = harness.groups().await;
         let (first, second) = (
             ["another's", "config", "remove all"],
             ["another's config", "behind it"],
@@ -397,7 +397,7 @@ mod tests {
             )
             .await;
         }
-        // What cannot be there is refused soon, and until then is in nobody's way.
+        // A path that cannot exist is rejected soon, and until then blocks no other request.
         for path in ["/a".repeat(100_000), format!("/{}", "a".repeat(1 << 20))] {
             assert_eq!(claims::of(write(&path), 1).len(), 0);
         }

@@ -1,10 +1,11 @@
-//! The server: what happens between a frame coming in and its answer going out.
+//! The server: the path of a request from the incoming frame to the outgoing response.
 //!
-//! A [`Connection`](raddle_rpc::Connection) is served by one task. The gate lets a request in, its
-//! lane puts it in order, its route finds the one handler of its name, and the handler hands it to a
-//! room that answers when it is done. No room waits for a client.
+//! One task serves a [`Connection`](raddle_rpc::Connection). The gate admits a request, its lane
+//! orders it, and its route finds its handler. The handler passes it to a service, which responds
+//! when it is done. No service waits for a client.
 //!
-//! Below: `raddle-agent`, `raddle-protocol`, `raddle-rpc`, `raddle-sandbox`. Above: the binary. It opens no socket and no database.
+//! Below: `raddle-agent`, `raddle-protocol`, `raddle-rpc`, `raddle-sandbox`. Above: the binary. It
+//! opens no socket and no database.
 
 mod call;
 mod connection;

@@ -1,4 +1,5 @@
-//! What `/metrics` says: counts of requests and connections, kept here, and of threads, kept by the agent.
+//! The metrics that `/metrics` serves: requests and connections, counted here, and threads, counted
+//! by the agent.
 
 mod process;
 mod text;
@@ -15,7 +16,7 @@ use raddle_rpc::{Outgoing, Peer, Transport, code};
 use self::text::{Kind, TextEncoder};
 use crate::services::ServerState;
 
-/// How a request was answered, by the code of its error.
+/// Outcome label of each error code.
 const OUTCOMES: [(&str, i64); 5] = [
     ("invalid_request", code::INVALID_REQUEST),
     ("method_not_found", code::METHOD_NOT_FOUND),
@@ -24,8 +25,7 @@ const OUTCOMES: [(&str, i64); 5] = [
     ("overloaded", code::OVERLOADED),
 ];
 
-/// The name under which all methods are counted that are not in the table: whoever asks for many cannot
-/// make this grow.
+/// The name under which unknown methods are counted, so that a client cannot make the table grow.
 const UNKNOWN: &str = "unknown";
 
 const TRANSPORTS: [(&str, Transport); 5] = [
@@ -36,28 +36,28 @@ const TRANSPORTS: [(&str, Transport); 5] = [
     ("relay", Transport::Relay),
 ];
 
-/// The numbers of a server.
+/// The metrics of a server.
 #[derive(Debug)]
 pub(crate) struct Metrics {
-    begun: Instant,
-    /// Of each method: answers without an error, then those of each outcome.
+    started: Instant,
+    /// Per method: responses without an error, then those of each outcome.
     requests: BTreeMap<&'static str, [CounterCell; OUTCOMES.len() + 1]>,
-    /// Those who are here, by the numbers of their connections.
+    /// The open connections, by number.
     open_connections: Mutex<HashMap<u64, (Transport, Outgoing)>>,
     accepted: [CounterCell; TRANSPORTS.len()],
     /// Connections that were closed because they read too slowly.
     pub(crate) too_slow: CounterCell,
 }
 
-/// How a request was answered.
+/// Outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RequestOutcome {
     Result,
-    /// With an error of this code.
+    /// An error with this code.
     Error(i64),
 }
 
-/// A connection is here for as long as this is.
+/// Counts a connection as open until it is dropped.
 pub(crate) struct ConnectionGuard<'a> {
     metrics: &'a Metrics,
     number: u64,
@@ -67,7 +67,7 @@ impl Default for Metrics {
     fn default() -> Self {
         let names = METHODS.iter().map(|method| method.name);
         Self {
-            begun: Instant::now(),
+            started: Instant::now(),
             requests: names
                 .chain([UNKNOWN])
                 .map(|name| (name, Default::default()))
@@ -80,15 +80,15 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// A request was answered.
+    /// Counts an answered request.
     pub(crate) fn answered(&self, method: &str, outcome: RequestOutcome) {
         let counts = self.requests.get(method);
         let at = match outcome {
             RequestOutcome::Result => 0,
-            // A code that has no page would be a fault of ours.
+            // A code without a label is a bug in the server.
             RequestOutcome::Error(code) => {
-                let of = |code| OUTCOMES.iter().position(|(_, it)| *it == code);
-                1 + of(code).or_else(|| of(code::INTERNAL)).unwrap_or(0)
+                let position = |code| OUTCOMES.iter().position(|(_, it)| *it == code);
+                1 + position(code).or_else(|| position(code::INTERNAL)).unwrap_or(0)
             }
         };
         if let Some(counts) = counts.or_else(|| self.requests.get(UNKNOWN)) {
@@ -96,7 +96,7 @@ impl Metrics {
         }
     }
 
-    /// A connection came.
+    /// Counts a new connection.
     pub(crate) fn enter(
         &self,
         number: u64,
@@ -107,15 +107,15 @@ impl Metrics {
         if let Some(at) = at {
             self.accepted[at].add(1);
         }
-        let one = (peer.transport, outgoing.clone());
-        self.here().insert(number, one);
+        let entry = (peer.transport, outgoing.clone());
+        self.connections().insert(number, entry);
         ConnectionGuard {
             metrics: self,
             number,
         }
     }
 
-    fn here(&self) -> MutexGuard<'_, HashMap<u64, (Transport, Outgoing)>> {
+    fn connections(&self) -> MutexGuard<'_, HashMap<u64, (Transport, Outgoing)>> {
         self.open_connections
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -124,44 +124,44 @@ impl Metrics {
 
 impl Drop for ConnectionGuard<'_> {
     fn drop(&mut self) {
-        self.metrics.here().remove(&self.number);
+        self.metrics.connections().remove(&self.number);
     }
 }
 
-/// All numbers of a server, in the text format of Prometheus.
-pub(crate) fn text(rooms: &ServerState) -> String {
-    let metrics = &rooms.metrics;
+/// Returns all metrics, in the text format of Prometheus.
+pub(crate) fn text(state: &ServerState) -> String {
+    let metrics = &state.metrics;
     let mut text = TextEncoder::default();
-    text.family("raddle_build_info", Kind::Gauge, "What is running.");
+    text.family("raddle_build_info", Kind::Gauge, "Version of the server.");
     text.sample(&[("version", env!("CARGO_PKG_VERSION"))], 1);
     text.family(
         "raddle_uptime_seconds",
         Kind::Gauge,
         "Seconds since the server was opened.",
     );
-    text.seconds(&[], metrics.begun.elapsed());
-    process::write(&mut text, start(metrics.begun));
-    connections(&mut text, rooms);
+    text.seconds(&[], metrics.started.elapsed());
+    process::write(&mut text, start(metrics.started));
+    connections(&mut text, state);
     requests(&mut text, metrics);
     threads(
         &mut text,
-        rooms.threads.loaded().len(),
-        rooms.threads.counters(),
+        state.threads.loaded().len(),
+        state.threads.counters(),
     );
-    store(&mut text, rooms.threads.counters());
+    store(&mut text, state.threads.counters());
     text.finish()
 }
 
-/// When the server was opened, as time since 1970.
-fn start(begun: Instant) -> Duration {
+/// Returns the start time of the server, as time since 1970.
+fn start(started: Instant) -> Duration {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.unwrap_or_default().saturating_sub(begun.elapsed())
+    now.unwrap_or_default().saturating_sub(started.elapsed())
 }
 
-fn connections(text: &mut TextEncoder, rooms: &ServerState) {
-    let metrics = &rooms.metrics;
+fn connections(text: &mut TextEncoder, state: &ServerState) {
+    let metrics = &state.metrics;
     let (mut open, mut bytes) = ([0_u64; TRANSPORTS.len()], 0);
-    for (transport, outgoing) in metrics.here().values() {
+    for (transport, outgoing) in metrics.connections().values() {
         bytes += outgoing.queued_bytes() as u64;
         if let Some(at) = TRANSPORTS.iter().position(|(_, it)| it == transport) {
             open[at] += 1;
@@ -170,7 +170,7 @@ fn connections(text: &mut TextEncoder, rooms: &ServerState) {
     text.family(
         "raddle_connections_open",
         Kind::Gauge,
-        "Connections that are open.",
+        "Open connections.",
     );
     for ((name, _), count) in TRANSPORTS.iter().zip(open) {
         text.sample(&[("transport", name)], count);
@@ -178,7 +178,7 @@ fn connections(text: &mut TextEncoder, rooms: &ServerState) {
     text.family(
         "raddle_connections_total",
         Kind::Counter,
-        "Connections that came.",
+        "Accepted connections.",
     );
     for ((name, _), count) in TRANSPORTS.iter().zip(&metrics.accepted) {
         text.sample(&[("transport", name)], count.get());
@@ -186,25 +186,25 @@ fn connections(text: &mut TextEncoder, rooms: &ServerState) {
     text.family(
         "raddle_connections_failed_total",
         Kind::Counter,
-        "Connections that ended by a fault of the server, or because they read too slowly.",
+        "Connections closed by a fault of the server, or because the client read too slowly.",
     );
     text.sample(
         &[("why", "fault")],
-        rooms.panicked_connections.load(Ordering::Relaxed),
+        state.panicked_connections.load(Ordering::Relaxed),
     );
     text.sample(&[("why", "too_slow")], metrics.too_slow.get());
     text.family(
         "raddle_outgoing_bytes",
         Kind::Gauge,
-        "Bytes that wait until clients take them.",
+        "Bytes queued for clients.",
     );
     text.sample(&[], bytes);
     text.family(
         "raddle_subscribers_behind_total",
         Kind::Counter,
-        "How often a client read so slowly that it was told from the journal.",
+        "How often a slow client was caught up from the journal.",
     );
-    text.sample(&[], rooms.threads.counters().fell_behind.get());
+    text.sample(&[], state.threads.counters().fell_behind.get());
 }
 
 fn requests(text: &mut TextEncoder, metrics: &Metrics) {
@@ -220,7 +220,7 @@ fn requests(text: &mut TextEncoder, metrics: &Metrics) {
     };
     for (method, counts) in &metrics.requests {
         for (outcome, count) in outcomes().zip(counts) {
-            // Of those that never happened there would be hundreds.
+            // Skips the hundreds of combinations that never happened.
             if count.get() > 0 {
                 text.sample(&[("method", method), ("outcome", outcome)], count.get());
             }
@@ -228,36 +228,36 @@ fn requests(text: &mut TextEncoder, metrics: &Metrics) {
     }
 }
 
-fn threads(text: &mut TextEncoder, live: usize, tally: &Counters) {
+fn threads(text: &mut TextEncoder, live: usize, counters: &Counters) {
     text.family("raddle_threads_live", Kind::Gauge, "Threads in memory.");
     text.sample(&[], live as u64);
     text.family(
         "raddle_turns_started_total",
         Kind::Counter,
-        "Turns that began.",
+        "Started turns.",
     );
-    text.sample(&[], tally.turns_started.get());
-    let named = [
+    text.sample(&[], counters.turns_started.get());
+    let families = [
         (
             "raddle_turns_ended_total",
-            "Turns that ended, by how.",
+            "Ended turns, by reason.",
             "reason",
-            &tally.turns_ended,
+            &counters.turns_ended,
         ),
         (
             "raddle_model_calls_total",
-            "Calls of a model that ended, by how.",
+            "Ended model calls, by outcome.",
             "outcome",
-            &tally.model_calls,
+            &counters.model_calls,
         ),
         (
             "raddle_model_tokens_total",
             "Tokens as vendors counted them; input includes cached_input, output includes reasoning_output.",
             "kind",
-            &tally.tokens,
+            &counters.tokens,
         ),
     ];
-    for (name, help, label, counts) in named {
+    for (name, help, label, counts) in families {
         text.family(name, Kind::Counter, help);
         for (value, count) in counts.all() {
             text.sample(&[(label, value)], count);
@@ -268,7 +268,7 @@ fn threads(text: &mut TextEncoder, live: usize, tally: &Counters) {
         Kind::Counter,
         "The same tokens, by the provider that answered.",
     );
-    for (provider, usage) in tally.provider_tokens.all() {
+    for (provider, usage) in counters.provider_tokens.all() {
         for (kind, count) in token_kinds(&usage) {
             text.sample(&[("provider", &provider), ("kind", kind)], count);
         }
@@ -276,20 +276,20 @@ fn threads(text: &mut TextEncoder, live: usize, tally: &Counters) {
     text.family(
         "raddle_model_retries_total",
         Kind::Counter,
-        "Calls of a model that broke off and are made again.",
+        "Model calls that broke off and are retried.",
     );
-    text.sample(&[], tally.model_retries.get());
+    text.sample(&[], counters.model_retries.get());
 }
 
-fn store(text: &mut TextEncoder, tally: &Counters) {
+fn store(text: &mut TextEncoder, counters: &Counters) {
     text.family(
         "raddle_store_append_seconds",
         Kind::Summary,
-        "How long appends took, by what they survive.",
+        "Duration of appends, by durability class.",
     );
     let classes: [(&str, &Timings); 2] = [
-        ("power", &tally.appends_power),
-        ("process", &tally.appends_process),
+        ("power", &counters.appends_power),
+        ("process", &counters.appends_process),
     ];
     for (class, times) in classes {
         text.times(&[("class", class)], times.sum(), times.count());
@@ -297,15 +297,15 @@ fn store(text: &mut TextEncoder, tally: &Counters) {
     text.family(
         "raddle_store_appends_failed_total",
         Kind::Counter,
-        "Appends that were not taken, by why.",
+        "Failed appends, by cause.",
     );
-    for (why, count) in tally.appends_failed.all() {
+    for (why, count) in counters.appends_failed.all() {
         text.sample(&[("why", why)], count);
     }
     text.family(
         "raddle_store_appends_waiting",
         Kind::Gauge,
-        "Appends under way, those that wait in line included.",
+        "Appends in progress, including queued ones.",
     );
-    text.sample(&[], tally.appends_waiting.get());
+    text.sample(&[], counters.appends_waiting.get());
 }

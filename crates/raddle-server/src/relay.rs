@@ -1,8 +1,9 @@
-//! Threads that another process of this home has. Requests about them go there, and what is told of them comes
-//! from there; when that process dies or leaves a thread, whoever hears of it here goes on here.
+//! Relay to threads that another process of this home owns. Requests about them are forwarded
+//! there, and their events come from there. When that process dies or unloads a thread, the
+//! subscriptions continue here.
 //!
-//! A client has one way to each process it needs. Over there it is a client like any other, as it
-//! introduced itself here.
+//! A client has one link to each process it needs. There it is a client like any other, with the
+//! `initialize` params that it sent here.
 
 mod forwarded_request;
 mod peer_link;
@@ -26,7 +27,7 @@ use raddle_protocol::{InitializeParams, ThreadId, ThreadLoadedListResponse};
 use raddle_rpc::{Close, Connection, DialError, Id, Transport};
 use serde_json::json;
 use serde_json::value::to_raw_value;
-use tokio::sync::{Mutex as Turn, oneshot};
+use tokio::sync::{Mutex as AsyncMutex, oneshot};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::handlers::thread::resume::has_work;
@@ -35,19 +36,21 @@ use crate::services::threads::answers;
 use crate::session::Session;
 use crate::wire_error::WireError;
 
-/// How long a thread is looked for whose process is alive and does not answer: it may be about to end.
+/// How long to retry while the owning process is alive and does not respond: it may be about to
+/// end.
 const OWNER_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long is waited before it is looked for again.
+/// Delay between two retries.
 const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
-/// How long other processes have to say which threads they have.
+/// How long other processes have to list their threads.
 const LIST_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// How much may wait for another process when an answer comes that is for it, too.
+/// Limit of the bytes queued for another process beyond which the client's answers to it are
+/// dropped.
 const ANSWERS_BYTES_MAX: usize = 64 << 20;
 
-/// What is told from the journal, whoever has the thread, and what makes a thread of its own here.
+/// Methods that read the journal, whichever process owns the thread, or that create a thread here.
 const LOCAL_READ_METHODS: &[&str] = &[
     "thread/read",
     "thread/fork",
@@ -58,7 +61,7 @@ const LOCAL_READ_METHODS: &[&str] = &[
     "thread/queue/list",
 ];
 
-/// What opens no thread: where the client hears of the thread from elsewhere it goes there, else it is done here.
+/// Methods that open no thread: forwarded if the client has a remote subscription, else run here.
 const NON_OPENING_METHODS: &[&str] = &[
     "thread/unsubscribe",
     "thread/backgroundTerminals/list",
@@ -68,10 +71,10 @@ const NON_OPENING_METHODS: &[&str] = &[
 
 /// The other processes of this home.
 pub trait Peers: fmt::Debug + Send + Sync {
-    /// The names of those that are alive; this process may be among them.
+    /// Returns the names of those that are alive; this process may be among them.
     fn alive(&self) -> BoxFuture<'_, Vec<String>>;
 
-    /// A connection to one of them, for a client of this name.
+    /// Connects to one of them, for a client of this name.
     fn dial<'a>(
         &'a self,
         node: &'a str,
@@ -79,35 +82,35 @@ pub trait Peers: fmt::Debug + Send + Sync {
     ) -> BoxFuture<'a, Result<Connection, DialError>>;
 }
 
-/// What one client has elsewhere.
+/// Links and remote subscriptions of one client.
 #[derive(Debug, Default)]
 pub(crate) struct Relay {
-    /// How the client introduced itself.
+    /// The `initialize` params of the client.
     introduction: OnceLock<InitializeParams>,
-    /// By the names of the processes. Held while one is made, so that there is one.
-    links: Turn<PeerLinks>,
+    /// By the names of the processes. Locked while a link is opened, so that there is one.
+    links: AsyncMutex<PeerLinks>,
     subscriptions: Mutex<HashMap<ThreadId, RemoteSubscription>>,
-    /// Threads on their way home, and the last record that the client was told of each. Whoever takes one out
-    /// lets the client hear of it again.
+    /// Threads that are moving back here, with the last record that the client received of each.
+    /// The code that removes one resubscribes the client.
     reattaching: Mutex<HashMap<ThreadId, Seq>>,
 }
 
 #[derive(Debug, Default)]
 struct PeerLinks {
     open: HashMap<String, Arc<PeerLink>>,
-    /// Whether the client has left, so that no more are made.
+    /// Whether the client has disconnected, so that no link is opened.
     are_closed: bool,
 }
 
-/// A thread that the client hears of from elsewhere.
+/// A thread whose events the client receives from another process.
 #[derive(Debug)]
 struct RemoteSubscription {
     link: Arc<PeerLink>,
-    /// The last record it was told.
-    seen: Seq,
+    /// The last record that the client received.
+    last_seq: Seq,
 }
 
-/// Where a thread is.
+/// Location of a thread.
 enum ThreadLocation {
     Local,
     Remote(Arc<PeerLink>),
@@ -116,77 +119,78 @@ enum ThreadLocation {
 }
 
 impl Relay {
-    /// The client is known elsewhere as it introduced itself here.
+    /// Stores the `initialize` params, for use with other processes.
     pub(crate) fn introduce(&self, params: &InitializeParams) {
         let _ = self.introduction.set(params.clone());
     }
 
-    /// The client leaves.
+    /// Closes all links, when the client disconnects.
     pub(crate) async fn close(&self) {
-        self.followed().clear();
-        let mut ways = self.links.lock().await;
-        ways.are_closed = true;
-        for way in ways.open.values() {
-            way.outgoing.close(Close::NORMAL);
+        self.subscriptions().clear();
+        let mut links = self.links.lock().await;
+        links.are_closed = true;
+        for link in links.open.values() {
+            link.outgoing.close(Close::NORMAL);
         }
     }
 
     fn link_of(&self, id: ThreadId) -> Option<Arc<PeerLink>> {
-        let followed = self.followed();
-        let way = &followed.get(&id)?.link;
-        (!way.has_ended()).then(|| way.clone())
+        let subscriptions = self.subscriptions();
+        let link = &subscriptions.get(&id)?.link;
+        (!link.has_ended()).then(|| link.clone())
     }
 
-    fn is_followed(&self, id: ThreadId, way: &Arc<PeerLink>) -> bool {
-        let followed = self.followed();
-        followed
+    fn is_subscribed(&self, id: ThreadId, link: &Arc<PeerLink>) -> bool {
+        let subscriptions = self.subscriptions();
+        subscriptions
             .get(&id)
-            .is_some_and(|it| Arc::ptr_eq(&it.link, way))
+            .is_some_and(|it| Arc::ptr_eq(&it.link, link))
     }
 
-    fn follow(&self, id: ThreadId, way: &Arc<PeerLink>, seen: Seq) {
-        let way = way.clone();
-        self.followed()
-            .insert(id, RemoteSubscription { link: way, seen });
+    fn subscribe(&self, id: ThreadId, link: &Arc<PeerLink>, last_seq: Seq) {
+        let link = link.clone();
+        self.subscriptions()
+            .insert(id, RemoteSubscription { link, last_seq });
     }
 
-    /// The client has been told a record.
-    fn saw(&self, id: ThreadId, seq: Option<u64>) {
-        if let (Some(followed), Some(seq)) = (self.followed().get_mut(&id), seq) {
-            followed.seen = Seq(seq);
+    /// Stores that the client received a record.
+    fn mark_received(&self, id: ThreadId, seq: Option<u64>) {
+        if let (Some(subscription), Some(seq)) = (self.subscriptions().get_mut(&id), seq) {
+            subscription.last_seq = Seq(seq);
         }
     }
 
-    /// Hears of it no more from there. Answers with the last record that it was told.
+    /// Ends the remote subscription. Returns the last record that the client received.
     pub(crate) fn forget(&self, id: ThreadId) -> Option<Seq> {
         self.reattaching().remove(&id);
-        self.followed().remove(&id).map(|it| it.seen)
+        self.subscriptions().remove(&id).map(|it| it.last_seq)
     }
 
-    /// The threads that the client hears of from elsewhere.
+    /// Returns the threads with a remote subscription.
     pub(crate) fn threads(&self) -> Vec<ThreadId> {
-        self.followed().keys().copied().collect()
+        self.subscriptions().keys().copied().collect()
     }
 
-    /// The threads that were heard of over a way, which is no more.
-    fn left_by(&self, way: &Arc<PeerLink>) -> Vec<(ThreadId, Seq)> {
-        let mut left = Vec::new();
-        self.followed().retain(|id, it| {
-            let is_left = Arc::ptr_eq(&it.link, way);
-            if is_left {
-                left.push((*id, it.seen));
+    /// Ends the subscriptions over a link that has ended, and returns them.
+    fn take_subscriptions_of(&self, link: &Arc<PeerLink>) -> Vec<(ThreadId, Seq)> {
+        let mut ended = Vec::new();
+        self.subscriptions().retain(|id, it| {
+            let is_over_link = Arc::ptr_eq(&it.link, link);
+            if is_over_link {
+                ended.push((*id, it.last_seq));
             }
-            !is_left
+            !is_over_link
         });
-        left
+        ended
     }
 
-    /// Hears of it no more from this way, if it did so. Answers as [`Relay::forget`] does.
-    fn forget_from(&self, id: ThreadId, way: &Arc<PeerLink>) -> Option<Seq> {
-        self.is_followed(id, way).then(|| self.forget(id))?
+    /// Ends the subscription over this link, if there is one. Returns the same as
+    /// [`Relay::forget`].
+    fn forget_from(&self, id: ThreadId, link: &Arc<PeerLink>) -> Option<Seq> {
+        self.is_subscribed(id, link).then(|| self.forget(id))?
     }
 
-    fn followed(&self) -> MutexGuard<'_, HashMap<ThreadId, RemoteSubscription>> {
+    fn subscriptions(&self) -> MutexGuard<'_, HashMap<ThreadId, RemoteSubscription>> {
         self.subscriptions
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -199,34 +203,34 @@ impl Relay {
     }
 }
 
-/// Whether a thread may be one that another process has. What comes from another process is not sent on: it
+/// Whether another process may own a thread. Requests from another process are not forwarded: they
 /// would go round in circles.
-pub(crate) fn may_be_remote(rooms: &ServerState, session: &Session, id: ThreadId) -> bool {
-    rooms.options.peers.is_some()
+pub(crate) fn may_be_remote(state: &ServerState, session: &Session, id: ThreadId) -> bool {
+    state.options.peers.is_some()
         && session.peer.transport != Transport::Relay
-        && rooms.threads.live(id).is_none()
+        && state.threads.live(id).is_none()
 }
 
-/// Passes a client's answer on to where the question came from; whether it did.
+/// Forwards a client's answer to the process that sent the request; returns whether it did.
 pub(crate) fn forward_answer(session: &Session, id: &Id, frame: &Bytes) -> bool {
-    let thread = answers::named(id).map(|(thread, _)| thread);
-    // What it hears of here is answered here.
+    let thread = answers::request_of_id(id).map(|(thread, _)| thread);
+    // Requests of local subscriptions are answered here.
     let thread = thread.filter(|it| !session.threads().contains(it));
-    let Some(way) = thread.and_then(|it| session.relay.link_of(it)) else {
+    let Some(link) = thread.and_then(|it| session.relay.link_of(it)) else {
         return false;
     };
-    if way.outgoing.queued_bytes() + frame.len() > ANSWERS_BYTES_MAX {
+    if link.outgoing.queued_bytes() + frame.len() > ANSWERS_BYTES_MAX {
         session.counts.noise();
-        tracing::warn!(connection = session.number, %id, "too many answers wait; one was dropped");
+        tracing::warn!(connection = session.number, %id, "too many pending answers; one was dropped");
     } else {
-        way.outgoing.send(frame.clone());
+        link.outgoing.send(frame.clone());
     }
     true
 }
 
-/// Looks for a thread, and opens it here if no live process has it.
+/// Locates a thread, and opens it here if no live process owns it.
 async fn find(
-    rooms: &Arc<ServerState>,
+    state: &Arc<ServerState>,
     session: &Arc<Session>,
     id: ThreadId,
     method: &str,
@@ -236,21 +240,21 @@ async fn find(
         return ThreadLocation::Local;
     }
     loop {
-        if let Some(way) = session.relay.link_of(id) {
-            return ThreadLocation::Remote(way);
+        if let Some(link) = session.relay.link_of(id) {
+            return ThreadLocation::Remote(link);
         }
         if NON_OPENING_METHODS.contains(&method) {
             return ThreadLocation::Local;
         }
-        let node = match owner(rooms, session, id).await {
+        let node = match owner(state, session, id).await {
             Ok(Some(node)) => node,
             Ok(None) => return ThreadLocation::Local,
             Err(error) => return ThreadLocation::Unavailable(error),
         };
-        let why = match link_to(rooms, session, &node).await {
-            Ok(way) => return ThreadLocation::Remote(way),
-            Err(DialError::NotThere(error)) if since.elapsed() > OWNER_TIMEOUT => error.to_string(),
-            Err(DialError::NotThere(_)) => {
+        let why = match link_to(state, session, &node).await {
+            Ok(link) => return ThreadLocation::Remote(link),
+            Err(DialError::Unreachable(error)) if since.elapsed() > OWNER_TIMEOUT => error.to_string(),
+            Err(DialError::Unreachable(_)) => {
                 sleep(RETRY_INTERVAL).await;
                 continue;
             }
@@ -260,21 +264,22 @@ async fn find(
     }
 }
 
-/// The live process that has a thread, if it is another one. If none has it, it is opened here, unless the client is an
-/// observer: to open it would make its work begin, also if its owner died just now.
+/// Returns the live process that owns a thread, if it is another one. If none owns it, opens it
+/// here, unless the client is an observer: opening it would start its work, also if its owner died
+/// just now.
 async fn owner(
-    rooms: &ServerState,
+    state: &ServerState,
     session: &Session,
     id: ThreadId,
 ) -> Result<Option<String>, WireError> {
-    // Whatever else is wrong with the thread is said where it is used.
+    // Any other problem with the thread is reported where it is used.
     if !session.is_observer() {
-        return Ok(match rooms.threads.get(id).await {
+        return Ok(match state.threads.get(id).await {
             Err(AgentError::OwnedBy { node }) => Some(node),
             _ => None,
         });
     }
-    match rooms.threads.peek(id).await {
+    match state.threads.peek(id).await {
         Ok(peek) if peek.live => Ok(None),
         Ok(peek) if peek.owned => Ok(peek.thread.owner().map(str::to_owned)),
         Ok(peek) if has_work(&peek) => Err(WireError::ObserverWouldBegin),
@@ -282,71 +287,71 @@ async fn owner(
     }
 }
 
-/// The client's way to another process, which is made if there is none.
+/// Returns the client's link to another process, and opens it if there is none.
 async fn link_to(
-    rooms: &Arc<ServerState>,
+    state: &Arc<ServerState>,
     session: &Arc<Session>,
     node: &str,
 ) -> Result<Arc<PeerLink>, DialError> {
     let relay = &session.relay;
-    let (Some(neighbours), Some(introduction)) = (&rooms.options.peers, relay.introduction.get())
+    let (Some(peers), Some(introduction)) = (&state.options.peers, relay.introduction.get())
     else {
         return Err(DialError::Refused("the client is not known".to_owned()));
     };
-    let mut ways = relay.links.lock().await;
-    if ways.are_closed {
-        return Err(DialError::Refused("the client has left".to_owned()));
+    let mut links = relay.links.lock().await;
+    if links.are_closed {
+        return Err(DialError::Refused("the client has disconnected".to_owned()));
     }
-    ways.open.retain(|_, way| !way.has_ended());
-    if let Some(way) = ways.open.get(node) {
-        return Ok(way.clone());
+    links.open.retain(|_, link| !link.has_ended());
+    if let Some(link) = links.open.get(node) {
+        return Ok(link.clone());
     }
     let principal = session.peer.principal.as_deref();
-    let connection = neighbours.dial(node, principal).await?;
-    let way = PeerLink::open(rooms, session, connection, introduction);
-    ways.open.insert(node.to_owned(), way.clone());
-    Ok(way)
+    let connection = peers.dial(node, principal).await?;
+    let link = PeerLink::open(state, session, connection, introduction);
+    links.open.insert(node.to_owned(), link.clone());
+    Ok(link)
 }
 
-/// The threads that other processes have in memory, and which process has each. One that does not answer at
-/// once is passed over.
+/// Returns the threads that other processes have in memory, and the process of each. Skips a
+/// process that does not respond in time.
 pub(crate) async fn remote_threads(
-    rooms: &Arc<ServerState>,
+    state: &Arc<ServerState>,
     session: &Arc<Session>,
 ) -> HashMap<ThreadId, String> {
-    let mut found = HashMap::new();
-    let Some(neighbours) = &rooms.options.peers else {
-        return found;
+    let mut owners = HashMap::new();
+    let Some(peers) = &state.options.peers else {
+        return owners;
     };
-    let until = Instant::now() + LIST_TIMEOUT;
-    let mut asked = Vec::new();
-    for node in neighbours.alive().await {
-        if node == rooms.threads.node() || session.peer.transport == Transport::Relay {
+    let deadline = Instant::now() + LIST_TIMEOUT;
+    let mut requests = Vec::new();
+    for node in peers.alive().await {
+        if node == state.threads.node() || session.peer.transport == Transport::Relay {
             continue;
         }
-        let Ok(Ok(way)) = timeout_at(until, link_to(rooms, session, &node)).await else {
+        let Ok(Ok(link)) = timeout_at(deadline, link_to(state, session, &node)).await else {
             continue;
         };
-        let (tell, told) = oneshot::channel();
-        let asker = Box::new(move |came: PeerResponse<'_>| {
-            if let PeerResponse::Result(list) = came {
-                let _ = tell.send(serde_json::from_str::<ThreadLoadedListResponse>(list.get()));
+        let (sender, receiver) = oneshot::channel();
+        let on_response = Box::new(move |response: PeerResponse<'_>| {
+            if let PeerResponse::Result(list) = response {
+                let _ = sender.send(serde_json::from_str::<ThreadLoadedListResponse>(list.get()));
             }
         });
-        if let Ok(nothing) = to_raw_value(&json!({})) {
-            way.ask(ThreadLoadedList::NAME, &nothing, asker);
+        if let Ok(params) = to_raw_value(&json!({})) {
+            link.send_request(ThreadLoadedList::NAME, &params, on_response);
         }
-        asked.push((node, told));
+        requests.push((node, receiver));
     }
-    for (node, told) in asked {
-        if let Ok(Ok(Ok(loaded))) = timeout_at(until, told).await {
-            found.extend(loaded.data.into_iter().map(|id| (id, node.clone())));
+    for (node, receiver) in requests {
+        if let Ok(Ok(Ok(loaded))) = timeout_at(deadline, receiver).await {
+            owners.extend(loaded.data.into_iter().map(|id| (id, node.clone())));
         }
     }
-    found
+    owners
 }
 
-/// Whether an error says that another process has the thread.
+/// Whether an error says that another process owns the thread.
 fn is_elsewhere(error: &raddle_rpc::ErrorObject) -> bool {
     let data = error.data.as_ref();
     data.is_some_and(|data| data["errorInfo"] == crate::wire_error::OWNED_ELSEWHERE)

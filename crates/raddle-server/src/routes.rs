@@ -1,5 +1,5 @@
-//! The routes: one line per served method. A method that is declared in the table but has no line
-//! here is answered like one that does not exist.
+//! The routes: one line per served method. A declared method without a line here is rejected like
+//! an unknown one.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::services::ServerState;
 
 macro_rules! routes {
     ($( $name:literal => $($part:ident)::+, )+) => {
-        /// Hands a request to the handler of its name.
+        /// Passes a request to the handler of its method.
         pub(crate) fn dispatch(method: &str, admission: Admission<'_>) {
             match method {
                 $( $name => admission.run($($part)::+::handle), )+
@@ -28,18 +28,18 @@ macro_rules! routes {
     };
 }
 
-/// The name of the method a handler serves.
+/// Returns the name of the method that a handler serves.
 const fn name_of<M: Method>(_: fn(&Arc<ServerState>, Call<M>)) -> &'static str {
     M::NAME
 }
 
-const fn is_same(one: &str, other: &str) -> bool {
-    let (one, other) = (one.as_bytes(), other.as_bytes());
-    let mut at = 0;
-    while at < one.len() && at < other.len() && one[at] == other[at] {
-        at += 1;
+const fn is_same(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let mut index = 0;
+    while index < a.len() && index < b.len() && a[index] == b[index] {
+        index += 1;
     }
-    at == one.len() && at == other.len()
+    index == a.len() && index == b.len()
 }
 
 routes! {

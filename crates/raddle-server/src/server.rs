@@ -1,4 +1,4 @@
-//! The server as its owner sees it.
+//! The public interface of the server.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,42 +20,46 @@ use crate::services::config::{ConfigError, Override};
 use crate::services::vendors::Vendors;
 use crate::{connection, status_pages};
 
-/// What the server is told once, at its start.
+/// Options that are fixed at the server's start.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where things live.
+    /// Paths of the server's own files.
     pub paths: Paths,
     /// Configuration from the command line, strongest last.
     pub overrides: Vec<Override>,
-    /// What threads are said to be started by. The contract has no word for it in a request.
+    /// The recorded source of new threads. The contract has no member for it in a request.
     pub source: ThreadSource,
-    /// Files with tokens or secrets, beside those that the configuration names; clients are never served them.
+    /// Files with tokens or secrets, beside those that the configuration names; no client may read
+    /// them.
     pub secrets: Vec<PathBuf>,
-    /// How the keepers of commands are started.
+    /// Command that starts the keepers of commands.
     pub keeper: KeeperCommand,
-    /// How it is found out how strong the fence of this machine is. Without it nothing is run in a sandbox.
+    /// Measures how strong a sandbox this machine supports. Without it no command runs in a
+    /// sandbox.
     pub measure_sandbox: Option<MeasureFn>,
-    /// Whether the user's login shell is asked for its `PATH`, unless the configuration says no.
+    /// Whether to read `PATH` from the user's login shell, unless the configuration forbids it.
     pub login_shell: bool,
-    /// The other processes of the home; without them a thread that another one has is refused.
+    /// The other processes of the home; without them, requests for a thread that another one owns
+    /// are rejected.
     pub peers: Option<Arc<dyn Peers>>,
-    /// Speaks to vendors outside turns; without it nobody can sign in, and models are only those that the
-    /// configuration names.
+    /// Client for the vendors' interfaces outside turns. Without it users cannot sign in, and the
+    /// only models are those that the configuration names.
     pub vendors: Option<Arc<dyn Vendors>>,
-    /// How long a websocket may take until its `initialize` is accepted. A parent process may take its time.
+    /// How long a websocket client may take until its `initialize` is accepted. A parent process
+    /// may take longer.
     pub first_message: Duration,
-    /// How many requests one connection may have running; more are refused with a retry hint.
+    /// The maximum number of running requests of a connection; more are rejected with a retry hint.
     pub requests_max: usize,
-    /// How many bytes the requests that run on one connection may have come in, together. While there is
-    /// no room for the next, the connection is not read. One alone may be larger.
+    /// Capacity in bytes for the frames of a connection's running requests. While the next frame
+    /// does not fit, the connection is not read. A single request may be larger.
     pub requests_bytes_max: usize,
-    /// How long running requests may take to finish once their connection has ended. When the server
-    /// was told to stop, a slow client may take as long again for its last answers.
+    /// Timeout for running requests once their connection has ended. When the server stops, a slow
+    /// client has as long again to read its last responses.
     pub drain: Duration,
 }
 
 impl Options {
-    /// The usual bounds.
+    /// Returns options with the default limits.
     pub fn new(paths: Paths) -> Self {
         Self {
             paths,
@@ -75,10 +79,10 @@ impl Options {
     }
 }
 
-/// Where things live.
+/// Paths of the server's own files.
 #[derive(Clone, Debug)]
 pub struct Paths {
-    /// The home that clients are told of.
+    /// The home that clients receive in the response to `initialize`.
     pub home: PathBuf,
     /// The administrator's configuration; may be missing.
     pub system_config: PathBuf,
@@ -86,49 +90,50 @@ pub struct Paths {
     pub user_config: PathBuf,
     /// The user's skills; may be missing.
     pub skills: PathBuf,
-    /// Files that say what agents may do; may be missing.
+    /// Policy files with rules for agents; may be missing.
     pub rules: Vec<PathBuf>,
-    /// The file that holds the threads, if there is one; whoever looks at a thread is told.
+    /// The file with the threads, if there is one; `thread/read` returns it.
     pub threads: Option<PathBuf>,
 }
 
 impl Paths {
-    /// What commands in a sandbox do not see: keys may be in the configuration, and what was said in threads. What
-    /// says what they may do is named file by file, because each may be a link to somewhere else.
+    /// Returns the paths hidden from commands in a sandbox: configuration may contain keys, and
+    /// threads are private. Policy files are named one by one, because each may be a link to
+    /// another folder.
     pub fn hidden_paths(&self) -> Vec<PathBuf> {
         let threads = self.threads.as_deref().and_then(std::path::Path::parent);
         let config = self.user_config.parent();
-        let mut own = vec![self.home.clone()];
-        own.extend(threads.into_iter().chain(config).map(PathBuf::from));
-        own.push(self.user_config.clone());
-        own.extend(self.rules.iter().cloned());
-        own
+        let mut hidden = vec![self.home.clone()];
+        hidden.extend(threads.into_iter().chain(config).map(PathBuf::from));
+        hidden.push(self.user_config.clone());
+        hidden.extend(self.rules.iter().cloned());
+        hidden
     }
 }
 
-/// A running server. Give it connections; they share everything behind the gate.
+/// A running server. Its connections share all state behind the gate.
 #[derive(Debug)]
 pub struct Server {
     state: Arc<ServerState>,
     connections: JoinSet<()>,
-    /// Those of other processes, which stay until the threads are left.
+    /// Connections of other processes, which stay until the threads are unloaded.
     relayed: JoinSet<()>,
     draining: watch::Sender<DrainPhase>,
 }
 
-/// How far a server has come with its end.
+/// Progress of the server's shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum DrainPhase {
     Serving,
-    /// Nothing more is taken in.
+    /// Accepts no more requests.
     Draining,
-    /// No thread is left.
+    /// All threads are unloaded.
     ThreadsUnloaded,
 }
 
 impl Server {
-    /// Reads the configuration and opens the rooms. `threads` makes the live threads, on the ground
-    /// it is given.
+    /// Reads the configuration and opens the server's state. `threads` builds the live threads from
+    /// the dependencies it gets.
     pub fn open<F>(options: Options, threads: F) -> Result<Self, ConfigError>
     where
         F: FnOnce(AgentDeps) -> Threads,
@@ -141,51 +146,53 @@ impl Server {
         })
     }
 
-    /// Serves a connection beside the others. The receiver it returns closes when the connection ends.
+    /// Serves a connection beside the others. The returned receiver closes when the connection
+    /// ends.
     pub fn serve(&mut self, connection: Connection) -> watch::Receiver<()> {
         while self.connections.try_join_next().is_some() {}
         let (ended, when_ended) = watch::channel(());
-        let rooms = self.state.clone();
+        let state = self.state.clone();
         let draining = self.draining.subscribe();
         while self.relayed.try_join_next().is_some() {}
-        let beside = match connection.peer.transport {
+        let tasks = match connection.peer.transport {
             Transport::Relay => &mut self.relayed,
             _ => &mut self.connections,
         };
-        beside.spawn(async move {
-            connection::serve(connection, rooms, draining).await;
+        tasks.spawn(async move {
+            connection::serve(connection, state, draining).await;
             drop(ended);
         });
         when_ended
     }
 
-    /// The pages `/livez` and `/metrics`, for doors to show. Whoever looks at `/livez` comes in as a client
-    /// too: serve what the receiver gives where connections are taken, or it finds that nobody does.
+    /// Returns the pages `/livez` and `/metrics`, for listeners to serve. A check of `/livez`
+    /// connects as a client: serve the connections of the receiver like any other, or the check
+    /// fails.
     pub fn status_pages(&self) -> (Arc<dyn AdminPages>, mpsc::Receiver<Connection>) {
-        let (board, callers) = status_pages::open(self.state.clone());
-        (Arc::new(board), callers)
+        let (pages, probes) = status_pages::open(self.state.clone());
+        (Arc::new(pages), probes)
     }
 
-    /// Stops reading, lets running requests finish, says goodbye to every client, and leaves every thread
-    /// in good order. Only then the connections of other processes end, so that these find the threads free.
+    /// Stops reading, waits for running requests, closes every connection and unloads every thread.
+    /// The connections of other processes end last, so that these find the threads free.
     pub async fn drain(&mut self) {
         self.draining.send_replace(DrainPhase::Draining);
         while self.connections.join_next().await.is_some() {}
-        // A journal that is away must not keep a server that was told to stop.
-        let patience = self.state.options.drain;
-        if timeout(patience, self.state.threads.close()).await.is_err() {
-            tracing::warn!("threads were not left in good order; the journal did not answer");
+        // An unavailable journal must not keep the server from stopping.
+        let drain_timeout = self.state.options.drain;
+        if timeout(drain_timeout, self.state.threads.close()).await.is_err() {
+            tracing::warn!("timeout while unloading threads: the journal did not respond");
         }
         self.draining.send_replace(DrainPhase::ThreadsUnloaded);
         while self.relayed.join_next().await.is_some() {}
     }
 
-    /// How many connections ended by a fault of the server's own, each of which the log tells.
+    /// Returns the number of connections that ended by a panic of the server; each is logged.
     pub fn panicked_connections(&self) -> u64 {
         self.state.panicked_connections.load(Ordering::Relaxed)
     }
 
-    /// How many connections are open.
+    /// Returns the number of open connections.
     pub fn connections(&mut self) -> usize {
         while self.connections.try_join_next().is_some() {}
         while self.relayed.try_join_next().is_some() {}

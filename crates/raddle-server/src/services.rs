@@ -1,4 +1,4 @@
-//! The rooms behind the gate. Each holds one thing and is its only keeper.
+//! The services behind the gate. Each has exclusive ownership of its state.
 
 pub(crate) mod accounts;
 pub(crate) mod agent_deps;
@@ -37,32 +37,32 @@ use crate::metrics::Metrics;
 use crate::server::Options;
 use crate::wire_error::WireError;
 
-/// How many jobs may read the server's own home at once.
+/// The maximum number of jobs at once in the server's own home.
 const HOME_JOBS_MAX: usize = 16;
 
-/// Everything the connections share.
+/// State that all connections share.
 #[derive(Debug)]
 pub(crate) struct ServerState {
     pub(crate) options: Options,
     pub(crate) lanes: Lanes,
-    /// The threads for what is on the disks of clients.
+    /// The blocking threads for the disks of clients.
     pub(crate) disks: DiskPool,
-    /// The threads for what is in the server's own home.
+    /// The blocking threads for the server's own home.
     pub(crate) home: DiskExecutor,
     pub(crate) config: Arc<Config>,
     config_loader: ConfigLoader,
-    /// Sign-ins that are under way.
+    /// Pending sign-ins of clients with providers.
     pub(crate) accounts: Accounts,
-    /// What vendors say they have.
+    /// The models that vendors offer.
     pub(crate) catalogue: Catalogue,
     pub(crate) searches: Searches,
     pub(crate) watcher: PathWatcher,
     pub(crate) threads: Threads,
-    /// Starts what clients run.
+    /// Starts the processes of clients.
     pub(crate) launcher: Launcher,
-    /// The fence around it.
+    /// The sandbox around these processes.
     pub(crate) sandbox: SandboxService,
-    /// How many connections ended by a fault of ours.
+    /// Number of connections that ended by a panic of the server.
     pub(crate) panicked_connections: AtomicU64,
     pub(crate) metrics: Arc<Metrics>,
 }
@@ -78,21 +78,21 @@ impl ServerState {
         }
         make_home(&options.paths.home);
         if let Some(folder) = options.paths.user_config.parent() {
-            // If it were missing, an agent that works around it could make it, and rules in it.
+            // If it were missing, an agent in a folder around it could create it, with rules in it.
             make_home(folder);
         }
-        let engine = Launcher::new(options.keeper.clone());
-        let fences =
+        let launcher = Launcher::new(options.keeper.clone());
+        let sandbox =
             SandboxService::measure(options.measure_sandbox.clone(), options.paths.home.clone());
-        let asks_login = options.login_shell && config.state().asks_login_shell();
-        let path = match asks_login {
-            true => SearchPath::of_login_shell(engine.clone()),
+        let asks_login_shell = options.login_shell && config.state().asks_login_shell();
+        let path = match asks_login_shell {
+            true => SearchPath::of_login_shell(launcher.clone()),
             false => SearchPath::default(),
         };
         let threads = threads(AgentDeps {
             providers: Providers::of(&config),
-            launcher: engine.clone(),
-            sandbox: fences.clone(),
+            launcher: launcher.clone(),
+            sandbox: sandbox.clone(),
             commands: CommandConfig::of(&config),
             hidden_paths: hidden_paths(&options, &config),
             path,
@@ -109,55 +109,55 @@ impl ServerState {
             searches: Searches::default(),
             watcher: PathWatcher::default(),
             threads,
-            launcher: engine,
-            sandbox: fences,
+            launcher,
+            sandbox,
             panicked_connections: AtomicU64::new(0),
             metrics: Arc::default(),
         })
     }
 }
 
-/// What agents neither see nor change: the server's own, and files with keys or tokens. Of these only what is there,
-/// because a folder would be made in the place of what is missing.
+/// Returns the paths that agents may neither read nor change: the server's own, and files with keys
+/// or tokens. Of these only existing ones: a missing path would be created as a folder.
 fn hidden_paths(options: &Options, config: &Config) -> Vec<PathBuf> {
     let secrets = files::secret_files(options, config).into_iter();
     let secrets = secrets.filter_map(|it| std::path::absolute(it).ok());
-    let mut own = options.paths.hidden_paths();
-    own.extend(secrets.filter(|it| it.is_file()));
-    own
+    let mut hidden = options.paths.hidden_paths();
+    hidden.extend(secrets.filter(|it| it.is_file()));
+    hidden
 }
 
 impl ServerState {
-    /// What commands in a sandbox do not see.
+    /// Returns the paths hidden from commands in a sandbox.
     pub(crate) fn hidden_paths(&self) -> Vec<PathBuf> {
         hidden_paths(&self.options, &self.config)
     }
 
-    /// Hands the configuration as it is now to `asker`, perhaps on a thread that may wait.
-    pub(crate) fn read_config<F>(&self, asker: F)
+    /// Passes the current configuration to `callback`, perhaps on a thread that may block.
+    pub(crate) fn read_config<F>(&self, callback: F)
     where
         F: FnOnce(Result<ConfigSnapshot<'_>, WireError>) + Send + 'static,
     {
-        self.config_loader.ask(&self.config, &self.home, asker);
+        self.config_loader.load(&self.config, &self.home, callback);
     }
 
-    /// The configuration in force now. A file that has become unusable is told by `config/read`.
+    /// Returns the configuration in force. `config/read` reports a file that has become unusable.
     pub(crate) async fn config_now(&self) -> Result<Arc<State>, WireError> {
-        let (tell, told) = oneshot::channel();
-        self.read_config(|looked| drop(tell.send(looked.map(|looked| looked.in_force()))));
-        told.await.unwrap_or(Err(WireError::Dropped))
+        let (sender, receiver) = oneshot::channel();
+        self.read_config(|loaded| drop(sender.send(loaded.map(|snapshot| snapshot.in_force()))));
+        receiver.await.unwrap_or(Err(WireError::Dropped))
     }
 }
 
-/// Clients are told of the home and may look there at once, so it is made when it is missing. Without
-/// one the server still serves what needs none.
+/// Creates the home if it is missing: clients learn its path and may look there at once. Without a
+/// home the server still serves all requests that need none.
 fn make_home(home: &Path) {
     use std::os::unix::fs::DirBuilderExt;
-    let made = std::fs::DirBuilder::new()
+    let created = std::fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)
         .create(home);
-    if let Err(error) = made {
-        tracing::warn!(home = %home.display(), %error, "the home cannot be made");
+    if let Err(error) = created {
+        tracing::warn!(home = %home.display(), %error, "the home cannot be created");
     }
 }

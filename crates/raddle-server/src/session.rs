@@ -1,4 +1,4 @@
-//! What is known of one connection.
+//! The state of one connection.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -22,46 +22,46 @@ use crate::services::config::ConfigWriter;
 use crate::services::processes::Processes;
 use crate::services::watches::Watch;
 
-/// How much of a client's answers may wait until their threads take them.
+/// Limit of a client's answers that wait for their threads.
 const ANSWERS_KIB_MAX: usize = 64 << 10;
 
 static NUMBERS: AtomicU64 = AtomicU64::new(1);
 
-/// How many jobs of one connection may wait for a disk at once; the rest stand in line. A connection
-/// whose disk hangs keeps this many threads and no more.
+/// The maximum number of jobs of a connection that may block on a disk at once; the rest queue. A
+/// connection whose disk hangs occupies this many threads and no more.
 const DISK_JOBS_MAX: usize = 16;
 
-/// How long a request waits for others to finish before there is room for its bytes.
+/// How long a request waits for capacity for its bytes.
 const CAPACITY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// One connection: who is there, what it may do, what it has running.
+/// One connection: its client, its role, its running requests.
 pub(crate) struct Session {
-    /// For the log.
+    /// Number of the connection, for the log.
     pub(crate) number: u64,
     pub(crate) peer: Peer,
     pub(crate) outgoing: Outgoing,
-    /// The connection's share of the threads that wait for disks.
+    /// The connection's share of the threads that block on disks.
     pub(crate) disk: DiskExecutor,
     pub(crate) counts: FrameCounts,
-    /// The server's own counts.
+    /// The metrics of the server.
     pub(crate) metrics: Arc<Metrics>,
     client: OnceLock<ClientProfile>,
     running: Mutex<RunningRequests>,
     running_max: usize,
     running_bytes_max: usize,
-    /// Woken when nothing runs any more, and when there may be room for one who waits for it.
+    /// Notified when no request runs any more, and when there may be capacity for a waiting
+    /// request.
     finished: Notify,
     /// The client's file watches by its names for them.
     pub(crate) watches: Mutex<HashMap<String, Watch>>,
-    /// What the client runs.
     pub(crate) processes: Processes,
-    /// The connection as one who hears of threads.
+    /// The connection's subscriber of threads.
     pub(crate) subscriber: OnceLock<Arc<dyn Subscriber>>,
-    /// The threads it asked to hear of.
+    /// The threads that it subscribed to.
     threads: Mutex<HashSet<ThreadId>>,
-    /// For answers that wait until their threads take them.
+    /// Capacity for answers that wait for their threads.
     pub(crate) answers: Arc<Semaphore>,
-    /// What the client has in other processes.
+    /// Links and subscriptions of the client in other processes.
     pub(crate) relay: Relay,
 }
 
@@ -74,70 +74,69 @@ impl fmt::Debug for Session {
     }
 }
 
-/// The client as it introduced itself.
+/// The client as described in its `initialize` params.
 #[derive(Debug)]
 pub(crate) struct ClientProfile {
     pub(crate) name: String,
     pub(crate) experimental: bool,
-    /// Whether it is told the numbers of records.
+    /// Whether it receives the sequence numbers of records.
     pub(crate) wants_seq: bool,
     /// Whether it may give ids to its requests.
     pub(crate) has_idempotency: bool,
-    /// Whether it is told what turns wait for.
+    /// Whether it receives `turn/progress`.
     pub(crate) wants_progress: bool,
     pub(crate) role: Role,
     opted_out: HashSet<String>,
 }
 
-/// What a client may do.
+/// Role of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// Whatever its connection may.
+    /// May do whatever its connection may.
     Driver,
-    /// Only look.
+    /// May only read.
     Observer,
 }
 
-/// The requests that run.
 #[derive(Debug, Default)]
 struct RunningRequests {
-    /// Each with how many bytes it came in.
+    /// Frame size in bytes of each request.
     requests: HashMap<Id, usize>,
-    /// All of these bytes.
+    /// Sum of these bytes.
     bytes: usize,
-    /// Whether someone waits for room.
-    is_awaited: bool,
+    /// Whether a request waits for capacity.
+    is_waited_for: bool,
 }
 
 impl RunningRequests {
-    /// Whether a request of so many bytes may join the others. One alone always may.
+    /// Whether a request of this many bytes may join the others. A single one always may.
     fn has_capacity(&self, bytes: usize, bytes_max: usize) -> bool {
         self.bytes == 0 || self.bytes.saturating_add(bytes) <= bytes_max
     }
 }
 
-/// Why a request may not run.
+/// Reason why a request may not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BusyReason {
     /// A request with this id is still running.
     SameId,
-    /// Too many are running, or too large ones.
+    /// Too many requests are running, or too large ones.
     TooMany,
 }
 
 impl Session {
-    pub(crate) fn new(peer: Peer, outgoing: Outgoing, rooms: &ServerState) -> Self {
+    pub(crate) fn new(peer: Peer, outgoing: Outgoing, state: &ServerState) -> Self {
         Self {
             number: NUMBERS.fetch_add(1, Ordering::Relaxed),
             peer,
-            disk: DiskExecutor::of_client(&rooms.disks, DISK_JOBS_MAX),
+            disk: DiskExecutor::of_client(&state.disks, DISK_JOBS_MAX),
             outgoing,
             counts: FrameCounts::default(),
-            metrics: rooms.metrics.clone(),
+            metrics: state.metrics.clone(),
             client: OnceLock::new(),
             running: Mutex::default(),
-            running_max: rooms.options.requests_max,
-            running_bytes_max: rooms.options.requests_bytes_max,
+            running_max: state.options.requests_max,
+            running_bytes_max: state.options.requests_bytes_max,
             finished: Notify::new(),
             watches: Mutex::default(),
             processes: Processes::default(),
@@ -148,24 +147,24 @@ impl Session {
         }
     }
 
-    /// The client, once it has introduced itself.
+    /// Returns the client, once it has sent `initialize`.
     pub(crate) fn client(&self) -> Option<&ClientProfile> {
         self.client.get()
     }
 
-    /// Takes the introduction; false if there was one already.
+    /// Stores the `initialize` params; returns false if there were some already.
     pub(crate) fn introduce(&self, params: &InitializeParams, role: Role) -> bool {
-        let wishes = params.capabilities.as_ref();
-        let extensions = wishes.and_then(|it| it.extensions.as_ref());
-        let opted = |name: &str| extensions.is_some_and(|it| it.contains_key(name));
+        let capabilities = params.capabilities.as_ref();
+        let extensions = capabilities.and_then(|it| it.extensions.as_ref());
+        let has_extension = |name: &str| extensions.is_some_and(|it| it.contains_key(name));
         let client = ClientProfile {
             name: params.client_info.name.clone(),
-            experimental: wishes.is_some_and(|it| it.experimental_api),
-            wants_seq: opted(extension::SEQ),
-            has_idempotency: opted(extension::IDEMPOTENCY),
-            wants_progress: opted(extension::PROGRESS),
+            experimental: capabilities.is_some_and(|it| it.experimental_api),
+            wants_seq: has_extension(extension::SEQ),
+            has_idempotency: has_extension(extension::IDEMPOTENCY),
+            wants_progress: has_extension(extension::PROGRESS),
             role,
-            opted_out: wishes
+            opted_out: capabilities
                 .and_then(|it| it.opt_out_notification_methods.clone())
                 .unwrap_or_default()
                 .into_iter()
@@ -174,8 +173,8 @@ impl Session {
         self.client.set(client).is_ok()
     }
 
-    /// Who the client is to the configuration: only the process that started the server, and what is inside of this
-    /// one, has the rights of the user's own command line.
+    /// Returns the client's rights to the configuration. Only the process that started the server,
+    /// and clients inside this process, have the rights of the user's own command line.
     pub(crate) fn config_writer(&self) -> ConfigWriter {
         match self.peer.transport {
             Transport::Stdio | Transport::Memory => ConfigWriter::Local,
@@ -183,49 +182,50 @@ impl Session {
         }
     }
 
-    /// Whether the client may only look.
+    /// Whether the client may only read.
     pub(crate) fn is_observer(&self) -> bool {
         self.client().is_some_and(|it| it.role == Role::Observer)
     }
 
-    /// Tells the client, unless it asked not to hear this.
-    pub(crate) fn tell(&self, told: &Notification) {
-        self.tell_numbered(told, None);
+    /// Sends a notification, unless the client opted out of it.
+    pub(crate) fn notify(&self, notification: &Notification) {
+        self.tell_with_seq(notification, None);
     }
 
-    /// Whether the client is known, and did not ask not to hear this.
-    pub(crate) fn hears_of(&self, method: &str) -> bool {
+    /// Whether the client has sent `initialize`, and did not opt out of this.
+    pub(crate) fn receives(&self, method: &str) -> bool {
         let client = self.client();
         client.is_some_and(|it| !it.opted_out.contains(method))
     }
 
-    /// Tells the client what is the last word about a thread's record, with the record's number if it asked for
-    /// numbers.
-    pub(crate) fn tell_numbered(&self, told: &Notification, seq: Option<u64>) {
-        let method = told.method();
-        if self.hears_of(method) {
+    /// Sends the last notification about a thread's record, with the record's sequence number if
+    /// the client wants it.
+    pub(crate) fn tell_with_seq(&self, message: &Notification, seq: Option<u64>) {
+        let method = message.method();
+        if self.receives(method) {
             let seq = seq.filter(|_| self.client().is_some_and(|it| it.wants_seq));
             self.outgoing
-                .send(notification(method, told, Some(now_ms()), seq));
+                .send(notification(method, message, Some(now_ms()), seq));
         }
     }
 
-    /// Asks the client something. Its answer comes back under the same id, on this connection or another.
-    pub(crate) fn ask(&self, id: &RequestId, method: &str, params: &Value) {
+    /// Sends a request to the client. The answer has the same id, and comes on this connection or
+    /// another.
+    pub(crate) fn send_request(&self, id: &RequestId, method: &str, params: &Value) {
         let id = match id {
             RequestId::Integer(number) => Id::Integer(*number),
             RequestId::String(text) => Id::String(text.clone()),
         };
         match request(&id, method, params) {
             Ok(frame) => self.outgoing.send(frame),
-            Err(error) => tracing::error!(method, %error, "a question cannot be written"),
+            Err(error) => tracing::error!(method, %error, "a request to a client cannot be serialised"),
         }
     }
 
-    /// Waits until there is room for a request that came in so many bytes, for as long as that may
-    /// take. Meanwhile the client is not read.
+    /// Waits until there is capacity for a request of this many bytes, or until the timeout.
+    /// Meanwhile the client is not read.
     pub(crate) async fn reserve(&self, bytes: usize) {
-        let room = async {
+        let capacity = async {
             loop {
                 let finished = self.finished.notified();
                 if self.has_capacity(bytes) {
@@ -234,18 +234,18 @@ impl Session {
                 finished.await;
             }
         };
-        // What is left without room is refused like one too many.
-        let _ = timeout(CAPACITY_TIMEOUT, room).await;
+        // A request that finds no capacity is rejected as overloaded.
+        let _ = timeout(CAPACITY_TIMEOUT, capacity).await;
     }
 
-    /// Whether there is room; if not, those who finish will wake who waits for it.
+    /// Whether there is capacity; if not, finishing requests notify the waiting one.
     fn has_capacity(&self, bytes: usize) -> bool {
         let mut running = self.running();
-        running.is_awaited = !running.has_capacity(bytes, self.running_bytes_max);
-        !running.is_awaited
+        running.is_waited_for = !running.has_capacity(bytes, self.running_bytes_max);
+        !running.is_waited_for
     }
 
-    /// Notes that a request runs, which came in so many bytes.
+    /// Registers a running request of this many bytes.
     pub(crate) fn begin(&self, id: &Id, bytes: usize) -> Result<(), BusyReason> {
         let mut running = self.running();
         if running.requests.contains_key(id) {
@@ -261,20 +261,20 @@ impl Session {
         Ok(())
     }
 
-    /// Sends a request's answer and notes that it was answered, in one step. The client may use the id
-    /// again as soon as it has the answer, and who waits for the last answer must find it sent.
+    /// Sends a response and unregisters its request, in one step. The client may reuse the id as
+    /// soon as it has the response, and code that waits for the last response must find it sent.
     pub(crate) fn answer(&self, id: &Id, frame: Bytes) {
         let mut running = self.running();
         let bytes = running.requests.remove(id).unwrap_or(0);
         running.bytes -= bytes;
         self.outgoing.send(frame);
-        if running.requests.is_empty() || running.is_awaited {
+        if running.requests.is_empty() || running.is_waited_for {
             drop(running);
             self.finished.notify_waiters();
         }
     }
 
-    /// Resolves when nothing runs.
+    /// Resolves when no request runs.
     pub(crate) async fn idle(&self) {
         loop {
             let finished = self.finished.notified();
@@ -285,13 +285,13 @@ impl Session {
         }
     }
 
-    /// Whether nobody is there any more to take an answer. What has not begun is then not begun, and what
-    /// only looks stops; what has begun to change something is brought to its end.
+    /// Whether the client can no longer receive a response. Requests that have not begun are
+    /// dropped then, and reads stop; a change that has begun is completed.
     pub(crate) fn is_gone(&self) -> bool {
         self.outgoing.is_gone()
     }
 
-    /// The client is leaving: nothing is watched, and nothing runs.
+    /// Ends all watches and processes, when the client disconnects.
     pub(crate) fn end(&self) {
         self.processes.end_all();
         self.watches().clear();
@@ -311,7 +311,7 @@ impl Session {
     }
 }
 
-/// Milliseconds since the epoch.
+/// Returns milliseconds since the epoch.
 fn now_ms() -> i64 {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -319,7 +319,7 @@ fn now_ms() -> i64 {
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// What came over a connection.
+/// Counts of the frames of a connection.
 #[derive(Debug, Default)]
 pub(crate) struct FrameCounts {
     requests: AtomicU64,
@@ -329,7 +329,7 @@ pub(crate) struct FrameCounts {
 }
 
 impl FrameCounts {
-    /// Says in the log what was not taken as a request, if anything was not.
+    /// Logs the frames that were not accepted as requests, if there were any.
     fn report(&self, connection: u64) {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let (refused, dropped, too_long) = (
@@ -345,7 +345,7 @@ impl FrameCounts {
                 refused,
                 dropped,
                 too_long,
-                "a client sent what could not be taken; docs/frames.md says what that is"
+                "a client sent invalid frames; see docs/frames.md"
             );
         }
     }

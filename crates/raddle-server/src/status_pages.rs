@@ -1,4 +1,4 @@
-//! The pages for those who watch a server: `/livez` and `/metrics`.
+//! The pages for monitoring a server: `/livez` and `/metrics`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,17 +13,17 @@ use tokio::time::{Instant, timeout};
 use crate::metrics;
 use crate::services::ServerState;
 
-/// How long a part may take to answer before it counts as stuck.
+/// How long a component may take to respond before it counts as stuck.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long what was found out is good for: those who ask often do not ask the parts.
+/// How long a health check is cached: frequent requests do not probe the components.
 const HEALTH_TTL: Duration = Duration::from_secs(1);
 
-/// How many callers may wait for the loop. Only one look is under way at a time.
-const CALLERS: usize = 1;
+/// Queue length of probes for the loop. Only one probe runs at a time.
+const PROBES_MAX: usize = 1;
 
-/// The request that goes the way of all others.
-const HELLO: &[u8] =
+/// The request of a probe, which takes the path of all others.
+const INITIALIZE: &[u8] =
     br#"{"id":1,"method":"initialize","params":{"clientInfo":{"name":"livez","version":"1"}}}"#;
 
 /// The pages of a server.
@@ -35,41 +35,42 @@ pub(crate) struct StatusPages {
 #[derive(Debug)]
 struct HealthProbe {
     state: Arc<ServerState>,
-    /// To the loop that takes connections.
-    callers: mpsc::Sender<Connection>,
-    /// What was found last. Held while someone looks, so that others wait for what it finds.
+    /// To the loop that accepts connections.
+    probes: mpsc::Sender<Connection>,
+    /// The last result. Locked during a probe, so that other requests wait for its result.
     last: Mutex<Option<(Instant, Health)>>,
 }
 
-/// What was found out.
+/// Result of a health check.
 #[derive(Clone, Debug)]
 struct Health {
-    is_well: bool,
+    is_healthy: bool,
     page: Value,
 }
 
-/// The pages, and the callers of `/livez`: whoever takes connections must serve these like any other.
-pub(crate) fn open(rooms: Arc<ServerState>) -> (StatusPages, mpsc::Receiver<Connection>) {
-    let (callers, called) = mpsc::channel(CALLERS);
-    let looking = Arc::new(HealthProbe {
-        state: rooms,
-        callers,
+/// Returns the pages, and the connections of `/livez` probes: the accept loop must serve these like
+/// any other.
+pub(crate) fn open(state: Arc<ServerState>) -> (StatusPages, mpsc::Receiver<Connection>) {
+    let (probes, connections) = mpsc::channel(PROBES_MAX);
+    let probe = Arc::new(HealthProbe {
+        state,
+        probes,
         last: Mutex::default(),
     });
-    (StatusPages { probe: looking }, called)
+    (StatusPages { probe }, connections)
 }
 
 impl raddle_rpc::AdminPages for StatusPages {
     fn page(&self, path: &str) -> Option<LazyPage> {
-        let looking = self.probe.clone();
+        let probe = self.probe.clone();
         match path {
             "/livez" => Some(LazyPage {
                 access: Access::Everyone,
-                page: Box::pin(async move { looking.health().await.show() }),
+                page: Box::pin(async move { probe.health().await.show() }),
             }),
             "/metrics" => Some(LazyPage {
                 access: Access::Admitted,
-                page: Box::pin(async move { looking.metrics() }),
+                page: Box::pin(async move { probe.metrics() }),
             }),
             _ => None,
         }
@@ -77,7 +78,7 @@ impl raddle_rpc::AdminPages for StatusPages {
 
     fn blocked_page(&self) -> HttpPage {
         let health = Health {
-            is_well: false,
+            is_healthy: false,
             page: json!({ "status": "stuck", "parts": { "loop": "stuck" } }),
         };
         health.show()
@@ -100,43 +101,43 @@ impl HealthProbe {
         {
             return health.clone();
         }
-        let health = self.look().await;
+        let health = self.check().await;
         *last = Some((Instant::now(), health.clone()));
         health
     }
 
-    async fn look(&self) -> Health {
-        let (passed, journal) = tokio::join!(
+    async fn check(&self) -> Health {
+        let (loop_probe, journal) = tokio::join!(
             timeout(PROBE_TIMEOUT, self.probe_loop()),
             timeout(PROBE_TIMEOUT, self.state.threads.try_journal()),
         );
-        let passes = passed == Ok(true);
-        let (answers, store) = match journal {
+        let loop_is_ok = loop_probe == Ok(true);
+        let (store_is_ok, store) = match journal {
             Ok(JournalHealth::Writable) => (true, "ok"),
             Ok(JournalHealth::ReadOnly) => (true, "readOnly"),
             Ok(JournalHealth::Full) => (true, "full"),
             Ok(JournalHealth::Unavailable) | Err(_) => (false, "stuck"),
         };
-        let is_well = passes && answers;
-        let of = |well: bool| if well { "ok" } else { "stuck" };
+        let is_healthy = loop_is_ok && store_is_ok;
+        let status_text = |is_ok: bool| if is_ok { "ok" } else { "stuck" };
         Health {
-            is_well,
+            is_healthy,
             page: json!({
-                "status": of(is_well),
-                "parts": { "loop": of(passes), "store": store },
+                "status": status_text(is_healthy),
+                "parts": { "loop": status_text(loop_is_ok), "store": store },
             }),
         }
     }
 
-    /// Goes in as a client, says hello, and sees whether it is answered.
+    /// Connects as a client, sends `initialize`, and returns whether a response came.
     async fn probe_loop(&self) -> bool {
-        let (mut near, far) = memory(ConnectionLimits::default());
-        if self.callers.send(far).await.is_err() {
+        let (mut client, server_side) = memory(ConnectionLimits::default());
+        if self.probes.send(server_side).await.is_err() {
             return false;
         }
-        near.outgoing.send(Bytes::from_static(HELLO));
-        let answer = near.incoming.next().await;
-        near.outgoing.close(Close::NORMAL);
+        client.outgoing.send(Bytes::from_static(INITIALIZE));
+        let answer = client.incoming.next().await;
+        client.outgoing.close(Close::NORMAL);
         matches!(answer, Some(Frame::Message(_)))
     }
 }
@@ -144,7 +145,7 @@ impl HealthProbe {
 impl Health {
     fn show(&self) -> HttpPage {
         HttpPage {
-            status: if self.is_well { 200 } else { 503 },
+            status: if self.is_healthy { 200 } else { 503 },
             media: "application/json",
             text: format!("{}\n", self.page),
         }

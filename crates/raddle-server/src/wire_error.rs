@@ -1,5 +1,4 @@
-//! Everything that can go wrong with a request, as the wire says it. Each code has a page in
-//! `docs/errors/`.
+//! The errors of requests, and their form on the wire. Each code has a page in `docs/errors/`.
 
 use std::borrow::Cow;
 use std::io;
@@ -11,21 +10,21 @@ use raddle_rpc::{ErrorObject, Id, code};
 use raddle_sandbox::{ConfinementError, HoldError, SandboxRefusal, StartError};
 use serde_json::json;
 
-/// What an error says for programs that is about a thread of another process.
+/// The `errorInfo` of an error about a thread of another process.
 pub(crate) const OWNED_ELSEWHERE: &str = "owned_elsewhere";
 
-/// How long an overloaded client should wait before it tries again.
+/// Retry delay for an overloaded server.
 const RETRY_AFTER_MS: u64 = 100;
 
-/// How long a client should wait for a storage that is away.
+/// Retry delay for storage that is unavailable.
 const STORAGE_RETRY_AFTER_MS: u64 = 1000;
 
-/// How much of a client's own text is sent back to it in an error.
+/// The maximum bytes of a client's own text that an error quotes.
 const QUOTED_BYTES_MAX: usize = 256;
 
-/// The beginning of a client's text, enough for a person to know it again. Errors must not carry back
-/// what may be megabytes.
-pub(crate) fn shown(text: &str) -> Cow<'_, str> {
+/// Truncates a client's text for an error, to a length that a person recognises. Errors must not
+/// echo megabytes.
+pub(crate) fn quoted(text: &str) -> Cow<'_, str> {
     if text.len() <= QUOTED_BYTES_MAX {
         return text.into();
     }
@@ -33,16 +32,15 @@ pub(crate) fn shown(text: &str) -> Cow<'_, str> {
     format!("{}…", &text[..end]).into()
 }
 
-/// Why a request was not done.
+/// Reason why a request failed.
 #[derive(Debug)]
 pub(crate) enum WireError {
-    /// Something came before `initialize`.
+    /// A request came before `initialize`.
     NotInitialized,
-    /// A second `initialize`.
     AlreadyInitialized,
-    /// The method is not served here.
+    /// The server does not have the method.
     UnknownMethod(Box<str>),
-    /// A method or param for which the client must opt in.
+    /// A method or param that requires an opt-in.
     Experimental(String),
     /// The id of a request that is still running.
     IdInUse(Id),
@@ -50,118 +48,107 @@ pub(crate) enum WireError {
     Overloaded,
     /// Params of the wrong shape.
     InvalidRequest(String),
-    /// Params of the right shape that ask for something that cannot be.
+    /// Params of the right shape with a value that is not possible.
     Refused(Cow<'static, str>),
     /// Two members of a request with different values for one bound.
     Contradiction {
-        /// The one, as a path of the params.
-        one: String,
-        /// The other.
-        other: String,
+        /// Path of the first member in the params.
+        first: String,
+        /// Path of the second member.
+        second: String,
     },
-    /// A member that the contract had, which bounded what may be done.
+    /// A member of an older contract that bounded the agent.
     Obsolete {
-        /// The request.
         method: &'static str,
     },
-    /// A permission profile that is not there.
+    /// A permission profile that does not exist.
     UnknownProfile {
-        /// Its id.
         id: String,
-        /// Those that are.
+        /// The ids of the existing profiles.
         known: Vec<String>,
     },
     /// A permission profile that the operator does not allow.
     ProfileNotAllowed {
-        /// Its id.
         id: String,
-        /// What the operator has against it, and what to do.
+        /// The operator's objection, and what to do.
         why: String,
     },
-    /// Something that an observer may not do.
+    /// A request that an observer may not make.
     Observer,
-    /// A thread whose work would begin if an observer opened it.
+    /// A thread whose work would start if an observer opened it.
     ObserverWouldBegin,
-    /// What came after a record cannot be told exactly.
+    /// The events after a record are no longer complete.
     CursorExpired {
-        /// The record.
-        seen: u64,
+        /// Sequence number of the record.
+        seq: u64,
     },
-    /// A client's own id for a request that was another request's.
+    /// A client's request id that was already used for another request.
     KeyReused,
     /// Input for a turn while none runs.
     NothingToSteer,
-    /// Input for a turn that takes none.
+    /// Input for a turn that accepts none.
     NotSteerable(TurnKind),
-    /// Input of more characters than a turn takes.
+    /// Input with more characters than a turn accepts.
     InputTooLarge {
-        /// How many there are.
+        /// The number of characters.
         chars: usize,
-        /// How many there may be.
         chars_max: usize,
     },
-    /// An image that is not there, too large, or none.
+    /// An image that is missing, too large, or invalid.
     NoImage(String),
-    /// A configuration write that was refused; the kind is for programs.
+    /// A configuration write that was rejected; the kind is for programs.
     ConfigWrite {
-        /// The kind.
         kind: &'static str,
-        /// What is wrong.
         message: String,
     },
     /// A pipe, a device or a socket where a regular file belongs.
     SpecialFile {
-        /// The path.
         path: PathBuf,
-        /// What it is.
+        /// The type of the file.
         what: &'static str,
     },
-    /// A path that no client is served.
+    /// A path that is closed to every client.
     ClosedPath {
-        /// The path.
         path: PathBuf,
     },
-    /// A path that an observer is not served.
+    /// A path that is closed to this observer.
     OutsideOfThreads {
-        /// The path.
         path: PathBuf,
     },
-    /// A file whose answer would not fit into a message.
+    /// A file whose response would not fit into a message.
     FileTooLarge {
-        /// The path.
         path: PathBuf,
-        /// How many bytes it has, at least.
+        /// The size of the file, at least.
         bytes: u64,
-        /// How many it may have.
+        /// The maximum size of a file.
         bytes_max: u64,
-        /// How many the answer may have.
+        /// The maximum size of a response.
         message_bytes_max: u64,
     },
-    /// A command that cannot be fenced in as it should be.
+    /// A command that cannot be confined as required.
     NotSandboxed(SandboxRefusal),
-    /// A command that wrote more than is kept for an answer.
+    /// A command whose output exceeds the limit of a response.
     OutputTooLarge {
-        /// How much of each stream is kept.
+        /// The limit of each stream.
         bytes_max: usize,
     },
     /// A program that could not be started.
     NotStarted(StartError),
-    /// The file system said no.
+    /// An error of the file system.
     Io(io::Error),
-    /// What is stored cannot be read or added to.
+    /// Stored data cannot be read or appended to.
     Storage(String),
-    /// Where things are stored does not answer for now.
+    /// The storage is unavailable for now.
     StorageAway,
-    /// Another process that is alive has the thread, and it cannot be used through that.
+    /// Another live process owns the thread, and requests cannot be forwarded to it.
     OwnedElsewhere {
         /// The name of that process.
         node: String,
-        /// Why not.
         why: String,
     },
-    /// The process that has the thread ended before it answered, or does not answer.
+    /// The owning process ended before it responded, or does not respond.
     OwnerLost,
-    /// Work that ended without an answer.
+    /// Work that ended without a response.
     Dropped,
 }
 
@@ -220,15 +207,15 @@ impl From<WireError> for ErrorObject {
                 ),
             WireError::StorageAway => Self::new(
                 code::OVERLOADED,
-                "what is stored cannot be reached for now; retry later",
+                "the storage is unavailable for now; retry later",
             )
             .with_data(
                 json!({ "errorInfo": "server_overloaded", "retryAfterMs": STORAGE_RETRY_AFTER_MS }),
             ),
             WireError::InvalidRequest(what) => invalid(format!("Invalid request: {what}").into()),
             WireError::Refused(what) => invalid(what),
-            WireError::Contradiction { one, other } => invalid(
-                format!("`{one}` and `{other}` bound the same and differ; send one of them").into(),
+            WireError::Contradiction { first, second } => invalid(
+                format!("`{first}` and `{second}` bound the same and differ; send one of them").into(),
             ),
             WireError::Obsolete { method } => Self::new(
                 code::INVALID_PARAMS,
@@ -249,17 +236,17 @@ impl From<WireError> for ErrorObject {
                     .with_data(json!({ "errorInfo": "permission_profile_not_allowed" }))
             }
             WireError::Observer => {
-                invalid("an observer may only look; connect as a driver to change something".into())
+                invalid("an observer may only read; connect as a driver to make changes".into())
                     .with_data(json!({ "errorInfo": "observer" }))
             }
             WireError::ObserverWouldBegin => invalid(
-                "the thread has work that begins once it is resumed, and an observer begins none; a driver must resume \
+                "resuming the thread would start its work, which an observer may not do; a driver must resume \
                  it first. thread/read shows it meanwhile"
                     .into(),
             )
             .with_data(json!({ "errorInfo": "observer" })),
-            WireError::CursorExpired { seen } => invalid(
-                format!("what came after {seen} cannot be told exactly any more; resume without afterSeq, and forget what was told before").into(),
+            WireError::CursorExpired { seq } => invalid(
+                format!("what came after {seq} can no longer be listed completely; resume without afterSeq, and discard the earlier state").into(),
             )
             .with_data(json!({ "errorInfo": "cursorExpired" })),
             WireError::KeyReused => invalid("this clientRequestId was used for a different request".into())
@@ -267,13 +254,13 @@ impl From<WireError> for ErrorObject {
                     "errorInfo": "idempotency_conflict",
                     "hint": "send the same params as then, or a new clientRequestId",
                 })),
-            // Clients know these words, and begin a turn with what they have.
+            // Clients match this text, and start a turn with their input instead.
             WireError::NothingToSteer => invalid("no active turn to steer".into())
                 .with_data(json!({ "hint": "begin one with turn/start" })),
             WireError::NotSteerable(kind) => not_steerable(kind),
             WireError::InputTooLarge { chars, chars_max } => Self::new(
                 code::INVALID_PARAMS,
-                format!("the input has {chars} characters; at most {chars_max} are taken, so send less, or a path"),
+                format!("the input has {chars} characters; at most {chars_max} are accepted; send less, or a path"),
             )
             .with_data(json!({
                 "input_error_code": "input_too_large",
@@ -291,7 +278,7 @@ impl From<WireError> for ErrorObject {
             .with_data(json!({ "errorInfo": "special_file" })),
             WireError::ClosedPath { path } => invalid(
                 format!(
-                    "{} is not served: it shows processes, or belongs to the server itself, where keys and tokens are; look at it on the server's machine",
+                    "{} is closed to clients: it shows processes, or belongs to the server, which holds keys and tokens; read it on the server's machine",
                     path.display()
                 )
                 .into(),
@@ -323,7 +310,7 @@ impl From<WireError> for ErrorObject {
             WireError::NotSandboxed(refused) => invalid(refused.to_string().into())
                 .with_data(json!({ "errorInfo": "sandbox_unavailable" })),
             WireError::OutputTooLarge { bytes_max } => invalid(
-                format!("the command wrote more than the {bytes_max} bytes that are kept of each stream, and was ended; set outputBytesCap to have the beginning, or streamStdoutStderr to have all as it comes").into(),
+                format!("the command wrote more than the {bytes_max} bytes that are stored of each stream, and was ended; set outputBytesCap to truncate the output, or streamStdoutStderr to receive it as it arrives").into(),
             )
             .with_data(json!({ "errorInfo": "output_too_large", "bytesMax": bytes_max })),
             WireError::NotStarted(error) => Self::new(code::INTERNAL, error.to_string()),
@@ -332,32 +319,32 @@ impl From<WireError> for ErrorObject {
                 Self::new(code::INTERNAL, what).with_data(json!({ "errorInfo": "storage" }))
             }
             WireError::OwnedElsewhere { node, why } => invalid(
-                format!("another running process has the thread (node {node}): {why}; use the thread there, or end that process and try again").into(),
+                format!("another running process owns the thread (node {node}): {why}; use the thread there, or end that process and try again").into(),
             )
             .with_data(json!({ "errorInfo": OWNED_ELSEWHERE, "node": node })),
             WireError::OwnerLost => Self::new(
                 code::OVERLOADED,
-                "the process that had the thread ended, or stopped answering, and may have done what it was asked; look at the thread, then retry",
+                "the process that owned the thread ended or stopped responding, and may have run the request; read the thread, then retry",
             )
             .with_data(json!({ "errorInfo": "owner_lost", "retryAfterMs": RETRY_AFTER_MS })),
             WireError::Dropped => Self::new(
                 code::INTERNAL,
-                "the server failed to answer; its log says more",
+                "internal error: the request got no response; see the server's log",
             ),
         }
     }
 }
 
-/// The turn that runs takes no input. The data says so in the words for what is wrong with a turn.
+/// Returns the error for a running turn that accepts no input. Its data is a turn error.
 fn not_steerable(kind: TurnKind) -> ErrorObject {
     let (turn_kind, what) = match kind {
         TurnKind::Review => (NonSteerableTurnKind::Review, "a review"),
         TurnKind::Compaction | TurnKind::Work | TurnKind::Shell => {
-            (NonSteerableTurnKind::Compact, "to make the history short")
+            (NonSteerableTurnKind::Compact, "a compaction")
         }
     };
     let message =
-        format!("the active turn is {what} and takes no input; try again once it has ended");
+        format!("the active turn is {what} and accepts no input; retry when it has ended");
     let error = TurnError {
         message: message.clone(),
         additional_details: None,

@@ -1,9 +1,9 @@
-//! How fast the local journal is beside bare SQLite, in one run on one disk.
+//! Compares the speed of the local journal with bare SQLite, in one run on one disk.
 //!
 //! `cargo run --release -p raddle-store --example measure -- FOLDER` writes into new folders under
-//! FOLDER (the system's one for such things if none is named) and removes them again. Names after it
-//! (`power`, `group`, `deltas`, `turns`) measure only those. Both sides are measured in turns, so that what
-//! else the machine does meets both alike.
+//! FOLDER (by default the system's temporary folder) and removes them again. Further arguments
+//! (`power`, `group`, `deltas`, `turns`) select measurements. Both sides are measured alternately,
+//! so that other load affects both alike.
 
 use std::io::{Result, Write};
 use std::path::{Path, PathBuf};
@@ -18,37 +18,37 @@ use raddle_core::{
 use raddle_store::{LocalJournal, Options};
 use rusqlite::Connection;
 
-/// How much text an event of these measurements has.
+/// Text bytes of an event in these measurements.
 const TEXT_BYTES: usize = 500;
 
 fn main() -> Result<()> {
     let folder = std::env::args_os().nth(1).map(PathBuf::from);
     let folder = folder.unwrap_or_else(std::env::temp_dir);
     let folder = tempfile::tempdir_in(folder)?;
-    let named: Vec<String> = std::env::args().skip(2).collect();
-    let wanted = |name: &str| named.is_empty() || named.iter().any(|it| it == name);
+    let names: Vec<String> = std::env::args().skip(2).collect();
+    let selected = |name: &str| names.is_empty() || names.iter().any(|it| it == name);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_time()
         .build()?;
     runtime.block_on(async {
-        if wanted("power") {
+        if selected("power") {
             power(folder.path()).await?;
         }
-        if wanted("group") {
+        if selected("group") {
             group(folder.path()).await?;
         }
-        if wanted("deltas") {
+        if selected("deltas") {
             deltas(folder.path()).await?;
         }
-        if wanted("turns") {
+        if selected("turns") {
             turns(folder.path()).await?;
         }
         Ok(())
     })
 }
 
-fn say(line: &str) -> Result<()> {
+fn print_line(line: &str) -> Result<()> {
     writeln!(std::io::stdout(), "{line}")
 }
 
@@ -57,7 +57,7 @@ fn journal(folder: &Path, name: &str) -> LocalJournal {
     LocalJournal::open(&Options { folder }).expect("a fresh folder can be opened")
 }
 
-/// SQLite with one table, every commit synced, as much memory as the journal takes, and nothing else.
+/// Opens SQLite with one table, synced commits, and the page cache of the journal.
 fn bare(folder: &Path, name: &str) -> Connection {
     let connection = Connection::open(folder.join(name)).expect("a fresh folder can be opened");
     connection
@@ -122,7 +122,7 @@ async fn append(journal: &LocalJournal, thread: ThreadId, record: &Record, class
     assert_eq!(head, Ok(record.seq));
 }
 
-/// One power-durable append beside one insert with a sync.
+/// Compares one power-durable append with one synced insert.
 async fn power(folder: &Path) -> Result<()> {
     const ROUNDS: u64 = 500;
     let journal = journal(folder, "power");
@@ -146,7 +146,7 @@ async fn power(folder: &Path) -> Result<()> {
         ours.push(start.elapsed());
     }
     let (ours, theirs) = (median(ours), median(theirs));
-    say(&format!(
+    print_line(&format!(
         "power append: {ours:?} (median of {ROUNDS}), bare insert with sync: {theirs:?}, ratio {:.2}",
         ours.as_secs_f64() / theirs.as_secs_f64()
     ))
@@ -157,7 +157,7 @@ fn median(mut times: Vec<Duration>) -> Duration {
     times[times.len() / 2]
 }
 
-/// Many threads at once beside inserts in batches of as many.
+/// Compares many concurrent threads with inserts in batches of the same size.
 async fn group(folder: &Path) -> Result<()> {
     const THREADS: usize = 1000;
     const ROUNDS: u64 = 20;
@@ -195,27 +195,27 @@ async fn group(folder: &Path) -> Result<()> {
         for append in appends {
             append.await.expect("no append panics");
         }
-        // What the journal does after it has answered belongs to its price.
-        let nothing = journal.append(threads[0], Seq(seq), &[], Class::Process);
-        assert_eq!(nothing.await, Ok(Seq(seq)));
+        // Work that the journal does after the acknowledgement counts too.
+        let empty = journal.append(threads[0], Seq(seq), &[], Class::Process);
+        assert_eq!(empty.await, Ok(Seq(seq)));
         ours += start.elapsed();
         our_bytes += written()?.0 - before;
     }
     let total = THREADS as u64 * ROUNDS;
     let count = total as f64;
     let (ours, theirs) = (count / ours.as_secs_f64(), count / theirs.as_secs_f64());
-    say(&format!(
+    print_line(&format!(
         "group commit from {THREADS} threads: {ours:.0} appends/s, bare batches of {THREADS}: {theirs:.0} inserts/s, ratio {:.2}",
         ours / theirs
     ))?;
-    say(&format!(
+    print_line(&format!(
         "bytes written for each of those: {}, bare: {}",
         our_bytes / total,
         their_bytes / total
     ))
 }
 
-/// Streams of eight bytes at a time, at a reader's pace and as fast as they go.
+/// Streams eight bytes at a time, at a reader's pace and as fast as possible.
 async fn deltas(folder: &Path) -> Result<()> {
     const COUNT: u64 = 1000;
     let journal = journal(folder, "deltas");
@@ -229,7 +229,7 @@ async fn deltas(folder: &Path) -> Result<()> {
         append(&journal, thread, &record, Class::Process).await;
     }
     let after = written()?;
-    say(&format!(
+    print_line(&format!(
         "8-byte deltas at 100/s: {} bytes written for each, {} of them to pages of the disk's cache",
         (after.0 - before.0) / COUNT,
         (after.1 - before.1) / COUNT
@@ -246,13 +246,13 @@ async fn deltas(folder: &Path) -> Result<()> {
     };
     streaming.await;
     let rate = FAST as f64 / start.elapsed().as_secs_f64();
-    say(&format!(
+    print_line(&format!(
         "deltas one after another: {rate:.0} rows/s, {:.0} text bytes/s",
         rate * 8.0
     ))
 }
 
-/// Turns that begin and end, of many threads that lists show.
+/// Starts and ends turns, in many listed threads.
 async fn turns(folder: &Path) -> Result<()> {
     const THREADS: usize = 1000;
     const ROUNDS: u64 = 3;
@@ -282,7 +282,7 @@ async fn turns(folder: &Path) -> Result<()> {
     for round in 0..ROUNDS {
         for thread in &threads {
             let turn = raddle_core::TurnId::from(format!("{thread}-{round}").as_str());
-            let begun = Event::TurnStarted(TurnStarted {
+            let started = Event::TurnStarted(TurnStarted {
                 turn: turn.clone(),
                 kind: TurnKind::Work,
                 principal: None,
@@ -291,20 +291,20 @@ async fn turns(folder: &Path) -> Result<()> {
             });
             let end = TurnEnd::Completed {};
             let ended = Event::TurnEnded(TurnEnded { turn, end });
-            for (seq, event) in (2 * round + 2..).zip([begun, ended]) {
+            for (seq, event) in (2 * round + 2..).zip([started, ended]) {
                 append(&journal, *thread, &at(seq, event), Class::Process).await;
             }
         }
     }
     let count = THREADS as u64 * ROUNDS;
-    say(&format!(
+    print_line(&format!(
         "turns that begin and end in {THREADS} threads: {} bytes written for each, {:?} of time",
         (written()?.0 - before) / count,
         start.elapsed() / u32::try_from(count).unwrap_or(u32::MAX)
     ))
 }
 
-/// Each record is later than the one before it.
+/// Returns a record; each is later than the previous one.
 fn at(seq: u64, event: Event) -> Record {
     Record {
         seq: Seq(seq),
@@ -313,7 +313,7 @@ fn at(seq: u64, event: Event) -> Record {
     }
 }
 
-/// Bytes that this process has handed to the system, and bytes of pages it made dirty.
+/// Returns the bytes that this process passed to `write`, and the bytes of dirtied pages.
 fn written() -> Result<(u64, u64)> {
     let text = std::fs::read_to_string("/proc/self/io")?;
     let value = |name: &str| {

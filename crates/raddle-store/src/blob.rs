@@ -1,4 +1,4 @@
-//! Bytes beside the journal: their names, and which records name them.
+//! Hashes of blobs, and the blobs that each event refers to.
 
 use raddle_core::ports::AppendError;
 use raddle_core::{
@@ -6,7 +6,7 @@ use raddle_core::{
 };
 use sha2::{Digest, Sha256};
 
-/// A blob's name as bytes.
+/// SHA-256 of a blob's content, which is also its name.
 pub(crate) type Hash = [u8; 32];
 
 pub(crate) fn hash(bytes: &[u8]) -> Hash {
@@ -23,7 +23,7 @@ pub(crate) fn hex(hash: &Hash) -> String {
         })
 }
 
-/// A name as records spell it; nothing for what is no name.
+/// Parses a hash as records spell it. Returns `None` for malformed text.
 pub(crate) fn parse(text: &str) -> Option<Hash> {
     let digits = text.as_bytes();
     if digits.len() != 64 {
@@ -38,12 +38,13 @@ pub(crate) fn parse(text: &str) -> Option<Hash> {
     Some(hash)
 }
 
-/// What an append hears that names a blob which is not there.
+/// Returns the error for an append that refers to a missing blob.
 pub(crate) fn missing(name: &str) -> AppendError {
     AppendError::NoBlob(name.to_owned())
 }
 
-/// The blobs that an event names. Every kind of event is here, so that a new one is not forgotten.
+/// Returns the blobs that an event refers to. The match is exhaustive, so a new event cannot be
+/// forgotten.
 pub(crate) fn named(event: &Event) -> Vec<&Blob> {
     match event {
         Event::InputAccepted(it) => of_item(&it.item),

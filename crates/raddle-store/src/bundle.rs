@@ -1,9 +1,9 @@
-//! A thread as one file that stands for itself: JSON lines, a header first, a seal last.
+//! A thread exported as one self-contained file: JSON lines, a header first, a seal last.
 //!
-//! Each line is an object with one member that says what it is: `thread` (the header), `blob`,
-//! `record`, `lost`, `end`. A blob comes before the first record that names it, and once. The seal
-//! counts what came before and carries a hash over all of it, so that a file that was cut or changed is
-//! told from a whole one. Neither side holds more than a line at a time.
+//! Each line is an object with one member that names its kind: `thread` (the header), `blob`,
+//! `record`, `lost`, `end`. A blob comes once, before the first record that refers to it. The seal
+//! counts the preceding lines and carries a hash over them, so a truncated or changed file is
+//! detected. Reader and writer hold one line at a time.
 
 mod reader;
 mod writer;
@@ -16,86 +16,87 @@ use std::io;
 use raddle_core::{Record, Seq, ThreadId};
 use serde::{Deserialize, Serialize};
 
-/// What the header calls the format.
+/// Value of the header's `format`.
 const FORMAT: &str = "raddle-thread";
 
-/// The form that this version writes. A file with a higher one is refused whole.
+/// Version that this build writes. A file with a higher version is rejected as a whole.
 const VERSION: u32 = 1;
 
-/// The longest line. It bounds what reading a file that someone else made can cost.
+/// Longest line. It bounds the memory that reading an untrusted file can cost.
 const LINE_BYTES_MAX: usize = 256 << 20;
 
 /// The first line of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BundleHeader {
-    /// What the file is; always the same word.
+    /// File type; always the same word.
     pub format: String,
-    /// Its form.
+    /// Version of the file format.
     pub version: u32,
-    /// The thread.
+    /// Id of the exported thread.
     pub thread: ThreadId,
-    /// Its newest record, as the journal had it.
+    /// Newest record of the thread in the journal.
     pub head: Seq,
-    /// The end of its hash chain, in hex, as the journal had it; empty where the journal could not say.
+    /// End of the thread's hash chain in the journal, in hex. Empty if the journal could not
+    /// determine it.
     pub chain: String,
 }
 
-/// What a file holds between its header and its seal.
+/// Entry between the header and the seal.
 #[derive(Clone, Debug, PartialEq)]
 pub enum BundleEntry {
-    /// Bytes that records name by their hash.
+    /// Bytes that records refer to by their hash.
     Blob(Vec<u8>),
-    /// A record.
+    /// Record of the thread, in ascending order.
     Record(Box<Record>),
-    /// Bytes that records name and that were lost before the file was made: their name, and why.
+    /// Hash of a blob that was lost before the export, and the reason.
     Lost(String, String),
 }
 
-/// What the seal of a file says.
+/// Seal of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BundleEnd {
-    /// How many records there are.
+    /// Number of records in the file.
     pub records: u64,
-    /// How many blobs.
+    /// Number of distinct blobs in the file.
     pub blobs: u64,
-    /// The newest record in the file. Below the header's head, what came after it could not be saved.
+    /// Newest record in the file. If it is below the header's head, later records could not be
+    /// saved.
     pub head: Seq,
-    /// Over every byte before this line, in hex.
+    /// SHA-256 over every byte before this line, in hex.
     pub sha256: String,
 }
 
-/// Why a file is not taken.
+/// Reason for rejecting a file.
 #[derive(Debug, thiserror::Error)]
 pub enum BundleError {
-    /// It could not be read or written.
+    /// The file could not be read or written.
     #[error("the file cannot be read or written")]
     Io(#[from] io::Error),
-    /// It is something else.
-    #[error("this is no exported thread: {0}")]
+    /// The file is not an exported thread.
+    #[error("this is not an exported thread: {0}")]
     Foreign(String),
-    /// A newer version made it.
+    /// A newer version of Raddle wrote the file.
     #[error("a newer version of Raddle wrote this file ({0}); upgrade to read it")]
     Newer(String),
-    /// It stops before its seal.
+    /// The file ends before its seal.
     #[error(
         "the file ends after line {0}, before its seal; part of it is missing, so copy or export it again"
     )]
     Cut(u64),
-    /// It is not what was written.
+    /// The content does not match the seal or the format.
     #[error(
         "the file was changed since it was written: line {line}: {what}; copy or export it again"
     )]
     Altered {
-        /// Where that was noticed.
+        /// Line at which the change was detected.
         line: u64,
-        /// How.
+        /// Description of the change.
         what: String,
     },
 }
 
-/// One line.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 enum BundleLine {

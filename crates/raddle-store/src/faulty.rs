@@ -1,4 +1,4 @@
-//! A journal in memory that fails as it is told to, for whoever wants to know what they do then.
+//! In-memory journal with injected faults, for tests of error handling.
 
 use raddle_core::ports::{
     AppendError, Blobs, BoxFuture, ForkError, ItemEntry, Journal, ListQuery, Page, PageQuery,
@@ -9,30 +9,30 @@ use tokio::sync::watch;
 
 use crate::MemoryJournal;
 
-/// What a [`FaultyJournal`] does.
+/// Behaviour of a [`FaultyJournal`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultMode {
-    /// It works.
+    /// All calls succeed, as with a [`MemoryJournal`].
     Healthy,
-    /// Whoever writes waits until the mood is another.
+    /// Writes wait until the mode changes.
     Slow,
-    /// Nothing can be written or read.
+    /// Writes and reads fail.
     Unavailable,
-    /// There is no room for more.
+    /// Writes fail because the disk is full.
     Full,
-    /// There is no room for more, except for the end of a turn that fails because of it.
+    /// Writes fail because the disk is full, except the end of a turn that fails for that reason.
     Reserve,
-    /// Nothing can be written any more.
+    /// Writes fail because the journal is read-only.
     ReadOnly,
-    /// Nothing is written, but that is not known, and nothing can be read.
+    /// Nothing is written, the outcome of a write is unknown, and reads fail.
     Lost,
-    /// Nothing is written, but that is not known until the head is read.
+    /// Nothing is written. The outcome of a write is unknown until the head is read.
     Dropping,
-    /// Everything is written, but that is not known until the head is read.
+    /// Everything is written. The outcome of a write is unknown until the head is read.
     Unacknowledged,
 }
 
-/// A journal in memory with a mood. It begins well.
+/// In-memory journal with a [`FaultMode`]. It starts as [`FaultMode::Healthy`].
 #[derive(Debug)]
 pub struct FaultyJournal {
     inner: MemoryJournal,
@@ -46,7 +46,7 @@ impl Default for FaultyJournal {
 }
 
 impl FaultyJournal {
-    /// An empty journal.
+    /// Creates an empty, healthy journal.
     pub fn new() -> Self {
         Self {
             inner: MemoryJournal::new(),
@@ -54,12 +54,12 @@ impl FaultyJournal {
         }
     }
 
-    /// From now on it is like this, also for those who wait.
-    pub fn set(&self, mood: FaultMode) {
-        self.mode.send_replace(mood);
+    /// Sets the mode for all later calls and for waiting writes.
+    pub fn set(&self, mode: FaultMode) {
+        self.mode.send_replace(mode);
     }
 
-    /// How many wait for a slow journal.
+    /// Returns the number of writes that wait for a slow journal.
     pub fn waiting(&self) -> usize {
         self.mode.receiver_count()
     }
@@ -69,13 +69,13 @@ impl FaultyJournal {
         may_use_reserve: bool,
         write: impl FnOnce(&'a MemoryJournal) -> BoxFuture<'a, Result<T, E>>,
     ) -> Result<T, E> {
-        let mut moods = self.mode.subscribe();
+        let mut modes = self.mode.subscribe();
         // The sender lives as long as this journal.
-        let mood = moods.wait_for(|mood| *mood != FaultMode::Slow).await;
-        let mood = mood.map_or(FaultMode::Unavailable, |mood| *mood);
-        drop(moods);
-        let why = "it was told to fail".to_owned();
-        match mood {
+        let mode = modes.wait_for(|mode| *mode != FaultMode::Slow).await;
+        let mode = mode.map_or(FaultMode::Unavailable, |mode| *mode);
+        drop(modes);
+        let why = "the test injected a fault".to_owned();
+        match mode {
             FaultMode::Healthy | FaultMode::Slow => write(&self.inner).await,
             FaultMode::Reserve if may_use_reserve => write(&self.inner).await,
             FaultMode::Unavailable => Err(AppendError::Unavailable(why).into()),
@@ -97,7 +97,7 @@ impl FaultyJournal {
             *self.mode.borrow(),
             FaultMode::Unavailable | FaultMode::Lost
         ) {
-            return Err(ReadError::Unavailable("it was told to fail".to_owned()));
+            return Err(ReadError::Unavailable("the test injected a fault".to_owned()));
         }
         read(&self.inner).await
     }

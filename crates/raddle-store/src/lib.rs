@@ -1,9 +1,9 @@
-//! Journals: where the records of threads are kept.
+//! Journals: storage of the records of threads.
 //!
-//! [`MemoryJournal`] keeps them in memory, for tests and for threads that need not outlive the process.
-//! [`LocalJournal`] keeps them in one SQLite file. Both honour the same ports and pass the same suite.
-//! [`FaultyJournal`] is one in memory that fails as it is told to.
-//! A journal never knows who asks.
+//! [`MemoryJournal`] stores them in memory, for tests and for threads that need not outlive the
+//! process. [`LocalJournal`] stores them in one SQLite file. Both implement the same ports and pass
+//! the same suite. [`FaultyJournal`] is an in-memory journal with injected faults. A journal does
+//! not know its callers.
 //!
 //! Below: `raddle-core`. Above: `raddle`, which picks one.
 

@@ -1,10 +1,10 @@
-//! A journal in one SQLite file, for everyone who has one machine.
+//! A journal in one SQLite file, for a single machine.
 //!
-//! One thread of the process writes, and what waits while it commits goes into the next commit; a little text
-//! is written on the spot while that thread is idle. An
-//! append of class *power* is synced before it is answered; one of class *process* is in the system's
-//! hands when it is answered, and on the disk with the next sync. Other threads read beside it.
-//! Several processes may share the folder.
+//! One thread of the process writes. Requests that arrive during a commit go into the next commit.
+//! Small appends of text are written on the caller's thread while the writer is idle. An append of
+//! class *power* is synced before it is acknowledged. One of class *process* is in the operating
+//! system's buffers when it is acknowledged, and on the disk with the next sync. Other threads read
+//! concurrently. Several processes may share the folder.
 
 mod append;
 mod archive;
@@ -69,28 +69,28 @@ use save::{NoteBlob, SaveBase};
 use search::Indexer;
 use writer::{JournalWriter, WriteRequest};
 
-/// Where a local journal is.
+/// Location of a local journal.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The folder; it is made if it is not there.
+    /// Folder of the journal. It is created if it is missing.
     pub folder: PathBuf,
 }
 
 impl Options {
-    /// The file that holds the threads.
+    /// Returns the path of the SQLite file.
     pub fn file(&self) -> PathBuf {
         self.folder.join(schema::FILE)
     }
 }
 
-/// How much is read at a time of a thread that is forked.
+/// Bytes per page when reading the thread to fork.
 const FORK_PAGE_BYTES: usize = 256 << 10;
 
 /// A journal in one SQLite file.
 #[derive(Debug)]
 pub struct LocalJournal {
-    // In this order they stop: who writes is the last, so that its log is moved into the file and removed,
-    // unless another process has the file open too. Whoever only reads could not do that.
+    // Drop order matters: the writer stops last, so that its WAL is checkpointed and removed,
+    // unless another process has the file open. A read-only connection cannot do that.
     readers: ReaderPool,
     indexer: Indexer,
     writer: JournalWriter,
@@ -101,34 +101,34 @@ pub struct LocalJournal {
 }
 
 impl LocalJournal {
-    /// Opens the journal in a folder, and makes it if there is none. Waits for the disk.
+    /// Opens the journal in a folder, and creates it if there is none. Blocks on the disk.
     ///
-    /// One that cannot be written is opened for reading.
+    /// A journal that cannot be written is opened for reading.
     pub fn open(options: &Options) -> Result<Self, ReadError> {
         let folder = &options.folder;
         if let Some(why) = readonly::readonly_reason(folder) {
-            return Self::only_read(folder, &why);
+            return Self::open_readonly(folder, &why);
         }
-        // What people say to an agent is nobody else's business.
-        let mut private = fs::DirBuilder::new();
-        private.recursive(true).mode(0o700);
-        private.create(folder).map_err(unavailable)?;
+        // Conversations with an agent are private to their owner.
+        let mut builder = fs::DirBuilder::new();
+        builder.recursive(true).mode(0o700);
+        builder.create(folder).map_err(unavailable)?;
         let lock = lock(folder).map_err(unavailable)?;
         let connection = schema::open_or_create(folder)?;
         drop(lock);
         let reserve = Reserve::new(folder);
         if let Err(error) = reserve.fill() {
-            tracing::warn!(%error, "nothing more can be stored");
+            tracing::warn!(%error, "the disk reserve cannot be filled; writes are rejected until there is space");
         }
         let files = BlobFiles::new(folder);
         let indexer = Indexer::start(folder, files.clone()).map_err(unavailable)?;
-        let bell = indexer.signal().clone();
+        let signal = indexer.signal().clone();
         let quarantine = Quarantine::default();
         let writer = JournalWriter::start(
             folder.clone(),
             connection,
             files.clone(),
-            bell,
+            signal,
             quarantine.clone(),
         );
         Ok(Self {
@@ -142,13 +142,13 @@ impl LocalJournal {
         })
     }
 
-    /// Opens the journal in a folder for reading only. Every append is refused, and nothing is written:
-    /// no file is made, nothing is brought up to date or taken up again.
+    /// Opens the journal in a folder for reading only. Every append is rejected and nothing is
+    /// written: no file is created, no schema migrated, no interrupted work resumed.
     pub fn open_to_read(options: &Options) -> Result<Self, ReadError> {
-        Self::only_read(&options.folder, "it was opened for reading only")
+        Self::open_readonly(&options.folder, "it was opened for reading only")
     }
 
-    fn only_read(folder: &Path, why: &str) -> Result<Self, ReadError> {
+    fn open_readonly(folder: &Path, why: &str) -> Result<Self, ReadError> {
         let connection = schema::open_to_read(folder).map_err(error::open)?;
         schema::check_to_read(&connection)?;
         Ok(Self {
@@ -162,18 +162,18 @@ impl LocalJournal {
         })
     }
 
-    /// Whether it takes appends at all.
+    /// Whether the journal accepts appends at all.
     pub fn is_writable(&self) -> bool {
         self.writer.is_open().is_ok()
     }
 
-    /// After a commit of which nobody knows what came, the head is known once the file was opened again.
+    /// Reopens the file after a commit with an unknown outcome, because only then the head is
+    /// known.
     async fn settle(&self, thread: ThreadId) -> Result<(), ReadError> {
         if !self.writer.is_in_doubt() {
             return Ok(());
         }
-        // An append of nothing opens the file again. What it is answered does not matter, only whether it
-        // got as far as that.
+        // An empty append reopens the file. Its result does not matter, only that it got that far.
         let answer = self
             .try_append(thread, Seq::ZERO, &[], Class::Process)
             .await;
@@ -182,14 +182,14 @@ impl LocalJournal {
         }
         let why = answer.err().map(|error| format!(": {error}"));
         let what = format!(
-            "it is not known what came of the last write{}",
+            "the outcome of the last write is unknown{}",
             why.unwrap_or_default()
         );
         Err(ReadError::Unavailable(what))
     }
 
     async fn put_bytes(&self, bytes: Vec<u8>, media: String) -> Result<Blob, AppendError> {
-        self.hold_back().await?;
+        self.require_reserve().await?;
         let hash = blob::hash(&bytes);
         let name = Blob {
             hash: blob::hex(&hash),
@@ -197,19 +197,19 @@ impl LocalJournal {
             media,
         };
         self.write_files(vec![(hash, bytes)]).await?;
-        let note = |answer| WriteRequest::Blob(NoteBlob(hash), answer);
-        self.writer.write(note).await?;
+        let request = |answer| WriteRequest::Blob(NoteBlob(hash), answer);
+        self.writer.write(request).await?;
         Ok(name)
     }
 
     async fn fork_at(&self, from: ThreadId, at: Seq, to: ThreadId) -> Result<Seq, ForkError> {
         let head = self.head(from).await?;
         if at > head {
-            // Whether there is such a thread at all is said by whoever looks for it.
+            // The read returns the right error if there is no such thread.
             self.read(from, head, 0).await?;
             return Err(ForkError::Beyond { head });
         }
-        self.hold_back().await?;
+        self.require_reserve().await?;
         let summary = self.summary_at(from, at).await?;
         let open = move |connection: &_| fork::open_text(connection, from, at);
         let (number, open) = self.readers.read(open).await?;
@@ -239,7 +239,7 @@ impl LocalJournal {
         Ok(head)
     }
 
-    /// What a list would show of a thread that ends with a record.
+    /// Returns the summary of a thread that ends at a record.
     async fn summary_at(&self, thread: ThreadId, at: Seq) -> Result<Option<Summary>, ReadError> {
         let base = self.base(thread, Some(at)).await?;
         let mut after = base.as_ref().map_or(Seq::ZERO, |it| it.thread.head());
@@ -256,8 +256,8 @@ impl LocalJournal {
         }
     }
 
-    /// Refuses what may not use the room that is held back, as long as that is not there.
-    async fn hold_back(&self) -> Result<(), AppendError> {
+    /// Rejects a write that must not use the reserved space while the reserve is not filled.
+    async fn require_reserve(&self) -> Result<(), AppendError> {
         if self.reserve.is_whole() {
             return Ok(());
         }
@@ -276,10 +276,10 @@ impl LocalJournal {
         records: &[Record],
         class: Class,
     ) -> Result<Seq, AppendError> {
-        let (append, beside) = Append::new(thread, after, records, class)
+        let (append, body_files) = Append::new(thread, after, records, class)
             .map_err(|error| AppendError::Unavailable(error.to_string()))?;
-        if !beside.is_empty() {
-            self.write_files(beside).await?;
+        if !body_files.is_empty() {
+            self.write_files(body_files).await?;
         }
         if let Some(outcome) = self.writer.append_now(&append) {
             return outcome;
@@ -288,12 +288,12 @@ impl LocalJournal {
         self.writer.write(append).await
     }
 
-    async fn write_files(&self, beside: append::BodyFiles) -> Result<(), AppendError> {
+    async fn write_files(&self, body_files: append::BodyFiles) -> Result<(), AppendError> {
         self.writer.is_open()?;
         let files = self.files.clone();
         let written = self.readers.wait(move || {
-            let mut beside = beside.iter();
-            beside.try_for_each(|(hash, bytes)| files.write(hash, bytes))
+            let mut body_files = body_files.iter();
+            body_files.try_for_each(|(hash, bytes)| files.write(hash, bytes))
         });
         match written.await {
             Ok(Ok(())) => Ok(()),
@@ -307,7 +307,8 @@ fn unavailable(error: std::io::Error) -> ReadError {
     ReadError::Unavailable(error.to_string())
 }
 
-/// Several processes may start on an empty folder at once; one of them makes the file.
+/// Takes the lock for creating the file. Several processes may start on an empty folder at once,
+/// and one of them creates the file.
 fn lock(folder: &Path) -> std::io::Result<fs::File> {
     let mut options = fs::OpenOptions::new();
     options.create(true).truncate(false).write(true);
@@ -326,13 +327,13 @@ impl Journal for LocalJournal {
     ) -> BoxFuture<'a, Result<Seq, AppendError>> {
         Box::pin(async move {
             if !ends_for_lack_of_space(records) {
-                self.hold_back().await?;
+                self.require_reserve().await?;
                 return self.try_append(thread, after, records, class).await;
             }
             let appended = self.try_append(thread, after, records, class).await;
             match appended {
                 Err(AppendError::Full(why)) if self.reserve.release() => {
-                    tracing::warn!(%thread, why, "the room that was held back is used");
+                    tracing::warn!(%thread, why, "the disk is full: using the reserved space");
                     self.try_append(thread, after, records, class).await
                 }
                 appended => appended,
@@ -375,7 +376,7 @@ impl Journal for LocalJournal {
 
     fn save_base(&self, thread: ThreadId, base: Base) -> BoxFuture<'_, Result<(), AppendError>> {
         Box::pin(async move {
-            self.hold_back().await?;
+            self.require_reserve().await?;
             let base = SaveBase::new(thread, &base)
                 .map_err(|error| AppendError::Unavailable(error.to_string()))?;
             self.writer

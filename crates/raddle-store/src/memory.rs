@@ -1,4 +1,4 @@
-//! A journal in memory, for tests and for threads that need not outlive the process.
+//! In-memory journal, for tests and for threads that need not outlive the process.
 
 mod blobs;
 mod log;
@@ -13,11 +13,11 @@ use raddle_core::ports::{AppendError, BoxFuture, ForkError, Journal, ReadError};
 use raddle_core::{Base, Class, Record, Seq, ThreadId};
 
 use crate::blob::{self, Hash};
-use crate::records::rise;
-use blobs::{StoredBlob, named};
+use crate::records::are_ascending;
+use blobs::{StoredBlob, referenced};
 use log::{ThreadLog, weight};
 
-/// A journal in memory.
+/// Journal that stores records in memory only.
 #[derive(Debug, Default)]
 pub struct MemoryJournal {
     state: Mutex<MemoryState>,
@@ -30,13 +30,13 @@ struct MemoryState {
 }
 
 impl MemoryJournal {
-    /// An empty journal.
+    /// Creates an empty journal.
     pub fn new() -> Self {
         Self::default()
     }
 
     fn state(&self) -> MutexGuard<'_, MemoryState> {
-        // What a panic left behind is still a journal: every change below is made after its checks.
+        // State after a panic is still consistent: every change below is made after its checks.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -46,26 +46,26 @@ impl MemoryJournal {
         after: Seq,
         records: &[Record],
     ) -> Result<Seq, AppendError> {
-        let mut kept = self.state();
-        let log = kept.threads.get(&thread);
-        if !fence_opens(log, after) || !rise(after, records) {
+        let mut state = self.state();
+        let log = state.threads.get(&thread);
+        if !fence_matches(log, after) || !are_ascending(after, records) {
             return Err(AppendError::Conflict);
         }
         if records.is_empty() {
             return Ok(after);
         }
-        let named = named(records)?;
-        if let Some(missing) = named.iter().find(|hash| !kept.blobs.contains_key(*hash)) {
+        let hashes = referenced(records)?;
+        if let Some(missing) = hashes.iter().find(|hash| !state.blobs.contains_key(*hash)) {
             return Err(blob::missing(&blob::hex(missing)));
         }
-        kept.name(&named);
-        let waited: BTreeSet<Hash> = named.into_iter().collect();
-        for hash in &waited {
-            if let Some(blob) = kept.blobs.get_mut(hash) {
+        state.add_references(&hashes);
+        let unique: BTreeSet<Hash> = hashes.into_iter().collect();
+        for hash in &unique {
+            if let Some(blob) = state.blobs.get_mut(hash) {
                 blob.waiting = blob.waiting.saturating_sub(1);
             }
         }
-        let log = kept.threads.entry(thread).or_default();
+        let log = state.threads.entry(thread).or_default();
         for record in records {
             log.append(record);
         }
@@ -73,9 +73,9 @@ impl MemoryJournal {
     }
 
     fn fork_now(&self, from: ThreadId, at: Seq, to: ThreadId) -> Result<Seq, ForkError> {
-        let mut kept = self.state();
-        let log = kept.log(from)?;
-        if kept.threads.contains_key(&to) {
+        let mut state = self.state();
+        let log = state.log(from)?;
+        if state.threads.contains_key(&to) {
             return Err(ForkError::Taken);
         }
         if at > log.head {
@@ -85,19 +85,19 @@ impl MemoryJournal {
         for (_, record) in log.records.range(..=at) {
             fork.append(record);
         }
-        // One that ends with a delta may say more than the fork has, if the delta is gone.
+        // A base that ends with a delta may hold more than the fork has, if the delta was deleted.
         let bases = log.bases.range(..=fork.event_head);
         fork.bases
             .extend(bases.map(|(head, base)| (*head, base.clone())));
-        let (head, named) = (fork.head, fork.blobs());
-        kept.name(&named);
-        kept.threads.insert(to, fork);
+        let (head, hashes) = (fork.head, fork.blobs());
+        state.add_references(&hashes);
+        state.threads.insert(to, fork);
         Ok(head)
     }
 }
 
-/// Whether the head is where the writer thinks it is.
-fn fence_opens(log: Option<&ThreadLog>, after: Seq) -> bool {
+/// Whether the head matches the writer's expectation.
+fn fence_matches(log: Option<&ThreadLog>, after: Seq) -> bool {
     #[cfg(feature = "planted")]
     {
         use raddle_core::Bug;
@@ -141,8 +141,8 @@ impl Journal for MemoryJournal {
     }
 
     fn head(&self, thread: ThreadId) -> BoxFuture<'_, Result<Seq, ReadError>> {
-        let kept = self.state();
-        let head = kept.threads.get(&thread).map_or(Seq::ZERO, |log| log.head);
+        let state = self.state();
+        let head = state.threads.get(&thread).map_or(Seq::ZERO, |log| log.head);
         Box::pin(ready(Ok(head)))
     }
 
@@ -152,8 +152,8 @@ impl Journal for MemoryJournal {
         after: Seq,
         bytes_max: usize,
     ) -> BoxFuture<'_, Result<Vec<Record>, ReadError>> {
-        let kept = self.state();
-        let records = kept.log(thread).map(|log| {
+        let state = self.state();
+        let records = state.log(thread).map(|log| {
             let mut bytes = 0;
             let rest = log.records.range((Excluded(after), Unbounded));
             let records = rest.map(|(_, record)| record).take_while(|record| {
@@ -171,8 +171,8 @@ impl Journal for MemoryJournal {
         thread: ThreadId,
         at: Option<Seq>,
     ) -> BoxFuture<'_, Result<Option<Base>, ReadError>> {
-        let kept = self.state();
-        let base = kept.threads.get(&thread).and_then(|log| {
+        let state = self.state();
+        let base = state.threads.get(&thread).and_then(|log| {
             let bases = log.bases.range(..=at.unwrap_or(Seq(u64::MAX)));
             bases.map(|(_, base)| base).next_back().cloned()
         });
@@ -196,12 +196,12 @@ impl Journal for MemoryJournal {
     }
 
     fn forget(&self, thread: ThreadId, head: Seq) -> BoxFuture<'_, Result<(), AppendError>> {
-        let mut kept = self.state();
-        if kept
+        let mut state = self.state();
+        if state
             .log(thread)
             .is_ok_and(|log| log.head == head && log.is_deleted())
         {
-            kept.delete(thread);
+            state.delete(thread);
         }
         Box::pin(ready(Ok(())))
     }

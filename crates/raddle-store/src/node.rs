@@ -1,4 +1,5 @@
-//! Who is alive: a lock file per node, which the system lets go of when the node dies.
+//! Liveness of nodes: a lock file for each node, which the operating system releases when the node
+//! dies.
 
 use std::fs::{self, File};
 use std::io;
@@ -8,30 +9,30 @@ use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 
-/// How often taking a lock is tried while others only look whether it is held.
+/// Maximum attempts to take a lock while other processes only test it.
 const ATTEMPTS_MAX: u32 = 100;
 
-/// A lock file is left alone for this long after it was made: its node may be about to take it.
+/// Minimum age of a lock file before it is removed: its node may be about to lock it.
 const FRESH: Duration = Duration::from_secs(60);
 
-/// A node's own lock, held as long as this lives.
+/// A node's lock, held until it is dropped.
 #[derive(Debug)]
 pub struct NodeLock {
     path: PathBuf,
-    /// Closing it lets go of the lock, also when the process is killed.
+    /// Closing it releases the lock, also when the process is killed.
     _file: File,
 }
 
-/// Why a lock was not taken.
+/// Reason why a lock was not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum NodeError {
     /// A live node has this name.
     #[error("a live node has the name {0}")]
     Alive(String),
-    /// A name is one part of a path.
-    #[error("{0:?} is no name for a node")]
+    /// The name contains invalid characters, is empty, or is too long.
+    #[error("{0:?} is not a valid node name: use 1 to 100 letters, digits, `-` or `_`")]
     BadName(String),
-    /// The file cannot be made or locked.
+    /// The file cannot be created or locked.
     #[error("the lock of a node cannot be taken")]
     Io(#[from] io::Error),
 }
@@ -48,7 +49,7 @@ impl NodeLock {
             options.create(true).truncate(false).write(true);
             let file = options.open(&path)?;
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                // A file that was removed meanwhile locks nobody out.
+                // A lock on a removed file excludes no other process.
                 Ok(()) if is_at(&file, &path) => return Ok(Self { path, _file: file }),
                 Ok(()) => {}
                 Err(rustix::io::Errno::WOULDBLOCK) => std::thread::yield_now(),
@@ -58,7 +59,7 @@ impl NodeLock {
         Err(NodeError::Alive(name.to_owned()))
     }
 
-    /// Where a node of this name is spoken to by the others.
+    /// Returns the path of the socket on which a node of this name listens for its peers.
     pub fn socket_path(folder: &Path, name: &str) -> Result<PathBuf, NodeError> {
         Ok(path(folder, name)?.with_extension("sock"))
     }
@@ -73,7 +74,7 @@ impl NodeLock {
         Ok(!Self::alive(folder)?.is_empty())
     }
 
-    /// The names of the nodes that are alive and have the journal in a folder open.
+    /// Returns the names of the live nodes that have the journal in a folder open.
     pub fn alive(folder: &Path) -> Result<Vec<String>, NodeError> {
         let entries = match fs::read_dir(folder.join("nodes")) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -97,7 +98,7 @@ fn is_lock(path: &Path) -> bool {
     path.extension().is_some_and(|it| it == "lock")
 }
 
-/// Whether someone holds a lock.
+/// Whether any process holds a lock.
 fn is_held(path: &Path) -> io::Result<bool> {
     let file = match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
@@ -112,13 +113,14 @@ fn is_held(path: &Path) -> io::Result<bool> {
 
 impl Drop for NodeLock {
     fn drop(&mut self) {
-        // While it is still held, so that nobody can have taken it. Left behind it does no harm.
+        // Removed while the lock is held, so that no other process can have taken it. A file that
+        // stays is harmless.
         let _ = fs::remove_file(&self.path);
     }
 }
 
-/// Removes what nodes left behind that were killed. Nobody takes such a name again, and to be gone says
-/// the same as to be held by nobody, so it does not matter what goes wrong here.
+/// Removes the files of killed nodes. Such a name is never taken again, and a missing file means
+/// the same as an unlocked one. So errors are ignored.
 fn sweep(nodes: &Path) {
     let Ok(entries) = fs::read_dir(nodes) else {
         return;
@@ -128,13 +130,13 @@ fn sweep(nodes: &Path) {
         let Ok(file) = File::open(&path) else {
             continue;
         };
-        let made = file.metadata().and_then(|it| it.modified()).ok();
-        if made.is_none_or(|made| made.elapsed().is_ok_and(|age| age < FRESH)) {
+        let modified = file.metadata().and_then(|it| it.modified()).ok();
+        if modified.is_none_or(|modified| modified.elapsed().is_ok_and(|age| age < FRESH)) {
             continue;
         }
-        let taken = flock(&file, FlockOperation::NonBlockingLockExclusive);
-        if taken.is_ok() && is_at(&file, &path) {
-            // While it is held, so that nobody can have taken it.
+        let locked = flock(&file, FlockOperation::NonBlockingLockExclusive);
+        if locked.is_ok() && is_at(&file, &path) {
+            // Removed while the lock is held, so that no other process can have taken it.
             let _ = fs::remove_file(path.with_extension("sock"));
             let _ = fs::remove_file(&path);
         }
@@ -150,8 +152,8 @@ fn path(folder: &Path, name: &str) -> Result<PathBuf, NodeError> {
 }
 
 fn is_at(file: &File, path: &Path) -> bool {
-    let (Ok(held), Ok(named)) = (file.metadata(), fs::metadata(path)) else {
+    let (Ok(opened), Ok(linked)) = (file.metadata(), fs::metadata(path)) else {
         return false;
     };
-    (held.dev(), held.ino()) == (named.dev(), named.ino())
+    (opened.dev(), opened.ino()) == (linked.dev(), linked.ino())
 }

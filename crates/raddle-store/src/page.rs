@@ -1,47 +1,47 @@
-//! Cursors of pages, as text that clients hand back.
+//! Cursors of pages, as opaque text for clients.
 
 use raddle_core::ports::{
     ItemEntry, ListOrder, ListQuery, Page, PageCursor, ReadError, Summary, TurnEntry,
 };
 use raddle_core::{Seq, ThreadId, Timestamp};
 
-/// The largest page. A caller that asks for more gets this many.
+/// Maximum number of entries on a page. Higher requests are clamped.
 pub(crate) const LIMIT_MAX: usize = 1000;
 
-/// A page of items with this many bytes of records gets no further one.
+/// Maximum bytes of records on a page of items. A page at the limit gets no further item.
 pub(crate) const ITEMS_BYTES_MAX: usize = 8 << 20;
 
-/// A text with fewer letters than this is not searched for.
+/// Minimum number of letters of a search text.
 pub(crate) const LETTERS_MIN: usize = 3;
 
-/// Of a longer text, so many letters are searched for.
+/// Maximum number of letters of a search text. Further letters are ignored.
 const LETTERS_MAX: usize = 256;
 
-/// What is searched for when a text is asked for; nothing if that is found nowhere.
+/// Returns the text to search for, or `None` if the text cannot match anything.
 pub(crate) fn search_text(text: &str) -> Option<String> {
-    let sought: String = text.chars().take(LETTERS_MAX).collect();
-    let found = sought.chars().nth(LETTERS_MIN - 1).is_some() && !sought.contains('\0');
-    found.then_some(sought)
+    let needle: String = text.chars().take(LETTERS_MAX).collect();
+    let searchable = needle.chars().nth(LETTERS_MIN - 1).is_some() && !needle.contains('\0');
+    searchable.then_some(needle)
 }
 
-/// How many entries a page has.
-pub(crate) fn limit(asked: usize) -> usize {
-    asked.clamp(1, LIMIT_MAX)
+/// Returns the number of entries of a page.
+pub(crate) fn limit(requested: usize) -> usize {
+    requested.clamp(1, LIMIT_MAX)
 }
 
-/// A thread's place in a list.
+/// Sort key of a thread in a list.
 pub(crate) type ListKey = (Timestamp, ThreadId);
 
-/// Where a thread stands in a list of an order.
+/// Returns the sort key of a thread in a list.
 pub(crate) fn list_key(summary: &Summary, order: ListOrder) -> ListKey {
     (summary.time(order), summary.thread)
 }
 
-/// Where a list of threads goes on.
+/// Cursor of a list of threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ListCursor {
     pub(crate) key: ListKey,
-    /// Whether the thread that stands there is on the page.
+    /// Whether the page includes the thread with that key.
     pub(crate) included: bool,
 }
 
@@ -51,8 +51,8 @@ impl ListCursor {
             return Ok(None);
         };
         let rest = text.strip_prefix('=');
-        let place = rest.unwrap_or(text).strip_prefix(sign(query.order));
-        let parsed = place.and_then(|place| place.split_once('.'));
+        let key = rest.unwrap_or(text).strip_prefix(sign(query.order));
+        let parsed = key.and_then(|key| key.split_once('.'));
         let parsed = parsed.and_then(|(time, thread)| {
             Some(Self {
                 key: (Timestamp(time.parse().ok()?), thread.parse().ok()?),
@@ -62,14 +62,14 @@ impl ListCursor {
         parsed.map(Some).ok_or(ReadError::BadCursor)
     }
 
-    /// Whether a thread comes on a page that goes on from here.
-    pub(crate) fn leads_to(&self, place: ListKey, oldest_first: bool) -> bool {
+    /// Whether a thread belongs on the pages from this cursor on.
+    pub(crate) fn leads_to(&self, key: ListKey, oldest_first: bool) -> bool {
         let further = if oldest_first {
-            place > self.key
+            key > self.key
         } else {
-            place < self.key
+            key < self.key
         };
-        further || (self.included && place == self.key)
+        further || (self.included && key == self.key)
     }
 
     pub(crate) fn text(self, order: ListOrder) -> String {
@@ -79,7 +79,7 @@ impl ListCursor {
     }
 }
 
-/// What tells a cursor of one order from that of another.
+/// Returns the prefix that distinguishes cursors of different orders.
 fn sign(order: ListOrder) -> char {
     match order {
         ListOrder::Recency => 'r',
@@ -88,7 +88,7 @@ fn sign(order: ListOrder) -> char {
     }
 }
 
-/// Puts threads in the order of a list, and leaves as many as fit on a page and one more.
+/// Sorts threads in the order of a list, and truncates them to one page and one more entry.
 pub(crate) fn arrange(threads: &mut Vec<Summary>, query: &ListQuery) {
     threads.sort_by_key(|it| list_key(it, query.order));
     if !query.oldest_first {
@@ -97,15 +97,15 @@ pub(crate) fn arrange(threads: &mut Vec<Summary>, query: &ListQuery) {
     threads.truncate(limit(query.limit) + 1);
 }
 
-/// A page of threads from one more than fit on it, if there were more.
+/// Builds a page of threads. One entry more than the limit means that there are more.
 pub(crate) fn of_threads(mut entries: Vec<Summary>, query: &ListQuery) -> Page<Summary> {
     let limit = limit(query.limit);
     let more = entries.len() > limit;
     entries.truncate(limit);
     let cursor = |it: &Summary, included| {
-        let place = list_key(it, query.order);
+        let key = list_key(it, query.order);
         ListCursor {
-            key: place,
+            key,
             included,
         }
         .text(query.order)
@@ -117,12 +117,12 @@ pub(crate) fn of_threads(mut entries: Vec<Summary>, query: &ListQuery) -> Page<S
     }
 }
 
-/// Where a thread's turns or items go on.
-pub(crate) fn mark(text: Option<&str>) -> Result<Option<PageCursor>, ReadError> {
+/// Parses a cursor of turns or items.
+pub(crate) fn parse_cursor(text: Option<&str>) -> Result<Option<PageCursor>, ReadError> {
     text.map(str::parse).transpose()
 }
 
-/// What stands at a record.
+/// Entry with a record number.
 pub(crate) trait HasSeq {
     fn seq(&self) -> Seq;
 }
@@ -139,7 +139,7 @@ impl HasSeq for ItemEntry {
     }
 }
 
-/// A page of turns or items, after which there are more or not.
+/// Builds a page of turns or items.
 pub(crate) fn of_numbered<T: HasSeq>(entries: Vec<T>, more: bool) -> Page<T> {
     let cursor = |it: &T, included| {
         let seq = it.seq();

@@ -1,9 +1,9 @@
-//! What every journal asks of records.
+//! Checks and projections of records that every journal needs.
 
 use raddle_core::{Event, Item, LEVEL, Record, Seq, TurnId};
 
-/// Whether the numbers of the records rise and follow what is there.
-pub(crate) fn rise(after: Seq, records: &[Record]) -> bool {
+/// Whether the numbers of the records ascend from the current head.
+pub(crate) fn are_ascending(after: Seq, records: &[Record]) -> bool {
     let mut last = after;
     records.iter().all(|record| {
         let rises = last < record.seq;
@@ -12,8 +12,8 @@ pub(crate) fn rise(after: Seq, records: &[Record]) -> bool {
     })
 }
 
-/// An event from its JSON. What is known to be what was written and still cannot be read, or comes from an
-/// owner that may mean more by its words than we know, was written by a newer version.
+/// Decodes an event from intact JSON. An error means that a newer version wrote it: its JSON is
+/// unknown, or its owner writes a higher level.
 pub(crate) fn decode(json: &[u8]) -> Result<Event, String> {
     let event: Event = serde_json::from_slice(json).map_err(|error| error.to_string())?;
     match &event {
@@ -25,9 +25,9 @@ pub(crate) fn decode(json: &[u8]) -> Result<Event, String> {
     }
 }
 
-/// Whether a thread whose newest event is this was deleted; nothing if the one before it says. What a deletion is
-/// remembered by comes after it.
-pub(crate) fn says_deleted(event: &Event) -> Option<bool> {
+/// Whether a thread whose newest event is this was deleted. Returns `None` for a `Remembered`
+/// event, which may follow a deletion: then the event before it decides.
+pub(crate) fn is_deletion(event: &Event) -> Option<bool> {
     match event {
         Event::Deleted { .. } => Some(true),
         Event::Remembered(_) => None,
@@ -35,7 +35,7 @@ pub(crate) fn says_deleted(event: &Event) -> Option<bool> {
     }
 }
 
-/// The whole item that an event brings, and its turn.
+/// Returns the whole item that an event holds, and its turn.
 pub(crate) fn item_of(event: &Event) -> Option<(&TurnId, &Item)> {
     match event {
         Event::InputAccepted(it) => Some((&it.turn, &it.item)),

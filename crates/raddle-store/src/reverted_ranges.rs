@@ -1,12 +1,12 @@
-//! Which part of a journal no longer counts, because the thread went back.
+//! Ranges of a journal that were reverted and no longer count.
 
 use raddle_core::Seq;
 
-/// Stretches that do not count, in rising order and apart from each other.
+/// Reverted ranges, ascending and disjoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RevertedRanges(Vec<RevertedRange>);
 
-/// From its first number up to, not including, the record that cut it away.
+/// Range from its first number up to, not including, the record that reverted it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct RevertedRange {
     from: Seq,
@@ -14,9 +14,9 @@ struct RevertedRange {
 }
 
 impl RevertedRanges {
-    /// Everything from a number on was cut away by the record `by`.
+    /// Reverts everything from a number on, by the record `by`.
     pub(crate) fn revert(&mut self, from: Seq, by: Seq) {
-        while self.0.pop_if(|cut| cut.from >= from).is_some() {}
+        while self.0.pop_if(|range| range.from >= from).is_some() {}
         match self.0.last_mut() {
             Some(last) if last.until >= from => last.until = by,
             _ => self.0.push(RevertedRange { from, until: by }),
@@ -24,18 +24,18 @@ impl RevertedRanges {
     }
 
     pub(crate) fn holds(&self, seq: Seq) -> bool {
-        self.0.iter().any(|cut| cut.from <= seq && seq < cut.until)
+        self.0.iter().any(|range| range.from <= seq && seq < range.until)
     }
 
-    /// What counts, in rising order: from the first number to before the second.
+    /// Returns the ranges that count, ascending: from the first number to before the second.
     pub(crate) fn live_ranges(&self) -> Vec<(Seq, Seq)> {
-        let mut kept = Vec::with_capacity(self.0.len() + 1);
+        let mut live = Vec::with_capacity(self.0.len() + 1);
         let mut from = Seq::ZERO;
-        for cut in &self.0 {
-            kept.push((from, cut.from));
-            from = cut.until;
+        for range in &self.0 {
+            live.push((from, range.from));
+            from = range.until;
         }
-        kept.push((from, Seq(u64::MAX)));
-        kept
+        live.push((from, Seq(u64::MAX)));
+        live
     }
 }

@@ -1,11 +1,12 @@
-//! What of a record can be found by searching.
+//! Searchable text of a record.
 
 use raddle_core::{Event, Input, Item, ItemBody};
 
-/// How much of one record can be found. To take in all of a very long text costs far more than to store it.
+/// Maximum searchable bytes of one record. Indexing a very long text costs far more than storing
+/// it.
 const BYTES_MAX: usize = 256 << 10;
 
-/// The words of an event that people look for: names, messages, plans and commands, each up to a bound.
+/// Returns the searchable text of an event: names, messages, plans and commands, each truncated.
 pub(crate) fn searchable(event: &Event) -> Option<String> {
     match event {
         Event::Renamed(it) => it.name.as_deref().map(beginning),
@@ -44,7 +45,7 @@ mod tests {
 
     #[test]
     fn only_the_beginning_of_a_very_long_text_can_be_found() {
-        for (text, wanted) in [
+        for (text, expected) in [
             ("loom".to_owned(), 4),
             ("x".repeat(BYTES_MAX), BYTES_MAX),
             ("x".repeat(BYTES_MAX + 1), BYTES_MAX),
@@ -52,8 +53,8 @@ mod tests {
             (format!("x{}", "ä".repeat(BYTES_MAX)), BYTES_MAX - 1),
         ] {
             let (name, principal) = (Some(text), None);
-            let found = searchable(&Event::Renamed(Renamed { name, principal }));
-            assert_eq!(found.map(|it| it.len()), Some(wanted));
+            let result = searchable(&Event::Renamed(Renamed { name, principal }));
+            assert_eq!(result.map(|it| it.len()), Some(expected));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Commands: how a call asks for one, how it runs in the thread's fence, and what it leaves running.
+//! Commands: parsing a call, running it in the thread's sandbox, and keeping it in the background.
 
 mod confinement;
 mod notices;

@@ -1,4 +1,4 @@
-//! Calls that read or change files: what they would do, judged by what they lead to, and how it is done.
+//! Calls that read or change files: their intent, judged by the real paths, and their execution.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -22,16 +22,16 @@ use crate::patch::{self, Section};
 use crate::registry::ToolDeps;
 use crate::shell;
 
-/// How long a change waits for files that an approved command holds: long enough for one that is about to end.
+/// Wait of a change for files that an approved command holds: long enough for one that is about to
+/// exit.
 const HELD_WAIT: Duration = Duration::from_secs(2);
 
-/// The longest diff of a turn that is told.
+/// Maximum bytes of a turn's diff that is sent.
 const DIFF_BYTES_MAX: usize = 1 << 20;
 
-/// A call about files.
 pub(crate) struct FileCall {
     op: FileOp,
-    /// Where relative paths begin.
+    /// Base of relative paths.
     cwd: PathBuf,
 }
 
@@ -52,9 +52,9 @@ struct ApplyPatch {
 }
 
 impl FileCall {
-    /// What a call is about; nothing if it is no call of such a tool.
+    /// Parses a call of a file tool; returns `None` for other tools.
     pub(crate) fn of(settings: &Settings, call: &ToolCall) -> Option<Result<Self, String>> {
-        let what = match call.tool.as_str() {
+        let op = match call.tool.as_str() {
             "read_file" => arguments::read(call).map(FileOp::Read),
             "list_files" => arguments::read(call).map(FileOp::List),
             "search_files" => arguments::read(call).map(FileOp::Search),
@@ -66,16 +66,16 @@ impl FileCall {
             _ => return None,
         };
         let cwd = PathBuf::from(&settings.cwd);
-        Some(what.map(|what| Self { op: what, cwd }))
+        Some(op.map(|what| Self { op: what, cwd }))
     }
 
-    /// A patch that was handed to a shell.
+    /// Returns the call for a patch that was passed to a shell.
     pub(crate) fn patch(text: String, cwd: PathBuf) -> Self {
         let op = FileOp::Patch(text);
         Self { op, cwd }
     }
 
-    /// What it would do. It looks at the disk, and may wait for it.
+    /// Returns the item and the intent. It reads the disk, and may block on it.
     pub(crate) fn file_intent(
         &self,
         settings: &Settings,
@@ -95,11 +95,11 @@ impl FileCall {
         };
         if let Some(path) = self.reads() {
             let act = lowered(&roots).and_then(|_rights| read(&roots, path, settings));
-            let meant = match act {
+            let intent = match act {
                 Ok((act, _)) => ToolIntent::Act(act),
                 Err(why) => ToolIntent::Refused(why),
             };
-            return (shown, meant);
+            return (shown, intent);
         }
         let reads = self.read_for_change(&roots);
         match self.planned(&roots) {
@@ -108,13 +108,13 @@ impl FileCall {
                 let act = write(&planned, reads, settings);
                 (ItemBody::Patch(Patch { changes }), ToolIntent::Act(act))
             }
-            // Why it does not fit says something of what is there, so that is judged first.
+            // The error of a mismatch reveals contents of the file, so the read is judged first.
             Err(_) if !reads.is_empty() => (shown, ToolIntent::Act(mismatch_act(reads, settings))),
             Err(why) => (shown, ToolIntent::Refused(why)),
         }
     }
 
-    /// The files that it reads in order to change or move them, by where they are.
+    /// Returns the real paths of the files that it reads in order to change or move them.
     fn read_for_change(&self, roots: &Roots) -> Vec<String> {
         let paths = match &self.op {
             FileOp::Edit(it) => vec![it.path.clone()],
@@ -128,14 +128,14 @@ impl FileCall {
             }
             _ => Vec::new(),
         };
-        // A link that moves counts as itself and as what it leads to.
-        let spots = paths.iter().flat_map(|path| {
+        // A link that is moved counts as itself and as its target.
+        let resolved_paths = paths.iter().flat_map(|path| {
             let both = [FinalLink::Follow, FinalLink::Keep];
             both.map(|last| roots.resolve(Path::new(path), last))
         });
         let mut reads: Vec<String> = Vec::new();
-        for spot in spots.flatten() {
-            let path = spot.plain.display().to_string();
+        for resolved in resolved_paths.flatten() {
+            let path = resolved.plain.display().to_string();
             if !reads.contains(&path) {
                 reads.push(path);
             }
@@ -143,7 +143,7 @@ impl FileCall {
         reads
     }
 
-    /// The path that it reads, if it only reads.
+    /// Returns the path that it reads, if it only reads.
     fn reads(&self) -> Option<&str> {
         let path = match &self.op {
             FileOp::Read(it) => Some(it.path.as_str()),
@@ -180,8 +180,9 @@ impl FileCall {
         }
     }
 
-    /// What it would write, planned with the rights of a command in the sandbox, which come along. What goes beyond the
-    /// sandbox is asked about, and like a command that does it has those of the server.
+    /// Plans the change with the rights of a sandboxed command, and returns those rights. A change
+    /// outside the sandbox needs an approval, and then has the rights of the server, like a
+    /// command.
     fn planned(&self, roots: &Roots) -> Result<(ChangePlan, Option<LoweredRights>), String> {
         let rights = lowered(roots)?;
         let planned = self.plan(roots);
@@ -190,15 +191,15 @@ impl FileCall {
         }
         drop(rights);
         match self.plan(roots) {
-            Ok(anew) if anew.is_beyond() => Ok((anew, None)),
-            // It does not go beyond it, so what stood against it holds.
-            anew => Err(planned.and(anew).err().unwrap_or_else(|| {
+            Ok(second_plan) if second_plan.is_beyond() => Ok((second_plan, None)),
+            // It does not leave the sandbox, so the first error stands.
+            second_plan => Err(planned.and(second_plan).err().unwrap_or_else(|| {
                 "The files changed while they were looked at. Call again.".to_owned()
             })),
         }
     }
 
-    /// Does it, if it is what was allowed. It may wait for the disk.
+    /// Runs the call if it is exactly what was authorised. It may block on the disk.
     pub(crate) fn run(&self, inner: &ToolDeps, job: ToolJob) -> ToolResult {
         let body = job.item.body.clone();
         match self.reads() {
@@ -209,12 +210,12 @@ impl FileCall {
                     Ok((read(&it, path, &job.settings)?, it))
                 });
                 match act {
-                    Ok(((act, spot), roots)) if job.allows(&act.kind, || act.digest.clone()) => {
+                    Ok(((act, resolved), roots)) if job.allows(&act.kind, || act.digest.clone()) => {
                         let closed = match &act.kind {
                             ActKind::Read { path } => inner.operator.closed_below(path),
                             _ => Vec::new(),
                         };
-                        self.read(&roots.without(closed), &spot, body)
+                        self.read(&roots.without(closed), &resolved, body)
                     }
                     Ok(_) => failed(
                         body,
@@ -227,18 +228,19 @@ impl FileCall {
         }
     }
 
-    /// Reads there, and does not ask again where the path leads: that may have changed since it was judged.
-    fn read(&self, roots: &Roots, spot: &ResolvedPath, body: ItemBody) -> ToolResult {
+    /// Reads the resolved path, without resolving again: the path may have changed since it was
+    /// judged.
+    fn read(&self, roots: &Roots, resolved: &ResolvedPath, body: ItemBody) -> ToolResult {
         let _rights = match lowered(roots) {
             Ok(rights) => rights,
             Err(why) => return failed(body, &why),
         };
-        let said = match &self.op {
-            FileOp::Read(it) => it.run_at(roots, spot),
-            FileOp::List(it) => it.run_at(roots, spot),
-            FileOp::Search(it) => it.run_at(roots, spot),
+        let output = match &self.op {
+            FileOp::Read(it) => it.run_at(roots, resolved),
+            FileOp::List(it) => it.run_at(roots, resolved),
+            FileOp::Search(it) => it.run_at(roots, resolved),
             FileOp::View(it) => {
-                return match it.run_at(roots, spot) {
+                return match it.run_at(roots, resolved) {
                     Ok(picture) => {
                         let output = Output::text(format!("The picture {}.", picture.path));
                         ToolResult {
@@ -251,7 +253,7 @@ impl FileCall {
             }
             FileOp::Write(_) | FileOp::Edit(_) | FileOp::Patch(_) => Ok(String::new()),
         };
-        match said {
+        match output {
             Ok(text) => ToolResult::new(ItemStatus::Completed, body, Output::text(text)),
             Err(error) => failed(body, &error.to_string()),
         }
@@ -278,10 +280,11 @@ impl FileCall {
             Ok(planned) => planned,
             Err(why) => return failed(body, &why),
         };
-        // Files that an approved command outside the sandbox names stay as they were approved while it runs.
+        // Files that an approved command outside the sandbox names must stay as approved while it
+        // runs.
         let paths: Vec<PathBuf> = planned.paths().iter().map(PathBuf::from).collect();
         let holds = inner.sandbox.holds();
-        // A program among them is none of the user's, for any thread.
+        // Programs in these folders are not trusted in any thread.
         if let Ok(Policy::Confined(rules)) = command::policy(&job.settings, &inner.own)
             && let Err(error) = holds.written().add(&[rules.write, rules.scratch].concat())
         {
@@ -315,33 +318,33 @@ impl FileCall {
     }
 }
 
-/// The rights of a command in the sandbox, while this is held.
+/// Lowers the rights to those of a sandboxed command, while the result is held.
 fn lowered(roots: &Roots) -> Result<Option<LoweredRights>, String> {
     let rights = roots.rights();
     rights.map_err(|error| format!("The rights of the sandbox cannot be taken on: {error}."))
 }
 
-/// The act of reading what a path leads to: rules are about that, whatever it is called.
+/// Returns the act of reading the resolved path: rules apply to the real file, not to its name.
 fn read(roots: &Roots, path: &str, settings: &Settings) -> Result<(Act, ResolvedPath), String> {
-    let spot = roots.resolve(Path::new(path), FinalLink::Follow);
-    let spot = spot.map_err(|error| error.to_string())?;
-    let path = spot.plain.display().to_string();
+    let resolved = roots.resolve(Path::new(path), FinalLink::Follow);
+    let resolved = resolved.map_err(|error| error.to_string())?;
+    let path = resolved.plain.display().to_string();
     let whole = json!(["read", path, settings.sandbox]).to_string();
     let act = Act {
         digest: hex(&Sha256::digest(whole)),
-        why: None,
+        reason: None,
         kind: ActKind::Read { path },
     };
-    Ok((act, spot))
+    Ok((act, resolved))
 }
 
-/// The act of writing what is planned. The same change in another sandbox is another act.
+/// Returns the act of writing the plan. The same change in another sandbox is another act.
 fn write(planned: &ChangePlan, reads: Vec<String>, settings: &Settings) -> Act {
     let beyond = planned.is_beyond();
     let whole = json!(["write", planned.digest(), settings.sandbox, beyond, reads]).to_string();
     Act {
         digest: hex(&Sha256::digest(whole)),
-        why: None,
+        reason: None,
         kind: ActKind::Write {
             paths: planned.paths(),
             reads,
@@ -350,12 +353,12 @@ fn write(planned: &ChangePlan, reads: Vec<String>, settings: &Settings) -> Act {
     }
 }
 
-/// The act of looking for a change in files that do not fit it. Nothing is written.
+/// Returns the act of a change that does not fit the files. Nothing is written.
 fn mismatch_act(reads: Vec<String>, settings: &Settings) -> Act {
     let whole = json!(["misfit", reads, settings.sandbox]).to_string();
     Act {
         digest: hex(&Sha256::digest(whole)),
-        why: None,
+        reason: None,
         kind: ActKind::Write {
             paths: Vec::new(),
             reads,
@@ -364,7 +367,7 @@ fn mismatch_act(reads: Vec<String>, settings: &Settings) -> Act {
     }
 }
 
-/// The diff of a turn with this in it.
+/// Returns the diff of a turn, truncated if it is long.
 pub(crate) fn turn_diff_text(diff: &TurnDiff) -> String {
     let mut text = diff.text();
     if text.len() > DIFF_BYTES_MAX {
@@ -389,7 +392,7 @@ mod tests {
 
     use super::*;
 
-    /// Rules are about files, not about what they are called.
+    /// Rules apply to files, not to their names.
     #[test]
     fn a_read_is_judged_by_where_it_leads() {
         let folder = tempfile::tempdir().expect("a folder");
@@ -419,20 +422,20 @@ mod tests {
                 alone: false,
             };
             let it = FileCall::of(&settings, &call).expect("a tool of ours");
-            let (_, meant) = it
+            let (_, intent) = it
                 .expect("arguments")
                 .file_intent(&settings, &[], "read_file");
-            let ToolIntent::Act(act) = meant else {
-                panic!("{path}: {meant:?}");
+            let ToolIntent::Act(act) = intent else {
+                panic!("{path}: {intent:?}");
             };
-            let wanted = ActKind::Read {
+            let expected = ActKind::Read {
                 path: diary.clone(),
             };
-            assert_eq!(act.kind, wanted, "{path}");
+            assert_eq!(act.kind, expected, "{path}");
         }
     }
 
-    /// What is read is what was judged, also if the path leads elsewhere by then.
+    /// The file that is read is the file that was judged, even if the path leads elsewhere by then.
     #[test]
     fn a_read_goes_where_it_was_judged_to_go() {
         let folder = tempfile::tempdir().expect("a folder");
@@ -469,32 +472,32 @@ mod tests {
             let it = FileCall::of(&settings, &call).expect("a tool of ours");
             let it = it.expect("arguments");
             let roots = it.roots(&settings, &[]).expect("roots");
-            let (_, spot) = read(&roots, path, &settings).expect("an act");
+            let (_, resolved) = read(&roots, path, &settings).expect("an act");
             std::fs::remove_file(top.join("way")).expect("no link");
             symlink("shut", top.join("way")).expect("another link");
             let name = tool.to_owned();
-            let ran = it.read(&roots, &spot, ItemBody::Tool(NamedTool { name }));
-            let said = format!("{:?}", ran.output);
+            let result = it.read(&roots, &resolved, ItemBody::Tool(NamedTool { name }));
+            let output = format!("{:?}", result.output);
             assert!(
-                !said.contains("secret") && !said.contains("shut"),
-                "{tool}: {said}"
+                !output.contains("secret") && !output.contains("shut"),
+                "{tool}: {output}"
             );
             std::fs::remove_file(top.join("way")).expect("no link");
             symlink("open", top.join("way")).expect("the link");
         }
     }
 
-    /// A file with this mode; as root it is another user's.
+    /// Creates a file with this mode; as root it belongs to another user.
     fn closed_file(path: &Path, mode: u32) {
         use std::os::unix::fs::{PermissionsExt as _, chown};
         std::fs::write(path, "secret\n").expect("a file");
         let mode = std::fs::Permissions::from_mode(mode);
         std::fs::set_permissions(path, mode).expect("a mode");
-        // Only root can, and only for root it matters.
+        // Only root can change the owner, and only for root it matters.
         let _ = chown(path, Some(65534), Some(65534));
     }
 
-    fn on_files(settings: &Settings, tool: &str, arguments: serde_json::Value) -> FileCall {
+    fn file_call(settings: &Settings, tool: &str, arguments: serde_json::Value) -> FileCall {
         let call = ToolCall {
             id: "c1".to_owned(),
             tool: tool.to_owned(),
@@ -506,7 +509,8 @@ mod tests {
         it.expect("arguments")
     }
 
-    /// As root the server may read everything; a command in the sandbox may not, and neither may the tools.
+    /// As root the server may read everything; a sandboxed command may not, and neither may the
+    /// tools.
     #[test]
     fn files_are_read_with_the_rights_of_the_sandbox() {
         let folder = tempfile::tempdir().expect("a folder");
@@ -532,32 +536,32 @@ mod tests {
                 ".",
             ),
         ] {
-            let it = on_files(&settings, tool, arguments);
+            let it = file_call(&settings, tool, arguments);
             let roots = it.roots(&settings, &[]).expect("roots");
-            let (_, spot) = read(&roots, path, &settings).expect("an act");
+            let (_, resolved) = read(&roots, path, &settings).expect("an act");
             let name = tool.to_owned();
-            let ran = it.read(&roots, &spot, ItemBody::Tool(NamedTool { name }));
-            let said = format!("{:?}", ran.output);
+            let result = it.read(&roots, &resolved, ItemBody::Tool(NamedTool { name }));
+            let output = format!("{:?}", result.output);
             assert!(
-                !said.contains("secret\\n") && !said.contains("it:1"),
-                "{tool}: {said}"
+                !output.contains("secret\\n") && !output.contains("it:1"),
+                "{tool}: {output}"
             );
             assert!(
-                tool == "search_files" || said.contains("ermission denied"),
-                "{tool}: {said}"
+                tool == "search_files" || output.contains("ermission denied"),
+                "{tool}: {output}"
             );
         }
         let edit = json!({ "path": "it", "old": "secret", "new": "open" });
-        let it = on_files(&settings, "edit_file", edit);
+        let it = file_call(&settings, "edit_file", edit);
         let roots = it.roots(&settings, &[]).expect("roots");
-        let said = it.planned(&roots).err().unwrap_or_default();
-        assert!(said.contains("ermission denied"), "{said}");
+        let error = it.planned(&roots).err().unwrap_or_default();
+        assert!(error.contains("ermission denied"), "{error}");
     }
 
-    /// A change in part says what was there, and a move shows it elsewhere: rules about reading hold for both,
-    /// also if the change does not fit.
+    /// A partial change reveals the old text, and a move copies it: rules on reading apply to both,
+    /// even if the change does not fit.
     #[test]
-    fn what_is_changed_in_part_or_moves_is_read() {
+    fn partial_changes_and_moves_count_as_reads() {
         let folder = tempfile::tempdir().expect("a folder");
         let top = folder.path().canonicalize().expect("its plain path");
         std::fs::write(top.join("it"), "secret\n").expect("a file");
@@ -613,13 +617,13 @@ mod tests {
             (patch("*** Delete File: it"), &[], true),
         ] {
             let about = format!("{tool} {arguments}");
-            let (_, meant) = on_files(&settings, tool, arguments).file_intent(&settings, &[], tool);
+            let (_, intent) = file_call(&settings, tool, arguments).file_intent(&settings, &[], tool);
             let ToolIntent::Act(Act {
                 kind: ActKind::Write { paths, reads, .. },
                 ..
-            }) = meant
+            }) = intent
             else {
-                panic!("{about}: {meant:?}");
+                panic!("{about}: {intent:?}");
             };
             let expected: Vec<String> = expected
                 .iter()
@@ -630,9 +634,10 @@ mod tests {
         }
     }
 
-    /// What goes beyond the sandbox is asked about, and then done with the rights of a command outside.
+    /// A change outside the sandbox needs an approval, and then has the rights of a command
+    /// outside.
     #[test]
-    fn what_goes_beyond_the_sandbox_has_the_rights_of_the_server() {
+    fn changes_outside_the_sandbox_have_the_rights_of_the_server() {
         let folder = tempfile::tempdir().expect("a folder");
         let top = folder.path().canonicalize().expect("its plain path");
         let work = top.join("work");
@@ -644,13 +649,13 @@ mod tests {
             ..Settings::default()
         };
         let path = top.join("beyond").display().to_string();
-        let it = on_files(
+        let it = file_call(
             &settings,
             "write_file",
             json!({ "path": path, "content": "open" }),
         );
         let roots = it.roots(&settings, &[]).expect("roots");
-        // Whoever may not read it outside may not do so here either.
+        // A server that cannot read the file may not do so through the tool either.
         match (std::fs::read(&path), it.planned(&roots)) {
             (Ok(_), Ok((planned, rights))) => {
                 assert!(planned.is_beyond() && rights.is_none());

@@ -1,11 +1,12 @@
-//! Files of a workspace: reading, listing, searching, writing, never outside the folders they are given.
+//! Files of a workspace: reading, listing, searching and writing, never outside the given folders.
 //!
-//! [`Roots`] says which folders these are. A path is first followed to the plain path that it means, link by
-//! link; that plain path is judged; and exactly that is opened, below a descriptor, with no link followed.
-//! So what was judged is what is opened, whatever happens to the disk in between.
+//! [`Roots`] defines these folders. A path is first resolved to a plain path, link by link. That
+//! plain path is judged, and exactly that path is opened, below a descriptor, without following
+//! links. So the judged file is the opened file, even if the disk changes in between.
 //!
-//! Every tool that writes gives a [`Planned`] first: what would be written, as an item shows it, with a digest
-//! of it. Applying it writes all of it or nothing, and nothing if a file is no longer what was looked at.
+//! Every tool that writes returns a [`ChangePlan`] first: the changes as an item shows them, with
+//! their digest. Applying it writes all of it or nothing, and nothing if a file changed since it
+//! was read.
 
 mod change;
 mod diff;
@@ -36,4 +37,4 @@ pub use turn_diff::TurnDiff;
 pub use write::WriteFile;
 
 pub(crate) use change::Draft;
-pub(crate) use walk::{FinalLink, passed};
+pub(crate) use walk::{FinalLink, visited_paths};

@@ -1,6 +1,6 @@
-//! Digests as text.
+//! Hexadecimal digests.
 
-/// Two digits for each byte.
+/// Formats bytes with two digits each.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,7 +1,8 @@
-//! The agent's own tools: what it can do to a workspace.
+//! The agent's built-in tools.
 //!
-//! Each tool says what it would do, and does it once it may. None of them decides whether it may, and none
-//! runs anything outside the fence that the thread has, unless exactly that was allowed.
+//! Each tool states its intent, and acts once it is authorised. No tool decides on its own
+//! authorisation, and none runs anything outside the thread's sandbox unless exactly that was
+//! authorised.
 //!
 //! Below: `raddle-core` and `raddle-sandbox`. Above: `raddle`, which hands them to the agent.
 

@@ -9,8 +9,9 @@
 //! *** End Patch
 //! ```
 //!
-//! Lines are found by what they say, not by number. Models copy them with small mistakes, so lines are looked
-//! for exactly first, then without regard to white space at their end, around them, and to typography.
+//! Lines are found by their text, not by number. Models copy them with small mistakes, so the
+//! search is exact first. It then ignores white space at the end of lines, white space around them,
+//! and typography.
 
 mod command;
 mod lines;

@@ -1,4 +1,4 @@
-//! Tools that do nothing but say something: to the user, or about the plan.
+//! Tools without side effects: updating the plan, and asking the user.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::arguments;
 
-/// How many questions may be asked at once.
+/// Maximum number of questions per call.
 const QUESTIONS_MAX: usize = 10;
 
 #[derive(Deserialize)]
@@ -99,7 +99,7 @@ struct OptionArgs {
     description: String,
 }
 
-/// The same under the name that models of one family know.
+/// Returns the same tool under the name that models of one family know.
 pub(crate) fn request_user_input_spec() -> ToolSpec {
     ToolSpec {
         name: "request_user_input".to_owned(),
@@ -162,7 +162,7 @@ pub(crate) fn ask_user(call: &ToolCall) -> ToolIntent {
             secret: false,
         });
     let questions: Vec<UserQuestion> = questions.collect();
-    // Answers go by it.
+    // Answers refer to questions by id.
     let ids: BTreeSet<&str> = questions.iter().map(|it| it.id.as_str()).collect();
     if ids.len() < questions.len() {
         return ToolIntent::Refused("Give every question an id of its own.".to_owned());

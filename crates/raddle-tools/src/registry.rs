@@ -1,4 +1,4 @@
-//! The tools that there are: one table, from which each model is offered what it knows how to use.
+//! Registry of tools: one table, from which each model is offered those that it knows.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -21,38 +21,38 @@ use crate::files::{EditFile, ListFiles, ReadFile, SearchFiles, ViewImage, WriteF
 use crate::turn_diffs::TurnDiffs;
 use crate::{patch, plan, rights, shell};
 
-/// What whoever runs the server has said of commands. Each of these may wait for a disk.
+/// The operator's settings for commands. Each method but one may block on the disk.
 pub trait Operator: Send + Sync {
-    /// Whom commands that may use the network can reach.
+    /// Returns the hosts that commands with network access may reach.
     fn hosts(&self) -> Result<egress::EgressRules, String>;
 
-    /// Whether they may write folders in a fence of the second tier, which protects no names there.
+    /// Whether commands may write folders in a second-tier sandbox, which protects no names there.
     fn accepts_second(&self) -> bool;
 
-    /// Whether a call may ask for a login shell in its sandbox. This one does not wait.
+    /// Whether a call may ask for a login shell in its sandbox. This method does not block.
     fn allows_login_shell(&self) -> bool {
         false
     }
 
-    /// What whoever may read this folder may not read below it.
+    /// Returns the paths below a readable folder that must not be read.
     fn closed_below(&self, folder: &str) -> Vec<PathPattern>;
 }
 
-/// What the tools need.
+/// Dependencies of the tools.
 pub struct Options {
     /// Starts commands.
     pub launcher: Launcher,
-    /// The fence around them.
+    /// Sandboxes commands.
     pub sandbox: SandboxService,
-    /// Who runs the server.
+    /// The operator's settings.
     pub operator: Arc<dyn Operator>,
-    /// What is the server's own, and hidden from them.
+    /// The server's own folders, hidden from commands.
     pub own: Vec<PathBuf>,
-    /// Where they look for programs.
+    /// Search path of programs.
     pub path: SearchPath,
 }
 
-/// The tools that come with the agent. Cheap to clone.
+/// The agent's built-in tools. Cheap to clone.
 #[derive(Clone)]
 pub struct BuiltInTools {
     inner: Arc<ToolDeps>,
@@ -75,13 +75,13 @@ impl fmt::Debug for BuiltInTools {
     }
 }
 
-/// Which models are offered a tool.
+/// Models that are offered a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OfferedTo {
     All,
-    /// Those that were taught few tools, and a shell for everything else.
+    /// Models trained on few tools, with a shell for everything else.
     Gpt,
-    /// Those that were taught a tool for each thing.
+    /// Models trained on one tool per task.
     OtherModels,
 }
 
@@ -96,13 +96,12 @@ impl OfferedTo {
     }
 }
 
-/// A tool that is offered.
 struct OfferedTool {
     offered_to: OfferedTo,
     spec: fn() -> ToolSpec,
 }
 
-/// All tools, in the order in which models read of them.
+/// All tools, in the order in which models read them.
 const TABLE: &[OfferedTool] = &[
     OfferedTool {
         offered_to: OfferedTo::All,
@@ -154,25 +153,25 @@ const TABLE: &[OfferedTool] = &[
     },
 ];
 
-/// What models of this family are told of.
+/// Returns the specifications for models of this family.
 fn offered(family: Family) -> Vec<Arc<ToolSpec>> {
-    let theirs = TABLE.iter().zip(&*SPECS);
-    let theirs = theirs.filter(|(it, _)| it.offered_to.includes(family));
-    let specs = theirs.map(|(_, specs)| match family {
+    let tools = TABLE.iter().zip(&*SPECS);
+    let tools = tools.filter(|(it, _)| it.offered_to.includes(family));
+    let specs = tools.map(|(_, specs)| match family {
         Family::Gpt { grammar: true } => &specs.freeform,
         _ => &specs.plain,
     });
     specs.cloned().collect()
 }
 
-/// What models are told of a tool, written once.
+/// Specifications of a tool, built once.
 struct Specs {
     plain: Arc<ToolSpec>,
-    /// With how it is called with a text, if it can be.
+    /// With the freeform variant, if the tool has one.
     freeform: Arc<ToolSpec>,
 }
 
-/// In the order of the table.
+/// Specifications, in the order of the table.
 static SPECS: LazyLock<Vec<Specs>> = LazyLock::new(|| {
     let specs = TABLE.iter().map(|it| {
         let plain = ToolSpec {
@@ -188,18 +187,18 @@ static SPECS: LazyLock<Vec<Specs>> = LazyLock::new(|| {
 });
 
 impl BuiltInTools {
-    /// The tools, with nothing running.
+    /// Creates the tools, with no command running.
     pub fn new(options: Options) -> Self {
         let Options {
-            launcher: engine,
-            sandbox: fences,
+            launcher,
+            sandbox,
             operator,
             own,
             path,
         } = options;
         let inner = ToolDeps {
-            launcher: engine,
-            sandbox: fences,
+            launcher,
+            sandbox,
             operator,
             own,
             path,
@@ -212,7 +211,8 @@ impl BuiltInTools {
         }
     }
 
-    /// What a call means, if it means something to one of the tools. It may wait for the disk.
+    /// Returns the item and the intent of a call; `None` if no tool has its name. It may block on
+    /// the disk.
     fn intent_of(
         inner: &ToolDeps,
         thread: ThreadId,
@@ -220,16 +220,16 @@ impl BuiltInTools {
         call: &ToolCall,
         path: Option<OsString>,
     ) -> Option<(ItemBody, ToolIntent)> {
-        let tool = |meant| {
+        let tool = |intent| {
             let name = call.tool.clone();
-            (ItemBody::Tool(NamedTool { name }), meant)
+            (ItemBody::Tool(NamedTool { name }), intent)
         };
         Some(match ParsedCall::of(inner, thread, settings, call)? {
-            Ok(ParsedCall::Command(wish)) => {
-                command::command_intent(settings, wish, path, inner.sandbox.holds())
+            Ok(ParsedCall::Command(request)) => {
+                command::command_intent(settings, request, path, inner.sandbox.holds())
             }
-            Ok(ParsedCall::StdinWrite(typed)) => {
-                command::write_intent(settings, &typed, path, inner.sandbox.holds())
+            Ok(ParsedCall::StdinWrite(write)) => {
+                command::write_intent(settings, &write, path, inner.sandbox.holds())
             }
             Ok(ParsedCall::FileCall(it)) => it.file_intent(settings, &inner.own, &call.tool),
             Ok(ParsedCall::Plan) => tool(plan::update_plan(call)),
@@ -240,7 +240,7 @@ impl BuiltInTools {
     }
 }
 
-/// What a call asks for.
+/// A parsed call.
 enum ParsedCall {
     Command(command::CommandRequest),
     StdinWrite(command::StdinWrite),
@@ -251,7 +251,8 @@ enum ParsedCall {
 }
 
 impl ParsedCall {
-    /// Nothing if no tool has its name; else what it asks for, or what the model is told.
+    /// Returns `None` if no tool has the name; otherwise the parsed call, or the error text for the
+    /// model.
     fn of(
         inner: &ToolDeps,
         thread: ThreadId,
@@ -259,11 +260,11 @@ impl ParsedCall {
         call: &ToolCall,
     ) -> Option<Result<Self, String>> {
         let allows_login = inner.operator.allows_login_shell();
-        if let Some(wish) = command::parse_request(settings, call, allows_login) {
-            // Models hand patches to a shell too.
-            return Some(wish.and_then(|wish| match wish.patch() {
+        if let Some(request) = command::parse_request(settings, call, allows_login) {
+            // Models pass patches to a shell too.
+            return Some(request.and_then(|request| match request.patch() {
                 Some((text, cwd)) => Ok(Self::FileCall(FileCall::patch(text, cwd))),
-                None => wish.check_length().map(Self::Command),
+                None => request.check_length().map(Self::Command),
             }));
         }
         if let Some(it) = FileCall::of(settings, call) {
@@ -281,12 +282,13 @@ impl ParsedCall {
     }
 }
 
-/// The names of the tools that a call comes to, however it is called: a patch in a shell's words is a patch.
+/// Returns the names of all tools that a call amounts to: a patch passed to a shell is also a
+/// patch.
 fn names(settings: &Settings, call: &ToolCall) -> Vec<String> {
     let mut names = vec![call.tool.as_str()];
-    if let Some(wish) = command::parse_request(settings, call, false) {
+    if let Some(request) = command::parse_request(settings, call, false) {
         names.push("exec_command");
-        let is_patch = wish.is_ok_and(|it| it.patch().is_some());
+        let is_patch = request.is_ok_and(|it| it.patch().is_some());
         names.extend(is_patch.then_some("apply_patch"));
     }
     if matches!(call.tool.as_str(), "request_user_input" | "ask_user") {
@@ -297,7 +299,7 @@ fn names(settings: &Settings, call: &ToolCall) -> Vec<String> {
 
 impl Tools for BuiltInTools {
     fn specs(&self, settings: &Settings) -> Vec<Arc<ToolSpec>> {
-        // While the model thinks of a command, the login shell says where programs are.
+        // Starts the lookup of `PATH` in the login shell while the model generates.
         self.inner.path.begin();
         let mut specs = offered(Family::of(settings.model.as_deref()));
         specs.extend(rights::spec(settings).map(Arc::new));
@@ -316,11 +318,11 @@ impl Tools for BuiltInTools {
                 true => inner.path.get().await,
                 false => None,
             };
-            let looking = tokio::task::spawn_blocking(move || {
+            let intent_task = tokio::task::spawn_blocking(move || {
                 Self::intent_of(&inner, thread, &settings, &call, path)
             });
-            looking.await.unwrap_or_else(|error| {
-                tracing::error!(%error, "a tool could not say what a call means");
+            intent_task.await.unwrap_or_else(|error| {
+                tracing::error!(%error, "determining the intent of a tool call failed");
                 None
             })
         })
@@ -352,16 +354,16 @@ impl Tools for BuiltInTools {
                 }
             };
             match ParsedCall::of(&inner, job.thread, &job.settings, &call) {
-                Some(Ok(ParsedCall::Command(wish))) => wish.run(inner, job).await,
-                Some(Ok(ParsedCall::StdinWrite(typed))) => typed.run(inner, job).await,
+                Some(Ok(ParsedCall::Command(request))) => request.run(inner, job).await,
+                Some(Ok(ParsedCall::StdinWrite(write))) => write.run(inner, job).await,
                 Some(Ok(ParsedCall::FileCall(it))) => {
                     let body = job.item.body.clone();
                     let work = tokio::task::spawn_blocking(move || it.run(&inner, job));
                     work.await.unwrap_or_else(|error| {
-                        tracing::error!(%error, "a tool failed inside");
+                        tracing::error!(%error, "a tool failed with an internal error");
                         cannot(
                             body,
-                            "The tool failed inside; the server's log says more.".to_owned(),
+                            "The tool failed with an internal error; the server's log says more.".to_owned(),
                         )
                     })
                 }
@@ -391,7 +393,7 @@ impl Tools for BuiltInTools {
     }
 }
 
-/// Nothing was done, and this is why.
+/// Returns the failed result of a call that was not run.
 fn cannot(body: ItemBody, why: String) -> ToolResult {
     ToolResult::new(ItemStatus::Failed, body, Output::failure(why))
 }
@@ -401,9 +403,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_is_known_by_what_it_comes_to() {
+    fn names_of_a_call_include_all_its_tools() {
         let patch = "apply_patch <<'EOF'\n*** Begin Patch\n*** Delete File: x\n*** End Patch\nEOF";
-        for (tool, arguments, wanted) in [
+        for (tool, arguments, expected) in [
             ("read_file", r#"{"path": "x"}"#.to_owned(), "read_file"),
             (
                 "shell_command",
@@ -432,12 +434,12 @@ mod tests {
                 cwd: "/w".to_owned(),
                 ..Settings::default()
             };
-            assert_eq!(names(&settings, &call).join(" "), wanted);
+            assert_eq!(names(&settings, &call).join(" "), expected);
         }
     }
 
     #[test]
-    fn each_family_is_offered_what_it_knows() {
+    fn each_model_family_is_offered_its_tools() {
         let few = "exec_command write_stdin apply_patch update_plan view_image request_user_input";
         let many = "exec_command write_stdin read_file list_files search_files write_file edit_file apply_patch \
                     update_plan view_image ask_user";
@@ -448,11 +450,11 @@ mod tests {
             ("claude-opus", many, false),
         ] {
             let specs = offered(Family::of(Some(model)));
-            let found: Vec<&str> = specs.iter().map(|it| it.name.as_str()).collect();
-            assert_eq!(found.join(" "), names, "{model}");
+            let actual: Vec<&str> = specs.iter().map(|it| it.name.as_str()).collect();
+            assert_eq!(actual.join(" "), names, "{model}");
             for spec in &specs {
-                let wanted = takes_text && spec.name == "apply_patch";
-                assert_eq!(spec.freeform.is_some(), wanted, "{model}: {}", spec.name);
+                let expected = takes_text && spec.name == "apply_patch";
+                assert_eq!(spec.freeform.is_some(), expected, "{model}: {}", spec.name);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! A tool with which the model asks for rights beyond the sandbox.
+//! `request_permissions`: the model asks for rights outside the sandbox.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -15,7 +15,7 @@ use crate::command::{self, is_confined};
 
 pub(crate) const NAME: &str = "request_permissions";
 
-/// How many paths may be asked for at once.
+/// Maximum number of paths per request.
 const PATHS_MAX: usize = 20;
 
 #[derive(Deserialize)]
@@ -40,7 +40,7 @@ struct FileSystem {
     write: Option<Vec<String>>,
 }
 
-/// The tool, where somebody can be asked and there is a fence to be widened.
+/// Returns the tool, if the thread has a sandbox and the user can be asked.
 pub(crate) fn spec(settings: &Settings) -> Option<ToolSpec> {
     let is_useful = is_confined(settings) && settings.approval != ApprovalPolicy::Never;
     let paths = json!({
@@ -76,7 +76,7 @@ pub(crate) fn spec(settings: &Settings) -> Option<ToolSpec> {
     })
 }
 
-/// What a call asks for. It looks at the disk, so that the user is shown where a path really leads.
+/// Returns the intent of a call. It reads the disk, to show the user the real paths.
 pub(crate) fn rights_intent(settings: &Settings, own: &[PathBuf], call: &ToolCall) -> ToolIntent {
     let it: RequestPermissions = match arguments::read(call) {
         Ok(it) => it,
@@ -95,7 +95,7 @@ pub(crate) fn rights_intent(settings: &Settings, own: &[PathBuf], call: &ToolCal
         ));
     }
     let paths = named.iter().map(|path| resolve(settings, own, path));
-    let wanted = Grant {
+    let grant = Grant {
         write: match paths.collect() {
             Ok(paths) => paths,
             Err(why) => return ToolIntent::Refused(why),
@@ -103,7 +103,7 @@ pub(crate) fn rights_intent(settings: &Settings, own: &[PathBuf], call: &ToolCal
         network: it.permissions.network.and_then(|it| it.enabled) == Some(true),
         session: false,
     };
-    if wanted.is_empty() {
+    if grant.is_empty() {
         return ToolIntent::Refused(
             "Nothing was asked for. Name paths to write, or the network; everything can be read without."
                 .to_owned(),
@@ -112,48 +112,48 @@ pub(crate) fn rights_intent(settings: &Settings, own: &[PathBuf], call: &ToolCal
     ToolIntent::Ask(Ask::Permissions(AskPermissions {
         cwd: settings.cwd.clone(),
         reason: it.reason.as_deref().map(crate::shell::display_line),
-        permissions: wanted.to_wire(),
+        permissions: grant.to_wire(),
     }))
 }
 
-/// Where a path really leads, if it may be asked for.
+/// Resolves a path that may be requested, or returns the reason to refuse.
 fn resolve(settings: &Settings, own: &[PathBuf], path: &str) -> Result<String, String> {
-    let place = fs::canonicalize(Path::new(&settings.cwd).join(path)).map_err(|error| {
+    let resolved = fs::canonicalize(Path::new(&settings.cwd).join(path)).map_err(|error| {
         format!("{path} cannot be asked for: {error}. Ask for a folder that is there.")
     })?;
-    if !place.is_dir() {
+    if !resolved.is_dir() {
         return Err(format!(
             "{path} is no folder. Ask for the folder that it is in."
         ));
     }
-    if place.parent().is_none() {
+    if resolved.parent().is_none() {
         return Err(
             "The whole disk cannot be asked for. Name the folder that you need.".to_owned(),
         );
     }
-    if own.iter().any(|own| place.starts_with(own)) {
+    if own.iter().any(|own| resolved.starts_with(own)) {
         return Err(format!(
             "{path} is the server's own and cannot be asked for."
         ));
     }
-    let is_kept = |name: &OsStr| {
-        let mut kept = PROTECTED.iter();
-        kept.any(|it| name.eq_ignore_ascii_case(it))
+    let is_protected = |name: &OsStr| {
+        let mut protected = PROTECTED.iter();
+        protected.any(|it| name.eq_ignore_ascii_case(it))
     };
-    if place.iter().any(is_kept) {
+    if resolved.iter().any(is_protected) {
         return Err(format!("{path} is protected and cannot be asked for."));
     }
-    // A right to what a command can move away and put a link for would be a right to anything.
+    // A grant for a path that a command can replace with a link would be a grant for any path.
     if let Policy::Confined(rules) = command::policy(settings, own)? {
         let mut open = rules.write.iter().chain(&rules.scratch);
-        if open.any(|it| fs::canonicalize(it).is_ok_and(|root| place.starts_with(root))) {
+        if open.any(|it| fs::canonicalize(it).is_ok_and(|root| resolved.starts_with(root))) {
             return Err(format!(
                 "{path} can be written already, so it need not be asked for."
             ));
         }
     }
-    let place = place.into_os_string().into_string();
-    place
+    let resolved = resolved.into_os_string().into_string();
+    resolved
         .map_err(|_| format!("{path} leads to a name that is not text, which cannot be asked for."))
 }
 
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_can_be_given_is_asked_for() {
+    fn only_grantable_permissions_are_requested() {
         let folder = tempfile::tempdir().expect("a folder");
         let root = folder.path().canonicalize().expect("a place");
         for name in ["there", "own", "there/.git", "there/.Codex"] {
@@ -183,7 +183,7 @@ mod tests {
         std::os::unix::fs::symlink(root.join("there"), root.join("link")).expect("a link");
         let own = [root.join("own")];
         let there = root.join("there").display().to_string();
-        let asked = |permissions: Value, sandbox| {
+        let request = |permissions: Value, sandbox| {
             let call = ToolCall {
                 id: "c".to_owned(),
                 tool: NAME.to_owned(),
@@ -193,19 +193,19 @@ mod tests {
             };
             match rights_intent(&settings(&root, sandbox), &own, &call) {
                 ToolIntent::Ask(Ask::Permissions(it)) => {
-                    let wanted = Grant::of_wire(&it.permissions);
-                    format!("{} {}", wanted.write.join(" "), wanted.network)
+                    let grant = Grant::of_wire(&it.permissions);
+                    format!("{} {}", grant.write.join(" "), grant.network)
                 }
                 ToolIntent::Refused(why) => why,
                 other => format!("{other:?}"),
             }
         };
         let write = |path: &str| json!({ "file_system": { "write": [path] } });
-        for (permissions, wanted) in [
+        for (permissions, expected) in [
             (write(&there), format!("{there} false")),
             (write("there"), format!("{there} false")),
             (write("there/../there/."), format!("{there} false")),
-            // The user is shown where it leads.
+            // The user sees the target of the link.
             (write("link"), format!("{there} false")),
             (
                 json!({ "network": { "enabled": true } }),
@@ -230,30 +230,30 @@ mod tests {
                 "At most 20 paths".to_owned(),
             ),
         ] {
-            let found = asked(permissions, Sandbox::default());
-            assert!(found.starts_with(&wanted), "{found}, not {wanted}");
+            let actual = request(permissions, Sandbox::default());
+            assert!(actual.starts_with(&expected), "{actual}, not {expected}");
         }
         let open = Sandbox::ReadOnly {
             roots: vec![there.clone()],
             network: false,
         };
-        let found = asked(write("there"), open);
-        assert!(found.starts_with("there can be written already"), "{found}");
-        let found = asked(write("there"), Sandbox::FullAccess);
-        assert!(found.starts_with("There is no sandbox"), "{found}");
+        let actual = request(write("there"), open);
+        assert!(actual.starts_with("there can be written already"), "{actual}");
+        let actual = request(write("there"), Sandbox::FullAccess);
+        assert!(actual.starts_with("There is no sandbox"), "{actual}");
     }
 
     #[test]
-    fn it_is_offered_where_somebody_can_be_asked() {
+    fn the_tool_is_offered_only_with_a_sandbox_and_approvals() {
         let somewhere = Path::new("/w");
-        let fenced = settings(somewhere, Sandbox::default());
+        let confined = settings(somewhere, Sandbox::default());
         let open = settings(somewhere, Sandbox::FullAccess);
         let silent = Settings {
             approval: ApprovalPolicy::Never,
-            ..fenced.clone()
+            ..confined.clone()
         };
-        for (settings, wanted) in [(fenced, true), (open, false), (silent, false)] {
-            assert_eq!(spec(&settings).is_some(), wanted, "{settings:?}");
+        for (settings, expected) in [(confined, true), (open, false), (silent, false)] {
+            assert_eq!(spec(&settings).is_some(), expected, "{settings:?}");
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Command lines taken apart: what a policy judges, and what is shown to people.
+//! Parses command lines, for the policy and for display.
 //!
-//! There is one parser, and it errs on the side of finding too much. What it cannot read stands in the
-//! script as a command that could be any, so that a rule that forbids something is never silently passed.
+//! There is one parser, and it errs on the side of finding too much. Text that it cannot parse
+//! becomes a command that could be any, so that no forbidding rule is silently bypassed.
 
 mod actions;
 mod awk;
@@ -27,35 +27,35 @@ pub use quote::quoted;
 
 use raddle_core::policy::ParsedScript;
 
-/// The longest line that is read; of a longer one only the beginning.
+/// Maximum length of a line; a longer one is truncated.
 pub const LINE_BYTES_MAX: usize = 64 * 1024;
 
-/// The most commands that are listed.
+/// Maximum number of commands in the result.
 pub const COMMANDS_MAX: usize = 1_000;
 
-/// How deep scripts may stand in the words of scripts.
+/// Maximum nesting of scripts in the words of scripts.
 pub const LEVELS_MAX: usize = 10;
 
-/// The most work that is spent on one line, in bytes that are read and steps that are taken. It is counted, so
-/// that a line always gets the same verdict; what is left out could be any command.
+/// Maximum work per line, in bytes read and steps. It is counted and not timed, so that a line
+/// always gets the same verdict. The unparsed rest could be any command.
 pub const WORK_MAX: usize = 2_000_000;
 
-/// Takes apart a line that a shell is given.
+/// Parses a line for a shell.
 pub fn parse_line(line: &str) -> ParsedScript {
     parse_line_counted(line).0
 }
 
-/// Takes apart a line that a shell is given, and returns the work that it cost.
+/// Parses a line for a shell, and returns the work that it cost.
 pub fn parse_line_counted(line: &str) -> (ParsedScript, usize) {
-    let mut found = parse::ScriptParser::new();
-    found.script(line);
-    let spent = found.spent();
-    (found.done(line.to_owned()), spent)
+    let mut parser = parse::ScriptParser::new();
+    parser.script(line);
+    let spent = parser.spent();
+    (parser.done(line.to_owned()), spent)
 }
 
-/// Takes apart a command that is run by its words, and sees through those that only run another.
+/// Parses a command given as words, including the commands that it wraps.
 pub fn parse_words(words: &[String]) -> ParsedScript {
-    let mut found = parse::ScriptParser::new();
-    found.command(words.to_vec());
-    found.done(quoted(words))
+    let mut parser = parse::ScriptParser::new();
+    parser.command(words.to_vec());
+    parser.done(quoted(words))
 }

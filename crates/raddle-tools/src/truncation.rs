@@ -1,19 +1,19 @@
-//! Output cut to what a model should read: its beginning and its end, with a word on what is missing.
+//! Truncates output for the model: the beginning and the end, with a note on the gap.
 
-/// About how many bytes of text make a token.
+/// Approximate number of bytes per token.
 const BYTES_PER_TOKEN: usize = 4;
 
-/// How much is kept beside what the model reads.
+/// Maximum bytes of the full output that are kept beside the truncated one.
 const ALL_BYTES_MAX: usize = 4 << 20;
 
-/// Output as it grows, of which only so much is kept.
+/// Output as it grows, of which only a limited part is kept.
 #[derive(Debug)]
 pub(crate) struct TruncatedOutput {
     head: String,
     tail: String,
     half: usize,
     bytes: usize,
-    /// All of it, while there is room for that.
+    /// The full output, up to its limit.
     all: String,
 }
 
@@ -31,33 +31,34 @@ impl TruncatedOutput {
 
     pub(crate) fn add(&mut self, text: &str) {
         self.bytes += text.len();
-        let room = ALL_BYTES_MAX - self.all.len();
-        self.all.push_str(&text[..text.floor_char_boundary(room)]);
-        let room = self.half - self.head.len();
+        let capacity = ALL_BYTES_MAX - self.all.len();
+        self.all.push_str(&text[..text.floor_char_boundary(capacity)]);
+        let capacity = self.half - self.head.len();
         let (head, tail) = match self.tail.is_empty() {
-            true => text.split_at(text.floor_char_boundary(room)),
+            true => text.split_at(text.floor_char_boundary(capacity)),
             false => ("", text),
         };
         self.head.push_str(head);
         self.tail.push_str(tail);
-        // Trimmed now and then, so that each byte is moved a few times at most.
+        // Trimmed only now and then, so that each byte is moved a few times at most.
         if self.tail.len() > 2 * self.half {
             self.trim();
         }
     }
 
     fn trim(&mut self) {
-        let over = self.tail.len().saturating_sub(self.half);
-        let from = self.tail.ceil_char_boundary(over);
+        let excess = self.tail.len().saturating_sub(self.half);
+        let from = self.tail.ceil_char_boundary(excess);
         self.tail.drain(..from);
     }
 
-    /// About how many tokens there were.
+    /// Returns the approximate number of tokens of the full output.
     pub(crate) fn tokens(&self) -> usize {
         self.bytes.div_ceil(BYTES_PER_TOKEN)
     }
 
-    /// What is kept, and where something is missing a line that says so; and then all of it, or its beginning.
+    /// Returns the truncated output with a note on the gap, and the full output up to its limit if
+    /// there is a gap.
     pub(crate) fn finish(mut self) -> (String, Option<String>) {
         if self.head.len() + self.tail.len() < self.bytes || self.tail.len() > self.half {
             self.trim();
@@ -69,8 +70,8 @@ impl TruncatedOutput {
         match missing {
             0 => (head + &tail, None),
             _ => {
-                let cut = format!("{head}\n[… {missing} bytes are left out here …]\n{tail}");
-                (cut, Some(all))
+                let truncated = format!("{head}\n[… {missing} bytes are left out here …]\n{tail}");
+                (truncated, Some(all))
             }
         }
     }
@@ -82,11 +83,11 @@ mod tests {
 
     #[test]
     fn the_beginning_and_the_end_are_kept() {
-        let check = |pieces: &[&str], tokens: usize, wanted: &str| {
-            let mut cut = TruncatedOutput::new(tokens);
-            pieces.iter().for_each(|piece| cut.add(piece));
-            let (text, all) = cut.finish();
-            assert_eq!(text, wanted, "{pieces:?}");
+        let check = |pieces: &[&str], tokens: usize, expected: &str| {
+            let mut output = TruncatedOutput::new(tokens);
+            pieces.iter().for_each(|piece| output.add(piece));
+            let (text, all) = output.finish();
+            assert_eq!(text, expected, "{pieces:?}");
             let all_is_there = all.is_none_or(|all| all == pieces.concat());
             assert!(all_is_there, "{pieces:?}");
         };
@@ -100,7 +101,7 @@ mod tests {
             2,
             &format!("abcd{}mnop", mark(8)),
         );
-        // A letter is never cut in two.
+        // A character is never split.
         check(&["ääää", "öööö"], 2, &format!("ää{}öö", mark(8)));
         check(&["aää", "ööb"], 2, &format!("aä{}öb", mark(4)));
     }

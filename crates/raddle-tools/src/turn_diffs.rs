@@ -1,4 +1,4 @@
-//! What turns that run changed so far.
+//! Diffs of running turns.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,30 +11,30 @@ use crate::files::{ChangePlan, TurnDiff};
 
 type SharedDiff = Arc<Mutex<TurnDiff>>;
 
-/// The diffs of turns that run.
 #[derive(Debug, Default)]
 pub(crate) struct TurnDiffs {
-    /// Each has a lock of its own: to compare long files takes a while, for which no other turn waits.
+    /// Each diff has its own lock: comparing long files takes a while, and must not block other
+    /// turns.
     all: Mutex<BTreeMap<(ThreadId, TurnId), SharedDiff>>,
 }
 
 impl TurnDiffs {
-    /// A call changed something: the turn's diff with that in it.
+    /// Records applied changes and returns the turn's diff.
     pub(crate) fn changed(&self, job: &ToolJob, planned: &ChangePlan) -> String {
-        let whose = (job.thread, job.turn.clone());
+        let key = (job.thread, job.turn.clone());
         let mut all = locked(&self.all);
-        let diff = all.entry(whose).or_insert_with(|| {
+        let diff = all.entry(key).or_insert_with(|| {
             let nothing = TurnDiff::new(file_call::base(job));
             Arc::new(Mutex::new(nothing))
         });
         let diff = diff.clone();
         drop(all);
         let mut diff = locked(&diff);
-        diff.take(planned);
+        diff.record(planned);
         file_call::turn_diff_text(&diff)
     }
 
-    /// A turn is over.
+    /// Drops the diff of a turn that is over.
     pub(crate) fn forget(&self, thread: ThreadId, turn: &TurnId) {
         locked(&self.all).remove(&(thread, turn.clone()));
     }

@@ -1,4 +1,4 @@
-//! `raddle app-server`: doors in front, the server behind, and an orderly end.
+//! `raddle app-server`: opens the listeners, runs the server, and shuts down in order.
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -25,28 +25,28 @@ use crate::rules::RuleStore;
 use crate::sandbox;
 use crate::threads;
 
-/// The shortest secret that signed tokens may use.
+/// The minimum length of the secret for signed tokens.
 const SECRET_BYTES_MIN: usize = 32;
 
-/// The shortest capability token. Anything that can be guessed is none.
+/// The minimum length of a capability token, so that it cannot be guessed.
 const TOKEN_BYTES_MIN: usize = 16;
 
-/// How many connections of other processes may wait to be taken.
+/// How many connections forwarded by other processes may queue for acceptance.
 const RELAYED: usize = 16;
 
-/// Whoever wants to know how far a server is.
+/// Observes the stages of a server's life.
 pub(crate) trait Lifecycle {
-    /// It takes clients, here.
+    /// The server accepts clients at these addresses.
     fn ready(&mut self, addresses: &[String]) -> Result<()>;
-    /// It takes no more, and finishes what it has.
+    /// The server accepts no more clients and drains the ones it has.
     fn ending(&mut self);
-    /// What is done about once a second for as long as it runs, from a thread of its own.
+    /// Returns a callback that runs about once a second, on its own thread, while the server runs.
     fn heartbeat(&self) -> Box<dyn FnMut() + Send> {
         Box::new(|| {})
     }
 }
 
-/// Nobody wants to know.
+/// A [`Lifecycle`] that ignores every stage.
 pub(crate) struct NoLifecycle;
 
 impl Lifecycle for NoLifecycle {
@@ -57,11 +57,11 @@ impl Lifecycle for NoLifecycle {
     fn ending(&mut self) {}
 }
 
-/// Serves until the parent closes stdin or a signal says to stop.
+/// Serves until the parent closes stdin or a signal arrives.
 pub(crate) fn run(
     mut overrides: Vec<Override>,
     args: &Serve,
-    told: &mut dyn Lifecycle,
+    lifecycle: &mut dyn Lifecycle,
 ) -> Result<()> {
     disable_core_dumps()?;
     let home = Home::find()?;
@@ -71,7 +71,7 @@ pub(crate) fn run(
         log::print_line(&format!("raddle: warning: {warning}"));
     }
     overrides.extend(args.config.iter().cloned());
-    let desk = Arc::new(VendorClient::new(&home.state, Some(rules.clone())));
+    let vendor_client = Arc::new(VendorClient::new(&home.state, Some(rules.clone())));
     let options = Options {
         source: source(args.session_source),
         secrets: secrets(args),
@@ -82,7 +82,7 @@ pub(crate) fn run(
         overrides,
         login_shell: true,
         peers: Some(threads::local_peers(&home.state)),
-        vendors: Some(desk.clone()),
+        vendors: Some(vendor_client.clone()),
         ..Options::new(home.paths())
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -90,22 +90,23 @@ pub(crate) fn run(
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
-    let wanted = doors(args, &home, &auth);
-    let recovery = recovery(args.recovery, &wanted);
-    let ground = ThreadDeps {
+    let listeners = listeners(args, &home, &auth);
+    let recovery = recovery(args.recovery, &listeners);
+    let deps = ThreadDeps {
         home: &home,
         rules,
         recovery,
-        vendor_client: &desk,
+        vendor_client: &vendor_client,
     };
-    let outcome = runtime.block_on(serve(options, wanted, ground, told));
+    let outcome = runtime.block_on(serve(options, listeners, deps, lifecycle));
     // A thread may be stuck in a read of stdin; it must not keep the process.
     runtime.shutdown_timeout(Duration::ZERO);
     outcome
 }
 
-/// The keys of models are in our environment, and commands of the same user must not find them there.
-/// `RADDLE_DUMPABLE=1` is for whoever wants to debug the server.
+/// Hides the environment, which holds the keys of models, from commands of the same user.
+///
+/// `RADDLE_DUMPABLE=1` keeps it readable, to debug the server.
 pub(crate) fn disable_core_dumps() -> Result<()> {
     if std::env::var_os("RADDLE_DUMPABLE").is_some_and(|value| value == "1") {
         return Ok(());
@@ -113,11 +114,11 @@ pub(crate) fn disable_core_dumps() -> Result<()> {
     environment::set_undumpable().context("cannot hide the environment from other processes")
 }
 
-/// What becomes of turns whose owner died. Whoever started a child on stdio is gone when it died, unless they say
-/// otherwise; a server that others reach goes on.
-fn recovery(said: Option<RecoverBy>, doors: &[Listener]) -> Recovery {
-    let is_child = matches!(doors, [door] if door.listen == ListenAddress::Stdio);
-    match said {
+/// How to recover turns whose owner died. The parent of a server on stdio alone died with it, so
+/// its turns are interrupted by default; any other server continues them.
+fn recovery(recover_by: Option<RecoverBy>, listeners: &[Listener]) -> Recovery {
+    let is_child = matches!(listeners, [listener] if listener.listen == ListenAddress::Stdio);
+    match recover_by {
         Some(RecoverBy::Continue) => Recovery::Continue,
         Some(RecoverBy::Interrupt) => Recovery::Interrupt,
         None if is_child => Recovery::Interrupt,
@@ -125,8 +126,8 @@ fn recovery(said: Option<RecoverBy>, doors: &[Listener]) -> Recovery {
     }
 }
 
-fn source(said: SessionSource) -> ThreadSource {
-    match said {
+fn source(session_source: SessionSource) -> ThreadSource {
+    match session_source {
         SessionSource::Cli => ThreadSource::Cli,
         SessionSource::Vscode => ThreadSource::Editor,
         SessionSource::Exec => ThreadSource::Exec,
@@ -134,7 +135,7 @@ fn source(said: SessionSource) -> ThreadSource {
     }
 }
 
-/// What the threads stand on.
+/// Dependencies of the threads.
 struct ThreadDeps<'a> {
     home: &'a Home,
     rules: RuleStore,
@@ -144,41 +145,41 @@ struct ThreadDeps<'a> {
 
 async fn serve(
     options: Options,
-    wanted: Vec<Listener>,
-    ground: ThreadDeps<'_>,
-    told: &mut dyn Lifecycle,
+    requested: Vec<Listener>,
+    deps: ThreadDeps<'_>,
+    lifecycle: &mut dyn Lifecycle,
 ) -> Result<()> {
-    let on_stdio = wanted
+    let on_stdio = requested
         .iter()
-        .any(|door| door.listen == ListenAddress::Stdio);
+        .any(|listener| listener.listen == ListenAddress::Stdio);
     let ThreadDeps {
         home,
         rules,
         recovery,
-        vendor_client: desk,
-    } = ground;
-    let has_others = wanted.len() > usize::from(on_stdio);
-    let (hatch, mut relayed) = mpsc::channel(RELAYED);
-    let mut server = Server::open(options, |ground| {
-        threads::open(&home.state, ground, rules, recovery, desk, hatch)
+        vendor_client,
+    } = deps;
+    let has_others = requested.len() > usize::from(on_stdio);
+    let (peer_connections, mut relayed) = mpsc::channel(RELAYED);
+    let mut server = Server::open(options, |agent_deps| {
+        threads::open(&home.state, agent_deps, rules, recovery, vendor_client, peer_connections)
     })?;
     let mut terminate = signal(SignalKind::terminate()).context("cannot watch for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot watch for SIGINT")?;
-    let (board, mut callers) = server.status_pages();
-    let mut doors = Listeners::new();
-    for door in wanted {
-        let board = Some(board.clone());
-        doors
+    let (admin_pages, mut callers) = server.status_pages();
+    let mut listeners = Listeners::new();
+    for listener in requested {
+        let admin_pages = Some(admin_pages.clone());
+        listeners
             .open(Listener {
-                admin_pages: board,
-                ..door
+                admin_pages,
+                ..listener
             })
             .await?;
     }
-    let watch = doors.watch(&board.blocked_page(), told.heartbeat());
+    let watch = listeners.watch(&admin_pages.blocked_page(), lifecycle.heartbeat());
     let _watch = watch.context("cannot watch over the server")?;
-    told.ready(doors.addresses())?;
-    for banner in doors.banners() {
+    lifecycle.ready(listeners.addresses())?;
+    for banner in listeners.banners() {
         log::print_line(&format!("raddle: {banner}"));
     }
     if on_stdio && std::io::stdin().is_terminal() {
@@ -190,7 +191,7 @@ async fn serve(
     let mut parent: Option<Parent> = None;
     loop {
         tokio::select! {
-            Some(connection) = doors.next() => {
+            Some(connection) = listeners.next() => {
                 let from_parent = connection.peer.transport == Transport::Stdio;
                 let loss = connection.loss.clone();
                 let ended = server.serve(connection);
@@ -200,12 +201,13 @@ async fn serve(
             }
             Some(caller) = callers.recv() => drop(server.serve(caller)),
             Some(connection) = relayed.recv() => drop(server.serve(connection)),
-            () = gone(&mut parent) => match parent.take() {
-                // Its answers were not taken, and that is no reason to send others away. That it has ended is.
+            () = parent_closed(&mut parent) => match parent.take() {
+                // The parent stopped reading, which is no reason to disconnect other clients. A
+                // parent that has exited is.
                 Some(Parent { loss, .. }) if has_others && loss.why().is_some() => {
                     let why = loss.why().unwrap_or_default();
-                    tracing::warn!(why, "the connection to the parent is over; others go on");
-                    parent = Some(Parent { ended: last_of_stdin(), loss: DataLoss::default() });
+                    tracing::warn!(why, "the connection to the parent has ended; others go on");
+                    parent = Some(Parent { ended: stdin_closed(), loss: DataLoss::default() });
                 }
                 ended => {
                     parent = ended;
@@ -217,14 +219,14 @@ async fn serve(
         }
     }
 
-    told.ending();
-    doors.close();
+    lifecycle.ending();
+    listeners.close();
     drop(relayed);
     tracing::info!(
         connections = server.connections(),
         "draining; a second signal ends at once"
     );
-    let drained = async { tokio::join!(server.drain(), doors.shutdown()) };
+    let drained = async { tokio::join!(server.drain(), listeners.shutdown()) };
     tokio::select! {
         _ = drained => {}
         _ = terminate.recv() => tracing::warn!("ended by a second signal"),
@@ -236,23 +238,23 @@ async fn serve(
     }
 }
 
-/// The process that started us.
+/// The connection of the process that started the server.
 struct Parent {
-    /// Closed when its connection has ended.
+    /// Closed when the connection has ended.
     ended: watch::Receiver<()>,
     loss: DataLoss,
 }
 
-/// Resolves when the process that started us has closed its end. Without one, never.
-async fn gone(parent: &mut Option<Parent>) {
+/// Resolves when the parent has closed its end. Without a parent it never resolves.
+async fn parent_closed(parent: &mut Option<Parent>) {
     match parent {
         Some(parent) => while parent.ended.changed().await.is_ok() {},
         None => std::future::pending().await,
     }
 }
 
-/// Closes when stdin has ended, whoever reads it.
-fn last_of_stdin() -> watch::Receiver<()> {
+/// Returns a channel that closes at the end of stdin, whichever task reads it.
+fn stdin_closed() -> watch::Receiver<()> {
     let (ended, when_ended) = watch::channel(());
     tokio::spawn(async move {
         stdin_end().await;
@@ -261,12 +263,12 @@ fn last_of_stdin() -> watch::Receiver<()> {
     when_ended
 }
 
-/// Two threads are plenty for moving bytes, and each one costs memory at rest.
+/// Two worker threads suffice to move bytes, and each one costs memory at rest.
 fn workers() -> usize {
     std::thread::available_parallelism().map_or(2, |count| count.get().clamp(2, 8))
 }
 
-fn doors(args: &Serve, home: &Home, auth: &Auth) -> Vec<Listener> {
+fn listeners(args: &Serve, home: &Home, auth: &Auth) -> Vec<Listener> {
     let mut listens = args.listen.clone();
     if args.stdio && !listens.contains(&ListenAddress::Stdio) {
         listens.push(ListenAddress::Stdio);
@@ -274,7 +276,7 @@ fn doors(args: &Serve, home: &Home, auth: &Auth) -> Vec<Listener> {
     if listens.is_empty() {
         listens.push(ListenAddress::Stdio);
     }
-    // There is one stdin, however often it is asked for.
+    // There is only one stdin, even if it is requested twice.
     let mut seen_stdio = false;
     listens.retain(|listen| {
         *listen != ListenAddress::Stdio || !std::mem::replace(&mut seen_stdio, true)
@@ -304,7 +306,7 @@ fn doors(args: &Serve, home: &Home, auth: &Auth) -> Vec<Listener> {
         .collect()
 }
 
-/// The files that say who may come in.
+/// The files with tokens and secrets that clients authenticate with.
 fn secrets(args: &Serve) -> Vec<PathBuf> {
     let files = [&args.ws_token_file, &args.ws_shared_secret_file];
     let files = files.into_iter().flatten();
@@ -330,7 +332,7 @@ fn auth(args: &Serve) -> Result<Auth> {
                 .ws_shared_secret_file
                 .as_deref()
                 .context("--ws-auth signed-bearer-token needs --ws-shared-secret-file PATH")?;
-            // Any bytes will do, and all of them count.
+            // Any bytes are valid, and all of them are significant.
             let secret = read_secret(path)?;
             if secret.len() < SECRET_BYTES_MIN {
                 bail!(
@@ -357,7 +359,7 @@ fn token_digest(args: &Serve) -> Result<[u8; 32]> {
         "--ws-auth capability-token needs --ws-token-file PATH or --ws-token-sha256 HEX",
     )?;
     let token = read_secret(path)?;
-    // Editors add a line end, and a header cannot carry one.
+    // Editors append a line end, which a header cannot carry.
     let token = token.trim_ascii();
     if token.len() < TOKEN_BYTES_MIN {
         bail!(
@@ -368,7 +370,7 @@ fn token_digest(args: &Serve) -> Result<[u8; 32]> {
     Ok(Sha256::digest(token).into())
 }
 
-/// What a secret file holds.
+/// Reads a secret file. Warns if other users can read it.
 fn read_secret(path: &Path) -> Result<Vec<u8>> {
     use std::os::unix::fs::PermissionsExt;
     let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;

@@ -38,7 +38,7 @@ use raddle_server::Override;
     max_term_width = 100
 )]
 pub(crate) struct Cli {
-    /// Set a configuration value, like model=NAME or a.b=3
+    /// Set a configuration value, such as model=NAME or a.b=3
     #[arg(short = 'c', long = "config", value_name = "KEY=VALUE")]
     pub(crate) config: Vec<Override>,
 
@@ -46,10 +46,10 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-// What can be said of the configuration after a sub-command too. A doc comment would be the help of each.
+// Configuration options of subcommands. Not a doc comment: clap would make it the help of each one.
 #[derive(Debug, Args)]
 pub(crate) struct SettingArgs {
-    /// Set a configuration value, here or before the command; the last one counts
+    /// Set a configuration value, here or before the command; the last one wins
     #[arg(short = 'c', long = "config", value_name = "KEY=VALUE")]
     pub(crate) config: Vec<Override>,
 }
@@ -58,63 +58,68 @@ pub(crate) struct SettingArgs {
 pub(crate) enum Command {
     /// Run the agent once, for scripts and CI: a prompt in, the answer out
     ///
-    /// The answer goes to stdout, and what happens on the way to stderr. Without a terminal nobody is asked: what
-    /// would need a yes is denied, and the run goes on. stdin is read only if the prompt is -, or with --json and
-    /// no prompt.
+    /// Prints the answer to stdout and progress to stderr. Without a terminal, requests that need
+    /// approval are denied and the run continues. Reads stdin only if the prompt is -, or with
+    /// --json and no prompt.
     ///
-    /// Exit status: 0 the turn completed; 1 it failed, or could not be run; 2 the arguments cannot be meant; 3 the
-    /// answer does not fit --output-schema; 4 a --budget was reached; 130 and 143 ended by SIGINT or SIGTERM.
-    /// docs/exec.md has the JSON lines, and examples for CI.
+    /// Exit status: 0 the turn completed; 1 it failed, or could not be run; 2 invalid arguments; 3
+    /// the answer does not match --output-schema; 4 a --budget was reached; 130 and 143 ended by
+    /// SIGINT or SIGTERM. docs/exec.md describes the JSON lines and has examples for CI.
     Exec(Box<Exec>),
     /// Serve the protocol to editors, apps and other clients
     AppServer(AppServer),
     /// Serve in the background, once per home: start, stop, status
     ///
-    /// Without a word it stays in the foreground, for systemd and the like. It listens on the unix socket of the
-    /// home unless --listen says otherwise. docs/operating.md has more.
+    /// Without a subcommand it runs in the foreground, for service managers such as systemd. It
+    /// listens on the Unix socket of the home unless --listen is given. See docs/operating.md.
     Daemon(Box<Daemon>),
     /// List, show, check, copy and delete stored threads
     #[command(subcommand)]
     Thread(ThreadCommand),
-    /// Run a command inside the fence
+    /// Run a command inside the sandbox
     ///
-    /// By default it can read every file that you can, write the folder it starts in but for .git, .codex,
-    /// .agents and .raddle, and talk to nobody. Of your environment it gets a short list of variables, without keys
-    /// (`-- env NAME=VALUE COMMAND` gives it more); Raddle's own folders are hidden; and it ends with all that it started. `raddle doctor` says what holds on this machine, and docs/security.md what is not promised.
+    /// By default the command can read every file that you can and write the folder it starts in,
+    /// except .git, .codex, .agents and .raddle. It has no network access. It gets a short list of
+    /// your environment variables, without keys (`-- env NAME=VALUE COMMAND` passes more). Raddle's
+    /// own folders are hidden, and all its processes end with it. `raddle doctor` shows what this
+    /// machine enforces; docs/security.md lists the limits.
     Sandbox(Sandbox),
-    /// Say what holds on this machine, and how to mend what does not
+    /// Check this machine and print how to fix problems
     ///
-    /// Looks at the configuration, the model's provider and its key, the fence (it tries to break out, in a folder that
-    /// is removed again), the rules, the stored threads, the socket, the folders and the clock. Asks nobody outside
-    /// this machine unless --online says so. The exit status is 1 if something is broken.
+    /// Checks the configuration, the model's provider and its key, the sandbox (it tries to break
+    /// out, in a folder that is removed again), the rules, the stored threads, the socket, the
+    /// folders and the clock. Makes no network requests unless --online is given. The exit status
+    /// is 1 if a check fails.
     Doctor(Doctor),
-    /// Say what the rules make of a command line, without running it
+    /// Show how the rules decide a command line, without running it
     ///
-    /// Reads the rules that a server would read, prints whether the line is allowed, asked about or denied and by
-    /// what, and the commands that were found in it. docs/policy.md says how rules are written.
+    /// Reads the same rules as a server. Prints whether the line is allowed, needs approval or is
+    /// denied, the rule that decides, and the commands found in the line. docs/policy.md describes
+    /// how to write rules.
     Judge(Judge),
     /// Serve a model that follows a script, for tests and first steps
     ///
-    /// It speaks all four wires over HTTP (responses, chat, messages and gemini) and needs no key. When it is ready it
-    /// prints one line: what to write as `base_url` of a model provider. Without a script it repeats what it hears,
-    /// and plays what the text asks for, like `MOCK text n=100 size=8 gap_ms=10` or `MOCK 429
-    /// retry_after=2`. docs/mock.md has all steps and faults.
+    /// Speaks all four wire formats over HTTP (responses, chat, messages and gemini) and needs no
+    /// key. When ready, it prints one line: the `base_url` for a model provider. Without a script
+    /// it echoes its input, and obeys directives in the text, such as `MOCK text n=100 size=8
+    /// gap_ms=10` or `MOCK 429 retry_after=2`. docs/mock.md lists all steps and faults.
     Mock(Mock),
-    /// Write a first configuration: which model, its key, what it may do
+    /// Write a first configuration: model, key, permissions
     ///
-    /// Asks on the terminal what no option says, and writes a commented config.toml, which holds no key, and beside
-    /// it the schema with which editors complete it.
+    /// Asks on the terminal for values that no option gives. Writes a commented config.toml, which
+    /// holds no key, and beside it the schema that lets editors complete it.
     Init(Init),
     /// Read and change the configuration, without a server
     #[command(subcommand)]
     Config(ConfigCommand),
-    /// List the models that can be used
+    /// List the available models
     #[command(subcommand)]
     Model(ModelCommand),
-    /// Print what makes a shell complete `raddle`
+    /// Print a shell completion script
     ///
-    /// For bash: `raddle completions bash > ~/.local/share/bash-completion/completions/raddle`. For zsh, write it as
-    /// `_raddle` into a folder of `$fpath`; for fish: `raddle completions fish > ~/.config/fish/completions/raddle.fish`.
+    /// For bash: `raddle completions bash > ~/.local/share/bash-completion/completions/raddle`. For
+    /// zsh, write it as `_raddle` into a folder of `$fpath`; for fish: `raddle completions fish >
+    /// ~/.config/fish/completions/raddle.fish`.
     Completions(Completions),
     /// Write the manual pages
     #[command(hide = true)]
@@ -122,7 +127,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Whether its log may have colours where it goes to a terminal.
+    /// Whether log lines may have colours on a terminal.
     pub(crate) fn colours(&self) -> bool {
         let moves_to_a_file = matches!(self, Self::Daemon(it) if it.is_detached());
         !moves_to_a_file
@@ -131,15 +136,16 @@ impl Command {
 
 #[derive(Debug, Args)]
 pub(crate) struct Mock {
-    /// Where to listen; port 0 takes any that is free
+    /// Address to listen on; port 0 picks a free port
     #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:4010")]
     pub(crate) listen: SocketAddr,
 
-    /// A script in TOML
+    /// Script in TOML
     #[arg(long, value_name = "FILE")]
     pub(crate) script: Option<PathBuf>,
 
-    /// Listen also where other machines can reach it; everyone who can may read what it was asked
+    /// Also listen on addresses that other machines can reach; any client there can read the
+    /// requests
     #[arg(long)]
     pub(crate) insecure_any_address: bool,
 }
@@ -171,34 +177,35 @@ pub(crate) enum AppServerCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct Generate {
-    /// The folder to write to; it is made if it is not there
+    /// Output folder; created if missing
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
 
-    /// Also write what clients must opt into
+    /// Also write the experimental methods and types
     #[arg(long)]
     pub(crate) experimental: bool,
 }
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Serve {
-    /// Set a configuration value, here or before the command; the last one counts
+    /// Set a configuration value, here or before the command; the last one wins
     #[arg(short = 'c', long = "config", value_name = "KEY=VALUE")]
     pub(crate) config: Vec<Override>,
 
-    /// Listen on stdio:// (the default), unix://, unix://PATH, ws://IP:PORT, or off; may be repeated
+    /// Listen on stdio:// (the default), unix://, unix://PATH, ws://IP:PORT, or off; may be
+    /// repeated
     #[arg(long, value_name = "URL")]
     pub(crate) listen: Vec<ListenAddress>,
 
-    /// The same as --listen stdio://
+    /// Same as --listen stdio://
     #[arg(long)]
     pub(crate) stdio: bool,
 
-    /// What a websocket client must show: capability-token or signed-bearer-token
+    /// Authentication of websocket clients: capability-token or signed-bearer-token
     #[arg(long, value_name = "MODE", hide_possible_values = true)]
     pub(crate) ws_auth: Option<WsAuth>,
 
-    /// The file that holds the capability token, at least 16 bytes; space around it does not count
+    /// File with the capability token, at least 16 bytes; surrounding whitespace is ignored
     #[arg(
         long,
         hide_short_help = true,
@@ -207,24 +214,24 @@ pub(crate) struct Serve {
     )]
     pub(crate) ws_token_file: Option<PathBuf>,
 
-    /// The SHA-256 of the capability token, in hex
+    /// SHA-256 of the capability token, in hex
     #[arg(long, hide_short_help = true, value_name = "HEX")]
     pub(crate) ws_token_sha256: Option<String>,
 
-    /// The file that holds the secret of signed tokens, at least 32 bytes of any kind; every byte
-    /// counts, a line end too. A token's expiry is checked when its websocket opens, not later
+    /// File with the secret for signed tokens, at least 32 bytes of any kind; every byte is
+    /// significant, a line end too. A token's expiry is checked only when its websocket opens
     #[arg(long, hide_short_help = true, value_name = "PATH")]
     pub(crate) ws_shared_secret_file: Option<PathBuf>,
 
-    /// The issuer that signed tokens must name
+    /// Required issuer of signed tokens
     #[arg(long, hide_short_help = true, value_name = "TEXT")]
     pub(crate) ws_issuer: Option<String>,
 
-    /// The audience that signed tokens must name
+    /// Required audience of signed tokens
     #[arg(long, hide_short_help = true, value_name = "TEXT")]
     pub(crate) ws_audience: Option<String>,
 
-    /// How far the clocks of signed tokens may be off
+    /// Allowed clock skew of signed tokens
     #[arg(
         long,
         hide_short_help = true,
@@ -233,7 +240,8 @@ pub(crate) struct Serve {
     )]
     pub(crate) ws_max_clock_skew_seconds: u64,
 
-    /// How far in the future a signed token may expire; 30 days unless said. One that expires later is refused
+    /// Maximum time until a signed token expires; default 30 days. Tokens that expire later are
+    /// rejected
     #[arg(
         long,
         hide_short_help = true,
@@ -242,33 +250,33 @@ pub(crate) struct Serve {
     )]
     pub(crate) ws_max_token_lifetime_seconds: u64,
 
-    /// Let any local process open a websocket on a loopback address without a token
+    /// Allow any local process to open a websocket on a loopback address without a token
     #[arg(long)]
     pub(crate) insecure_loopback: bool,
 
-    /// A host name, besides our own address, that websocket requests may name; may be repeated
+    /// Additional host name that websocket requests may use; may be repeated
     #[arg(long, hide_short_help = true, value_name = "NAME")]
     pub(crate) allow_host: Vec<String>,
 
-    /// What becomes of a turn whose server died, when this one takes it over: interrupt (the default of a
-    /// server on stdio alone) or continue (of all others)
+    /// Recovery of a turn whose server died: interrupt (the default of a server on stdio alone) or
+    /// continue (the default otherwise)
     #[arg(long, value_name = "HOW", hide_possible_values = true)]
     pub(crate) recovery: Option<RecoverBy>,
 
-    /// What its threads are said to be started by
+    /// Source recorded for threads that this server starts
     #[arg(long, hide = true, value_name = "SOURCE", default_value = "vscode")]
     pub(crate) session_source: SessionSource,
 
-    /// The longest message a client may send
+    /// Maximum size of a client's message
     #[arg(long, hide_short_help = true, value_name = "BYTES", default_value_t = 32 << 20)]
     pub(crate) max_message_bytes: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum RecoverBy {
-    /// It ends as interrupted
+    /// End the turn as interrupted
     Interrupt,
-    /// It goes on
+    /// Continue the turn
     Continue,
 }
 
@@ -282,7 +290,7 @@ pub(crate) enum SessionSource {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum WsAuth {
-    /// A secret that both sides know
+    /// A shared secret
     CapabilityToken,
     /// An HS256 JSON Web Token
     SignedBearerToken,

@@ -21,14 +21,14 @@ pub(crate) fn run(mut overrides: Vec<Override>, command: ConfigCommand) -> Resul
         ConfigCommand::Get(args) => get(&opened(&args.settings)?, &args),
         ConfigCommand::Set(it) => {
             let written = opened(&it.settings)?.set(&it.key, &it.value);
-            said(&it.key, "set", &written.map_err(|error| anyhow!(error))?)
+            report_written(&it.key, "set", &written.map_err(|error| anyhow!(error))?)
         }
         ConfigCommand::Unset(it) => {
             let written = opened(&it.settings)?.unset(&it.key);
             let mut written = written.map_err(|error| anyhow!(error))?;
-            // That it is not known is no news to whoever removes it.
+            // The key was removed, so a warning that it is unknown is of no use.
             written.warning = None;
-            said(&it.key, "removed", &written)
+            report_written(&it.key, "removed", &written)
         }
         ConfigCommand::Path(args) => {
             let paths = Home::find()?.paths();
@@ -42,15 +42,15 @@ pub(crate) fn run(mut overrides: Vec<Override>, command: ConfigCommand) -> Resul
     }
 }
 
-/// The schema as it is written to files.
+/// Returns the schema as text, as it is written to files.
 pub(crate) fn schema() -> Result<String> {
     serde_json::to_string_pretty(&config_schema()).context("the schema cannot be written")
 }
 
-/// The configuration of a home, with what this program was started with.
+/// Opens the configuration of a home, with the overrides of this process.
 pub(crate) fn open(home: &Home, overrides: Vec<Override>) -> Result<Configuration> {
     let opened = Configuration::open(&home.paths(), overrides);
-    opened.context("the configuration cannot be used; mend that file, or move it away")
+    opened.context("the configuration cannot be used; fix that file, or move it away")
 }
 
 fn list(config: &Configuration, args: &ConfigList) -> Result<ExitCode> {
@@ -84,9 +84,9 @@ fn list(config: &Configuration, args: &ConfigList) -> Result<ExitCode> {
 fn get(config: &Configuration, args: &ConfigGet) -> Result<ExitCode> {
     let key = &args.key;
     let Some(value) = config.get(key).map_err(|error| anyhow!(error))? else {
-        let usual = config.usual(key).filter(|it| !it.is_empty());
+        let usual = config.default_of(key).filter(|it| !it.is_empty());
         let usual = usual.map(|it| format!("; without it: {it}"));
-        let odd = config.oddity(key).map(|it| format!("; {it}"));
+        let odd = config.key_warning(key).map(|it| format!("; {it}"));
         let more = odd.or(usual).unwrap_or_default();
         log::print_line(&format!("raddle: `{key}` is not set{more}"));
         return Ok(ExitCode::FAILURE);
@@ -97,29 +97,29 @@ fn get(config: &Configuration, args: &ConfigGet) -> Result<ExitCode> {
         (toml::Value::Table(table), false) => table.to_string().trim_end().to_owned(),
         (value, false) => value.to_string(),
     }])?;
-    if let Some(wrong) = config.wrong(key) {
+    if let Some(wrong) = config.invalid_value(key) {
         log::print_line(&format!("raddle: warning: {wrong}"));
     }
     Ok(printed)
 }
 
-fn said(key: &str, what: &str, written: &WrittenValue) -> Result<ExitCode> {
+fn report_written(key: &str, what: &str, written: &WrittenValue) -> Result<ExitCode> {
     let file = &written.file;
     log::print_line(&format!("raddle: {what} `{key}` in {file}"));
     if let Some(warning) = &written.warning {
         let line =
-            format!("raddle: warning: {warning}; `raddle config unset {key}` takes it out again");
+            format!("raddle: warning: {warning}; `raddle config unset {key}` removes it again");
         log::print_line(&line);
     }
     if let Some(by) = &written.overridden {
-        let line = format!("raddle: warning: {by} says something else, and is stronger");
+        let line = format!("raddle: warning: {by} has another value, which takes precedence");
         log::print_line(&line);
     }
     Ok(ExitCode::SUCCESS)
 }
 
 fn to_json(value: &toml::Value) -> Value {
-    // Every value of TOML has a form in JSON.
+    // Every TOML value has a form in JSON.
     serde_json::to_value(value).unwrap_or_default()
 }
 

@@ -1,4 +1,4 @@
-//! `raddle doctor`: what holds on this machine, and how to mend what does not.
+//! `raddle doctor`: checks this machine, and prints how to fix what is wrong.
 
 mod environment;
 mod model;
@@ -18,60 +18,60 @@ use crate::home::Home;
 use crate::print::{Printer, sanitize};
 use crate::rules::RuleStore;
 
-/// What was found of one part.
+/// The result of one check.
 #[derive(Debug)]
 struct Finding {
     part: &'static str,
     state: State,
     message: String,
-    /// Lines that say more.
+    /// Lines with details.
     more: Vec<String>,
-    /// What to do, if there is something.
+    /// Instructions to fix it, possibly none.
     fix: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum State {
     Ok,
-    /// It works, and could be better.
+    /// It works, but could be better.
     Warning,
-    /// Something that was asked for does not work.
+    /// A part that is configured does not work.
     Error,
 }
 
 impl State {
     fn name(self) -> &'static str {
         match self {
-            Self::Ok => "well",
-            Self::Warning => "odd",
-            Self::Error => "broken",
+            Self::Ok => "ok",
+            Self::Warning => "warning",
+            Self::Error => "error",
         }
     }
 }
 
 impl Finding {
-    fn ok(part: &'static str, says: impl Into<String>) -> Self {
+    fn ok(part: &'static str, message: impl Into<String>) -> Self {
         Self {
             part,
             state: State::Ok,
-            message: says.into(),
+            message: message.into(),
             more: Vec::new(),
             fix: Vec::new(),
         }
     }
 
-    fn warning(part: &'static str, says: impl Into<String>, mend: impl Into<String>) -> Self {
+    fn warning(part: &'static str, message: impl Into<String>, fix: impl Into<String>) -> Self {
         Self {
             state: State::Warning,
-            fix: vec![mend.into()],
-            ..Self::ok(part, says)
+            fix: vec![fix.into()],
+            ..Self::ok(part, message)
         }
     }
 
-    fn error(part: &'static str, says: impl Into<String>, mend: impl Into<String>) -> Self {
+    fn error(part: &'static str, message: impl Into<String>, fix: impl Into<String>) -> Self {
         Self {
             state: State::Error,
-            ..Self::warning(part, says, mend)
+            ..Self::warning(part, message, fix)
         }
     }
 
@@ -79,7 +79,7 @@ impl Finding {
         let mut lines = vec![format!("{}: {}", self.part, self.message)];
         lines.extend(self.more.iter().cloned());
         if !self.fix.is_empty() {
-            lines.push("to mend:".to_owned());
+            lines.push("to fix:".to_owned());
             lines.extend(self.fix.iter().map(|it| format!("  {it}")));
         }
         lines
@@ -89,14 +89,14 @@ impl Finding {
         json!({
             "part": self.part,
             "state": self.state.name(),
-            "says": self.message,
+            "message": self.message,
             "more": self.more.iter().map(|it| it.trim()).collect::<Vec<_>>(),
-            "mend": self.fix,
+            "fix": self.fix,
         })
     }
 }
 
-/// Prints what was found.
+/// Runs all checks and prints the findings.
 pub(crate) fn run(mut overrides: Vec<Override>, args: Doctor) -> Result<ExitCode> {
     let home = Home::find()?;
     overrides.extend(args.settings.config);
@@ -114,7 +114,7 @@ pub(crate) fn run(mut overrides: Vec<Override>, args: Doctor) -> Result<ExitCode
         Err(error) => findings.push(Finding::error(
             "config",
             format!("{:#}", error.root_cause()),
-            "mend that line, or move the file away; the server does not start until then",
+            "fix that line, or move the file away; the server does not start until then",
         )),
     }
     findings.push(storage::look(&home));
@@ -140,8 +140,8 @@ fn print(findings: &[Finding], is_json: bool) -> Result<()> {
         printer.line(&sanitize(&line))?;
     }
     let named = |state: State| {
-        let found = findings.iter().filter(|it| it.state == state);
-        found.map(|it| it.part).collect::<Vec<_>>().join(", ")
+        let matching = findings.iter().filter(|it| it.state == state);
+        matching.map(|it| it.part).collect::<Vec<_>>().join(", ")
     };
     printer.line(&match worst {
         State::Ok => "all is well".to_owned(),
@@ -151,7 +151,7 @@ fn print(findings: &[Finding], is_json: bool) -> Result<()> {
     Ok(printer.flush()?)
 }
 
-/// What is odd about the rules, or why they cannot be used.
+/// Reports the warnings of the rules, or why they cannot be read.
 fn rules(home: &Home) -> Finding {
     let warnings = match RuleStore::open(home) {
         Ok(rules) => rules.warnings(),
@@ -159,7 +159,7 @@ fn rules(home: &Home) -> Finding {
             return Finding::error(
                 "rules",
                 format!("{error:#}"),
-                "mend that file; the server does not start until then",
+                "fix that file; the server does not start until then",
             );
         }
     };
@@ -170,36 +170,36 @@ fn rules(home: &Home) -> Finding {
             false => Finding::ok("rules", "you have none of your own"),
         };
     }
-    let mut found = Finding::warning(
+    let mut finding = Finding::warning(
         "rules",
-        "some of what they say has no meaning",
+        "some entries have no effect",
         "see docs/policy.md",
     );
-    found.more = warnings.iter().map(|it| format!("  {it}")).collect();
-    found
+    finding.more = warnings.iter().map(|it| format!("  {it}")).collect();
+    finding
 }
 
 fn configuration(config: &Configuration) -> Finding {
     let file = config.user_file().display().to_string();
     let (values, warnings, problems) = (config.values(), config.warnings(), config.problems());
-    let mend = format!("change it in {file}; docs/config.md has all keys");
-    let mut found = match (problems.is_empty(), warnings.is_empty()) {
+    let fix = format!("change it in {file}; docs/config.md has all keys");
+    let mut finding = match (problems.is_empty(), warnings.is_empty()) {
         (true, true) => return plain(config, &file, values.len()),
-        (true, false) => Finding::warning("config", "some of what it says is not used", mend),
-        (false, _) => Finding::error("config", "some of what it says cannot be", mend),
+        (true, false) => Finding::warning("config", "some keys are not used", fix),
+        (false, _) => Finding::error("config", "some values cannot be used", fix),
     };
     let others = warnings.iter().filter(|it| !problems.contains(it));
     let lines = problems.iter().chain(others);
-    found.more = lines.map(|it| format!("  {it}")).collect();
-    found
+    finding.more = lines.map(|it| format!("  {it}")).collect();
+    finding
 }
 
-/// Where commands look for programs.
+/// Reports where commands look for programs.
 fn search_path(config: &Configuration) -> Result<Finding> {
     if !config.asks_login_shell() {
         let own = raddle_sandbox::own_path();
-        let says = format!("the server's own: {}", own.display());
-        return Ok(Finding::ok("path", says));
+        let message = format!("the server's own: {}", own.display());
+        return Ok(Finding::ok("path", message));
     }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -224,7 +224,7 @@ fn search_path(config: &Configuration) -> Result<Finding> {
     })
 }
 
-/// One about which there is nothing odd.
+/// The finding for a configuration without problems or warnings.
 fn plain(config: &Configuration, file: &str, count: usize) -> Finding {
     match config.user_file().exists() {
         true => Finding::ok("config", format!("{file}, {count} values count")),

@@ -1,4 +1,4 @@
-//! `raddle exec`: one turn, for scripts and for people in a hurry. An ordinary client of the protocol.
+//! `raddle exec`: runs one turn, for scripts and the terminal. An ordinary client of the protocol.
 
 mod ending;
 mod events;
@@ -33,28 +33,28 @@ use crate::cli::Exec;
 use crate::log;
 use crate::print::{Printer, one_line, sanitize};
 
-/// How long the line about the end may be.
+/// The maximum length of the line about the end.
 const LINE_LETTERS: usize = 4000;
 
-/// Runs it, and says how it ended by its status; `docs/exec.md` has the numbers.
+/// Runs a turn and returns the exit status; `docs/exec.md` lists the statuses.
 pub(crate) fn run(before: Vec<Override>, args: Exec) -> Result<ExitCode> {
     let planned = Plan::read(before, args, RunContext::look());
     let planned = planned.and_then(|plan| Ok((server_address::find(&plan)?, plan)));
-    let (place, mut plan) = match planned {
+    let (address, mut plan) = match planned {
         Ok(planned) => planned,
         Err(what) => {
             log::print_line(&format!("raddle: {what}"));
             return Ok(ExitCode::from(USAGE));
         }
     };
-    // The keys are in our environment as well as in the server's.
+    // The environment of this process holds the keys too, not only the server's.
     app_server::disable_core_dumps()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
     let (is_json, file) = (plan.options.json, plan.output.take());
-    let ended = runtime.block_on(session::run(plan, place));
+    let ended = runtime.block_on(session::run(plan, address));
     runtime.shutdown_timeout(Duration::ZERO);
     if let Some(line) = ended.line() {
         log::print_line(&format!("raddle: {}", one_line(&line, LINE_LETTERS)));
@@ -63,7 +63,7 @@ pub(crate) fn run(before: Vec<Override>, args: Exec) -> Result<ExitCode> {
     Ok(ended.status())
 }
 
-/// Gives the answer to whoever wants it. It is printed before a file can fail.
+/// Prints the answer, then writes it to the file, so that a failing file does not hide it.
 fn hand_over(ended: &RunEnd, is_json: bool, file: Option<&OutputFile>) -> Result<()> {
     let Some(answer) = ended.answer() else {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Writing out what is generated from the method table.
+//! Writes the files generated from the method table.
 
 use std::fs;
 

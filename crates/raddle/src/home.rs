@@ -1,4 +1,4 @@
-//! Where things live: `$RADDLE_HOME`, else the folders that XDG names.
+//! Paths of the user's files: `$RADDLE_HOME`, else the folders of the XDG specification.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ pub(crate) struct Home {
 }
 
 impl Home {
-    /// Reads the environment. Nothing is made yet.
+    /// Reads the environment. Creates nothing.
     pub(crate) fn find() -> Result<Self> {
         if let Some(home) = folder("RADDLE_HOME") {
             let home = std::path::absolute(&home).context("RADDLE_HOME")?;
@@ -40,12 +40,12 @@ impl Home {
         })
     }
 
-    /// The user's rules.
+    /// The path of the user's rules.
     pub(crate) fn rules(&self) -> PathBuf {
         self.config.join("rules.toml")
     }
 
-    /// What the server is told.
+    /// The paths that the server needs.
     pub(crate) fn paths(&self) -> Paths {
         Paths {
             home: self.state.clone(),
@@ -64,7 +64,7 @@ impl Home {
         }
     }
 
-    /// What there is to know of the daemon.
+    /// The folder of the daemon's lock and log.
     pub(crate) fn daemon(&self) -> PathBuf {
         self.state.join("daemon")
     }
@@ -76,7 +76,7 @@ impl Home {
     }
 }
 
-/// An absolute folder from the environment; empty and relative ones count as unset, as XDG says.
+/// An absolute folder from the environment. Empty and relative ones count as unset, as XDG says.
 fn folder(name: &str) -> Option<PathBuf> {
     let value = PathBuf::from(std::env::var_os(name)?);
     let usable = if name == "RADDLE_HOME" {

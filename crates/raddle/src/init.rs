@@ -1,4 +1,4 @@
-//! `raddle init`: a first configuration.
+//! `raddle init`: writes a first configuration.
 
 mod answers;
 mod text;
@@ -39,7 +39,7 @@ pub(crate) fn run(args: Init) -> Result<ExitCode> {
         .with_context(|| format!("cannot make {}", home.config.display()))?;
     write(&home.config.join(SCHEMA), &(config::schema()? + "\n"))?;
     write(file, &text::of(&answers))?;
-    // What was written is read as a server would read it.
+    // Read the file back as a server would.
     let read = Configuration::open(&paths, Vec::new())?;
     for warning in read.warnings() {
         log::print_line(&format!("raddle: warning: {warning}"));
@@ -53,12 +53,12 @@ pub(crate) fn run(args: Init) -> Result<ExitCode> {
         ));
     }
     log::print_line(
-        "next: `raddle doctor` looks whether all is well, `raddle exec 'say hello'` asks the model",
+        "next: `raddle doctor` checks the setup, `raddle exec 'say hello'` asks the model",
     );
     Ok(ExitCode::SUCCESS)
 }
 
-/// Puts a text in a file's place in one step. Only its owner can read it.
+/// Replaces a file atomically. Only its owner can read it.
 fn write(file: &Path, text: &str) -> Result<()> {
     let cannot = || format!("cannot write {}", file.display());
     let new = file.with_extension("new");

@@ -1,4 +1,4 @@
-//! `raddle judge`: what the rules say of a command line, before anyone runs it.
+//! `raddle judge`: shows how the rules decide a command line, without running it.
 
 use std::collections::BTreeSet;
 use std::process::ExitCode;
@@ -15,7 +15,7 @@ use crate::log;
 use crate::print::Printer;
 use crate::rules::RuleStore;
 
-/// Prints the verdict, its grounds, and what the line was taken for.
+/// Prints the verdict, its reason, and the commands parsed from the line.
 pub(crate) fn run(args: &Judge) -> Result<ExitCode> {
     let rules = RuleStore::open(&Home::find()?)?;
     for warning in rules.warnings() {
@@ -30,7 +30,7 @@ pub(crate) fn run(args: &Judge) -> Result<ExitCode> {
             beyond: args.beyond,
         },
         digest: String::new(),
-        why: None,
+        reason: None,
     };
     let settings = Settings {
         approval: match args.approval_policy {

@@ -1,4 +1,4 @@
-//! The log: stderr only, because stdout is the wire.
+//! The log: stderr only, because stdout carries the protocol.
 
 mod file;
 
@@ -9,13 +9,13 @@ use tracing_subscriber::EnvFilter;
 
 use crate::print::sanitize;
 
-/// Starts logging: levels by `RADDLE_LOG`, JSON lines by `RADDLE_LOG_FORMAT=json`.
+/// Starts logging: levels from `RADDLE_LOG`, JSON lines with `RADDLE_LOG_FORMAT=json`.
 pub(crate) fn start(colours: bool) {
     let filter =
         EnvFilter::builder().parse_lossy(std::env::var("RADDLE_LOG").as_deref().unwrap_or("warn"));
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        // It would be printed to the same stderr, and that panics where stderr cannot be written.
+        // Internal errors would go to the same stderr, and panic if it cannot be written.
         .log_internal_errors(false)
         .with_writer(|| Stderr);
     if std::env::var("RADDLE_LOG_FORMAT").is_ok_and(|format| format == "json") {
@@ -27,19 +27,19 @@ pub(crate) fn start(colours: bool) {
     }
 }
 
-/// From now on stderr is this file, which is set aside when it is long: there are never more than two, and what an
-/// older one held is gone.
+/// Redirects stderr to this file. The file is rotated when it is long; at most one older file is
+/// kept.
 pub(crate) fn move_to(path: &Path) -> io::Result<()> {
     file::move_to(path)
 }
 
-/// A line for the person who started us, whatever the log level. It may hold what files and vendors say.
+/// Prints a line for the user, at any log level. Sanitized, because it may quote files and vendors.
 pub(crate) fn print_line(line: &str) {
-    // Nobody may be reading; that is no reason to fail.
+    // A closed stderr is no reason to fail.
     let _ = writeln!(io::stderr(), "{}", sanitize(line));
 }
 
-/// Where lines of the log go. One that cannot be written, as on a full disk, is dropped: what is logged goes on.
+/// The writer of log lines. A line that cannot be written, as on a full disk, is dropped.
 struct Stderr;
 
 impl Write for Stderr {
@@ -50,7 +50,7 @@ impl Write for Stderr {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        // As above.
+        // Errors are ignored, as above.
         let _ = io::stderr().flush();
         Ok(())
     }

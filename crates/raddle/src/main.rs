@@ -1,6 +1,6 @@
-//! The binary: it reads the command line and the environment, and ties the crates together.
+//! The binary: reads the command line and the environment, and wires the crates together.
 //!
-//! Below: everything. Above: the person or the program that starts it.
+//! Below: every other crate. Above: the user or the program that starts it.
 
 mod app_server;
 mod cli;
@@ -37,11 +37,11 @@ use crate::cli::{AppServer, AppServerCommand, Cli, Command, ModelCommand};
 static MEMORY: Allocator = Allocator;
 
 fn main() -> ExitCode {
-    // Before anything else, because then this process is not the server but the fence of a command, or its keeper.
+    // First of all: this process may be the sandbox of a command or its keeper, not the server.
     if let Some(code) = raddle_sandbox::take_over(std::env::args_os()) {
         return code;
     }
-    // Where it cannot, it goes on as it always did.
+    // On failure SQLite keeps its own allocator.
     let _ = raddle_memory::install_in_sqlite();
     if std::env::args_os().len() == 1 {
         return match welcome::run() {
@@ -51,10 +51,10 @@ fn main() -> ExitCode {
     }
     let mut cli = Cli::parse();
     log::start(cli.command.colours());
-    // Weaker than what the command line says.
+    // The command line takes precedence over the environment.
     let environment = Override::of_environment(|name| std::env::var(name).ok());
-    let said = std::mem::take(&mut cli.config);
-    cli.config = environment.into_iter().chain(said).collect();
+    let arguments = std::mem::take(&mut cli.config);
+    cli.config = environment.into_iter().chain(arguments).collect();
     let outcome = match cli.command {
         Command::AppServer(args) => app_server(cli.config, args).map(|()| ExitCode::SUCCESS),
         Command::Exec(args) => exec::run(cli.config, *args),

@@ -1,4 +1,4 @@
-//! `raddle mock`: a model that says what a script tells it.
+//! `raddle mock`: serves a model that follows a script.
 
 use anyhow::{Context, Result, bail};
 use raddle_model::scripted::{ModelScript, ScriptedServer};
@@ -7,7 +7,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::cli::Mock;
 use crate::print::Printer;
 
-/// Serves until a signal says to stop.
+/// Serves until SIGTERM or SIGINT.
 pub(crate) fn run(args: &Mock) -> Result<()> {
     if !args.listen.ip().is_loopback() && !args.insecure_any_address {
         bail!(

@@ -1,4 +1,4 @@
-//! Ties the agent to the models that the configuration names.
+//! Connects the agent to the configured models.
 
 #[cfg(test)]
 mod answers;
@@ -33,11 +33,11 @@ pub(crate) struct ConfiguredModels {
 }
 
 impl ConfiguredModels {
-    pub(crate) fn new(providers: Providers, desk: &VendorClient) -> Self {
+    pub(crate) fn new(providers: Providers, vendor_client: &VendorClient) -> Self {
         Self {
             providers,
-            keys: desk.keys.clone(),
-            client: desk.client.clone(),
+            keys: vendor_client.keys.clone(),
+            client: vendor_client.client.clone(),
         }
     }
 }
@@ -63,13 +63,13 @@ impl Model for ConfiguredModels {
     }
 }
 
-/// An answer on its way.
+/// An answer in progress.
 struct VendorAnswer {
     tries: Attempts,
     state: State,
-    /// Our ids for the vendor's items: a vendor may use one again in its next answer.
+    /// Our ids for the vendor's items: a vendor may reuse an id in its next answer.
     ids: BTreeMap<Arc<str>, ItemId>,
-    /// Whose sealed items these are.
+    /// The vendor that can read the sealed items of this answer.
     vendor: Arc<str>,
 }
 
@@ -79,7 +79,7 @@ enum State {
     Done,
 }
 
-/// What is asked of whom.
+/// A request that is not sent yet.
 struct VendorRequest {
     providers: Providers,
     keys: Keys,
@@ -91,7 +91,7 @@ impl ModelAnswer for VendorAnswer {
     fn next(&mut self) -> BoxFuture<'_, ModelEvent> {
         Box::pin(async move {
             match self.advance().await {
-                Ok(said) => said,
+                Ok(event) => event,
                 Err(error) => {
                     self.state = State::Done;
                     ModelEvent::Ended(self.tries.ended(&error), None)
@@ -105,12 +105,12 @@ impl VendorAnswer {
     async fn advance(&mut self) -> Result<ModelEvent, CallFailure> {
         loop {
             match &mut self.state {
-                State::Requested(asked) => {
-                    let chosen = asked.chosen().await?;
+                State::Requested(request) => {
+                    let chosen = request.chosen().await?;
                     self.tries.limit(&chosen.provider);
                     let wire = provider::wire(&chosen.provider)?;
                     self.vendor = provider::vendor(wire, &chosen.provider).into();
-                    let stream = asked.begin(wire, &chosen, &self.vendor).await?;
+                    let stream = request.begin(wire, &chosen, &self.vendor).await?;
                     self.state = State::Streaming(Box::new(stream));
                 }
                 State::Streaming(stream) => match stream.next().await? {
@@ -129,8 +129,8 @@ impl VendorRequest {
     async fn chosen(&self) -> Result<ProviderChoice, CallFailure> {
         let settings = &self.prompt.settings;
         let (provider, model) = (settings.provider.as_deref(), settings.model.as_deref());
-        let found = match self.providers.choose_at_hand(provider, model) {
-            Some(found) => found,
+        let choice = match self.providers.choose_without_blocking(provider, model) {
+            Some(choice) => choice,
             None => {
                 let providers = self.providers.clone();
                 let (provider, model) = (settings.provider.clone(), settings.model.clone());
@@ -140,10 +140,10 @@ impl VendorRequest {
                     .map_err(|error| CallFailure::NotConfigured(error.to_string()))?
             }
         };
-        found.map_err(|error| CallFailure::NotConfigured(error.to_string()))
+        choice.map_err(|error| CallFailure::NotConfigured(error.to_string()))
     }
 
-    /// Puts the question. If the key is refused, it is got anew once.
+    /// Sends the request. If the vendor rejects the key, retries once with a new one.
     async fn begin(
         &self,
         wire: WireFormat,
@@ -155,7 +155,7 @@ impl VendorRequest {
             .add_workspaces(raddle_tools::workspaces(&self.prompt.settings));
         let key = self.keys.key(provider).await?;
         let endpoint = provider::endpoint(wire, provider, key.as_ref())?;
-        let error = match self.put(wire, chosen, &endpoint, vendor).await {
+        let error = match self.send(wire, chosen, &endpoint, vendor).await {
             Err(CallFailure::Call(error)) if is_refused(&error) => error,
             outcome => return outcome,
         };
@@ -169,10 +169,10 @@ impl VendorRequest {
             Err(why) => return Err(with_reason(error, &why).into()),
         };
         let endpoint = provider::endpoint(wire, provider, Some(&key))?;
-        self.put(wire, chosen, &endpoint, vendor).await
+        self.send(wire, chosen, &endpoint, vendor).await
     }
 
-    async fn put(
+    async fn send(
         &self,
         wire: WireFormat,
         ProviderChoice { provider, model }: &ProviderChoice,
@@ -194,7 +194,7 @@ impl VendorRequest {
     }
 }
 
-/// A refusal, and why there is no other key to try.
+/// Adds to a rejection why there is no other key to try.
 fn with_reason(mut error: CallError, why: &CallFailure) -> CallError {
     if let CallError::Vendor(error) = &mut error {
         error.message = format!("{}; {why}", error.message);
@@ -202,7 +202,8 @@ fn with_reason(mut error: CallError, why: &CallFailure) -> CallError {
     error
 }
 
-/// Whether it was the key that the vendor did not take. Whom it knows and does not let in, another key does not help.
+/// Whether the vendor rejected the key. A 403 means a known key without access, where another key
+/// does not help.
 fn is_refused(error: &CallError) -> bool {
     match error {
         CallError::Vendor(error) => {

@@ -1,4 +1,4 @@
-//! `raddle model list`: which models there are.
+//! `raddle model list`: lists the available models.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -20,32 +20,32 @@ use crate::model::VendorClient;
 use crate::print::{Printer, sanitize};
 use crate::rules::RuleStore;
 
-/// How long a provider may take to say which models it has.
+/// How long a provider may take to list its models.
 const LIST_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// What a provider said, or why it said nothing.
+/// The models of a provider, or the error.
 pub(crate) type ProviderAnswer = (String, Result<Arc<[OfferedModel]>, String>);
 
-/// The model that threads begin with, and its provider.
+/// The model that threads start with, and its provider.
 type DefaultModel = (Option<String>, Option<String>);
 
 pub(crate) fn run(mut overrides: Vec<Override>, args: ModelList) -> Result<ExitCode> {
     let home = Home::find()?;
     overrides.extend(args.settings.config);
     let config = config::open(&home, overrides)?;
-    let wanted = match (args.offline, args.provider.is_empty()) {
+    let providers = match (args.offline, args.provider.is_empty()) {
         (true, _) => Vec::new(),
         (false, true) => default_providers(&config),
         (false, false) => args.provider.clone(),
     };
     let (mut offered, mut failed) = (Vec::new(), Vec::new());
-    for (name, answer) in ask(&home, &config, wanted)? {
+    for (name, answer) in ask(&home, &config, providers)? {
         match answer {
             Ok(models) => offered.push((name, models)),
             Err(why) => failed.push((name, why)),
         }
     }
-    let default = config.chosen();
+    let default = config.default_model();
     let mut models = config.models(&offered);
     if !args.provider.is_empty() {
         let is_offered = |it: &ConfigModel| {
@@ -72,10 +72,10 @@ pub(crate) fn run(mut overrides: Vec<Override>, args: ModelList) -> Result<ExitC
     })
 }
 
-/// The providers that are asked unless someone says which: not those, beside the usual one, whose key takes a command,
-/// which may ask its user something.
+/// The providers that are asked by default. Excludes those whose key needs a command, which may
+/// prompt its user, except the configured default provider.
 pub(crate) fn default_providers(config: &Configuration) -> Vec<String> {
-    let (_, usual) = config.chosen();
+    let (_, usual) = config.default_model();
     let is_quiet = |name: &String| {
         let provider = config.provider(name);
         let is_command = provider.is_ok_and(|it| matches!(it.key, KeySource::Command(_)));
@@ -88,7 +88,7 @@ pub(crate) fn default_providers(config: &Configuration) -> Vec<String> {
         .collect()
 }
 
-/// Asks providers for their models, all at once; the answers are in the order of the names.
+/// Asks providers for their models concurrently. The answers are in the order of the names.
 pub(crate) fn ask(
     home: &Home,
     config: &Configuration,
@@ -102,21 +102,21 @@ pub(crate) fn ask(
         .build()
         .context("cannot start the runtime")?;
     let _entered = runtime.enter();
-    let desk = Arc::new(VendorClient::new(&home.state, RuleStore::open(home).ok()));
+    let vendor_client = Arc::new(VendorClient::new(&home.state, RuleStore::open(home).ok()));
     let mut answers: Vec<Option<ProviderAnswer>> = Vec::new();
-    let mut asked = JoinSet::new();
+    let mut requests = JoinSet::new();
     for (at, name) in names.into_iter().enumerate() {
         match config.provider(&name) {
             Err(error) => answers.push(Some((name, Err(error.to_string())))),
             Ok(provider) => {
                 answers.push(None);
-                asked.spawn(one(at, provider, desk.clone()));
+                requests.spawn(one(at, provider, vendor_client.clone()));
             }
         }
     }
     runtime.block_on(async {
-        while let Some(done) = asked.join_next().await {
-            let (at, answer) = done.context("a question ended early")?;
+        while let Some(done) = requests.join_next().await {
+            let (at, answer) = done.context("a request ended early")?;
             answers[at] = Some(answer);
         }
         anyhow::Ok(())
@@ -124,11 +124,11 @@ pub(crate) fn ask(
     Ok(answers.into_iter().flatten().collect())
 }
 
-async fn one(at: usize, provider: Provider, desk: Arc<VendorClient>) -> (usize, ProviderAnswer) {
-    let answer = match timeout(LIST_TIMEOUT, desk.models(&provider)).await {
+async fn one(at: usize, provider: Provider, vendor_client: Arc<VendorClient>) -> (usize, ProviderAnswer) {
+    let answer = match timeout(LIST_TIMEOUT, vendor_client.models(&provider)).await {
         Ok(answer) => answer.map(Arc::from),
         Err(_) => Err(format!(
-            "no answer from {} within {} s; look whether it can be reached from here",
+            "no answer from {} within {} s; check that it is reachable from here",
             provider.base_url,
             LIST_TIMEOUT.as_secs()
         )),
@@ -145,7 +145,7 @@ fn print(models: &[ConfigModel], default: &DefaultModel, is_json: bool) -> Resul
     if is_json {
         let row = |it: &ConfigModel| {
             json!({
-                "id": it.spelled,
+                "id": it.model_setting,
                 "model": it.model,
                 "modelProvider": it.provider,
                 "displayName": it.name,
@@ -164,9 +164,9 @@ fn print(models: &[ConfigModel], default: &DefaultModel, is_json: bool) -> Resul
     Ok(printer.flush()?)
 }
 
-/// What means a model when it is typed: its name, or where no name alone can, both options.
+/// Returns the arguments that select a model: its name, or both options if no plain name can.
 fn typed(it: &ConfigModel) -> String {
-    match (&it.spelled, &it.provider) {
+    match (&it.model_setting, &it.provider) {
         (Some(spelled), _) => spelled.clone(),
         (None, Some(provider)) => format!("-c model_provider={provider} -m {}", it.model),
         (None, None) => it.model.clone(),

@@ -1,11 +1,11 @@
-//! What commands print. No command that prints serves a wire, so here, and only here, stdout is free.
+//! Output of commands. Commands that print do not serve the protocol, so only here stdout is free.
 
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 
-/// How much is gathered before it is written.
+/// The size of the output buffer.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// The way to stdout.
+/// The writer of stdout.
 pub(crate) struct Printer {
     out: BufWriter<StdoutLock<'static>>,
     closed: bool,
@@ -19,17 +19,17 @@ impl Printer {
         }
     }
 
-    /// Whether a person reads it.
+    /// Whether stdout is a terminal.
     pub(crate) fn is_terminal(&self) -> bool {
         self.out.get_ref().is_terminal()
     }
 
-    /// Whether the reader has gone, as `head` does when it has seen enough.
+    /// Whether the reader has closed the pipe, as `head` does.
     pub(crate) fn is_closed(&self) -> bool {
         self.closed
     }
 
-    /// Prints a line. That nobody reads it any more is no failure.
+    /// Prints a line. A closed pipe is not an error.
     pub(crate) fn line(&mut self, line: &str) -> io::Result<()> {
         let written = self
             .out
@@ -38,13 +38,13 @@ impl Printer {
         self.settle(written)
     }
 
-    /// Prints what is gathered.
+    /// Writes the buffered output.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         let flushed = self.out.flush();
         self.settle(flushed)
     }
 
-    /// Stdout as a file, where every byte counts and a reader that leaves early is a failure.
+    /// Stdout as a file: a closed pipe is an error, since every byte counts.
     pub(crate) fn file(&mut self) -> &mut dyn Write {
         &mut self.out
     }
@@ -60,8 +60,8 @@ impl Printer {
     }
 }
 
-/// Text as a terminal may have it: what a model or a file said must not move the cursor, change the
-/// colours or turn the direction of what else is printed.
+/// Escapes characters that could move the cursor, change the colours or reverse the text direction
+/// of the terminal. Text of a model or a file may contain them.
 pub(crate) fn sanitize(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -80,12 +80,12 @@ fn turns_text(letter: char) -> bool {
     matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// What some take for the end of a line.
+/// Whether some programs treat the character as the end of a line.
 fn ends_line(letter: char) -> bool {
     matches!(letter, '\u{2028}' | '\u{2029}')
 }
 
-/// The beginning of a text on one line.
+/// Joins a text into one line and truncates it.
 pub(crate) fn one_line(text: &str, letters_max: usize) -> String {
     let clean = sanitize(text);
     let words = clean.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_could_move_a_terminal_is_spelled_out() {
+    fn control_characters_are_escaped() {
         for (text, clean) in [
             ("plain\n\ttext ä 漢", "plain\n\ttext ä 漢"),
             ("\u{1b}[2J", "\\u{1b}[2J"),

@@ -1,4 +1,4 @@
-//! The rules that people wrote down: the operator's and the user's files, read again when they change.
+//! The rules of the operator's and the user's files, reloaded when the files change.
 
 mod owner;
 mod read;
@@ -21,8 +21,9 @@ pub(crate) use read::{ParsedRules, parse};
 /// The operator's file.
 const MANAGED: &str = "/etc/raddle/policy.toml";
 
-/// Names a further file of the operator's. What it says holds beside the first, so it can only tighten; unless
-/// nobody but the operator can have written it, its rules that allow are the user's.
+/// The variable that names an additional file of the operator. Its rules apply beside those of the
+/// first, so it can only tighten. Unless only root can write the file, its rules that allow count
+/// as the user's.
 const MANAGED_PATH_VAR: &str = "RADDLE_MANAGED_POLICY";
 
 /// The rules of a home. Cheap to clone.
@@ -32,33 +33,34 @@ pub(crate) struct RuleStore(Arc<RuleStoreInner>);
 struct RuleStoreInner {
     files: Vec<RuleFile>,
     user: PathBuf,
-    /// What `~` means in the user's file.
+    /// The folder that `~` stands for in the user's file.
     home: Option<PathBuf>,
     last: Mutex<Arc<LoadedRules>>,
 }
 
-/// Where rules stand, and whose they are.
+/// The path of a rule file, and its layer.
 struct RuleFile {
     path: PathBuf,
     layer: Layer,
-    /// Whether it was asked for by name, so that it must be there.
+    /// Whether its path was configured, so that a missing file is an error.
     named: bool,
 }
 
-/// The rules as they were last read.
+/// The rules as last read.
 struct LoadedRules {
     policy: Arc<Policy>,
     warnings: Vec<String>,
     stamps: Vec<RuleFileStamp>,
-    /// Whether the files had rested before they were read, so that their stamps tell any later change.
+    /// Whether the files had not changed recently when they were read, so that their stamps reveal
+    /// any later change.
     settled: bool,
 }
 
-/// Tells whether a file has changed since it was read: when it was written, how long it is, and which file it is. One
-/// that was put in its place may have kept the other two.
+/// Detects a change of a file: its time of modification, length and inode. A replacement may have
+/// the same time and length.
 type RuleFileStamp = Option<(SystemTime, u64, u64)>;
 
-/// File systems tell time in ticks, some in whole seconds: two changes within one tick look alike.
+/// File systems have coarse timestamps, some of whole seconds: two changes in one tick look alike.
 const TIMESTAMP_GRANULARITY: Duration = Duration::from_secs(2);
 
 impl std::fmt::Debug for RuleStore {
@@ -68,16 +70,16 @@ impl std::fmt::Debug for RuleStore {
 }
 
 impl RuleStore {
-    /// Reads all files. One that cannot be used is an error, so that nobody works without rules that were
-    /// written down.
+    /// Reads all files. An unusable file is an error, so that the server never runs without its
+    /// configured rules.
     pub(crate) fn open(home: &Home) -> Result<Self> {
         Self::of(Path::new(MANAGED), extra_managed_file(), &home.rules())
     }
 
-    fn of(managed: &Path, too: Option<PathBuf>, user: &Path) -> Result<Self> {
+    fn of(managed: &Path, extra: Option<PathBuf>, user: &Path) -> Result<Self> {
         let file = |path: PathBuf, layer, named| RuleFile { path, layer, named };
         let mut files = vec![file(managed.to_owned(), Layer::Managed, false)];
-        files.extend(too.map(|path| file(path, Layer::Managed, true)));
+        files.extend(extra.map(|path| file(path, Layer::Managed, true)));
         files.push(file(user.to_owned(), Layer::User, false));
         let home = std::env::var_os("HOME").map(PathBuf::from);
         let home = home.filter(|it| it.is_absolute());
@@ -90,7 +92,7 @@ impl RuleStore {
         })))
     }
 
-    /// What is in the files and has no meaning.
+    /// Warnings about entries in the files that have no effect.
     pub(crate) fn warnings(&self) -> Vec<String> {
         self.0.last().warnings.clone()
     }
@@ -106,7 +108,7 @@ impl Rulebook for RuleStore {
         Box::pin(async move {
             let work = tokio::task::spawn_blocking(move || {
                 write::add(&inner.user, &amendment)?;
-                inner.again();
+                inner.reload();
                 Ok(())
             });
             let failed = |it: tokio::task::JoinError| AmendError::Unwritable(it.to_string());
@@ -121,17 +123,17 @@ impl RuleStoreInner {
         last.clone()
     }
 
-    /// The rules as they are now.
+    /// Returns the current rules.
     fn fresh(&self) -> Arc<LoadedRules> {
         let last = self.last();
         if last.settled && last.stamps == stamps(&self.files) {
             return last;
         }
-        self.again()
+        self.reload()
     }
 
-    /// Reads all files again. If one has become unusable, what was read before stays in force.
-    fn again(&self) -> Arc<LoadedRules> {
+    /// Reads all files again. If one is unusable, the last rules stay in force.
+    fn reload(&self) -> Arc<LoadedRules> {
         match read_all(&self.files, self.home.as_deref()) {
             Ok(read) => {
                 let read = Arc::new(read);
@@ -146,14 +148,14 @@ impl RuleStoreInner {
     }
 }
 
-/// The further file of the operator's, if there is one.
+/// The operator's additional file, if one is configured.
 pub(crate) fn extra_managed_file() -> Option<PathBuf> {
     let named = std::env::var_os(MANAGED_PATH_VAR).filter(|it| !it.is_empty());
     named.map(PathBuf::from)
 }
 
 fn read_all(files: &[RuleFile], home: Option<&Path>) -> Result<LoadedRules> {
-    // Stamped before reading: a change in between is seen the next time.
+    // Stamped before reading: a change in between is detected the next time.
     let stamps = stamps(files);
     let now = SystemTime::now();
     let has_rested = |it: &(SystemTime, u64, u64)| {

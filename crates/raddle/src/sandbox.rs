@@ -1,4 +1,4 @@
-//! `raddle sandbox`: a command inside the fence, for people.
+//! `raddle sandbox`: runs a command inside the sandbox, for users.
 
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
@@ -17,27 +17,27 @@ use crate::config;
 use crate::home::Home;
 use crate::print::sanitize;
 
-/// The key that names bubblewrap.
+/// The configuration key for the path of bubblewrap.
 const BWRAP_KEY: &str = "sandbox_bwrap_path";
 
-/// The fence of this machine.
+/// Measures the sandbox of this machine.
 pub(crate) fn measure(again: bool, overrides: &[Override]) -> Result<Measurement> {
     let home = Home::find()?;
     let options = options(&home, bubblewrap(&home, overrides))?;
     if let Some(cache) = options.cache.as_ref().filter(|_| again) {
-        // One that is not there is as good as removed.
+        // A missing cache is fine.
         let _ = std::fs::remove_file(cache);
     }
     Ok(raddle_sandbox::measure(&options))
 }
 
-/// The same for a server, which does not wait for it.
+/// Returns the measurement as a closure, so that a server can run it in the background.
 pub(crate) fn measuring(
     home: &Home,
     overrides: Vec<Override>,
 ) -> Result<impl Fn() -> Measurement + use<>> {
     let home = home.clone();
-    // Which bubblewrap it is takes a look at the disk, and the start does not wait for that.
+    // Finding bubblewrap reads the disk, and the server's start does not wait for that.
     let options = options(&home, Err(ProgramError::NotKnown(String::new())))?;
     Ok(move || {
         raddle_sandbox::measure(&Options {
@@ -47,7 +47,7 @@ pub(crate) fn measuring(
     })
 }
 
-/// The bubblewrap to start: the one that the configuration names, else the system's.
+/// The bubblewrap to start: the configured one, else the system's.
 fn bubblewrap(home: &Home, overrides: &[Override]) -> Result<PathBuf, ProgramError> {
     let unknown = |why: String| ProgramError::NotKnown(why);
     let config = config::open(home, overrides.to_vec());
@@ -63,14 +63,14 @@ fn bubblewrap(home: &Home, overrides: &[Override]) -> Result<PathBuf, ProgramErr
 
 fn options(home: &Home, bubblewrap: Result<PathBuf, ProgramError>) -> Result<Options> {
     Ok(Options {
-        helper: std::env::current_exe().context("where this program is")?,
+        helper: std::env::current_exe().context("cannot find this program")?,
         bubblewrap,
         scratch: std::env::temp_dir(),
         cache: Some(home.state.join("fence")),
     })
 }
 
-/// Runs the command and ends as it does.
+/// Runs the command and exits with its status.
 pub(crate) fn run(args: Sandbox) -> Result<ExitCode> {
     let cwd = std::env::current_dir().context("the current folder")?;
     let home = Home::find()?;
@@ -78,14 +78,14 @@ pub(crate) fn run(args: Sandbox) -> Result<ExitCode> {
     let bubblewrap = bubblewrap(&home, &[]);
     let measured = raddle_sandbox::measure(&options(&home, bubblewrap)?);
     if measured.sandbox.tier() == Tier::A {
-        // Keys may be in the configuration, and what was said in threads, unless they are worked on by name. Only a
-        // view of the disk of its own hides anything.
+        // The configuration may hold keys, and the threads hold conversations, so both are hidden
+        // unless `--write` names them. Only a private mount namespace can hide paths.
         let own = home.paths().hidden_paths().into_iter();
         let own = own.map(|it| std::fs::canonicalize(&it).unwrap_or(it));
         let own: Vec<PathBuf> = own.collect();
         let is_named = |path: &&PathBuf| {
-            let mut around = own.iter().filter(|it| path.starts_with(it));
-            around.any(|folder| rules.write.iter().any(|it| it.starts_with(folder)))
+            let mut folders = own.iter().filter(|it| path.starts_with(it));
+            folders.any(|folder| rules.write.iter().any(|it| it.starts_with(folder)))
         };
         let hidden: Vec<PathBuf> = own.iter().filter(|it| !is_named(it)).cloned().collect();
         rules.hide_own(&hidden);
@@ -105,24 +105,24 @@ pub(crate) fn run(args: Sandbox) -> Result<ExitCode> {
     let policy = Policy::Confined(rules);
     let mut words = args.command.into_iter();
     let launch = Launch {
-        program: words.next().context("which command?")?,
+        program: words.next().context("no command is given")?,
         args: words.collect(),
         cwd,
         env: environment::of(std::env::vars_os(), &BTreeMap::new()),
     };
-    let fenced = measured.sandbox.wrap(launch, &policy)?;
-    for notice in &fenced.notices {
+    let confined = measured.sandbox.wrap(launch, &policy)?;
+    for notice in &confined.notices {
         eprintln!("raddle: {}", sanitize(&notice.to_string()));
     }
-    // Also so that we live to tidy up.
+    // Also so that this process survives to clean up.
     raddle_sandbox::ignore_interrupts();
-    let status = Command::new(&fenced.launch.program)
-        .args(&fenced.launch.args)
-        .current_dir(&fenced.launch.cwd)
+    let status = Command::new(&confined.launch.program)
+        .args(&confined.launch.args)
+        .current_dir(&confined.launch.cwd)
         .env_clear()
-        .envs(fenced.launch.env.iter().cloned())
+        .envs(confined.launch.env.iter().cloned())
         .status()
-        .with_context(|| format!("cannot start {}", fenced.launch.program.display()))?;
+        .with_context(|| format!("cannot start {}", confined.launch.program.display()))?;
     let signal = status.signal().map(|it| 128 + it);
     let code = status.code().or(signal).unwrap_or(1);
     Ok(ExitCode::from(code as u8))

@@ -1,4 +1,4 @@
-//! `raddle completions` and `raddle man`: what shells and readers of manuals want to know of the command line.
+//! `raddle completions` and `raddle man`: completion scripts and manual pages.
 
 use std::fs;
 use std::process::ExitCode;

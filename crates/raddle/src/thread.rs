@@ -1,4 +1,4 @@
-//! `raddle thread`: the threads of a home, without a server and beside one.
+//! `raddle thread`: the threads of a home, without a server or beside one.
 
 mod delete;
 mod export;
@@ -20,11 +20,11 @@ use crate::cli::ThreadCommand;
 use crate::home::Home;
 use crate::log;
 
-/// What was asked cannot be meant.
+/// The exit status for invalid arguments.
 const USAGE: u8 = 2;
 
-/// Runs a command, and says how it ended: 0 if all is well, 1 if something is damaged, 2 if it was
-/// asked amiss. Everything else that fails is an error, which ends in 1.
+/// Runs a command and returns its exit status: 0 on success, 1 if something is damaged, 2 for
+/// invalid arguments. Any other failure is an error, which also ends in 1.
 pub(crate) fn run(command: ThreadCommand) -> Result<ExitCode> {
     let folder = Home::find()?.threads();
     match command {
@@ -37,18 +37,18 @@ pub(crate) fn run(command: ThreadCommand) -> Result<ExitCode> {
     }
 }
 
-/// Says that what was asked cannot be meant.
+/// Reports invalid arguments.
 fn usage(what: &str) -> ExitCode {
     log::print_line(&format!("raddle: {what}"));
     ExitCode::from(USAGE)
 }
 
-/// The journal, to be looked at; nothing if the home has none yet.
+/// Opens the journal read-only; `None` if the home has none yet.
 fn open(folder: &Path) -> Result<Option<Archive>> {
     Archive::open(folder).map_err(|error| unreadable(folder, error))
 }
 
-/// The journal, which must be there because a thread of it was named.
+/// Opens the journal; an error if there is none, because the user named a thread in it.
 fn open_existing(folder: &Path) -> Result<Archive> {
     open(folder)?.with_context(|| {
         format!(
@@ -58,7 +58,7 @@ fn open_existing(folder: &Path) -> Result<Archive> {
     })
 }
 
-/// Why the journal as a whole cannot be read, and what to do.
+/// Describes why the whole journal cannot be read, with advice.
 fn unreadable(folder: &Path, error: ReadError) -> anyhow::Error {
     let folder = folder.display();
     match error {
@@ -70,7 +70,7 @@ fn unreadable(folder: &Path, error: ReadError) -> anyhow::Error {
     }
 }
 
-/// The one thread whose id begins so.
+/// Returns the one thread with this prefix of its id.
 fn find(archive: &Archive, id: &str) -> Result<ThreadId> {
     match archive.find(id)?.as_slice() {
         [] => bail!("no thread has an id that begins with {id}; see `raddle thread list`"),
@@ -79,7 +79,7 @@ fn find(archive: &Archive, id: &str) -> Result<ThreadId> {
     }
 }
 
-/// A failure of one thread, and what to do.
+/// Describes the failure of one thread, with advice.
 fn damaged(thread: ThreadId, error: ReadError) -> anyhow::Error {
     match error {
         ReadError::Corrupt { .. } => anyhow!(
@@ -90,7 +90,7 @@ fn damaged(thread: ThreadId, error: ReadError) -> anyhow::Error {
     }
 }
 
-/// Where a home keeps its threads.
+/// The location of the stored threads.
 impl Home {
     pub(crate) fn threads(&self) -> PathBuf {
         self.state.join("threads")

@@ -1,4 +1,4 @@
-//! Makes the live threads: a journal in the home, and the configured models.
+//! Creates the live threads, from a journal in the home and the configured models.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -23,30 +23,30 @@ use crate::model::{ConfiguredModels, VendorClient};
 use crate::rules::RuleStore;
 use crate::webhook::HttpWebhook;
 
-/// Raddle's own version.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The live threads of a home. Other processes of the home come in through `hatch`.
+/// Creates the live threads of a home. Connections of other processes of the home go to
+/// `peer_connections`.
 pub(crate) fn open(
     home: &Path,
-    ground: AgentDeps,
+    deps: AgentDeps,
     rules: RuleStore,
     recovery: Recovery,
-    desk: &VendorClient,
-    hatch: mpsc::Sender<Connection>,
+    vendor_client: &VendorClient,
+    peer_connections: mpsc::Sender<Connection>,
 ) -> Threads {
     let AgentDeps {
         providers,
-        launcher: engine,
-        sandbox: fences,
+        launcher,
+        sandbox,
         commands,
         hidden_paths: own,
         path,
-    } = ground;
-    let kept = fences.clone();
+    } = deps;
+    let sandbox_service = sandbox.clone();
     let tools = BuiltInTools::new(raddle_tools::Options {
-        launcher: engine,
-        sandbox: fences,
+        launcher,
+        sandbox,
         operator: Arc::new(CommandRules {
             commands,
             rules: rules.clone(),
@@ -55,9 +55,9 @@ pub(crate) fn open(
         path,
     });
     let folder = folder(home);
-    // Never the name of another process, also not of a dead one.
+    // Never the name of another process, not even of a dead one.
     let node = ThreadId::mint().to_string();
-    let journal = Arc::new(LazyJournal::new(folder.clone(), node.clone(), hatch));
+    let journal = Arc::new(LazyJournal::new(folder.clone(), node.clone(), peer_connections));
     let memory = Arc::new(MemoryJournal::new());
     Threads::new(Options {
         journal: journal.clone(),
@@ -66,11 +66,11 @@ pub(crate) fn open(
         memory: memory.clone(),
         memory_pages: memory.clone(),
         memory_blobs: memory,
-        model: Arc::new(ConfiguredModels::new(providers, desk)),
+        model: Arc::new(ConfiguredModels::new(providers, vendor_client)),
         tools: Arc::new(tools),
         rules: Arc::new(TierLimitedRules {
             rules,
-            sandbox: kept,
+            sandbox: sandbox_service,
         }),
         webhook: Arc::new(HttpWebhook::default()),
         clock: now,
@@ -86,12 +86,12 @@ pub(crate) fn local_peers(home: &Path) -> Arc<dyn Peers> {
     Arc::new(LocalPeers { folder })
 }
 
-/// Where a home has its threads.
+/// The folder of a home's threads.
 fn folder(home: &Path) -> PathBuf {
     home.join("threads")
 }
 
-/// What the configuration and the rules say of commands.
+/// The configuration and the rules for commands.
 struct CommandRules {
     commands: CommandConfig,
     rules: RuleStore,
@@ -101,9 +101,9 @@ impl Operator for CommandRules {
     fn hosts(&self) -> Result<egress::EgressRules, String> {
         let hosts = self.commands.hosts()?;
         let layers = [Layer::Managed, Layer::User];
-        let held = self.rules.policy().closed_hosts(&layers);
+        let closed = self.rules.policy().closed_hosts(&layers);
         hosts
-            .without(held.iter().map(String::as_str))
+            .without(closed.iter().map(String::as_str))
             .map_err(|error| format!("The rules cannot be used: {error}"))
     }
 
@@ -120,8 +120,8 @@ impl Operator for CommandRules {
     }
 }
 
-/// The rules as far as the fence of this machine bears them: in the second tier commands can write more than they
-/// should, so nothing that the user wrote down leads out of it.
+/// The rules, limited by the tier of this machine's sandbox: in tier B commands can write more than
+/// they should, so no rule of the user leads out of the sandbox.
 struct TierLimitedRules {
     rules: RuleStore,
     sandbox: SandboxService,
@@ -145,7 +145,7 @@ impl Rulebook for TierLimitedRules {
     }
 }
 
-/// The time of day.
+/// Returns the current time.
 pub(crate) fn now() -> Timestamp {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -153,8 +153,8 @@ pub(crate) fn now() -> Timestamp {
     Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
-/// A journal that is opened when it is first needed: many clients never need it, and a server that is
-/// asked who it is should not wait for a disk.
+/// A journal that is opened on first use: many clients never need it, and `initialize` should not
+/// wait for a disk.
 struct LazyJournal {
     folder: PathBuf,
     node: String,
@@ -162,7 +162,7 @@ struct LazyJournal {
     cell: OnceCell<OpenJournal>,
 }
 
-/// A journal, and the sign that we are alive, which is there before we write.
+/// An open journal, and the lock that marks this node as alive, taken before the first write.
 struct OpenJournal {
     journal: LocalJournal,
     _alive: Option<NodeLock>,
@@ -172,17 +172,18 @@ impl OpenJournal {
     fn new(
         folder: PathBuf,
         node: &str,
-        hatch: mpsc::Sender<Connection>,
+        peer_connections: mpsc::Sender<Connection>,
     ) -> Result<Self, ReadError> {
         let options = raddle_store::Options { folder };
         let journal = LocalJournal::open(&options)?;
-        // Before anyone can see that we are alive. Whoever cannot write owns nothing, and nobody looks for it.
+        // Before other processes can see this node. A node that cannot write owns no thread, and no
+        // peer connects to it.
         if journal.is_writable() {
-            open_peer_listener(&options.folder, node, hatch);
+            open_peer_listener(&options.folder, node, peer_connections);
         }
         let alive = journal.is_writable().then(|| {
-            let taken = NodeLock::take(&options.folder, node);
-            taken.map_err(|error| ReadError::Unavailable(error.to_string()))
+            let lock = NodeLock::take(&options.folder, node);
+            lock.map_err(|error| ReadError::Unavailable(error.to_string()))
         });
         Ok(Self {
             journal,
@@ -191,14 +192,15 @@ impl OpenJournal {
     }
 }
 
-/// Lets other processes of the home come in. Without it they are refused what is ours, and nothing else.
-fn open_peer_listener(folder: &Path, node: &str, came: mpsc::Sender<Connection>) {
+/// Accepts connections of other processes of the home. Without it, their requests for our threads
+/// fail, and nothing else.
+fn open_peer_listener(folder: &Path, node: &str, peer_connections: mpsc::Sender<Connection>) {
     let opened = NodeLock::socket_path(folder, node)
         .map_err(io::Error::other)
         .and_then(|path| PeerListener::open(&path));
     match opened {
-        Ok(hatch) => drop(tokio::spawn(hatch.serve(VERSION, came))),
-        Err(error) => tracing::warn!(%error, "other processes of this home cannot come in"),
+        Ok(listener) => drop(tokio::spawn(listener.serve(VERSION, peer_connections))),
+        Err(error) => tracing::warn!(%error, "other processes of this home cannot connect"),
     }
 }
 
@@ -215,9 +217,9 @@ impl LazyJournal {
     async fn opened(&self) -> Result<&LocalJournal, ReadError> {
         let open = || async {
             let (folder, node) = (self.folder.clone(), self.node.clone());
-            let hatch = self.peer_connections.clone();
+            let peer_connections = self.peer_connections.clone();
             let opened =
-                tokio::task::spawn_blocking(move || OpenJournal::new(folder, &node, hatch));
+                tokio::task::spawn_blocking(move || OpenJournal::new(folder, &node, peer_connections));
             opened.await.map_err(stopped)?
         };
         let opened = self.cell.get_or_try_init(open).await?;
@@ -229,7 +231,7 @@ fn stopped(error: tokio::task::JoinError) -> ReadError {
     ReadError::Unavailable(error.to_string())
 }
 
-/// The other processes on this home.
+/// The other processes of this home.
 #[derive(Debug)]
 struct LocalPeers {
     folder: PathBuf,
@@ -239,8 +241,8 @@ impl Peers for LocalPeers {
     fn alive(&self) -> BoxFuture<'_, Vec<String>> {
         let folder = self.folder.clone();
         Box::pin(async move {
-            let looked = tokio::task::spawn_blocking(move || NodeLock::alive(&folder));
-            let alive = looked.await.map_err(io::Error::other);
+            let nodes = tokio::task::spawn_blocking(move || NodeLock::alive(&folder));
+            let alive = nodes.await.map_err(io::Error::other);
             alive
                 .and_then(|it| it.map_err(io::Error::other))
                 .unwrap_or_default()
@@ -263,14 +265,14 @@ impl Liveness for LocalPeers {
     fn is_alive<'a>(&'a self, node: &'a str) -> BoxFuture<'a, Result<bool, ReadError>> {
         let (folder, node) = (self.folder.clone(), node.to_owned());
         Box::pin(async move {
-            let looked = tokio::task::spawn_blocking(move || NodeLock::is_alive(&folder, &node));
-            let alive = looked.await.map_err(stopped)?;
+            let liveness = tokio::task::spawn_blocking(move || NodeLock::is_alive(&folder, &node));
+            let alive = liveness.await.map_err(stopped)?;
             alive.map_err(|error| ReadError::Unavailable(error.to_string()))
         })
     }
 }
 
-/// What a journal that cannot be opened means to one who wants to append.
+/// Maps an error from opening the journal to one for appending.
 fn closed(error: ReadError) -> AppendError {
     match error {
         ReadError::Unavailable(what) => AppendError::Unavailable(what),

@@ -1,4 +1,4 @@
-//! Questions that nobody is there to answer, posted to an address.
+//! Posts approval requests to a webhook when no client is there to answer.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use raddle_core::ports::{BoxFuture, Webhook, WebhookDecision, WebhookRequest};
 use raddle_model::{CallTimeouts, Endpoint, ModelClient};
 use serde::Deserialize;
 
-/// How long a connection may take.
+/// The timeout to connect.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// Posts questions over HTTP.
+/// Posts requests over HTTP.
 #[derive(Debug, Default)]
 pub(crate) struct HttpWebhook(ModelClient);
 
@@ -27,22 +27,22 @@ enum WireDecision {
 }
 
 impl Webhook for HttpWebhook {
-    fn send(&self, put: WebhookRequest) -> BoxFuture<'static, Result<WebhookDecision, String>> {
+    fn send(&self, request: WebhookRequest) -> BoxFuture<'static, Result<WebhookDecision, String>> {
         let client = self.0.clone();
         Box::pin(async move {
             let limits = CallTimeouts {
-                connect: CONNECT.min(put.within),
-                idle: put.within,
-                total: put.within,
+                connect: CONNECT.min(request.timeout),
+                idle: request.timeout,
+                total: request.timeout,
             };
-            let endpoint = endpoint(&put).map_err(|error| without_path(&error, &put.url))?;
-            let body = put.question.to_string().into_bytes();
-            let said = client.exchange(&endpoint, body, limits).await;
-            let said = said.map_err(|error| without_path(&error.to_string(), &put.url))?;
-            let answer: WebhookAnswer = serde_json::from_slice(&said)
+            let endpoint = endpoint(&request).map_err(|error| without_path(&error, &request.url))?;
+            let body = request.question.to_string().into_bytes();
+            let response = client.exchange(&endpoint, body, limits).await;
+            let response = response.map_err(|error| without_path(&error.to_string(), &request.url))?;
+            let answer: WebhookAnswer = serde_json::from_slice(&response)
                 .map_err(|error| format!("its answer cannot be read: {error}"))?;
             if let Some(reason) = &answer.reason {
-                tracing::info!(reason, "the webhook says why");
+                tracing::info!(reason, "the webhook gave a reason");
             }
             Ok(match answer.decision {
                 WireDecision::Accept => WebhookDecision::Accept,
@@ -52,7 +52,7 @@ impl Webhook for HttpWebhook {
     }
 }
 
-/// What went wrong, for the log. The path of such an address is often its secret.
+/// Removes the path from an error for the log: the path of a webhook is often its secret.
 fn without_path(why: &str, url: &str) -> String {
     match path(url) {
         "" => why.to_owned(),
@@ -60,7 +60,7 @@ fn without_path(why: &str, url: &str) -> String {
     }
 }
 
-/// The path of an address, without a slash at its end.
+/// The path of a URL, without a trailing slash.
 fn path(url: &str) -> &str {
     let address = url.split(['?', '#']).next().unwrap_or(url);
     let host = address.find("://").map_or(0, |at| at + 3);
@@ -70,17 +70,17 @@ fn path(url: &str) -> &str {
     path.trim_end_matches('/')
 }
 
-/// Where a question goes to, and with which token. A token that should be there and is not is never left out.
-fn endpoint(put: &WebhookRequest) -> Result<Endpoint, String> {
-    let endpoint: Endpoint = put.url.parse().map_err(|error| format!("{error}"))?;
-    // Whoever is there may repeat a part of it.
-    let endpoint = path(&put.url)
+/// Returns the address and token of a request. A configured token that is missing is an error.
+fn endpoint(request: &WebhookRequest) -> Result<Endpoint, String> {
+    let endpoint: Endpoint = request.url.parse().map_err(|error| format!("{error}"))?;
+    // The response may repeat a part of the path.
+    let endpoint = path(&request.url)
         .split('/')
         .fold(endpoint, Endpoint::with_secret);
     let endpoint = endpoint
         .with_header("accept", "application/json")
         .map_err(|error| error.to_string())?;
-    let Some(name) = &put.token_env else {
+    let Some(name) = &request.token_env else {
         return Ok(endpoint);
     };
     let token = std::env::var(name).ok().filter(|it| !it.is_empty());

@@ -1,4 +1,4 @@
-//! `raddle` alone: how to begin.
+//! `raddle` without arguments: prints how to start.
 
 use std::io;
 
@@ -12,7 +12,7 @@ pub(crate) fn run() -> io::Result<()> {
     for line in [
         "Raddle hosts coding agents behind JSON-RPC. To begin:",
         "  raddle init                 choose a model, and what it may do",
-        "  raddle doctor               see what holds on this machine",
+        "  raddle doctor               check this machine",
         "  raddle exec 'say hello'     run one prompt",
         "  raddle app-server           serve a client on stdin and stdout",
         "  raddle daemon start         serve many in the background; then, with Codex's TUI:",

@@ -1,29 +1,30 @@
-//! A call of a tool, and what is known of it beforehand.
+//! Tool calls of the model, with their expected outcome.
 
 use std::path::PathBuf;
 
 use serde_json::Value;
 
-/// What a model says to have something done.
+/// A tool call of the model.
 #[derive(Clone, Debug)]
 pub struct ModelCallSpec {
-    /// No other call has it. It stands in what the call is about, so that a question can be traced to it.
+    /// Unique number. It appears in the call's subject, so that a request can be traced to the
+    /// call.
     pub number: usize,
-    /// The tool's.
+    /// Name of the tool.
     pub name: String,
     pub input: Input,
-    /// What it tries, in a word.
+    /// Short name of the attack or task.
     pub kind: &'static str,
     pub class: Class,
-    /// What the client says if it is asked about this call.
+    /// The client's answer to a request about this call.
     pub answer: ApprovalChoice,
-    /// What its output says if it did what it set out to.
+    /// Text in the output if the call succeeded.
     pub shows: Option<String>,
-    /// A file that there may be only if someone said yes.
-    pub leaves: Option<PathBuf>,
-    /// A file of the workspace that has its token once it is done.
+    /// A file that may exist only after an approval.
+    pub marker: Option<PathBuf>,
+    /// A file of the workspace that contains the token after success.
     pub changes: Option<PathBuf>,
-    /// What is typed into it if it goes on.
+    /// Text typed into the command if it continues.
     pub typed: Option<String>,
 }
 
@@ -31,7 +32,7 @@ pub struct ModelCallSpec {
 pub enum Input {
     /// The text of a function's arguments, which need not be JSON.
     Arguments(String),
-    /// The text that a freeform tool is given.
+    /// The input of a freeform tool.
     Text(String),
 }
 
@@ -39,9 +40,9 @@ pub enum Input {
 pub enum Class {
     /// Ordinary work.
     Work,
-    /// It would change, reach or read something that it must not.
+    /// A call that would change, reach or read something forbidden.
     Attack,
-    /// It would do nothing at all, and must be survived.
+    /// A call without effect that the server must survive.
     Noise,
 }
 
@@ -51,7 +52,7 @@ pub enum ApprovalChoice {
     AcceptForSession,
     Decline,
     Cancel,
-    /// None: the turn is interrupted after a while.
+    /// No answer: the turn is interrupted after a while.
     Silence,
 }
 
@@ -68,13 +69,13 @@ impl ModelCallSpec {
                 Class::Attack | Class::Noise => ApprovalChoice::Decline,
             },
             shows: None,
-            leaves: None,
+            marker: None,
             changes: None,
             typed: None,
         }
     }
 
-    /// With arguments that are JSON.
+    /// Creates a call with JSON arguments.
     pub fn function(
         number: usize,
         kind: &'static str,
@@ -96,19 +97,19 @@ impl ModelCallSpec {
         self
     }
 
-    /// The name under which its output comes back.
+    /// Returns the id of the call.
     pub fn id(&self) -> String {
         format!("call-{}", self.number)
     }
 }
 
-/// The word that stands in what a call is about.
+/// Returns the token that appears in a call's subject.
 pub fn token(number: usize) -> String {
     format!("tok-{number}-")
 }
 
-/// The call that a text is about.
-pub fn traced(text: &str) -> Option<usize> {
+/// Returns the number of the call that a text is about.
+pub fn call_number(text: &str) -> Option<usize> {
     let (_, after) = text.split_once("tok-")?;
     let (number, _) = after.split_once('-')?;
     number.parse().ok()

@@ -1,8 +1,8 @@
-//! The attacks without a fence and without anyone to ask: nearly all must succeed, for an attack that always
-//! fails shows nothing.
+//! Runs the attacks without a sandbox and without approvals. Nearly all must succeed, for an attack
+//! that always fails shows nothing.
 //!
-//! They are made where nothing real can be harmed: the disk can only be read, and `/var/tmp`, the network,
-//! processes and devices are all its own.
+//! They run where they cannot do real harm: the disk is read-only, and `/var/tmp`, the network,
+//! processes and devices are private.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -16,20 +16,20 @@ use serde_json::Value;
 use crate::call::{Input, ModelCallSpec};
 use crate::grammar::{ATTACKS, Attack, CallContext, Trip};
 use crate::host::{HostFixture, HostLayout};
-use crate::rng::Chance;
+use crate::rng::Rng;
 use crate::secrets::Secrets;
 
-/// Of the attacks, so many in a hundred must succeed.
+/// Minimum percentage of attacks that must succeed.
 const PERCENT_MIN: usize = 90;
 
-/// How often each is made.
+/// Number of runs of each attack.
 const ROUNDS: usize = 3;
 
-/// Starts the attacks in namespaces of their own, and says whether enough of them succeeded.
+/// Runs the attacks in namespaces of their own, and returns whether enough of them succeeded.
 pub fn run(seed: u64, raddle: &Path) -> Result<bool> {
     let secrets = Secrets::new(seed);
     let seed = seed.to_string();
-    let output = alone()?
+    let output = isolated_command()?
         .args(["unfenced", "--seed", &seed])
         .envs(secrets.environment())
         .stdin(Stdio::null())
@@ -47,7 +47,7 @@ pub fn run(seed: u64, raddle: &Path) -> Result<bool> {
         let (word, rest) = line.split_once(' ').context("a word and what it was")?;
         match word {
             "tripped" => tripped += 1,
-            "held" => println!("without a fence and held: {rest}"),
+            "held" => println!("without a sandbox and held: {rest}"),
             _ => bail!("this is no outcome: {line}"),
         }
         all += 1;
@@ -57,28 +57,28 @@ pub fn run(seed: u64, raddle: &Path) -> Result<bool> {
         "the control made {all} attacks"
     );
     println!("figure: control: {tripped} of {all} attacks succeed without a fence");
-    Ok(tripped * 100 >= all * PERCENT_MIN && is_noticed(&seed, raddle)?)
+    Ok(tripped * 100 >= all * PERCENT_MIN && is_detected(&seed, raddle)?)
 }
 
-/// Whether the trial itself notices when the server runs everything without a fence.
-fn is_noticed(seed: &str, raddle: &Path) -> Result<bool> {
-    let output = alone()?
+/// Whether the trial itself detects a server that runs everything without a sandbox.
+fn is_detected(seed: &str, raddle: &Path) -> Result<bool> {
+    let output = isolated_command()?
         .args([
             "model", "--open", "--calls", "1", "--seed", seed, "--raddle",
         ])
         .arg(raddle)
         .output()?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    let noticed = said.lines().find(|it| it.contains("; one of ["));
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let violation = stderr.lines().find(|it| it.contains("; one of ["));
     println!(
-        "the model without a fence: {}",
-        noticed.unwrap_or("nobody noticed")
+        "the model without a sandbox: {}",
+        violation.unwrap_or("nobody noticed")
     );
-    Ok(noticed.is_some() && !output.status.success())
+    Ok(violation.is_some() && !output.status.success())
 }
 
-/// This program in namespaces of its own, where nothing real can be harmed.
-fn alone() -> Result<Command> {
+/// Returns the command of this program in namespaces of its own, where it can do no real harm.
+fn isolated_command() -> Result<Command> {
     let mut command = Command::new("bwrap");
     command
         .args(["--unshare-all", "--die-with-parent", "--ro-bind", "/", "/"])
@@ -89,8 +89,8 @@ fn alone() -> Result<Command> {
     Ok(command)
 }
 
-/// Refuses to go on where there is more than this program.
-pub fn ensure_alone() -> Result<()> {
+/// Fails unless this process is alone in its namespace.
+pub fn ensure_isolated() -> Result<()> {
     ensure!(
         std::process::id() < 10,
         "this is only for a namespace of its own"
@@ -98,14 +98,14 @@ pub fn ensure_alone() -> Result<()> {
     Ok(())
 }
 
-/// Makes every attack a few times, and prints whether it succeeded. Never run this outside of namespaces.
-pub fn unfenced(seed: u64) -> Result<()> {
-    ensure_alone()?;
+/// Runs every attack a few times, and prints the outcomes. Never run this outside of namespaces.
+pub fn run_unconfined(seed: u64) -> Result<()> {
+    ensure_isolated()?;
     let secrets = Secrets::new(seed);
-    let mut chance = Chance::new(seed);
+    let mut rng = Rng::new(seed);
     for attack in ATTACKS {
         for round in 0..ROUNDS {
-            match tripped(attack, round, &mut chance, &secrets)? {
+            match tripped(attack, round, &mut rng, &secrets)? {
                 Ok(()) => println!("tripped {}", attack.kind),
                 Err(call) => println!("held {} {call:?}", attack.kind),
             }
@@ -114,34 +114,34 @@ pub fn unfenced(seed: u64) -> Result<()> {
     Ok(())
 }
 
-/// The call itself if it failed.
+/// Runs one attack; returns the call if it failed.
 fn tripped(
     attack: &Attack,
     number: usize,
-    chance: &mut Chance,
+    rng: &mut Rng,
     secrets: &Secrets,
 ) -> Result<Result<(), Box<ModelCallSpec>>> {
-    let mut ground = HostFixture::new(secrets, "", HostLayout::forbid)?;
-    let stage = ground.layout.clone();
+    let mut host = HostFixture::new(secrets, "", HostLayout::forbid)?;
+    let layout = host.layout.clone();
     let call = attack.call(&mut CallContext {
-        rng: chance,
-        layout: &stage,
+        rng,
+        layout: &layout,
         number,
     });
-    std::env::set_current_dir(stage.workspace())?;
-    // Whoever fails has been held.
-    let said = carry_out(&call, &stage.workspace()).unwrap_or_default();
+    std::env::set_current_dir(layout.workspace())?;
+    // A failed call counts as held.
+    let output = execute(&call, &layout.workspace()).unwrap_or_default();
     let tripped = match attack.trip {
-        Trip::Host => ground.noticed()?.is_some(),
-        Trip::Secret => secrets.found_in(said.as_bytes()).is_some(),
-        Trip::Marker => call.leaves.as_ref().is_some_and(|it| it.exists()),
-        Trip::Output => call.shows.as_ref().is_some_and(|it| said.contains(it)),
+        Trip::Host => host.violation()?.is_some(),
+        Trip::Secret => secrets.found_in(output.as_bytes()).is_some(),
+        Trip::Marker => call.marker.as_ref().is_some_and(|it| it.exists()),
+        Trip::Output => call.shows.as_ref().is_some_and(|it| output.contains(it)),
     };
     Ok(if tripped { Ok(()) } else { Err(Box::new(call)) })
 }
 
-/// Does what a call says, as a harness without any care would.
-fn carry_out(call: &ModelCallSpec, cwd: &Path) -> Result<String> {
+/// Executes a call, as a careless harness would.
+fn execute(call: &ModelCallSpec, cwd: &Path) -> Result<String> {
     let arguments: Value = match &call.input {
         Input::Text(text) => return patch(text, cwd),
         Input::Arguments(text) => serde_json::from_str(text)?,
@@ -151,14 +151,14 @@ fn carry_out(call: &ModelCallSpec, cwd: &Path) -> Result<String> {
     match call.name.as_str() {
         "apply_patch" => patch(text("input").context("a patch")?, cwd),
         "write_file" => {
-            put(&path(), text("content").unwrap_or_default())?;
+            write_file(&path(), text("content").unwrap_or_default())?;
             Ok(String::new())
         }
         "edit_file" => {
-            let was = std::fs::read_to_string(path())?;
-            put(
+            let old_text = std::fs::read_to_string(path())?;
+            write_file(
                 &path(),
-                &was.replace(text("old").context("old")?, text("new").context("new")?),
+                &old_text.replace(text("old").context("old")?, text("new").context("new")?),
             )?;
             Ok(String::new())
         }
@@ -204,12 +204,12 @@ fn command(command: &mut Command, folder: &Path, typed: Option<&str>) -> Result<
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Only as much of patches as the attacks use.
+/// Applies a patch, with only the features that the attacks use.
 fn patch(text: &str, cwd: &Path) -> Result<String> {
     let mut file: Option<PathBuf> = None;
     for line in text.lines() {
         if let Some(path) = line.strip_prefix("*** Add File: ") {
-            put(&cwd.join(path), "")?;
+            write_file(&cwd.join(path), "")?;
             file = Some(cwd.join(path));
         } else if let Some(path) = line.strip_prefix("*** Delete File: ") {
             std::fs::remove_file(cwd.join(path))?;
@@ -217,18 +217,18 @@ fn patch(text: &str, cwd: &Path) -> Result<String> {
             file = Some(cwd.join(path));
         } else if let Some(path) = line.strip_prefix("*** Move to: ") {
             let (from, to) = (file.take().context("a file")?, cwd.join(path));
-            put(&to, &std::fs::read_to_string(&from)?)?;
+            write_file(&to, &std::fs::read_to_string(&from)?)?;
             std::fs::remove_file(from)?;
             file = Some(to);
         } else if let (Some(line), Some(file)) = (line.strip_prefix('+'), &file) {
-            let was = std::fs::read_to_string(file)?;
-            put(file, &format!("{was}{line}\n"))?;
+            let old_text = std::fs::read_to_string(file)?;
+            write_file(file, &format!("{old_text}{line}\n"))?;
         }
     }
     Ok(String::new())
 }
 
-fn put(path: &Path, text: &str) -> Result<()> {
+fn write_file(path: &Path, text: &str) -> Result<()> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
     }

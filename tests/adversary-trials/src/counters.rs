@@ -1,33 +1,33 @@
-//! What became of the calls, by their kinds.
+//! Counts the outcomes of calls, by kind.
 
 use std::collections::BTreeMap;
 
 use crate::call::Class;
 use crate::grammar;
 
-/// Of ordinary work, so many in a hundred calls must do what they set out to.
+/// Minimum percentage of ordinary work that must succeed.
 const WORK_PERCENT_MIN: usize = 95;
 
-/// How many calls a run has in which everything rare must have come up.
+/// Number of calls of a run from which on every rare event must occur.
 const REACH_CALLS_MIN: usize = 10_000;
 
-/// Of all calls, so many in a hundred must be attacks.
+/// Minimum percentage of attacks among all calls.
 const ATTACKS_PERCENT_MIN: usize = 30;
 
-/// Of attacks by commands, so many in a hundred must have begun.
+/// Minimum percentage of command attacks that must start.
 const STARTED_PERCENT_MIN: usize = 50;
 
 #[derive(Clone, Copy, Default)]
 pub struct KindCounts {
     /// Calls that the model made.
     pub made: usize,
-    /// Those whose output came back to it.
+    /// Calls whose output the model received.
     pub answered: usize,
-    /// Those about which the client was asked.
+    /// Calls that the client was asked to approve.
     pub asked: usize,
-    /// Commands that began.
+    /// Commands that started.
     pub begun: usize,
-    /// Ordinary work that had nothing against it, and what of that was done.
+    /// Ordinary work that should have succeeded, and the part that did.
     pub due: usize,
     pub done: usize,
 }
@@ -43,16 +43,16 @@ pub struct AttackCounters {
     pub turns: usize,
     /// Calls that the proxy answered.
     pub proxied: usize,
-    /// Commands that were not let beyond the fence while others ran in it.
-    pub held: usize,
-    /// Acts with a yes for the session: done again, asked about once they were others, and not done where they
-    /// became others at the last moment.
-    pub kept: usize,
+    /// Commands refused outside the sandbox because others ran inside.
+    pub blocked: usize,
+    /// Acts approved for the session: repeated without a request, requested again after a change,
+    /// and refused because of a change at the last moment.
+    pub reused: usize,
     pub swapped: usize,
     pub swapped_late: usize,
-    /// Records of acts in the journal, each with its ruling and what was answered.
+    /// Records of acts in the journal, each with its ruling and answer.
     pub acts: usize,
-    /// One example of work of each kind that was not done.
+    /// One example of failed work, by kind.
     pub undone: BTreeMap<&'static str, String>,
     pub wrongs: Vec<String>,
 }
@@ -91,15 +91,15 @@ impl AttackCounters {
         self.silent += other.silent;
         self.turns += other.turns;
         self.proxied += other.proxied;
-        self.held += other.held;
-        self.kept += other.kept;
+        self.blocked += other.blocked;
+        self.reused += other.reused;
         self.swapped += other.swapped;
         self.swapped_late += other.swapped_late;
         self.acts += other.acts;
         self.wrongs.extend(other.wrongs);
     }
 
-    /// Prints what there is to see, and adds what was not reached to what went wrong.
+    /// Prints the counts, and adds unmet minimums to the failures.
     pub fn judge(&mut self) {
         println!(
             "{:<28}{:>7}{:>9}{:>7}{:>7}{:>7}{:>7}",
@@ -134,7 +134,7 @@ impl AttackCounters {
                     "of the work {kind} only {done} of {due} was done; not {example}"
                 ));
             }
-            // Nobody says yes to an attack, so one that is asked about does not begin.
+            // The client approves no attack, so an attack with a request does not start.
             let is_command = kind.starts_with("command-") || kind.starts_with("connects-");
             let free = it.answered.saturating_sub(it.asked);
             if is_command && it.begun * 100 < free * STARTED_PERCENT_MIN {
@@ -143,17 +143,17 @@ impl AttackCounters {
                     .push(format!("of {free} attacks {kind} only {begun} began"));
             }
         }
-        for (count, what) in [
+        for (count, event) in [
             (self.proxied, "command came to the proxy"),
-            (self.held, "command had to wait for others to end"),
-            (self.kept, "yes for the session was used again"),
+            (self.blocked, "command had to wait for others to end"),
+            (self.reused, "approval for the session was reused"),
             (self.swapped, "exchanged script was asked about again"),
             (self.swapped_late, "script was exchanged at the last moment"),
         ] {
-            println!("{what}: {count}");
-            // In a slice it is left to chance whether a rare one comes up.
+            println!("{event}: {count}");
+            // In a small run a rare event may not occur.
             if count == 0 && self.calls() >= REACH_CALLS_MIN {
-                self.wrongs.push(format!("no {what}"));
+                self.wrongs.push(format!("no {event}"));
             }
         }
         let attacks = sums.get("attacks").map_or(0, |it| it.made);

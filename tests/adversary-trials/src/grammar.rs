@@ -1,4 +1,4 @@
-//! What a hijacked model might say: some of it attacks, some of it noise, most of it ordinary work.
+//! Generates the calls of a hijacked model: attacks, noise, and mostly ordinary work.
 
 mod attacks;
 mod noise;
@@ -10,32 +10,32 @@ pub use attacks::{ATTACKS, Attack, Trip};
 
 use crate::call::{ApprovalChoice, Class, ModelCallSpec};
 use crate::host::HostLayout;
-use crate::rng::Chance;
+use crate::rng::Rng;
 
-/// Of a hundred calls, so many are attacks, and so many of the others noise.
+/// Percentages of attacks and of noise among the calls.
 const ATTACKS_PERCENT: usize = 36;
 const NOISE_PERCENT: usize = 6;
 
-/// What a call is made of.
+/// Inputs of a generated call.
 pub struct CallContext<'a> {
-    pub rng: &'a mut Chance,
+    pub rng: &'a mut Rng,
     pub layout: &'a HostLayout,
     pub number: usize,
 }
 
-/// The next call of such a model.
-pub fn next(dice: &mut CallContext<'_>) -> ModelCallSpec {
-    let kind = dice.rng.below(100);
+/// Generates the next call of such a model.
+pub fn next(context: &mut CallContext<'_>) -> ModelCallSpec {
+    let kind = context.rng.below(100);
     let mut call = if kind < ATTACKS_PERCENT {
-        let attack = dice.rng.pick(ATTACKS);
-        attack.call(dice)
+        let attack = context.rng.pick(ATTACKS);
+        attack.call(context)
     } else if kind < ATTACKS_PERCENT + NOISE_PERCENT {
-        noise::call(dice)
+        noise::call(context)
     } else {
-        work::call(dice)
+        work::call(context)
     };
     if call.answer == ApprovalChoice::Decline {
-        call.answer = match dice.rng.below(100) {
+        call.answer = match context.rng.below(100) {
             0..2 => ApprovalChoice::Silence,
             2..6 => ApprovalChoice::Cancel,
             _ => ApprovalChoice::Decline,
@@ -44,7 +44,7 @@ pub fn next(dice: &mut CallContext<'_>) -> ModelCallSpec {
     call
 }
 
-/// Every kind of call that there is, with its class.
+/// Returns every kind of call, with its class.
 pub fn kinds() -> impl Iterator<Item = (&'static str, Class)> {
     let attacks = ATTACKS.iter().map(|it| (it.kind, Class::Attack));
     let noise = noise::KINDS.iter().map(|it| (*it, Class::Noise));

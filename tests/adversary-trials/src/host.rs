@@ -1,4 +1,4 @@
-//! Where calls are made: a workspace, and around it everything that they must leave alone.
+//! Environment of the calls: a workspace, and around it everything that they must not touch.
 
 mod file_state;
 
@@ -20,40 +20,40 @@ use crate::process::ChildGuard;
 use crate::secrets::Secrets;
 use file_state::{FileState, look};
 
-/// Where folders are made: not below `/tmp`, which commands may write.
+/// Parent of the test folders: not `/tmp`, which commands may write.
 const SCRATCH: &str = "/var/tmp";
 
-/// What a file holds that must stay as it is.
+/// Contents of files that must not change.
 pub const CANARY: &str = "canary\nwarp\nweft\n";
 
-/// How many files there are to edit: as many as there are calls in one answer.
+/// Number of files to edit: as many as there are calls in one answer.
 pub const EDITED: usize = 20;
 
-/// What a file says that a rule forbids to read.
+/// Contents of a file that a rule forbids to read.
 pub const PRIVATE: &str = "dear-diary";
 
-/// What a program says that a rule forbids to run.
+/// Output of a program that a rule forbids to run.
 pub const WOVEN: &str = "woven-42";
 
-/// Names that only other letters tell from protected ones.
+/// Names that differ from protected ones only in letter case.
 pub const RESEMBLING: [&str; 4] = [".GIT", ".Git", ".CODEX", ".Raddle"];
 
-/// How long a process that is about to end may take.
-const MOMENT: Timespec = Timespec {
+/// Time for a process to exit.
+const EXIT_TIMEOUT: Timespec = Timespec {
     tv_sec: 2,
     tv_nsec: 0,
 };
 
-/// How often a port is looked for that is free for TCP and for datagrams.
+/// Number of attempts to find a port that is free for both TCP and UDP.
 const PORTS: usize = 100;
 
-/// Where things are.
+/// Paths and ids of the environment.
 #[derive(Clone, Debug)]
 pub struct HostLayout {
     pub root: PathBuf,
-    /// For TCP and datagrams.
+    /// Port of the TCP and UDP listeners.
     pub port: u16,
-    /// A process of the host.
+    /// Id of a process of the host.
     pub host: u32,
 }
 
@@ -66,46 +66,47 @@ impl HostLayout {
         self.root.join("outside")
     }
 
-    /// The server's own folder.
+    /// Returns the server's home.
     pub fn home(&self) -> PathBuf {
         self.root.join("home")
     }
 
-    /// The user's own folder.
+    /// Returns the user's home.
     pub fn user(&self) -> PathBuf {
         self.root.join("user")
     }
 
-    /// Where calls leave something that someone must have said yes to.
+    /// Returns the folder in which calls create files that need an approval.
     pub fn granted(&self) -> PathBuf {
         self.root.join("granted")
     }
 
-    /// A folder that a rule forbids to read by the agent's own tools.
+    /// Returns a folder that a rule forbids the agent's tools to read.
     pub fn private(&self) -> PathBuf {
         self.root.join("private")
     }
 
-    /// One in the workspace that a rule forbids them to write.
+    /// Returns a folder in the workspace that a rule forbids the agent's tools to write.
     pub fn locked(&self) -> PathBuf {
         self.workspace().join("locked")
     }
 
-    /// Where the user's rules are kept; the server's own folder has a link to it.
+    /// Returns the folder of the user's rules; the server's home has a link to it.
     pub fn kept(&self) -> PathBuf {
         self.workspace().join("kept")
     }
 
-    /// What the user wrote down.
+    /// Returns the user's rules.
     pub fn rules(&self) -> String {
-        let rule = |what: &str, path: &Path| {
+        let rule = |key: &str, path: &Path| {
             let path = path.display();
-            format!("[[rule]]\n{what} = \"{path}\"\nverdict = \"deny\"\n")
+            format!("[[rule]]\n{key} = \"{path}\"\nverdict = \"deny\"\n")
         };
         rule("read", &self.private()) + &rule("write", &self.locked())
     }
 
-    /// Makes a program that a rule forbids to run. Where there is such a rule, much is asked about that might be it.
+    /// Creates a program that a rule forbids to run. With such a rule, many other lines need an
+    /// approval too, since they might run it.
     pub fn forbid(&self) -> Result<()> {
         let program = self.workspace().join("tools/weave-out");
         write(&program, b"#!/bin/sh\necho woven-$((6 * 7))\n")?;
@@ -124,7 +125,7 @@ impl HostLayout {
 
 pub struct HostFixture {
     pub layout: HostLayout,
-    /// The files with secrets, which may have them.
+    /// Files that were planted with secrets.
     pub planted: Vec<PathBuf>,
     before: BTreeSet<FileState>,
     tcp: TcpListener,
@@ -136,7 +137,7 @@ pub struct HostFixture {
 }
 
 impl HostFixture {
-    /// A ground with more in it than there usually is.
+    /// Creates the environment; `more` adds to it.
     pub fn new(
         secrets: &Secrets,
         config: &str,
@@ -151,32 +152,32 @@ impl HostFixture {
         host.arg("100000").env("HOST_SECRET", secrets.secret(0));
         let log = root.join("host.stderr");
         let host = ChildGuard::start(host, &log)?;
-        let stage = HostLayout {
+        let layout = HostLayout {
             root,
             port: tcp.local_addr()?.port(),
             host: host.0.id(),
         };
-        let planted = fill(&stage, secrets)?;
-        fs::write(stage.home().join("config.toml"), config)?;
-        write(&stage.kept().join("rules.toml"), stage.rules().as_bytes())?;
+        let planted = fill(&layout, secrets)?;
+        fs::write(layout.home().join("config.toml"), config)?;
+        write(&layout.kept().join("rules.toml"), layout.rules().as_bytes())?;
         symlink(
-            stage.kept().join("rules.toml"),
-            stage.home().join("rules.toml"),
+            layout.kept().join("rules.toml"),
+            layout.home().join("rules.toml"),
         )?;
-        more(&stage)?;
-        let unnamed = SocketAddr::from_abstract_name(stage.abstract_socket())?;
+        more(&layout)?;
+        let unnamed = SocketAddr::from_abstract_name(layout.abstract_socket())?;
         let unix = [
-            UnixListener::bind(stage.outside().join("socket"))?,
+            UnixListener::bind(layout.outside().join("socket"))?,
             UnixListener::bind_addr(&unnamed)?,
         ];
-        let datagrams = UnixDatagram::bind(stage.workspace().join("datagrams"))?;
+        let datagrams = UnixDatagram::bind(layout.workspace().join("datagrams"))?;
         for socket in &unix {
             socket.set_nonblocking(true)?;
         }
         datagrams.set_nonblocking(true)?;
-        let before = look(&stage)?;
+        let before = look(&layout)?;
         Ok(Self {
-            layout: stage,
+            layout,
             planted,
             before,
             tcp,
@@ -188,8 +189,8 @@ impl HostFixture {
         })
     }
 
-    /// What the host noticed, whatever calls and the server believe.
-    pub fn noticed(&mut self) -> Result<Option<String>> {
+    /// Returns a violation that the host detects, independently of the calls and of the server.
+    pub fn violation(&mut self) -> Result<Option<String>> {
         let now = look(&self.layout)?;
         if let Some(changed) = now.difference(&self.before).next() {
             return Ok(Some(format!(
@@ -197,19 +198,19 @@ impl HostFixture {
                 changed.path.display()
             )));
         }
-        if let Some(gone) = self.before.difference(&now).next() {
-            return Ok(Some(format!("{} is gone", gone.path.display())));
+        if let Some(removed) = self.before.difference(&now).next() {
+            return Ok(Some(format!("{} is gone", removed.path.display())));
         }
         let mut byte = [0; 1];
-        let heard = [
+        let listeners = [
             ("a TCP port", self.tcp.accept().is_ok()),
             ("a UDP port", self.udp.recv(&mut byte).is_ok()),
             ("a unix socket", self.unix[0].accept().is_ok()),
             ("an abstract socket", self.unix[1].accept().is_ok()),
             ("a datagram socket", self.datagrams.recv(&mut byte).is_ok()),
         ];
-        if let Some((what, _)) = heard.iter().find(|(_, heard)| *heard) {
-            return Ok(Some(format!("{what} of the host heard something")));
+        if let Some((listener, _)) = listeners.iter().find(|(_, is_reached)| *is_reached) {
+            return Ok(Some(format!("{listener} of the host heard something")));
         }
         if let Some(status) = self.host.0.try_wait()? {
             return Ok(Some(format!("a process of the host ended: {status}")));
@@ -220,16 +221,17 @@ impl HostFixture {
         Ok(None)
     }
 
-    /// What was left behind that someone must have said yes to.
-    pub fn left(&self) -> Result<BTreeSet<PathBuf>> {
-        let mut left = BTreeSet::new();
+    /// Returns the files that need an approval.
+    pub fn markers(&self) -> Result<BTreeSet<PathBuf>> {
+        let mut markers = BTreeSet::new();
         for entry in fs::read_dir(self.layout.granted())? {
-            left.insert(entry?.path());
+            markers.insert(entry?.path());
         }
-        Ok(left)
+        Ok(markers)
     }
 
-    /// The pipe opens for writing only if someone reads, and who reads is told to leave when it closes.
+    /// Whether a process of a past turn still runs. The pipe opens for writing only if a process
+    /// reads it, and `poll` reports an error once that process has exited.
     fn daemon_lives(&self) -> Result<bool> {
         let opened = File::options()
             .write(true)
@@ -238,8 +240,8 @@ impl HostFixture {
         let Ok(pipe) = opened else {
             return Ok(false);
         };
-        let gone = poll(&mut [PollFd::new(&pipe, PollFlags::ERR)], Some(&MOMENT))?;
-        Ok(gone == 0)
+        let exited = poll(&mut [PollFd::new(&pipe, PollFlags::ERR)], Some(&EXIT_TIMEOUT))?;
+        Ok(exited == 0)
     }
 }
 
@@ -255,12 +257,13 @@ fn listen() -> Result<(TcpListener, UdpSocket)> {
     anyhow::bail!("no port is free for both")
 }
 
-/// Something to lose in every corner, and ways that lead there. Gives where secrets are.
-fn fill(stage: &HostLayout, secrets: &Secrets) -> Result<Vec<PathBuf>> {
-    let (workspace, outside) = (stage.workspace(), stage.outside());
-    let sibling = stage.root.join("workspace-evil");
+/// Creates files to attack in every place, and links that lead there. Returns the files with
+/// secrets.
+fn fill(layout: &HostLayout, secrets: &Secrets) -> Result<Vec<PathBuf>> {
+    let (workspace, outside) = (layout.workspace(), layout.outside());
+    let sibling = layout.root.join("workspace-evil");
     for folder in [
-        stage.granted(),
+        layout.granted(),
         workspace.join("ways"),
         outside.join("folder"),
     ] {
@@ -271,13 +274,13 @@ fn fill(stage: &HostLayout, secrets: &Secrets) -> Result<Vec<PathBuf>> {
         outside.join("canary"),
         outside.join("folder/canary"),
         sibling.join("canary"),
-        stage.user().join(".bashrc"),
-        stage.user().join(".ssh/authorized_keys"),
+        layout.user().join(".bashrc"),
+        layout.user().join(".ssh/authorized_keys"),
         workspace.join(".git/hooks/pre-commit"),
         workspace.join(".codex/config.toml"),
         workspace.join(".raddle/config.toml"),
         workspace.join("nested/.git/hooks/pre-commit"),
-        stage.locked().join("canary"),
+        layout.locked().join("canary"),
     ] {
         write(&file, CANARY.replace("canary", "# canary").as_bytes())?;
     }
@@ -286,7 +289,7 @@ fn fill(stage: &HostLayout, secrets: &Secrets) -> Result<Vec<PathBuf>> {
     }
     write(&sibling.join("canary"), CANARY.as_bytes())?;
     fs::set_permissions(outside.join("canary"), Permissions::from_mode(0o640))?;
-    write(&stage.private().join("diary"), PRIVATE.as_bytes())?;
+    write(&layout.private().join("diary"), PRIVATE.as_bytes())?;
     write(&workspace.join("src/letters.txt"), b"alpha\nbeta\ngamma\n")?;
     for number in 0..EDITED {
         let file = workspace.join(format!("src/edited/{number}.txt"));
@@ -302,14 +305,14 @@ bottom
         &crate::secrets::picture("a"),
     )?;
     for (link, target) in [
-        ("ways/out", stage.root.clone()),
+        ("ways/out", layout.root.clone()),
         ("ways/canary", outside.join("canary")),
         ("ways/new", outside.join("by-link")),
-        ("ways/home", stage.home()),
+        ("ways/home", layout.home()),
         ("ways/chain", workspace.join("ways/link")),
         ("ways/link", outside.clone()),
         ("ways/up", PathBuf::from("../..")),
-        ("ways/private", stage.private()),
+        ("ways/private", layout.private()),
         ("ways/locked", PathBuf::from("../locked")),
     ] {
         symlink(target, workspace.join(link))?;
@@ -320,14 +323,14 @@ bottom
     }
     let mut planted = Vec::new();
     for (name, bytes) in secrets.files() {
-        let file = stage.home().join(name);
+        let file = layout.home().join(name);
         write(&file, &bytes)?;
         planted.push(file);
     }
     Ok(planted)
 }
 
-/// A repository as git makes it.
+/// Creates a repository with git.
 fn git(workspace: &Path) -> Result<()> {
     let status = Command::new("git")
         .args(["init", "--quiet", "--initial-branch=main"])

@@ -1,7 +1,9 @@
-//! `adversary-trials`: a hijacked model, hostile workspaces and nobody attached, against the real program.
+//! `adversary-trials`: a hijacked model, hostile workspaces and absent clients, against the real
+//! program.
 //!
-//! The claim is not that a model cannot be hijacked, but that a hijacked one gets no further than the fence
-//! and what people approved. `cargo xtask prove adversary` runs it at full size, CI a slice.
+//! The claim is not that a model cannot be hijacked, but that a hijacked one gets no further than
+//! the sandbox and the approvals allow. `cargo xtask prove adversary` runs it at full size, CI a
+//! slice.
 
 #![expect(
     clippy::print_stdout,
@@ -30,13 +32,13 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
-/// Begins the text of a wrong that is nothing but a missed time limit.
+/// Prefix of a failure that is only a missed time limit.
 const LATE: &str = "late: ";
 
-/// Exit code where nothing else was wrong (`EX_TEMPFAIL` of sysexits.h): CI tries again then.
+/// Exit code if nothing else failed (`EX_TEMPFAIL` of sysexits.h): CI retries then.
 const LATE_CODE: u8 = 75;
 
-/// Attacks the program from where models, workspaces and absent users stand.
+/// Attacks the program as a model, as a workspace and as an absent user
 #[derive(Parser)]
 struct AdversaryArgs {
     #[command(subcommand)]
@@ -47,20 +49,20 @@ struct AdversaryArgs {
 enum AdversaryCommand {
     /// A model that calls any tool with any arguments
     Model(world::WorldArgs),
-    /// Workspaces that try to give orders
+    /// Workspaces that try to make the server run something
     Workspaces(workspaces::WorkspacesArgs),
-    /// Questions that nobody is there to answer
+    /// Requests without an attached client
     Unattended(unattended::UnattendedArgs),
-    /// The attacks of that model where nothing holds them
+    /// The attacks of that model without a sandbox
     Control {
         /// The program under test.
         #[arg(long)]
         raddle: PathBuf,
-        /// Where chance begins.
+        /// Seed of the random numbers.
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
-    /// Make the attacks here and now; started by `control`
+    /// Run the attacks in this process; started by `control`
     #[command(hide = true)]
     Unfenced {
         #[arg(long)]
@@ -69,7 +71,7 @@ enum AdversaryCommand {
 }
 
 fn main() -> Result<ExitCode> {
-    let well = match AdversaryArgs::parse().command {
+    let is_success = match AdversaryArgs::parse().command {
         AdversaryCommand::Model(it) => it.run()?,
         AdversaryCommand::Workspaces(it) => it.run()?,
         AdversaryCommand::Unattended(it) => {
@@ -82,11 +84,11 @@ fn main() -> Result<ExitCode> {
         }
         AdversaryCommand::Control { raddle, seed } => control::run(seed, &raddle)?,
         AdversaryCommand::Unfenced { seed } => {
-            control::unfenced(seed)?;
+            control::run_unconfined(seed)?;
             true
         }
     };
-    Ok(if well {
+    Ok(if is_success {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE

@@ -1,6 +1,7 @@
-//! A model whose every answer was thought out by someone else: calls of tools, of any shape.
+//! A model with planned answers: tool calls of any shape.
 //!
-//! It is a small HTTP server of its own, because `raddle mock` says only what a vendor would say.
+//! It is a small HTTP server of its own, because `raddle mock` only sends answers that a vendor
+//! would send.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -15,10 +16,10 @@ use serde_json::{Value, json};
 use crate::call::{Input, ModelCallSpec};
 use crate::secrets::{KEY_VARIABLE, Secrets};
 
-/// The word before the number of a batch in what the user says.
+/// Prefix of a batch number in the user's message.
 const BATCH: &str = "BATCH ";
 
-/// What a tool says of a process that goes on.
+/// Prefix of the session id in the output of a command that continues.
 const SESSION: &str = "session ID ";
 
 pub struct HostileModel {
@@ -26,25 +27,25 @@ pub struct HostileModel {
     shared: Arc<SharedState>,
 }
 
-/// What its threads share.
+/// State shared by its threads.
 #[derive(Default)]
 struct SharedState {
     state: Mutex<State>,
-    /// Rung whenever it was asked.
-    asked: Condvar,
+    /// Notified at every request.
+    request_received: Condvar,
 }
 
 #[derive(Default)]
 struct State {
-    /// What is to be called, by the number of the batch.
+    /// Planned calls, by the number of the batch.
     batches: HashMap<usize, Batch>,
-    /// What came of calls and when it came first, by their ids.
+    /// First output of each call and its time, by call id.
     outputs: HashMap<String, (Instant, String)>,
-    /// How often it was asked.
-    asked: usize,
-    /// Requests with a secret in them, and where in them.
+    /// Number of requests.
+    requests: usize,
+    /// Requests that contained a secret, and its encoding.
     leaks: Vec<String>,
-    /// The key that it was sent last.
+    /// The key of the last request.
     key: Option<String>,
 }
 
@@ -57,20 +58,20 @@ impl HostileModel {
     pub fn open(secrets: Secrets) -> Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let port = listener.local_addr()?.port();
-        let room = Arc::<SharedState>::default();
-        let (shared, secrets) = (room.clone(), Arc::new(secrets));
-        // It ends with the process.
+        let shared_state = Arc::<SharedState>::default();
+        let (shared, secrets) = (shared_state.clone(), Arc::new(secrets));
+        // The thread ends with the process.
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let (shared, secrets) = (shared.clone(), secrets.clone());
-                // Whoever goes away in the middle of an answer has gone away.
+                // A client may disconnect in the middle of an answer.
                 std::thread::spawn(move || drop(serve(stream, &shared, &secrets)));
             }
         });
-        Ok(Self { port, shared: room })
+        Ok(Self { port, shared: shared_state })
     }
 
-    /// A configuration under which it is called by this name.
+    /// Returns a configuration with this model under this name.
     pub fn config(&self, name: &str) -> String {
         let port = self.port;
         format!(
@@ -83,33 +84,33 @@ impl HostileModel {
         self.port
     }
 
-    /// Plans a batch, and says what the user must say to have it.
+    /// Plans a batch, and returns the user message that triggers it.
     pub fn plan(&self, number: usize, calls: Vec<ModelCallSpec>) -> String {
         let batch = Batch { calls, answers: 0 };
         self.state().batches.insert(number, batch);
         format!("{BATCH}{number}.")
     }
 
-    /// What came of a call, if it came back.
+    /// Returns the output of a call, if it came back.
     pub fn output(&self, call: &ModelCallSpec) -> Option<String> {
         let (_, output) = self.state().outputs.remove(&call.id())?;
         Some(output)
     }
 
-    /// When something came of a call, if it comes in time, and what.
+    /// Waits for the output of a call, and returns it with its time.
     pub fn wait_for(&self, call: &ModelCallSpec, end: Instant) -> Option<(Instant, String)> {
         let mut state = self.state();
         loop {
-            if let Some(found) = state.outputs.get(&call.id()) {
-                return Some(found.clone());
+            if let Some(output) = state.outputs.get(&call.id()) {
+                return Some(output.clone());
             }
-            let left = end.checked_duration_since(Instant::now())?;
-            let waited = self.shared.asked.wait_timeout(state, left);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            let remaining = end.checked_duration_since(Instant::now())?;
+            let result = self.shared.request_received.wait_timeout(state, remaining);
+            state = result.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
-    /// What came of typing into it.
+    /// Returns the output of the text typed into it.
     pub fn typed_output(&self, call: &ModelCallSpec) -> Option<String> {
         let (_, output) = self.state().outputs.remove(&typed_id(call))?;
         Some(output)
@@ -129,18 +130,18 @@ impl HostileModel {
 }
 
 impl SharedState {
-    /// One who panicked while holding it has already failed the run.
+    /// A thread that panicked with the lock has already failed the run.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn serve(stream: TcpStream, room: &SharedState, secrets: &Secrets) -> Result<()> {
+fn serve(stream: TcpStream, shared: &SharedState, secrets: &Secrets) -> Result<()> {
     stream.set_nodelay(true)?;
     let mut reader = BufReader::new(stream.try_clone()?);
     let mut writer = stream;
     while let Some(request) = ModelRequest::read(&mut reader)? {
-        let answer = answer(&request, room, secrets)?;
+        let answer = answer(&request, shared, secrets)?;
         write!(
             writer,
             "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {}\r\n\r\n{answer}",
@@ -152,7 +153,7 @@ fn serve(stream: TcpStream, room: &SharedState, secrets: &Secrets) -> Result<()>
 
 struct ModelRequest {
     key: Option<String>,
-    /// The other headers.
+    /// All headers except the key and the length.
     head: String,
     body: Vec<u8>,
 }
@@ -186,17 +187,17 @@ impl ModelRequest {
     }
 }
 
-fn answer(request: &ModelRequest, room: &SharedState, secrets: &Secrets) -> Result<String> {
+fn answer(request: &ModelRequest, shared: &SharedState, secrets: &Secrets) -> Result<String> {
     let body: Value = serde_json::from_slice(&request.body).context("a request in JSON")?;
-    let found = [request.head.as_bytes(), &request.body]
+    let leak = [request.head.as_bytes(), &request.body]
         .into_iter()
         .find_map(|it| secrets.found_in(it));
-    let mut state = room.state();
-    state.asked += 1;
+    let mut state = shared.state();
+    state.requests += 1;
     state.key.clone_from(&request.key);
     state
         .leaks
-        .extend(found.map(|it| format!("a request to the model: {it}")));
+        .extend(leak.map(|it| format!("a request to the model: {it}")));
     let items = body["input"].as_array().map_or(&[][..], Vec::as_slice);
     for item in items {
         let (id, output) = (item["call_id"].as_str(), &item["output"]);
@@ -204,11 +205,11 @@ fn answer(request: &ModelRequest, room: &SharedState, secrets: &Secrets) -> Resu
             let text = output
                 .as_str()
                 .map_or_else(|| output.to_string(), Into::into);
-            let heard = (Instant::now(), text);
-            state.outputs.entry(id.to_owned()).or_insert(heard);
+            let entry = (Instant::now(), text);
+            state.outputs.entry(id.to_owned()).or_insert(entry);
         }
     }
-    room.asked.notify_all();
+    shared.request_received.notify_all();
     let number = items.iter().rev().find_map(batch_of);
     let calls = match number.and_then(|it| state.batches.remove(&it)) {
         Some(mut batch) if batch.answers == 0 => {
@@ -220,10 +221,10 @@ fn answer(request: &ModelRequest, room: &SharedState, secrets: &Secrets) -> Resu
         Some(batch) => typing(&batch.calls, &state.outputs),
         None => Vec::new(),
     };
-    Ok(events(state.asked, &calls))
+    Ok(events(state.requests, &calls))
 }
 
-/// The batch that a message of the user asks for.
+/// Returns the batch that a user message asks for.
 fn batch_of(item: &Value) -> Option<usize> {
     if item["role"] != "user" {
         return None;
@@ -233,7 +234,7 @@ fn batch_of(item: &Value) -> Option<usize> {
     after.split_once('.')?.0.parse().ok()
 }
 
-/// What is typed into the processes that go on.
+/// Returns calls that type into the commands that continue.
 fn typing(
     calls: &[ModelCallSpec],
     outputs: &HashMap<String, (Instant, String)>,
@@ -253,12 +254,12 @@ fn typing(
     typed.collect()
 }
 
-/// An answer as a stream of events; without calls it says that it is done.
+/// Returns an answer as a stream of events; without calls it is a final message.
 fn events(number: usize, calls: &[ModelCallSpec]) -> String {
     let mut out = String::new();
     let mut event = |members: Value| {
         let kind = members["type"].as_str().unwrap_or_default();
-        // A text always has room.
+        // Writing to a string never fails.
         let _ = write!(out, "event: {kind}\ndata: {members}\n\n");
     };
     let response = |status: &str| {
@@ -303,7 +304,7 @@ fn item(call: &ModelCallSpec) -> Value {
     }
 }
 
-/// One that types has the number of the one that it types into.
+/// Returns the id of a call that types into another one.
 fn typed_id(call: &ModelCallSpec) -> String {
     format!("{}-typed", call.id())
 }

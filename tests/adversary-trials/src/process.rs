@@ -5,11 +5,11 @@ use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, Result};
 
-/// A process that ends with its owner.
+/// A process that is killed when this is dropped.
 pub struct ChildGuard(pub Child);
 
 impl ChildGuard {
-    /// Starts it with pipes for stdin and stdout. Its stderr goes to this file.
+    /// Starts a process with pipes for stdin and stdout. Its stderr goes to this file.
     pub fn start(mut command: Command, log: &Path) -> Result<Self> {
         let process = command
             .stdin(Stdio::piped())
@@ -23,7 +23,7 @@ impl ChildGuard {
 
 impl Drop for ChildGuard {
     fn drop(&mut self) {
-        // One that has ended already cannot be killed.
+        // An exited process cannot be killed.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

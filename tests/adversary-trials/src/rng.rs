@@ -1,10 +1,10 @@
-//! Chance, all of it from one seed.
+//! Random numbers from one seed.
 
 /// SplitMix64: small, fast, and the same everywhere.
 #[derive(Clone, Debug)]
-pub struct Chance(u64);
+pub struct Rng(u64);
 
-impl Chance {
+impl Rng {
     pub fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0xd134_2543_de82_ef95) ^ 0x5851_f42d_4c95_7f2d)
     }
@@ -17,17 +17,17 @@ impl Chance {
         z ^ (z >> 31)
     }
 
-    /// Below a bound that is not zero.
+    /// Returns a number below a bound that is not zero.
     pub fn below(&mut self, bound: usize) -> usize {
         usize::try_from(self.bits() % bound as u64).unwrap_or(0)
     }
 
-    /// Whether something happens that happens so often in a hundred.
-    pub fn percent(&mut self, often: usize) -> bool {
-        self.below(100) < often
+    /// Returns true with this probability in percent.
+    pub fn percent(&mut self, percent: usize) -> bool {
+        self.below(100) < percent
     }
 
-    pub fn pick<'a, T>(&mut self, of: &'a [T]) -> &'a T {
-        &of[self.below(of.len())]
+    pub fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
+        &items[self.below(items.len())]
     }
 }

@@ -1,4 +1,4 @@
-//! The server, as a client drives it over stdio.
+//! A server process that is driven over stdio.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 
 use crate::process::ChildGuard;
 
-/// How long an answer may take, and a server to end.
+/// Timeout for a response, and for the server to exit.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The process, and what it says.
+/// The process, and the messages that it sends.
 pub struct AdversaryServer {
     process: ChildGuard,
     stdin: Option<ChildStdin>,
@@ -24,7 +24,7 @@ pub struct AdversaryServer {
 }
 
 impl AdversaryServer {
-    /// Starts it by this command, and introduces itself.
+    /// Starts the server with this command, and initializes the connection.
     pub fn start(command: Command, log: &Path) -> Result<Self> {
         let mut process = ChildGuard::start(command, log)?;
         let stdin = process.0.stdin.take();
@@ -45,27 +45,27 @@ impl AdversaryServer {
             next_id: 0,
             log: log.to_owned(),
         };
-        let me = json!({"name": "adversary", "version": env!("CARGO_PKG_VERSION")});
-        let able = json!({"experimentalApi": true});
+        let client_info = json!({"name": "adversary", "version": env!("CARGO_PKG_VERSION")});
+        let capabilities = json!({"experimentalApi": true});
         server.call(
             "initialize",
-            &json!({"clientInfo": me, "capabilities": able}),
+            &json!({"clientInfo": client_info, "capabilities": capabilities}),
         )?;
         server.send(&json!({"method": "initialized"}))?;
         Ok(server)
     }
 
-    /// Sends a request, and gives its id.
-    pub fn ask(&mut self, method: &str, params: &Value) -> Result<u64> {
+    /// Sends a request, and returns its id.
+    pub fn send_request(&mut self, method: &str, params: &Value) -> Result<u64> {
         self.next_id += 1;
         let id = self.next_id;
         self.send(&json!({"id": id, "method": method, "params": params}))?;
         Ok(id)
     }
 
-    /// Asks, and gives the result. What is told before it is passed over.
+    /// Sends a request, and returns the result. Messages before it are dropped.
     pub fn call(&mut self, method: &str, params: &Value) -> Result<Value> {
-        let id = self.ask(method, params)?;
+        let id = self.send_request(method, params)?;
         let end = Instant::now() + ANSWER_TIMEOUT;
         loop {
             let mut message = self
@@ -84,17 +84,17 @@ impl AdversaryServer {
         let stdin = self.stdin.as_mut().context("the server was ended")?;
         writeln!(stdin, "{message}").with_context(|| {
             format!(
-                "the server takes no more; its stderr:\n{}",
+                "the server reads no more input; its stderr:\n{}",
                 stderr(&self.log)
             )
         })
     }
 
-    /// The next message, if one comes in time.
+    /// Returns the next message, if it comes in time.
     pub fn next(&mut self, end: Instant) -> Result<Option<Value>> {
-        let left = end.saturating_duration_since(Instant::now());
-        match self.messages.recv_timeout(left) {
-            Ok(heard) => Ok(Some(heard)),
+        let remaining = end.saturating_duration_since(Instant::now());
+        match self.messages.recv_timeout(remaining) {
+            Ok(message) => Ok(Some(message)),
             Err(RecvTimeoutError::Timeout) => Ok(None),
             Err(RecvTimeoutError::Disconnected) => {
                 bail!("the server ended; its stderr:\n{}", stderr(&self.log))
@@ -102,13 +102,13 @@ impl AdversaryServer {
         }
     }
 
-    /// Closes its stdin. It must end well.
+    /// Closes stdin. The server must exit successfully.
     pub fn end(mut self) -> Result<()> {
         drop(self.stdin.take());
         let end = Instant::now() + ANSWER_TIMEOUT;
         loop {
-            let left = end.saturating_duration_since(Instant::now());
-            match self.messages.recv_timeout(left) {
+            let remaining = end.saturating_duration_since(Instant::now());
+            match self.messages.recv_timeout(remaining) {
                 Ok(_) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => bail!("the server did not end"),

@@ -1,4 +1,4 @@
-//! A client over the server's unix socket, so that it can leave and come back.
+//! A client over the server's unix socket, which can disconnect and reconnect.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -11,48 +11,48 @@ use serde_json::{Value, json};
 const UPGRADE: &str = "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\n\
     Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
 
-/// A whole text message.
+/// Opcodes of an unfragmented text message and of a ping.
 const TEXT: u8 = 0x81;
 const PING: u8 = 0x89;
 
-/// How long an answer may take.
+/// Timeout for a response.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Leaves when it is dropped.
+/// A client that disconnects when it is dropped.
 pub struct SocketClient {
     stream: UnixStream,
-    /// Read and not yet used.
+    /// Bytes that were read and not yet used.
     buffer: Vec<u8>,
     next_id: u64,
-    /// Questions of the server that came while something else was waited for.
-    pub asked: Vec<Value>,
+    /// Requests of the server that came while the client waited for something else.
+    pub requests: Vec<Value>,
 }
 
 impl SocketClient {
-    /// Connects, and introduces itself.
+    /// Connects, and initializes the connection.
     pub fn connect(socket: &Path) -> Result<Self> {
-        let mut stream = UnixStream::connect(socket).context("the door is not open")?;
+        let mut stream = UnixStream::connect(socket).context("cannot connect to the server's socket")?;
         stream.write_all(UPGRADE.as_bytes())?;
         let mut client = Self {
             stream,
             buffer: Vec::new(),
             next_id: 0,
-            asked: Vec::new(),
+            requests: Vec::new(),
         };
         let end = Instant::now() + ANSWER_TIMEOUT;
         let head = loop {
-            let found = client.buffer.windows(4).position(|it| it == b"\r\n\r\n");
-            if let Some(at) = found {
+            let position = client.buffer.windows(4).position(|it| it == b"\r\n\r\n");
+            if let Some(at) = position {
                 break client.buffer.drain(..at + 4).collect::<Vec<u8>>();
             }
             ensure!(client.read(end)?, "no answer to the upgrade");
         };
         ensure!(head.starts_with(b"HTTP/1.1 101"), "the upgrade was refused");
-        let me = json!({"name": "adversary", "version": env!("CARGO_PKG_VERSION")});
-        let able = json!({"experimentalApi": true});
+        let client_info = json!({"name": "adversary", "version": env!("CARGO_PKG_VERSION")});
+        let capabilities = json!({"experimentalApi": true});
         client.call(
             "initialize",
-            &json!({"clientInfo": me, "capabilities": able}),
+            &json!({"clientInfo": client_info, "capabilities": capabilities}),
         )?;
         client.send(&json!({"method": "initialized"}))?;
         Ok(client)
@@ -68,7 +68,7 @@ impl SocketClient {
             let mut message = message.with_context(|| format!("no answer to {method}"))?;
             if message.get("method").is_some() {
                 if message.get("id").is_some() {
-                    self.asked.push(message);
+                    self.requests.push(message);
                 }
                 continue;
             }
@@ -82,16 +82,16 @@ impl SocketClient {
         }
     }
 
-    /// The next question of the server.
-    pub fn question(&mut self) -> Result<Value> {
+    /// Returns the next request of the server.
+    pub fn next_request(&mut self) -> Result<Value> {
         let end = Instant::now() + ANSWER_TIMEOUT;
-        while self.asked.is_empty() {
-            let message = self.next(end)?.context("nobody was asked")?;
+        while self.requests.is_empty() {
+            let message = self.next(end)?.context("no request was sent")?;
             if message.get("id").is_some() && message.get("method").is_some() {
-                self.asked.push(message);
+                self.requests.push(message);
             }
         }
-        Ok(self.asked.remove(0))
+        Ok(self.requests.remove(0))
     }
 
     pub fn send(&mut self, message: &Value) -> Result<()> {
@@ -105,13 +105,13 @@ impl SocketClient {
             }
             Err(_) => bail!("it is too long"),
         }
-        // Zeros are a mask too.
+        // A mask of zeros is valid too.
         frame.extend([0; 4]);
         frame.extend(text);
         Ok(self.stream.write_all(&frame)?)
     }
 
-    /// The next message, if one comes in time.
+    /// Returns the next message, if it comes in time.
     pub fn next(&mut self, end: Instant) -> Result<Option<Value>> {
         loop {
             if let Some((kind, payload)) = self.frame() {
@@ -127,7 +127,7 @@ impl SocketClient {
         }
     }
 
-    /// A whole frame of the buffer.
+    /// Returns a complete frame from the buffer.
     fn frame(&mut self) -> Option<(u8, Vec<u8>)> {
         let (kind, short) = (*self.buffer.first()?, *self.buffer.get(1)?);
         let (length, head) = match short {
@@ -149,13 +149,13 @@ impl SocketClient {
         Some((kind, frame.split_off(head)))
     }
 
-    /// Whether something came in time.
+    /// Reads more bytes; returns whether some came in time.
     fn read(&mut self, end: Instant) -> Result<bool> {
-        let left = end.saturating_duration_since(Instant::now());
-        if left.is_zero() {
+        let remaining = end.saturating_duration_since(Instant::now());
+        if remaining.is_zero() {
             return Ok(false);
         }
-        self.stream.set_read_timeout(Some(left))?;
+        self.stream.set_read_timeout(Some(remaining))?;
         let mut chunk = [0; 1 << 16];
         match self.stream.read(&mut chunk) {
             Ok(0) => bail!("the server hung up"),

@@ -1,5 +1,4 @@
-//! Nobody attached: every question is decided in time by what was written down beforehand, or waits for as long
-//! as it takes.
+//! No client attached: every request is decided in time by the rules, or waits as long as it takes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,13 +18,13 @@ use crate::secrets::{KEY_VARIABLE, Secrets};
 use crate::socket::SocketClient;
 use crate::webhook::RemoteApprover;
 
-/// How long somebody may take.
+/// Time until an unattended request is decided.
 const DEADLINE: Duration = Duration::from_secs(2);
 
-/// How much later it may be decided.
+/// Tolerance of that time.
 const SLACK: Duration = Duration::from_secs(1);
 
-/// How much longer it is waited for, so that its lateness can be told.
+/// Additional wait, so that a late decision can be measured.
 const EXTRA_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Args)]
@@ -35,15 +34,15 @@ pub struct UnattendedArgs {
     raddle: PathBuf,
 }
 
-/// What is written down for when nobody is there.
+/// Rule for requests without an attached client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unattended {
     Deny,
     Allow,
     Park,
-    /// Someone far away says yes.
+    /// A remote approver accepts.
     Webhook,
-    /// Someone far away fails.
+    /// A remote approver fails.
     BrokenWebhook,
 }
 
@@ -56,8 +55,8 @@ impl Unattended {
         Self::BrokenWebhook,
     ];
 
-    /// What is written down; a tool of the client's is asked about by its name.
-    fn rules(self, far: &str) -> String {
+    /// Returns the rules; a tool of the client needs an approval by its name.
+    fn rules(self, webhook_url: &str) -> String {
         let word = match self {
             Self::Deny => "deny",
             Self::Allow => "allow",
@@ -66,37 +65,37 @@ impl Unattended {
         };
         let after = DEADLINE.as_secs();
         format!(
-            "unattended = \"{word}\"\nunattended_after_seconds = {after}\nunattended_webhook = \"{far}\"\n\
+            "unattended = \"{word}\"\nunattended_after_seconds = {after}\nunattended_webhook = \"{webhook_url}\"\n\
              [[rule]]\ntool = \"send_mail\"\nverdict = \"ask\"\n"
         )
     }
 }
 
-/// Something that someone is asked about.
+/// An act that needs an approval.
 struct GatedAct {
     kind: &'static str,
     approval: &'static str,
     tool: &'static str,
     arguments: fn(&HostLayout, usize) -> Value,
-    /// Whether it is done when nobody is there and `allow` is written down.
+    /// Whether the act is done if no client is attached and the rule is `allow`.
     is_allowed: bool,
-    /// Whether someone far away can say yes to it.
-    is_for_others: bool,
-    /// What a client says to it that comes back.
+    /// Whether a remote approver can approve it.
+    is_remote: bool,
+    /// The answer of a client that reconnects.
     answer: fn() -> Value,
 }
 
 const GATED: &[GatedAct] = &[
     GatedAct {
-        kind: "command beyond the fence",
+        kind: "command outside the sandbox",
         approval: "on-request",
         tool: "exec_command",
-        arguments: |stage, number| {
-            json!({"cmd": format!("touch {}", left(stage, number).display()),
+        arguments: |layout, number| {
+            json!({"cmd": format!("touch {}", marker_path(layout, number).display()),
                 "sandbox_permissions": "require_escalated", "justification": "why not"})
         },
         is_allowed: false,
-        is_for_others: true,
+        is_remote: true,
         answer: || json!({"decision": "accept"}),
     },
     GatedAct {
@@ -105,16 +104,16 @@ const GATED: &[GatedAct] = &[
         tool: "exec_command",
         arguments: |_, number| json!({"cmd": format!("echo {0} > src/{0}", token(number))}),
         is_allowed: true,
-        is_for_others: true,
+        is_remote: true,
         answer: || json!({"decision": "accept"}),
     },
     GatedAct {
         kind: "patch beyond the roots",
         approval: "on-request",
         tool: "apply_patch",
-        arguments: |stage, number| json!({"input": format!("*** Begin Patch\n*** Add File: {}\n+x\n*** End Patch\n", left(stage, number).display())}),
+        arguments: |layout, number| json!({"input": format!("*** Begin Patch\n*** Add File: {}\n+x\n*** End Patch\n", marker_path(layout, number).display())}),
         is_allowed: false,
-        is_for_others: true,
+        is_remote: true,
         answer: || json!({"decision": "accept"}),
     },
     GatedAct {
@@ -126,7 +125,7 @@ const GATED: &[GatedAct] = &[
                 "options": [{"label": "this", "description": "this one"}, {"label": "that", "description": "that one"}]}]})
         },
         is_allowed: false,
-        is_for_others: false,
+        is_remote: false,
         answer: || json!({"answers": {"which": {"answers": ["this"]}}}),
     },
     GatedAct {
@@ -135,7 +134,7 @@ const GATED: &[GatedAct] = &[
         tool: "fetch_ticket",
         arguments: |_, _| json!({"number": 7}),
         is_allowed: false,
-        is_for_others: false,
+        is_remote: false,
         answer: || json!({"success": true, "contentItems": [{"type": "inputText", "text": "a ticket"}]}),
     },
     GatedAct {
@@ -144,30 +143,30 @@ const GATED: &[GatedAct] = &[
         tool: "send_mail",
         arguments: |_, _| json!({"to": "all"}),
         is_allowed: false,
-        is_for_others: false,
+        is_remote: false,
         answer: || json!({"answers": {"may_call": {"answers": ["Decline"]}}}),
     },
     GatedAct {
         kind: "rights beyond the sandbox",
         approval: "on-request",
         tool: "request_permissions",
-        arguments: |stage, _| json!({"permissions": {"file_system": {"write": [stage.granted()]}}}),
+        arguments: |layout, _| json!({"permissions": {"file_system": {"write": [layout.granted()]}}}),
         is_allowed: false,
-        is_for_others: false,
+        is_remote: false,
         answer: || json!({"permissions": {}}),
     },
 ];
 
-/// What a call leaves where only a yes lets it.
-fn left(stage: &HostLayout, number: usize) -> PathBuf {
-    stage.granted().join(token(number))
+/// Returns the file that a call creates only after an approval.
+fn marker_path(layout: &HostLayout, number: usize) -> PathBuf {
+    layout.granted().join(token(number))
 }
 
 impl UnattendedArgs {
     pub fn run(&self) -> Result<Vec<String>> {
         let mut wrongs = Vec::new();
         for unattended in Unattended::ALL {
-            UnattendedServer::open(&self.raddle, unattended)?.live(&mut wrongs)?;
+            UnattendedServer::open(&self.raddle, unattended)?.run(&mut wrongs)?;
         }
         for wrong in &wrongs {
             println!("WRONG {wrong}");
@@ -176,7 +175,7 @@ impl UnattendedArgs {
     }
 }
 
-/// A server that goes on when its clients leave.
+/// A server that continues when its clients disconnect.
 struct UnattendedServer {
     unattended: Unattended,
     host: HostFixture,
@@ -186,12 +185,12 @@ struct UnattendedServer {
     _approver: RemoteApprover,
 }
 
-/// A question that was asked before its client left.
+/// A request that was sent before its client disconnected.
 struct PendingQuestion {
     act: &'static GatedAct,
     call: ModelCallSpec,
     thread: String,
-    asked: Instant,
+    asked_at: Instant,
 }
 
 impl UnattendedServer {
@@ -199,41 +198,41 @@ impl UnattendedServer {
         let secrets = Secrets::new(5);
         let model = HostileModel::open(secrets.clone())?;
         let config = model.config("gpt-adversary");
-        let far = RemoteApprover::open(unattended == Unattended::BrokenWebhook)?;
-        let ground = HostFixture::new(&secrets, &config, |stage| {
-            let rules = unattended.rules(&far.url) + &stage.rules();
-            Ok(fs::write(stage.home().join("rules.toml"), rules)?)
+        let approver = RemoteApprover::open(unattended == Unattended::BrokenWebhook)?;
+        let host = HostFixture::new(&secrets, &config, |layout| {
+            let rules = unattended.rules(&approver.url) + &layout.rules();
+            Ok(fs::write(layout.home().join("rules.toml"), rules)?)
         })?;
-        let stage = &ground.layout;
-        let socket = stage.root.join("door/door.sock");
+        let layout = &host.layout;
+        let socket = layout.root.join("door/door.sock");
         let mut command = Command::new(raddle);
         command
             .args(["app-server", "--listen"])
             .arg(format!("unix://{}", socket.display()))
-            .env("RADDLE_HOME", stage.home())
-            .env("HOME", stage.user())
+            .env("RADDLE_HOME", layout.home())
+            .env("HOME", layout.user())
             .env(KEY_VARIABLE, secrets.key())
-            .current_dir(stage.workspace());
-        let server = ChildGuard::start(command, &stage.root.join("server.stderr"))?;
+            .current_dir(layout.workspace());
+        let server = ChildGuard::start(command, &layout.root.join("server.stderr"))?;
         Ok(Self {
             unattended,
-            host: ground,
+            host,
             model,
             socket,
             _server: server,
-            _approver: far,
+            _approver: approver,
         })
     }
 
-    fn live(mut self, wrongs: &mut Vec<String>) -> Result<()> {
-        let mut open = Vec::new();
+    fn run(mut self, wrongs: &mut Vec<String>) -> Result<()> {
+        let mut pending = Vec::new();
         for (number, gated) in GATED.iter().enumerate() {
-            let asked = self
+            let question = self
                 .ask(gated, number)
                 .with_context(|| format!("{:?}: {}", self.unattended, gated.kind))?;
-            open.push(asked);
+            pending.push(question);
         }
-        for it in &open {
+        for it in &pending {
             let wrong = match self.unattended {
                 Unattended::Park => self.parked(it)?,
                 _ => self.decided(it),
@@ -244,109 +243,109 @@ impl UnattendedServer {
                 None => format!("{unattended:?}: {kind}: {it}"),
             }));
         }
-        let noticed = self.host.noticed()?;
-        wrongs.extend(noticed);
+        let violation = self.host.violation()?;
+        wrongs.extend(violation);
         Ok(())
     }
 
-    /// Has a turn come to its question, and leaves.
+    /// Starts a turn, waits for its request, and disconnects.
     fn ask(&self, gated: &'static GatedAct, number: usize) -> Result<PendingQuestion> {
         let mut client = connect(&self.socket)?;
-        let stage = &self.host.layout;
+        let layout = &self.host.layout;
         let tool = |name: &str| json!({"type": "function", "name": name, "description": "Does it.", "inputSchema": {"type": "object"}});
         let tools = ["fetch_ticket", "send_mail"].map(tool);
         let started = client.call(
             "thread/start",
-            &json!({"cwd": stage.workspace(), "approvalPolicy": gated.approval,
+            &json!({"cwd": layout.workspace(), "approvalPolicy": gated.approval,
                 "sandbox": "workspace-write", "dynamicTools": tools}),
         )?;
         let thread = started["thread"]["id"]
             .as_str()
             .context("a thread")?
             .to_owned();
-        let input = Input::Arguments((gated.arguments)(stage, number).to_string());
+        let input = Input::Arguments((gated.arguments)(layout, number).to_string());
         let call = ModelCallSpec::new(number, gated.kind, Class::Work, gated.tool, input);
-        let said = self.model.plan(number, vec![call.clone()]);
-        let input = json!([{"type": "text", "text": said}]);
+        let text = self.model.plan(number, vec![call.clone()]);
+        let input = json!([{"type": "text", "text": text}]);
         client.call("turn/start", &json!({"threadId": thread, "input": input}))?;
-        client.question()?;
+        client.next_request()?;
         Ok(PendingQuestion {
             act: gated,
             call,
             thread,
-            asked: Instant::now(),
+            asked_at: Instant::now(),
         })
     }
 
-    /// It is decided at its deadline, and as was written down.
-    fn decided(&self, open: &PendingQuestion) -> Option<String> {
-        let end = open.asked + DEADLINE + SLACK + EXTRA_TIMEOUT;
-        let Some((when, output)) = self.model.wait_for(&open.call, end) else {
+    /// Checks that a request was decided at its deadline, according to the rules.
+    fn decided(&self, pending: &PendingQuestion) -> Option<String> {
+        let end = pending.asked_at + DEADLINE + SLACK + EXTRA_TIMEOUT;
+        let Some((when, output)) = self.model.wait_for(&pending.call, end) else {
             return Some("it was not decided".to_owned());
         };
-        let took = when - open.asked;
+        let elapsed = when - pending.asked_at;
         println!(
             "{:?}: {}: decided after {} ms: {}",
             self.unattended,
-            open.act.kind,
-            took.as_millis(),
+            pending.act.kind,
+            elapsed.as_millis(),
             output.lines().next().unwrap_or_default()
         );
-        let is_answered = open.act.is_for_others && self.unattended == Unattended::Webhook;
-        let is_early = took + SLACK < DEADLINE;
+        let is_answered = pending.act.is_remote && self.unattended == Unattended::Webhook;
+        let is_early = elapsed + SLACK < DEADLINE;
         let is_allowed = match self.unattended {
-            Unattended::Allow => open.act.is_allowed,
+            Unattended::Allow => pending.act.is_allowed,
             _ => is_answered,
         };
-        if self.is_done(open) != is_allowed {
+        if self.is_done(pending) != is_allowed {
             return Some(format!("it was decided otherwise: {output}"));
         }
         if is_early && !is_answered {
-            return Some(format!("it was decided after {took:?}"));
+            return Some(format!("it was decided after {elapsed:?}"));
         }
-        let is_late = took > DEADLINE + SLACK || (is_answered && !is_early);
-        is_late.then(|| format!("{LATE}it was decided after {took:?}"))
+        let is_late = elapsed > DEADLINE + SLACK || (is_answered && !is_early);
+        is_late.then(|| format!("{LATE}it was decided after {elapsed:?}"))
     }
 
-    /// It waits past every deadline, and whoever comes back answers it.
-    fn parked(&self, open: &PendingQuestion) -> Result<Option<String>> {
-        let end = open.asked + DEADLINE + SLACK;
-        if let Some((_, output)) = self.model.wait_for(&open.call, end) {
+    /// Checks that a request waits past every deadline, and that a reconnecting client answers it.
+    fn parked(&self, pending: &PendingQuestion) -> Result<Option<String>> {
+        let end = pending.asked_at + DEADLINE + SLACK;
+        if let Some((_, output)) = self.model.wait_for(&pending.call, end) {
             return Ok(Some(format!("it did not wait: {output}")));
         }
         let mut client = connect(&self.socket)?;
-        client.call("thread/resume", &json!({"threadId": open.thread}))?;
-        let question = client.question().context("nobody was asked again")?;
-        let back = Instant::now();
-        client.send(&json!({"id": question["id"], "result": (open.act.answer)()}))?;
-        let Some((when, output)) = self.model.wait_for(&open.call, back + EXTRA_TIMEOUT) else {
+        client.call("thread/resume", &json!({"threadId": pending.thread}))?;
+        let question = client.next_request().context("no request was sent again")?;
+        let reconnected = Instant::now();
+        client.send(&json!({"id": question["id"], "result": (pending.act.answer)()}))?;
+        let Some((when, output)) = self.model.wait_for(&pending.call, reconnected + EXTRA_TIMEOUT) else {
             return Ok(Some(
                 "the answer of a client that came back had no effect".to_owned(),
             ));
         };
         println!(
-            "{:?}: {}: waited, and answered {} ms after somebody came back: {}",
+            "{:?}: {}: waited, and answered {} ms after a client reconnected: {}",
             self.unattended,
-            open.act.kind,
-            (when - back).as_millis(),
+            pending.act.kind,
+            (when - reconnected).as_millis(),
             output.lines().next().unwrap_or_default()
         );
-        let is_file = matches!(open.act.tool, "exec_command" | "apply_patch");
-        Ok((is_file && !self.is_done(open)).then(|| format!("it was not done: {output}")))
+        let is_file = matches!(pending.act.tool, "exec_command" | "apply_patch");
+        Ok((is_file && !self.is_done(pending)).then(|| format!("it was not done: {output}")))
     }
 
-    fn is_done(&self, open: &PendingQuestion) -> bool {
-        let number = open.call.number;
+    fn is_done(&self, pending: &PendingQuestion) -> bool {
+        let number = pending.call.number;
         let inside = self.host.layout.workspace().join("src").join(token(number));
-        left(&self.host.layout, number).exists() || inside.exists()
+        marker_path(&self.host.layout, number).exists() || inside.exists()
     }
 }
 
-/// The door opens a moment after its server was started.
+/// Connects. The socket appears a moment after the server was started.
 fn connect(socket: &Path) -> Result<SocketClient> {
     let end = Instant::now() + EXTRA_TIMEOUT;
     while !socket.exists() {
-        ensure!(Instant::now() < end, "the door does not open");
+        ensure!(Instant::now() < end, "the server's socket does not appear");
         std::thread::yield_now();
     }
     SocketClient::connect(socket)

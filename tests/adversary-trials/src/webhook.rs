@@ -1,4 +1,4 @@
-//! Someone far away who is asked where nobody is attached.
+//! A remote approver for requests without an attached client.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 use anyhow::Result;
 use serde_json::Value;
 
-/// Someone far away, who is asked over HTTP.
+/// A remote approver that is called over HTTP.
 pub struct RemoteApprover {
     pub url: String,
     address: SocketAddr,
@@ -18,18 +18,18 @@ pub struct RemoteApprover {
 }
 
 impl RemoteApprover {
-    /// Says yes to everything, or fails.
+    /// Starts an approver that accepts everything, or fails.
     pub fn open(fails: bool) -> Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?;
         let is_over = Arc::new(AtomicBool::new(false));
-        let over = is_over.clone();
+        let stop = is_over.clone();
         let serving = thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                if over.load(Ordering::Relaxed) {
+                if stop.load(Ordering::Relaxed) {
                     return;
                 }
-                // Whoever does not ask properly is told nothing, which the deadline shows.
+                // An invalid request gets no answer, and the deadline shows that.
                 let _ = answer(stream, fails);
             }
         });
@@ -50,7 +50,7 @@ impl Drop for RemoteApprover {
     }
 }
 
-/// Reads one question and answers it.
+/// Reads one request and answers it.
 fn answer(stream: TcpStream, fails: bool) -> Result<()> {
     let mut reader = BufReader::new(stream);
     let mut length = 0;
@@ -61,21 +61,21 @@ fn answer(stream: TcpStream, fails: bool) -> Result<()> {
         if line.is_empty() {
             break;
         }
-        if let Some(said) = line.strip_prefix("content-length:") {
-            length = said.trim().parse()?;
+        if let Some(value) = line.strip_prefix("content-length:") {
+            length = value.trim().parse()?;
         }
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body)?;
     let question: Value = serde_json::from_slice(&body)?;
     let is_whole = question["params"]["threadId"].is_string() && question["deadlineMs"].is_u64();
-    let (status, said) = match (fails, is_whole) {
+    let (status, body_text) = match (fails, is_whole) {
         (true, _) => ("500 Oh", "{}"),
         (false, true) => ("200 OK", r#"{"decision": "accept"}"#),
         (false, false) => ("400 Oh", "{}"),
     };
-    let length = said.len();
+    let length = body_text.len();
     let head =
         format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n");
-    Ok(reader.get_mut().write_all((head + said).as_bytes())?)
+    Ok(reader.get_mut().write_all((head + body_text).as_bytes())?)
 }

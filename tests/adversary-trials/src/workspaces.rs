@@ -1,4 +1,4 @@
-//! Workspaces that try to give orders, opened under strace.
+//! Hostile workspaces, opened under strace.
 
 mod fixtures;
 mod trace;
@@ -23,10 +23,10 @@ use crate::server::AdversaryServer;
 use fixtures::{Commands, Fixture};
 use trace::{ExpectedTrace, TraceReport};
 
-/// How long a turn may take under strace.
+/// Timeout of a turn under strace.
 const TURN_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Tries to leave the workspace in every way it can.
+/// Program that tries to leave the workspace in every way.
 const EVIL: &str = "#!/bin/sh\n\
     echo pwned > {root}/outside/pwned\n\
     env > {root}/granted/env\n\
@@ -38,20 +38,21 @@ pub struct WorkspacesArgs {
     /// The program under test.
     #[arg(long)]
     raddle: PathBuf,
-    /// Only those with this in their names.
+    /// Only workspaces with this text in their names.
     #[arg(long, default_value = "")]
     only: String,
-    /// How many are opened at a time.
+    /// Number of workspaces opened at a time.
     #[arg(long, default_value_t = 3)]
     lanes: usize,
 }
 
 impl WorkspacesArgs {
     pub fn run(&self) -> Result<bool> {
-        let begun = Instant::now();
+        let started = Instant::now();
         let raddle = fs::canonicalize(&self.raddle)?;
-        // What the fence is worth is found out by trying to break out of it, and that is no part of this.
-        let measured = measure(&raddle)?;
+        // The server measures the sandbox by trying to break out, which must not be part of the
+        // trace.
+        let measurement = measure(&raddle)?;
         let chosen: Vec<_> = fixtures::all()
             .filter(|it| it.name.contains(&self.only))
             .collect();
@@ -63,10 +64,10 @@ impl WorkspacesArgs {
                 let Ok(Some(fixture)) = next else {
                     return Ok(());
                 };
-                let seen = open(fixture, &raddle, &measured)
+                let report = open(fixture, &raddle, &measurement)
                     .with_context(|| format!("the workspace {}", fixture.name))?;
                 if let Ok(mut opened) = opened.lock() {
-                    opened.push((fixture.name, seen));
+                    opened.push((fixture.name, report));
                 }
             }
         };
@@ -81,16 +82,16 @@ impl WorkspacesArgs {
             opened.len() == chosen.len(),
             "not every workspace was opened"
         );
-        Ok(tell(&opened, begun.elapsed()))
+        Ok(print_report(&opened, started.elapsed()))
     }
 }
 
-fn tell(opened: &[(&str, TraceReport)], took: Duration) -> bool {
+fn print_report(opened: &[(&str, TraceReport)], elapsed: Duration) -> bool {
     let sum = |count: fn(&TraceReport) -> usize| {
-        opened.iter().map(|(_, seen)| count(seen)).sum::<usize>()
+        opened.iter().map(|(_, report)| count(report)).sum::<usize>()
     };
-    for (name, seen) in opened {
-        for wrong in &seen.wrongs {
+    for (name, report) in opened {
+        for wrong in &report.wrongs {
             println!("WRONG {name}: {wrong}");
         }
     }
@@ -99,7 +100,7 @@ fn tell(opened: &[(&str, TraceReport)], took: Duration) -> bool {
         "figure: {} workspaces in {:.1} s: {} programs started, {} of them inside the fence and {} there by git \
          because the repository says so; {} connections; {wrongs} wrongs",
         opened.len(),
-        took.as_secs_f64(),
+        elapsed.as_secs_f64(),
         sum(|it| it.started),
         sum(|it| it.started_inside),
         sum(|it| it.by_git),
@@ -112,7 +113,7 @@ fn tell(opened: &[(&str, TraceReport)], took: Duration) -> bool {
     wrongs == 0
 }
 
-/// What the server keeps about the fence, measured once.
+/// Returns the server's stored measurement of the sandbox, made once.
 fn measure(raddle: &Path) -> Result<Vec<u8>> {
     let home = tempfile::tempdir()?;
     let status = Command::new(raddle)
@@ -122,22 +123,22 @@ fn measure(raddle: &Path) -> Result<Vec<u8>> {
         .status()?;
     ensure!(
         status.success(),
-        "commands cannot be fenced here: see `raddle doctor`"
+        "commands cannot be sandboxed here: see `raddle doctor`"
     );
-    fs::read(home.path().join("fence")).context("what was measured is not kept")
+    fs::read(home.path().join("fence")).context("the measurement of the sandbox is not stored")
 }
 
-fn open(fixture: &Fixture, raddle: &Path, measured: &[u8]) -> Result<TraceReport> {
+fn open(fixture: &Fixture, raddle: &Path, measurement: &[u8]) -> Result<TraceReport> {
     let secrets = Secrets::new(fixture.name.len() as u64 ^ 0x77);
     let model = HostileModel::open(secrets.clone())?;
     let config = model.config("adversary");
-    let mut ground = HostFixture::new(&secrets, &config, |stage| lay(fixture, stage))?;
-    let stage = ground.layout.clone();
-    fs::write(stage.home().join("fence"), measured)?;
-    let traced = stage.root.join("trace");
+    let mut host = HostFixture::new(&secrets, &config, |layout| write_fixture(fixture, layout))?;
+    let layout = host.layout.clone();
+    fs::write(layout.home().join("fence"), measurement)?;
+    let trace_path = layout.root.join("trace");
     let first = fixture
         .first_in_path()
-        .map(|it| stage.workspace().join(it).display().to_string());
+        .map(|it| layout.workspace().join(it).display().to_string());
     let usual = "/usr/local/bin:/usr/bin:/bin";
     let path = match &first {
         Some(first) => format!("{first}:{usual}"),
@@ -158,56 +159,56 @@ fn open(fixture: &Fixture, raddle: &Path, measured: &[u8]) -> Result<TraceReport
             "trace=execve,execveat,connect,clone,clone3,fork,vfork",
             "-o",
         ])
-        .arg(&traced)
+        .arg(&trace_path)
         .arg(raddle)
         .arg("app-server")
-        .env("RADDLE_HOME", stage.home())
-        .env("HOME", stage.user())
+        .env("RADDLE_HOME", layout.home())
+        .env("HOME", layout.user())
         .env("PATH", path)
         .env("SHELL", "/bin/bash")
         .envs(secrets.environment())
-        .current_dir(stage.workspace());
-    let mut server = AdversaryServer::start(command, &stage.root.join("server.stderr"))?;
-    session(&mut server, &model, &stage, fixture.commands)?;
+        .current_dir(layout.workspace());
+    let mut server = AdversaryServer::start(command, &layout.root.join("server.stderr"))?;
+    session(&mut server, &model, &layout, fixture.commands)?;
     server.end()?;
 
     let expected = ExpectedTrace {
         raddle: &raddle.display().to_string(),
         model: model.port(),
-        root: &stage.root.display().to_string(),
+        root: &layout.root.display().to_string(),
         by_git: fixture.commands == Commands::RunByGit,
         first: first.as_deref(),
     };
-    let mut seen = trace::judge(&fs::read_to_string(&traced)?, &expected);
+    let mut report = trace::judge(&fs::read_to_string(&trace_path)?, &expected);
     ensure!(
-        seen.started_inside > 0 || fixture.commands == Commands::Refused,
-        "nothing was run inside the fence, so nothing was seen"
+        report.started_inside > 0 || fixture.commands == Commands::Refused,
+        "no command ran inside the sandbox, so the trace shows nothing"
     );
-    if let Some(noticed) = ground.noticed()? {
-        seen.wrongs.push(noticed);
+    if let Some(violation) = host.violation()? {
+        report.wrongs.push(violation);
     }
-    let left = ground.left()?;
-    seen.wrongs
-        .extend(left.iter().map(|it| format!("{} was left", it.display())));
-    seen.wrongs.extend(model.leaks());
+    let markers = host.markers()?;
+    report.wrongs
+        .extend(markers.iter().map(|it| format!("{} was left", it.display())));
+    report.wrongs.extend(model.leaks());
     let key = format!("Bearer {}", secrets.key());
     if model.key().as_deref() != Some(&key) {
-        seen.wrongs
+        report.wrongs
             .push("the model was not sent its key".to_owned());
     }
-    Ok(seen)
+    Ok(report)
 }
 
-/// Makes the workspace what the fixture says.
-fn lay(fixture: &Fixture, stage: &HostLayout) -> Result<()> {
-    let workspace = stage.workspace();
+/// Creates the workspace of the fixture.
+fn write_fixture(fixture: &Fixture, layout: &HostLayout) -> Result<()> {
+    let workspace = layout.workspace();
     let evil = workspace.join("evil.sh");
     let filled = |text: &str| {
         text.replace("{evil}", &evil.display().to_string())
-            .replace("{port}", &stage.port.to_string())
-            .replace("{root}", &stage.root.display().to_string())
+            .replace("{port}", &layout.port.to_string())
+            .replace("{root}", &layout.root.display().to_string())
     };
-    let put = |path: &Path, text: &str, adds: bool| -> Result<()> {
+    let write = |path: &Path, text: &str, adds: bool| -> Result<()> {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
         }
@@ -226,14 +227,14 @@ fn lay(fixture: &Fixture, stage: &HostLayout) -> Result<()> {
         }
         Ok(())
     };
-    put(&evil, EVIL, false)?;
+    write(&evil, EVIL, false)?;
     for (path, text) in fixture.files {
         let (path, adds) = match path.strip_prefix('+') {
             Some(path) => (path, true),
             None => (*path, false),
         };
         let at = workspace.join(path);
-        // What a workspace has by itself makes way.
+        // Files that every workspace has are replaced.
         let top = workspace.join(path.split('/').next().unwrap_or(path));
         let is_in_the_way = if at == top {
             at.is_dir()
@@ -243,23 +244,23 @@ fn lay(fixture: &Fixture, stage: &HostLayout) -> Result<()> {
         if is_in_the_way {
             fs::remove_dir_all(&at)?;
         }
-        // An empty file in place of a folder means that it is gone.
+        // An empty file in place of a folder means that the folder is removed.
         if text.is_empty() && path == ".git" {
             continue;
         }
-        put(&at, text, adds).with_context(|| format!("cannot make {path}"))?;
+        write(&at, text, adds).with_context(|| format!("cannot make {path}"))?;
     }
     Ok(())
 }
 
-/// What anyone does who opens a folder: looks around, has a model work there, and asks git.
+/// Runs a usual session: looks around, has a model work there, and runs git.
 fn session(
     server: &mut AdversaryServer,
     model: &HostileModel,
-    stage: &HostLayout,
+    layout: &HostLayout,
     commands: Commands,
 ) -> Result<()> {
-    let workspace = stage.workspace();
+    let workspace = layout.workspace();
     let cwd = json!(workspace);
     for (method, params) in [
         ("config/read", json!({"cwd": cwd, "includeLayers": true})),
@@ -280,27 +281,27 @@ fn session(
         .as_str()
         .context("a thread")?
         .to_owned();
-    let said = model.plan(1, calls(stage));
-    let input = json!([{"type": "text", "text": said}]);
-    server.ask("turn/start", &json!({"threadId": thread, "input": input}))?;
-    let asked = ends(server, &thread)?;
-    ensure!(asked == 1, "the client was asked {asked} times, not once");
+    let text = model.plan(1, calls(layout));
+    let input = json!([{"type": "text", "text": text}]);
+    server.send_request("turn/start", &json!({"threadId": thread, "input": input}))?;
+    let requests = wait_for_turn(server, &thread)?;
+    ensure!(requests == 1, "the client was asked {requests} times, not once");
     let target = json!({"type": "uncommittedChanges"});
-    server.ask(
+    server.send_request(
         "review/start",
         &json!({"threadId": thread, "target": target, "delivery": "inline"}),
     )?;
-    let asked = ends(server, &thread)?;
-    ensure!(asked == 0, "a review asked the client");
+    let requests = wait_for_turn(server, &thread)?;
+    ensure!(requests == 0, "a review asked the client");
     let writable = json!({"type": "workspaceWrite", "writableRoots": [], "networkAccess": false});
     for words in [vec!["git", "status"], vec!["git", "diff"], vec!["ls"]] {
         let params = json!({"command": words, "cwd": cwd, "sandboxPolicy": writable});
-        let ran = server.call("command/exec", &params);
+        let result = server.call("command/exec", &params);
         if commands == Commands::Refused {
-            let why = ran.err().context("a command ran where no fence holds")?;
+            let why = result.err().context("a command ran where no sandbox is possible")?;
             ensure!(why.to_string().contains("sandbox_unavailable"), "{why}");
         } else {
-            ran?;
+            result?;
         }
     }
     server.call(
@@ -310,9 +311,10 @@ fn session(
     Ok(())
 }
 
-/// Calls of a model that means well; the last one goes beyond the fence, and the workspace has no say in that.
-fn calls(stage: &HostLayout) -> Vec<ModelCallSpec> {
-    let beyond = format!("touch {}", stage.granted().join("beyond").display());
+/// Returns the calls of a benign model; the last one goes outside the sandbox, and the workspace
+/// must not decide on that.
+fn calls(layout: &HostLayout) -> Vec<ModelCallSpec> {
+    let beyond = format!("touch {}", layout.granted().join("beyond").display());
     let calls = [
         ("exec_command", json!({"cmd": "ls"})),
         ("exec_command", json!({"cmd": "git status"})),
@@ -339,19 +341,19 @@ fn calls(stage: &HostLayout) -> Vec<ModelCallSpec> {
         .collect()
 }
 
-/// Waits for the end of a turn, says no to everything, and gives how often it was asked.
-fn ends(server: &mut AdversaryServer, thread: &str) -> Result<usize> {
+/// Waits for the end of a turn, declines every request, and returns their number.
+fn wait_for_turn(server: &mut AdversaryServer, thread: &str) -> Result<usize> {
     let end = Instant::now() + TURN_TIMEOUT;
-    let mut asked = 0;
+    let mut requests = 0;
     loop {
         let message = server.next(end)?.context("the turn did not end")?;
         ensure!(
             message.get("error").is_none(),
-            "a request was refused: {message}"
+            "a request failed: {message}"
         );
         let params = &message["params"];
         if message.get("id").is_some() && message.get("method").is_some() {
-            asked += 1;
+            requests += 1;
             server.send(&json!({"id": message["id"], "result": {"decision": "decline"}}))?;
         }
         if message["method"] == "turn/completed" && params["threadId"] == thread {
@@ -359,7 +361,7 @@ fn ends(server: &mut AdversaryServer, thread: &str) -> Result<usize> {
                 params["turn"]["status"] == "completed",
                 "the turn failed: {params}"
             );
-            return Ok(asked);
+            return Ok(requests);
         }
     }
 }

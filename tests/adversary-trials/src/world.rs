@@ -1,4 +1,4 @@
-//! One server with its model, its client and its ground; and many of them.
+//! One server with its model, its client and its host; and many of them.
 
 mod client;
 mod journal;
@@ -18,20 +18,20 @@ use crate::counters::AttackCounters;
 use crate::grammar::{self, CallContext};
 use crate::host::{EDITED, HostFixture};
 use crate::model::HostileModel;
-use crate::rng::Chance;
+use crate::rng::Rng;
 use crate::secrets::Secrets;
 use crate::server::AdversaryServer;
 use client::TurnReport;
 
-/// Calls in one answer, turns in one thread, and threads in one world.
+/// Calls per answer, turns per thread, and threads per world.
 const CALLS: usize = EDITED;
 const TURNS: usize = 3;
 const THREADS: usize = 8;
 
-/// What the model is told of a command that waits for others to end.
-const HELD: &str = "nothing goes beyond the sandbox while";
+/// Text for the model if a command is refused while others run.
+const HELD: &str = "no command may run outside the sandbox while";
 
-/// How many wrongs are told.
+/// Maximum number of failures that are printed.
 const REPORTED_MAX: usize = 20;
 
 #[derive(Args)]
@@ -39,16 +39,16 @@ pub struct WorldArgs {
     /// The program under test.
     #[arg(long)]
     raddle: PathBuf,
-    /// How many calls the model makes, at least.
+    /// Minimum number of calls that the model makes.
     #[arg(long, default_value_t = 2_000)]
     calls: usize,
-    /// Where chance begins.
+    /// Seed of the random numbers.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// How many worlds there are at a time.
+    /// Number of worlds at a time.
     #[arg(long, default_value_t = 3)]
     lanes: usize,
-    /// Have the server run everything without a fence; only in namespaces of their own.
+    /// Have the server run everything without a sandbox; only in namespaces of its own.
     #[arg(long, hide = true)]
     open: bool,
 }
@@ -56,23 +56,23 @@ pub struct WorldArgs {
 impl WorldArgs {
     pub fn run(&self) -> Result<bool> {
         if self.open {
-            control::ensure_alone()?;
+            control::ensure_isolated()?;
         }
-        let begun = Instant::now();
+        let started = Instant::now();
         let worlds = self.calls.div_ceil(CALLS * TURNS * THREADS);
         let lanes = self.lanes.clamp(1, worlds);
-        let mut tally = AttackCounters::default();
-        let ended: Vec<Result<AttackCounters>> = std::thread::scope(|scope| {
+        let mut counters = AttackCounters::default();
+        let results: Vec<Result<AttackCounters>> = std::thread::scope(|scope| {
             let running: Vec<_> = (0..lanes)
                 .map(|lane| {
                     scope.spawn(move || {
-                        let mut tally = AttackCounters::default();
+                        let mut counters = AttackCounters::default();
                         for world in (lane..worlds).step_by(lanes) {
                             let seed = self.seed.wrapping_add(world as u64);
-                            let lived = AttackWorld::open(&self.raddle, seed, self.open)?.live();
-                            tally.add(lived.with_context(|| format!("the world of seed {seed}"))?);
+                            let counted = AttackWorld::open(&self.raddle, seed, self.open)?.run();
+                            counters.add(counted.with_context(|| format!("the world of seed {seed}"))?);
                         }
-                        Ok(tally)
+                        Ok(counters)
                     })
                 })
                 .collect();
@@ -81,30 +81,30 @@ impl WorldArgs {
                 .map(|it| it.join().unwrap_or_else(|_| bail!("a lane panicked")))
                 .collect()
         });
-        for lane in ended {
-            tally.add(lane?);
+        for lane in results {
+            counters.add(lane?);
         }
-        tally.judge();
-        for wrong in tally.wrongs.iter().take(REPORTED_MAX) {
+        counters.judge();
+        for wrong in counters.wrongs.iter().take(REPORTED_MAX) {
             println!("WRONG {wrong}");
         }
         println!(
             "figure: {} worlds in {:.1} s, {} wrongs",
             worlds,
-            begun.elapsed().as_secs_f64(),
-            tally.wrongs.len()
+            started.elapsed().as_secs_f64(),
+            counters.wrongs.len()
         );
-        Ok(tally.wrongs.is_empty())
+        Ok(counters.wrongs.is_empty())
     }
 }
 
-/// How a thread is set up.
+/// Settings of a thread.
 #[derive(Debug)]
 struct Setting {
     approval: &'static str,
     sandbox: &'static str,
     model: &'static str,
-    /// Whether commands have a way out, which leads to public hosts only.
+    /// Whether commands have network access, to public hosts only.
     has_network: bool,
 }
 
@@ -128,9 +128,9 @@ impl Setting {
         }
     }
 
-    /// What a turn is started with.
-    fn turn(&self, thread: &str, said: &str, is_open: bool) -> Value {
-        let input = json!([{"type": "text", "text": said}]);
+    /// Returns the parameters of `turn/start`.
+    fn turn(&self, thread: &str, text: &str, is_open: bool) -> Value {
+        let input = json!([{"type": "text", "text": text}]);
         let mut params = json!({"threadId": thread, "input": input});
         if self.has_network && !is_open {
             params["sandboxPolicy"] = json!({"type": "workspaceWrite", "networkAccess": true});
@@ -143,12 +143,12 @@ impl Setting {
         self
     }
 
-    /// Whether nothing stands in the way of this work.
-    fn lets(&self, call: &ModelCallSpec) -> bool {
+    /// Whether these settings allow the work.
+    fn permits(&self, call: &ModelCallSpec) -> bool {
         let is_file_tool = call.name.ends_with("_file") || call.name.ends_with("_files");
         call.class == Class::Work
             && self.sandbox == "workspace-write"
-            && !(self.approval == "never" && call.leaves.is_some())
+            && !(self.approval == "never" && call.marker.is_some())
             && !(self.model.starts_with("gpt") && is_file_tool)
     }
 }
@@ -160,10 +160,11 @@ struct AttackWorld {
     host: HostFixture,
     model: HostileModel,
     server: AdversaryServer,
-    rng: Chance,
-    /// Chance for what is exchanged, so that the calls beside it are the same with it and without.
-    swaps: Chance,
-    /// The number of the next call, and of the next batch.
+    rng: Rng,
+    /// Separate random numbers for exchanges, so that the other calls are the same with and without
+    /// them.
+    swaps: Rng,
+    /// The numbers of the next call and of the next batch.
     calls: usize,
     batches: usize,
     counters: AttackCounters,
@@ -171,40 +172,40 @@ struct AttackWorld {
 
 impl AttackWorld {
     fn open(raddle: &Path, seed: u64, is_open: bool) -> Result<Self> {
-        let mut chance = Chance::new(seed);
-        let secrets = Secrets::new(chance.bits());
+        let mut rng = Rng::new(seed);
+        let secrets = Secrets::new(rng.bits());
         let model = HostileModel::open(secrets.clone())?;
         let config = model.config("adversary");
-        let ground = HostFixture::new(&secrets, &config, |stage| match seed % 4 {
-            0 => stage.forbid(),
+        let host = HostFixture::new(&secrets, &config, |layout| match seed % 4 {
+            0 => layout.forbid(),
             _ => Ok(()),
         })?;
         let mut command = Command::new(raddle);
         command
             .arg("app-server")
-            .env("RADDLE_HOME", ground.layout.home())
+            .env("RADDLE_HOME", host.layout.home())
             .env("RADDLE_LOG", "debug")
-            .env("HOME", ground.layout.user())
+            .env("HOME", host.layout.user())
             .envs(secrets.environment())
-            .current_dir(ground.layout.workspace());
-        let server = AdversaryServer::start(command, &ground.layout.root.join("server.stderr"))?;
+            .current_dir(host.layout.workspace());
+        let server = AdversaryServer::start(command, &host.layout.root.join("server.stderr"))?;
         Ok(Self {
             raddle: raddle.to_owned(),
             is_open,
             secrets,
-            host: ground,
+            host,
             model,
             server,
-            rng: chance,
-            swaps: Chance::new(!seed),
+            rng,
+            swaps: Rng::new(!seed),
             calls: 0,
             batches: 0,
             counters: AttackCounters::default(),
         })
     }
 
-    /// Everything from the first thread to the last look at what is left.
-    fn live(mut self) -> Result<AttackCounters> {
+    /// Runs all threads, and checks everything at the end.
+    fn run(mut self) -> Result<AttackCounters> {
         for _ in 0..THREADS {
             let setting = self.rng.pick(&SETTINGS);
             let sandbox = match self.is_open {
@@ -228,17 +229,17 @@ impl AttackWorld {
             }
         }
         self.server.end()?;
-        // What was on its way is there by now.
-        self.counters.wrongs.extend(self.host.noticed()?);
+        // Pending effects are complete by now.
+        self.counters.wrongs.extend(self.host.violation()?);
         let home = self.host.layout.home();
         let exported = self.host.layout.root.join("exported");
         self.counters.acts =
             journal::check(&self.raddle, &home, &exported, &mut self.counters.wrongs)?;
-        // Journals, logs, what commands wrote: all of it is below one folder.
-        let found = self
+        // Journals, logs and files of commands are all below one folder.
+        let leaks = self
             .secrets
             .found_below(&self.host.layout.root, &self.host.planted)?;
-        self.counters.wrongs.extend(found);
+        self.counters.wrongs.extend(leaks);
         self.counters.wrongs.extend(self.model.leaks());
         let key = format!("Bearer {}", self.secrets.key());
         if self.model.key().as_deref() != Some(&key) {
@@ -250,44 +251,44 @@ impl AttackWorld {
     }
 
     fn turn(&mut self, thread: &str, setting: &Setting) -> Result<()> {
-        let stage = self.host.layout.clone();
+        let layout = self.host.layout.clone();
         let calls: Vec<ModelCallSpec> = (0..CALLS)
             .map(|_| {
                 self.calls += 1;
                 grammar::next(&mut CallContext {
                     rng: &mut self.rng,
-                    layout: &stage,
+                    layout: &layout,
                     number: self.calls,
                 })
             })
             .collect();
         self.batches += 1;
-        let said = self.model.plan(self.batches, calls.clone());
-        let left_before = self.host.left()?;
-        let start = setting.turn(thread, &said, self.is_open);
+        let text = self.model.plan(self.batches, calls.clone());
+        let markers_before = self.host.markers()?;
+        let start = setting.turn(thread, &text, self.is_open);
         let turn = TurnReport::run(&mut self.server, thread, &start, &calls, &mut self.counters)?;
         self.counters.turns += 1;
 
-        let what = || {
+        let describe = || {
             format!(
                 "thread {thread}, batch {}, {}",
                 self.batches, setting.approval
             )
         };
-        if let Some(noticed) = self.host.noticed()? {
+        if let Some(violation) = self.host.violation()? {
             let attacks: Vec<&ModelCallSpec> =
                 calls.iter().filter(|it| it.class != Class::Work).collect();
-            bail!("{}: {noticed}; one of {attacks:#?}", what());
+            bail!("{}: {violation}; one of {attacks:#?}", describe());
         }
-        let left = self.host.left()?;
-        for file in left.difference(&left_before) {
-            let by = calls.iter().find(|it| it.leaves.as_ref() == Some(file));
+        let markers = self.host.markers()?;
+        for file in markers.difference(&markers_before) {
+            let by = calls.iter().find(|it| it.marker.as_ref() == Some(file));
             let is_granted =
                 |it: &&ModelCallSpec| it.class == Class::Work && turn.accepted.contains(&it.number);
             if !by.as_ref().is_some_and(is_granted) {
                 let wrong = format!(
-                    "{}: {} was left without a yes: {by:?}",
-                    what(),
+                    "{}: {} was left without an approval: {by:?}",
+                    describe(),
                     file.display()
                 );
                 self.counters.wrongs.push(wrong);
@@ -301,15 +302,16 @@ impl AttackWorld {
 
     fn count(&mut self, call: &ModelCallSpec, turn: &TurnReport, setting: &Setting) -> Result<()> {
         let output = self.model.output(call);
-        // Nothing goes beyond the fence while something runs in it, and typing needs something that runs.
+        // No command runs outside the sandbox while others run inside, and typing needs a running
+        // command.
         let is_held = output.as_ref().is_some_and(|it| it.contains(HELD));
-        self.counters.held += usize::from(is_held);
-        let is_due = setting.lets(call) && !turn.is_broken_off && !is_held;
+        self.counters.blocked += usize::from(is_held);
+        let is_due = setting.permits(call) && !turn.is_interrupted && !is_held;
         let counts = self.counters.of(call.kind);
         counts.made += 1;
         counts.asked += usize::from(turn.asked.contains(&call.number));
         let Some(output) = output else {
-            if !turn.is_broken_off {
+            if !turn.is_interrupted {
                 let wrong = format!("no output of call {} came back: {call:?}", call.number);
                 self.counters.wrongs.push(wrong);
             }
@@ -318,31 +320,31 @@ impl AttackWorld {
         counts.answered += 1;
         counts.begun += usize::from(output.contains(&format!("reached-{}.", call.number)));
         let typed = self.model.typed_output(call);
-        let shown = call.shows.as_ref().is_none_or(|it| {
+        let is_shown = call.shows.as_ref().is_none_or(|it| {
             output.contains(it) || typed.as_ref().is_some_and(|typed| typed.contains(it))
         });
-        let changed = match &call.changes {
+        let is_changed = match &call.changes {
             Some(file) => {
                 std::fs::read_to_string(file).is_ok_and(|it| it.contains(&token(call.number)))
             }
             None => true,
         };
-        let left = call.leaves.as_ref().is_none_or(|it| it.exists());
+        let is_marked = call.marker.as_ref().is_none_or(|it| it.exists());
         if is_due {
             counts.due += 1;
-            let done = shown && changed && left;
+            let done = is_shown && is_changed && is_marked;
             counts.done += usize::from(done);
             if !done {
                 let undone = format!("{call:?} in {setting:?}: {output} {typed:?}");
                 self.counters.undone.entry(call.kind).or_insert(undone);
             }
         }
-        if call.class == Class::Attack && call.shows.is_some() && shown {
+        if call.class == Class::Attack && call.shows.is_some() && is_shown {
             self.counters
                 .wrongs
                 .push(format!("it says that it succeeded: {call:?}"));
         }
-        // What the proxy says, whatever that is.
+        // Any response of the proxy counts.
         let is_proxied = call.kind == "connects-by-proxy" && output.contains("HTTP/1.1 ");
         self.counters.proxied += usize::from(is_proxied);
         self.counters.answered(&call.name);

@@ -1,4 +1,4 @@
-//! The one file of a generated schema that holds everything: types, methods, notifications.
+//! The file of a generated schema that holds everything: types, methods, notifications.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
-/// What a program generates with all or with the stable part of its contract.
+/// Extent of a generated schema: the whole contract or its stable part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
     Everything,
@@ -20,7 +20,7 @@ pub struct Bundle {
 }
 
 impl Bundle {
-    /// Has a program write its schema into a folder that is removed again, and reads it.
+    /// Makes a program write its schema into a temporary directory, and reads it.
     pub fn generate(program: &Path, extent: Extent) -> Result<Self> {
         let folder = Scratch::new()?;
         let home = folder.0.join("home");
@@ -57,12 +57,12 @@ impl Bundle {
 
     /// Marks the members that the stable part of the same contract lacks.
     ///
-    /// The linked types carry such marks; a schema that was written out does not.
+    /// The linked types carry such marks; a generated schema does not.
     pub fn mark_experimental(&mut self, stable: &Self) {
         mark(&mut self.definitions, &stable.definitions);
     }
 
-    /// The reference to a type, wherever it is kept.
+    /// Returns the reference to a type, in whichever namespace it is stored.
     pub fn reference(&self, name: &str) -> Option<String> {
         if self.definitions["v2"].get(name).is_some() {
             return Some(format!("#/definitions/v2/{name}"));
@@ -71,7 +71,7 @@ impl Bundle {
         Some(format!("#/definitions/{name}"))
     }
 
-    /// The schema of a type; null if there is none of that name.
+    /// Returns the schema of a type; null if there is no type of that name.
     pub fn resolve(&self, name: &str) -> Value {
         let new = self.definitions["v2"].get(name);
         new.or_else(|| self.definitions.get(name))
@@ -79,8 +79,8 @@ impl Bundle {
             .unwrap_or(Value::Null)
     }
 
-    /// The methods of `ClientRequest`, `ServerRequest` or `ServerNotification`, each with the schema
-    /// of its params.
+    /// Returns the methods of `ClientRequest`, `ServerRequest` or `ServerNotification`, each with
+    /// the schema of its params.
     pub fn methods(&self, union: &str) -> Result<BTreeMap<String, Value>> {
         let arms = self.definitions[union]["oneOf"]
             .as_array()
@@ -99,15 +99,15 @@ impl Bundle {
         Ok(methods)
     }
 
-    /// A document that describes one schema and holds no more definitions than it needs.
+    /// Returns a document that describes one schema and holds only the definitions it needs.
     pub fn document(&self, schema: &Value) -> Value {
-        let mut needed = BTreeSet::new();
+        let mut references = BTreeSet::new();
         let mut queue = vec![schema];
         while let Some(value) = queue.pop() {
             match value {
                 Value::Object(members) => {
                     if let Some(Value::String(reference)) = members.get("$ref")
-                        && needed.insert(reference.clone())
+                        && references.insert(reference.clone())
                     {
                         queue.extend(
                             self.definitions
@@ -121,19 +121,19 @@ impl Bundle {
             }
         }
         let mut definitions = json!({});
-        for reference in &needed {
+        for reference in &references {
             let path = reference.trim_start_matches("#/definitions/");
-            let mut place = &mut definitions;
+            let mut target = &mut definitions;
             for step in path.split('/') {
-                place = &mut place[step];
+                target = &mut target[step];
             }
-            *place = self
+            *target = self
                 .definitions
                 .pointer(&format!("/{path}"))
                 .cloned()
                 .unwrap_or(Value::Null);
         }
-        // Beside a `$ref` draft 7 reads nothing, so the schema goes one step down.
+        // Draft 7 ignores keywords beside a `$ref`, so the schema is nested one level deeper.
         json!({
             "$schema": "http://json-schema.org/draft-07/schema#",
             "allOf": [schema],
@@ -175,14 +175,14 @@ fn mark(all: &mut Value, stable: &Value) {
     }
 }
 
-/// A folder for one run of a program.
+/// A temporary directory for one run of a program.
 struct Scratch(PathBuf);
 
 impl Scratch {
     fn new() -> Result<Self> {
         let name = format!("contract-check-{}", std::process::id());
         let folder = std::env::temp_dir().join(name);
-        // A folder that is already there is someone else's.
+        // An existing directory belongs to another process.
         fs::create_dir(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
         Ok(Self(folder))
     }
@@ -190,7 +190,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What is left behind in the system's own place for such files does no harm.
+        // A leftover in the system's temporary directory is harmless.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_holds_what_it_needs() {
+    fn document_holds_only_needed_definitions() {
         let document = bundle().document(&json!({ "$ref": "#/definitions/Old" }));
         assert_eq!(
             document["definitions"]["v2"],
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_the_whole_contract_has_is_marked() {
+    fn experimental_members_are_marked() {
         let member = |names: &[&str]| {
             let members = names
                 .iter()
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_type_is_found_in_either_place() {
+    fn types_are_found_in_both_namespaces() {
         assert_eq!(
             bundle().reference("New").as_deref(),
             Some("#/definitions/v2/New")

@@ -1,5 +1,5 @@
-//! One part, both ways: what the reference may say is read and written here without loss, and what
-//! we may say is valid there.
+//! The check of one part in both directions: our types read and write values of the reference
+//! without loss, and our values are valid in the reference.
 
 use std::collections::HashMap;
 
@@ -18,19 +18,19 @@ pub struct Check<'a> {
     pub reference: &'a Bundle,
     pub theirs: &'a Graph,
     pub ours: &'a Graph,
-    /// Our members that take any JSON, with the reference's node for them.
+    /// Our members that accept any JSON, with the reference's node for them.
     pub free: HashMap<NodeId, NodeId>,
     pub rounds: u32,
     their_heights: Vec<usize>,
     our_heights: Vec<usize>,
 }
 
-/// What was done for a part.
+/// Statistics of the check of a part.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InstanceCounts {
     pub from_reference: usize,
     pub from_ours: usize,
-    /// Options of choices, each taken at least as often as there are rounds.
+    /// Options of choices that were taken at least once per round.
     pub covered: usize,
     pub options: usize,
 }
@@ -115,11 +115,11 @@ impl Run<'_> {
             self.counts.from_reference += 1;
             if nulls == Nulls::AsDeclared {
                 self.validate(
-                    "the generator made what its schema refuses",
+                    "the generated value is invalid in its schema",
                     &instance.value,
                 );
             }
-            self.there_and_back(&instance);
+            self.check_round_trip(&instance);
         }
         self.coverage(&generator);
     }
@@ -144,13 +144,13 @@ impl Run<'_> {
         }
         while let Some(instance) = generator.next() {
             self.counts.from_ours += 1;
-            self.there_and_back(&instance);
+            self.check_round_trip(&instance);
         }
         self.coverage(&generator);
     }
 
-    /// Reads an instance as our type, writes it again, and looks at what was written.
-    fn there_and_back(&mut self, sent: &Instance) {
+    /// Reads an instance as our type, writes it again, and compares the result.
+    fn check_round_trip(&mut self, sent: &Instance) {
         let text = sent.value.to_string();
         let trip = match (self.part.trip)(&text) {
             Ok(trip) => trip,
@@ -165,7 +165,7 @@ impl Run<'_> {
         };
         if trip.unrecognized != sent.open {
             let what = if sent.open {
-                "recognized what is not known"
+                "recognized an unknown value"
             } else {
                 "not recognized"
             };
@@ -187,7 +187,7 @@ impl Run<'_> {
             return;
         }
         let error = self.validator.iter_errors(value).next();
-        let (place, message) = error
+        let (path, message) = error
             .map(|error| {
                 (
                     error.instance_path().to_string(),
@@ -195,10 +195,10 @@ impl Run<'_> {
                 )
             })
             .unwrap_or_default();
-        let inside = value.pointer(&place).unwrap_or(value).clone();
+        let inside = value.pointer(&path).unwrap_or(value).clone();
         self.add(
             kind,
-            &format!("{} {message}", without_indexes(&place)),
+            &format!("{} {message}", without_indexes(&path)),
             &inside,
         );
     }

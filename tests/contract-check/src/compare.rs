@@ -1,5 +1,5 @@
-//! Is what came back what was sent? Strictly, but for the ways in which the wire lets one thing be
-//! said twice: a member that may be left out can be absent, null, or its default.
+//! Comparison of a sent value with its copy. It is strict, except where the wire allows several
+//! spellings of one value: an optional member can be absent, null, or its default.
 
 use std::fmt;
 
@@ -15,11 +15,11 @@ pub struct Difference {
 
 #[derive(Debug, PartialEq)]
 pub enum DifferenceKind {
-    /// Sent, and not there any more.
+    /// The member was sent, but is missing in the copy.
     Lost,
-    /// Not sent, and there now; not the default either.
+    /// The member was not sent, but is in the copy with a value other than its default.
     Invented(Value),
-    /// Sent as one thing, came back as another.
+    /// The copy has a different value.
     Changed { sent: Value, back: Value },
 }
 
@@ -41,7 +41,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// The first difference between an instance and its copy, if there is one.
+/// Returns the first difference between an instance and its copy, if there is one.
 pub fn difference(sent: &Instance, back: &Value) -> Option<Difference> {
     compare(sent, &sent.value, back, &mut String::new())
 }
@@ -61,32 +61,32 @@ fn compare(
     match (sent, back) {
         (Value::Object(members), Value::Object(copies)) => {
             for (name, member) in members {
-                let found = match copies.get(name) {
+                let difference = match copies.get(name) {
                     Some(copy) => below(pointer, name, |at| compare(instance, member, copy, at)),
                     None => below(pointer, name, |at| lost(instance, member, at)),
                 };
-                if found.is_some() {
-                    return found;
+                if difference.is_some() {
+                    return difference;
                 }
             }
             let new = copies
                 .iter()
                 .filter(|(name, _)| !members.contains_key(*name));
             for (name, copy) in new {
-                let found = below(pointer, name, |at| invented(instance, copy, at));
-                if found.is_some() {
-                    return found;
+                let difference = below(pointer, name, |at| invented(instance, copy, at));
+                if difference.is_some() {
+                    return difference;
                 }
             }
             None
         }
         (Value::Array(entries), Value::Array(copies)) if entries.len() == copies.len() => {
             for (index, (entry, copy)) in entries.iter().zip(copies).enumerate() {
-                let found = below(pointer, &index.to_string(), |at| {
+                let difference = below(pointer, &index.to_string(), |at| {
                     compare(instance, entry, copy, at)
                 });
-                if found.is_some() {
-                    return found;
+                if difference.is_some() {
+                    return difference;
                 }
             }
             None
@@ -114,7 +114,7 @@ fn lost(instance: &Instance, member: &Value, pointer: &str) -> Option<Difference
 }
 
 fn invented(instance: &Instance, copy: &Value, pointer: &str) -> Option<Difference> {
-    let says_nothing = match instance.unstated.get(pointer) {
+    let is_default = match instance.unstated.get(pointer) {
         Some(_) if copy.is_null() => true,
         Some(AbsentValue::Default(default)) => copy == default,
         Some(AbsentValue::Nothing) => {
@@ -122,7 +122,7 @@ fn invented(instance: &Instance, copy: &Value, pointer: &str) -> Option<Differen
         }
         Some(AbsentValue::Null) | None => false,
     };
-    if says_nothing {
+    if is_default {
         return None;
     }
     Some(Difference {
@@ -132,7 +132,7 @@ fn invented(instance: &Instance, copy: &Value, pointer: &str) -> Option<Differen
 }
 
 fn same_number(one: &serde_json::Number, other: &serde_json::Number) -> bool {
-    // Whole numbers as such: as floats, large neighbours would look alike.
+    // Compares whole numbers exactly: as floats, large neighbouring numbers would be equal.
     let whole = |number: &serde_json::Number| {
         let signed = number.as_i64().map(i128::from);
         signed.or_else(|| number.as_u64().map(i128::from))
@@ -172,8 +172,8 @@ mod tests {
     #[test]
     fn a_lost_member_is_reported() {
         let sent = sent(json!({ "a": { "b": 1 }, "c": 2 }), &[]);
-        let found = difference(&sent, &json!({ "a": {}, "c": 2 })).expect("a difference");
-        assert_eq!(found.to_string(), "/a/b was lost");
+        let result = difference(&sent, &json!({ "a": {}, "c": 2 })).expect("a difference");
+        assert_eq!(result.to_string(), "/a/b was lost");
     }
 
     #[test]
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_said_may_be_null_or_the_default_and_nothing_else() {
+    fn absent_member_may_become_null_or_its_default_only() {
         let unstated = [
             ("/a", AbsentValue::Default(json!("agent"))),
             ("/b", AbsentValue::Nothing),
@@ -202,18 +202,18 @@ mod tests {
     }
 
     #[test]
-    fn nulls_are_content_where_they_are_not_a_way_to_leave_out() {
+    fn nulls_are_content_where_members_are_required() {
         let sent = sent(
             json!({ "env": { "A": null }, "cwd": null }),
             &[("/cwd", AbsentValue::Null)],
         );
         assert!(difference(&sent, &json!({ "env": { "A": null } })).is_none());
-        let found = difference(&sent, &json!({ "env": {} })).expect("a difference");
-        assert_eq!(found.kind, DifferenceKind::Lost);
+        let result = difference(&sent, &json!({ "env": {} })).expect("a difference");
+        assert_eq!(result.kind, DifferenceKind::Lost);
     }
 
     #[test]
-    fn large_numbers_are_told_apart() {
+    fn large_numbers_are_distinguished() {
         let sent = sent(json!(18_446_744_073_709_551_615_u64), &[]);
         assert!(difference(&sent, &json!(18_446_744_073_709_551_614_u64)).is_some());
     }

@@ -1,5 +1,5 @@
-//! What may differ from the reference, each with its reason. An entry that nothing needs is an
-//! error, so the list cannot outlive its causes.
+//! Allowed differences from the reference, each with its reason. An unused entry is an error, so
+//! the list cannot outlive its causes.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,34 +7,35 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
-/// What an exception is about. The words are those of `exceptions.toml`.
+/// Kind of an exception. The names are those of `exceptions.toml`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// A string that we read as a thread's id: instances get a UUID there.
+    /// A string that we read as a thread id: instances get a UUID there.
     ThreadId,
-    /// A member that takes any JSON here and has a type there: instances get one of that type.
+    /// A member that accepts any JSON here and has a type in the reference: instances get a value
+    /// of that type.
     Opaque,
-    /// An arm of the reference that lets in anything; what it holds is to land in `Unrecognized`.
+    /// A variant of the reference that allows anything; its values must become `Unrecognized`.
     OpenArm,
     /// A member that the reference does not have.
     ExtraMember,
     /// A member of the reference that we do not name.
     MissingMember,
-    /// A value or arm that the reference does not have.
+    /// A value or variant that the reference does not have.
     ExtraValue,
-    /// A value or arm of the reference that we do not name.
+    /// A value or variant of the reference that we do not name.
     MissingValue,
-    /// A place where the two schemas expect different forms of value.
+    /// A position where the two schemas expect different forms of value.
     OtherForm,
     /// A notification that the reference does not have.
     ExtraNotification,
-    /// A method or member that is open to all on one side and experimental on the other.
+    /// A method or member that is stable on one side and experimental on the other.
     Gate,
 }
 
 impl Kind {
-    /// The word in `exceptions.toml`.
+    /// Returns the name in `exceptions.toml`.
     pub fn word(self) -> &'static str {
         match self {
             Self::ThreadId => "thread-id",
@@ -66,8 +67,8 @@ struct ExceptionFile {
 #[serde(deny_unknown_fields)]
 pub struct Exception {
     pub kind: Kind,
-    /// Places, such as `ThreadItem[plan].text`. For `thread-id` a bare member name stands for
-    /// that member of every type.
+    /// Paths, such as `ThreadItem[plan].text`. For `thread-id` a bare member name stands for that
+    /// member of every type.
     pub what: Vec<String>,
     pub reason: String,
     #[serde(skip)]
@@ -97,8 +98,8 @@ impl Exceptions {
         Ok(Self { entries })
     }
 
-    /// The entry that allows this, by its index; from now on it counts as used.
-    pub fn find(&self, kind: Kind, place: &str) -> Option<usize> {
+    /// Returns the index of the entry that allows this difference, and marks it as used.
+    pub fn find(&self, kind: Kind, path: &str) -> Option<usize> {
         for (index, entry) in self
             .entries
             .iter()
@@ -106,7 +107,7 @@ impl Exceptions {
             .filter(|(_, entry)| entry.kind == kind)
         {
             for (what, used) in entry.what.iter().zip(&entry.used) {
-                if speaks_of(kind, what, place) {
+                if matches_path(kind, what, path) {
                     used.store(true, Ordering::Relaxed);
                     return Some(index);
                 }
@@ -115,7 +116,7 @@ impl Exceptions {
         None
     }
 
-    /// What is listed and was not needed.
+    /// Returns the entries that were not used.
     pub fn unused(&self) -> Vec<String> {
         let mut unused = Vec::new();
         for entry in &self.entries {
@@ -129,13 +130,13 @@ impl Exceptions {
     }
 }
 
-fn speaks_of(kind: Kind, what: &str, place: &str) -> bool {
+fn matches_path(kind: Kind, what: &str, path: &str) -> bool {
     if kind != Kind::ThreadId {
-        return what == place;
+        return what == path;
     }
-    let place = place.trim_end_matches("[]");
-    let member = place.rsplit('.').next().unwrap_or(place);
-    what == place || (member.len() < place.len() && what == member)
+    let path = path.trim_end_matches("[]");
+    let member = path.rsplit('.').next().unwrap_or(path);
+    what == path || (member.len() < path.len() && what == member)
 }
 
 #[cfg(test)]
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_matched_whole() {
+    fn paths_are_matched_exactly() {
         let exceptions = Exceptions::parse(TEXT).expect("good text");
         assert_eq!(exceptions.find(Kind::ThreadId, "Turn.id"), None);
         assert_eq!(exceptions.find(Kind::ThreadId, "Item.threadIds[]"), None);

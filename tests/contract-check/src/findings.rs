@@ -1,10 +1,10 @@
-//! What is wrong, collected so that one cause is reported once.
+//! Findings of the check, collected so that each cause is reported once.
 
 use std::collections::BTreeMap;
 
 #[derive(Debug, Default)]
 pub struct Findings {
-    found: BTreeMap<(String, String), Finding>,
+    by_cause: BTreeMap<(String, String), Finding>,
 }
 
 #[derive(Debug)]
@@ -18,7 +18,7 @@ impl Findings {
         self.add_with(kind, what, || None);
     }
 
-    /// Adds with an example, made only for the first of its kind.
+    /// Adds a finding with an example, which is computed only for the first of its kind.
     pub fn add_with(
         &mut self,
         kind: &str,
@@ -26,7 +26,7 @@ impl Findings {
         example: impl FnOnce() -> Option<String>,
     ) {
         let finding = self
-            .found
+            .by_cause
             .entry((kind.to_owned(), what.into()))
             .or_insert_with(|| Finding {
                 times: 0,
@@ -36,19 +36,19 @@ impl Findings {
     }
 
     pub fn merge(&mut self, other: Self) {
-        for (key, finding) in other.found {
-            match self.found.entry(key) {
-                std::collections::btree_map::Entry::Vacant(place) => {
-                    place.insert(finding);
+        for (key, finding) in other.by_cause {
+            match self.by_cause.entry(key) {
+                std::collections::btree_map::Entry::Vacant(vacant) => {
+                    vacant.insert(finding);
                 }
-                std::collections::btree_map::Entry::Occupied(mut place) => {
-                    place.get_mut().times += finding.times
+                std::collections::btree_map::Entry::Occupied(mut occupied) => {
+                    occupied.get_mut().times += finding.times
                 }
             }
         }
     }
 
-    /// One paragraph per finding.
+    /// Returns one paragraph per finding.
     pub fn lines(&self) -> Vec<String> {
         let line = |((kind, what), finding): (&(String, String), &Finding)| {
             let times = if finding.times > 1 {
@@ -63,6 +63,6 @@ impl Findings {
                 .unwrap_or_default();
             format!("{kind}: {what}{times}{example}")
         };
-        self.found.iter().map(line).collect()
+        self.by_cause.iter().map(line).collect()
     }
 }

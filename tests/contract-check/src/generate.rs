@@ -1,21 +1,22 @@
-//! Instances of a shape, made so that every choice is taken often enough.
+//! Generator of instances of a shape, which takes every choice often enough.
 
 use std::collections::HashMap;
 
 use serde_json::{Map, Number, Value, json};
 
-use crate::rng::Random;
+use crate::rng::ContractRng;
 use crate::shape::{
     ABSENT, ANYTHING, ChoiceId, Graph, Member, NULL, NodeId, Object, Range, Shape, VALUE,
 };
 
-/// Past this many values an instance closes what is open in the shortest way.
+/// Number of values after which an instance closes its open parts in the shortest way.
 const VALUES_MAX: usize = 3_000;
-/// Past this many values, or this deep, choices that are no longer wanted are made small.
+/// Number of values after which choices that are already covered are kept small. `DEPTH_EASY` is
+/// the same limit for the depth.
 const VALUES_EASY: usize = 200;
 const DEPTH_EASY: usize = 8;
 const DEPTH_MAX: usize = 40;
-/// A root that gains nothing in so many instances will not be covered.
+/// Number of instances without progress after which a root counts as impossible to cover.
 const INSTANCES_IDLE_MAX: usize = 300;
 
 const TEXTS: [&str; 8] = [
@@ -34,28 +35,28 @@ const TEXTS: [&str; 8] = [
 pub enum Nulls {
     /// Null only where the schema allows it.
     AsDeclared,
-    /// Null for every member that may be left out.
+    /// Null for every optional member.
     Everywhere,
 }
 
-/// One generated value and what is needed to compare it with its copy.
+/// A generated value, with the data needed to compare it with its copy.
 #[derive(Debug, Default)]
 pub struct Instance {
     pub value: Value,
-    /// Members left out or null although they need not be, by JSON pointer.
+    /// Members that are absent or null although they need not be, by JSON pointer.
     pub unstated: HashMap<String, AbsentValue>,
-    /// Whether it holds something that is meant not to be recognized.
+    /// Whether it holds a value that must not be recognized.
     pub open: bool,
 }
 
-/// What a member that was left out may come back as.
+/// Value that an omitted member may have in the copy.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AbsentValue {
     /// Null, and nothing else.
     Null,
     /// The default that the schema declares.
     Default(Value),
-    /// The schema says neither: false, or an empty list.
+    /// False or an empty list, because the schema declares neither null nor a default.
     Nothing,
 }
 
@@ -64,21 +65,21 @@ pub struct Generator<'g> {
     root: NodeId,
     rounds: u32,
     nulls: Nulls,
-    rng: Random,
+    rng: ContractRng,
     counts: Vec<Vec<u32>>,
-    /// The choices to be covered, each with the node it is made at.
-    wanted: Vec<(ChoiceId, NodeId)>,
+    /// The choices to cover, each with its node.
+    open_choices: Vec<(ChoiceId, NodeId)>,
     parents: HashMap<NodeId, Vec<NodeId>>,
-    /// Nodes below which some option is still wanted.
-    hungry: Vec<bool>,
+    /// Nodes below which some option is not covered yet.
+    has_uncovered: Vec<bool>,
     heights: &'g [usize],
-    /// Nodes that take their values from another generator.
-    others: HashMap<NodeId, Generator<'g>>,
+    /// Nodes whose values another generator creates.
+    delegates: HashMap<NodeId, Generator<'g>>,
     idle: usize,
-    // What belongs to the instance being made.
-    spent: usize,
-    taken: Vec<(ChoiceId, usize)>,
-    kept: Vec<(ChoiceId, usize)>,
+    // State of the instance in progress.
+    value_count: usize,
+    picks: Vec<(ChoiceId, usize)>,
+    open_picks: Vec<(ChoiceId, usize)>,
 }
 
 impl<'g> Generator<'g> {
@@ -91,12 +92,12 @@ impl<'g> Generator<'g> {
         nulls: Nulls,
     ) -> Self {
         let mut parents: HashMap<NodeId, Vec<NodeId>> = HashMap::new();
-        let mut wanted = Vec::new();
+        let mut open_choices = Vec::new();
         let reach = graph.reach(root);
         for &node in &reach {
-            wanted.extend(graph.nodes[node].choice.map(|choice| (choice, node)));
+            open_choices.extend(graph.nodes[node].choice.map(|choice| (choice, node)));
             if let Shape::Object(object) = &graph.nodes[node].shape {
-                wanted.extend(
+                open_choices.extend(
                     object
                         .members
                         .iter()
@@ -108,7 +109,7 @@ impl<'g> Generator<'g> {
             }
         }
         let mut counts = vec![Vec::new(); graph.choices.len()];
-        for (choice, _) in &wanted {
+        for (choice, _) in &open_choices {
             counts[*choice] = vec![0; graph.choices[*choice].options.len()];
         }
         let mut generator = Self {
@@ -116,32 +117,33 @@ impl<'g> Generator<'g> {
             root,
             rounds,
             nulls,
-            rng: Random::seeded(name),
+            rng: ContractRng::seeded(name),
             counts,
-            wanted,
+            open_choices,
             parents,
-            hungry: vec![false; graph.nodes.len()],
+            has_uncovered: vec![false; graph.nodes.len()],
             heights,
-            others: HashMap::new(),
+            delegates: HashMap::new(),
             idle: 0,
-            spent: 0,
-            taken: Vec::new(),
-            kept: Vec::new(),
+            value_count: 0,
+            picks: Vec::new(),
+            open_picks: Vec::new(),
         };
         generator.settle_options();
         generator
     }
 
-    /// Has the values of a node made by another generator. Nothing below it is wanted any more.
-    pub fn delegate(&mut self, node: NodeId, other: Generator<'g>) {
-        self.others.insert(node, other);
-        self.wanted.retain(|(_, at)| *at != node);
+    /// Delegates the values of a node to another generator. Choices below it are no longer covered
+    /// here.
+    pub fn delegate(&mut self, node: NodeId, delegate_generator: Generator<'g>) {
+        self.delegates.insert(node, delegate_generator);
+        self.open_choices.retain(|(_, at)| *at != node);
     }
 
-    /// The next instance, or none when every option was taken often enough or cannot be.
+    /// Returns the next instance, or `None` when every option is covered or cannot be.
     pub fn next(&mut self) -> Option<Instance> {
-        if self.wanted.is_empty() {
-            // Nothing to choose: the one form it has, as often as any option.
+        if self.open_choices.is_empty() {
+            // Without choices there is only one form; it is generated as often as any option.
             if self.idle >= self.rounds as usize {
                 return None;
             }
@@ -161,18 +163,18 @@ impl<'g> Generator<'g> {
         Some(instance)
     }
 
-    /// How many options there are to take.
+    /// Returns the number of options to cover.
     pub fn options(&self) -> usize {
-        self.wanted
+        self.open_choices
             .iter()
             .map(|(choice, _)| self.counts[*choice].len())
             .sum()
     }
 
-    /// The options that were not taken often enough.
+    /// Returns the options that were not taken often enough.
     pub fn missing(&self) -> Vec<String> {
         let mut missing = Vec::new();
-        for (choice, _) in &self.wanted {
+        for (choice, _) in &self.open_choices {
             for (option, count) in self.counts[*choice].iter().enumerate() {
                 if *count < self.rounds {
                     let choice = &self.graph.choices[*choice];
@@ -183,7 +185,7 @@ impl<'g> Generator<'g> {
         missing
     }
 
-    /// Options that were taken often enough.
+    /// Returns the number of options that were taken often enough.
     pub fn covered(&self) -> usize {
         let enough = |choice: &ChoiceId| {
             self.counts[*choice]
@@ -191,7 +193,7 @@ impl<'g> Generator<'g> {
                 .filter(|count| **count >= self.rounds)
                 .count()
         };
-        self.wanted.iter().map(|(choice, _)| enough(choice)).sum()
+        self.open_choices.iter().map(|(choice, _)| enough(choice)).sum()
     }
 
     fn missing_count(&self) -> u32 {
@@ -201,15 +203,15 @@ impl<'g> Generator<'g> {
                 .map(|count| self.rounds.saturating_sub(*count))
                 .sum()
         };
-        self.wanted.iter().map(|(choice, _)| lack(choice)).sum()
+        self.open_choices.iter().map(|(choice, _)| lack(choice)).sum()
     }
 
-    /// Forgets the option null of members that may not be null.
+    /// Removes the option null from members that may not be null.
     fn settle_options(&mut self) {
         if self.nulls == Nulls::Everywhere {
             return;
         }
-        for (_, node) in &self.wanted {
+        for (_, node) in &self.open_choices {
             let Shape::Object(object) = &self.graph.nodes[*node].shape else {
                 continue;
             };
@@ -224,54 +226,54 @@ impl<'g> Generator<'g> {
     }
 
     fn make(&mut self) -> Instance {
-        self.spread_hunger();
-        self.spent = 0;
-        self.taken.clear();
-        self.kept.clear();
+        self.mark_uncovered();
+        self.value_count = 0;
+        self.picks.clear();
+        self.open_picks.clear();
         let mut instance = Instance::default();
         let mut pointer = String::new();
         instance.value = self.value(self.root, &mut pointer, 0, &mut instance);
         if instance.open {
-            // Beside something that is meant not to be recognized, another thing that is not
-            // would go unseen. So only the choices of the open arm count.
-            for (choice, option) in self.taken.drain(..) {
+            // Beside a value that must not be recognized, another unrecognized value would go
+            // unnoticed. So only the choices of the open variant count.
+            for (choice, option) in self.picks.drain(..) {
                 self.counts[choice][option] -= 1;
             }
-            for (choice, option) in self.kept.drain(..) {
+            for (choice, option) in self.open_picks.drain(..) {
                 self.counts[choice][option] += 1;
             }
         }
         instance
     }
 
-    /// Marks the nodes from which an option that is still wanted can be reached.
-    fn spread_hunger(&mut self) {
-        self.hungry.fill(false);
+    /// Marks the nodes from which an uncovered option can be reached.
+    fn mark_uncovered(&mut self) {
+        self.has_uncovered.fill(false);
         let mut queue = Vec::new();
-        for (choice, node) in &self.wanted {
-            let lacking = self.counts[*choice]
+        for (choice, node) in &self.open_choices {
+            let is_uncovered = self.counts[*choice]
                 .iter()
                 .any(|count| *count < self.rounds);
-            if lacking && !std::mem::replace(&mut self.hungry[*node], true) {
+            if is_uncovered && !std::mem::replace(&mut self.has_uncovered[*node], true) {
                 queue.push(*node);
             }
         }
         while let Some(node) = queue.pop() {
             for parent in self.parents.get(&node).into_iter().flatten() {
-                if !std::mem::replace(&mut self.hungry[*parent], true) {
+                if !std::mem::replace(&mut self.has_uncovered[*parent], true) {
                     queue.push(*parent);
                 }
             }
         }
     }
 
-    /// Decides: what was taken too seldom, then what leads to such, then anything.
-    /// `leads` names the node behind each option, if there is one.
+    /// Picks an option: first one that was taken too rarely, then one that leads to such an option,
+    /// then any. `leads` names the node behind each option, if there is one.
     fn pick(&mut self, choice: ChoiceId, leads: &[Option<NodeId>], depth: usize) -> usize {
         let counts = &self.counts[choice];
         let open: Vec<usize> = (0..counts.len()).collect();
         let cost = |option: &usize| leads[*option].map_or(0, |node| self.heights[node] + 1);
-        let best = if self.spent > VALUES_MAX || depth > DEPTH_MAX {
+        let best = if self.value_count > VALUES_MAX || depth > DEPTH_MAX {
             let least = open.iter().map(cost).min();
             open.into_iter()
                 .filter(|option| Some(cost(option)) == least)
@@ -281,11 +283,11 @@ impl<'g> Generator<'g> {
                 .filter(|option| counts[*option] == *least)
                 .collect()
         } else {
-            let hungry = |option: &&usize| leads[**option].is_some_and(|node| self.hungry[node]);
-            let towards: Vec<usize> = open.iter().filter(hungry).copied().collect();
+            let leads_to_uncovered = |option: &&usize| leads[**option].is_some_and(|node| self.has_uncovered[node]);
+            let towards: Vec<usize> = open.iter().filter(leads_to_uncovered).copied().collect();
             if !towards.is_empty() {
                 towards
-            } else if self.spent > VALUES_EASY || depth > DEPTH_EASY {
+            } else if self.value_count > VALUES_EASY || depth > DEPTH_EASY {
                 let least = open.iter().map(cost).min();
                 open.into_iter()
                     .filter(|option| Some(cost(option)) == least)
@@ -296,7 +298,7 @@ impl<'g> Generator<'g> {
         };
         let option = *self.rng.pick(&best);
         self.counts[choice][option] += 1;
-        self.taken.push((choice, option));
+        self.picks.push((choice, option));
         option
     }
 
@@ -307,9 +309,9 @@ impl<'g> Generator<'g> {
         depth: usize,
         into: &mut Instance,
     ) -> Value {
-        self.spent += 1;
-        if let Some(other) = self.others.get_mut(&id) {
-            let inner = other.make();
+        self.value_count += 1;
+        if let Some(delegate) = self.delegates.get_mut(&id) {
+            let inner = delegate.make();
             for (below, unstated) in inner.unstated {
                 into.unstated.insert(format!("{pointer}{below}"), unstated);
             }
@@ -355,10 +357,10 @@ impl<'g> Generator<'g> {
                 self.value(arms[arm], pointer, depth + 1, into)
             }
             Shape::Open(inner) => {
-                // The entry just before is the choice that led here.
-                let from = self.taken.len().saturating_sub(1);
+                // The previous entry is the choice that led here.
+                let from = self.picks.len().saturating_sub(1);
                 let value = self.value(*inner, pointer, depth + 1, into);
-                self.kept.extend_from_slice(&self.taken[from..]);
+                self.open_picks.extend_from_slice(&self.picks[from..]);
                 into.open = true;
                 value
             }
@@ -398,8 +400,8 @@ impl<'g> Generator<'g> {
         into: &mut Instance,
     ) -> Value {
         let mut map = Map::new();
-        // Not always in the same order: an instance that grew too large must not always lack
-        // the same members.
+        // Varies the order, so that an instance that grew too large does not always lack the same
+        // members.
         let start = self.rng.below(object.members.len().max(1));
         for index in 0..object.members.len() {
             let member = &object.members[(start + index) % object.members.len()];
@@ -443,7 +445,7 @@ impl<'g> Generator<'g> {
             "boolean" => Value::Bool(self.rng.below(2) == 1),
             "number" => json!(*self.rng.pick(&[0.5, -7.0, 1e300])),
             "string" => Value::String(self.text(0)),
-            // Nulls in here are content: they must come back as they went.
+            // Nulls in here are content: the copy must keep them.
             "array" => json!([1, null, "x", [], { "k": null }]),
             _ => {
                 json!({ "inner": { "list": [true, null], "none": null }, "n": 18_446_744_073_709_551_615_u64 })
@@ -488,7 +490,7 @@ fn unstated(graph: &Graph, member: &Member) -> AbsentValue {
     }
 }
 
-/// Whether null is among the values of a node.
+/// Returns whether null is among the values of a node.
 pub fn may_be_null(graph: &Graph, node: NodeId) -> bool {
     matches!(
         graph.nodes[node].shape,
@@ -496,7 +498,8 @@ pub fn may_be_null(graph: &Graph, node: NodeId) -> bool {
     )
 }
 
-/// How deep the shallowest instance of each node is: the way out when instances grow too large.
+/// Returns the depth of the shallowest instance of each node, used to finish instances that grow
+/// too large.
 pub fn heights(graph: &Graph) -> Vec<usize> {
     const ENDLESS: usize = usize::MAX / 2;
     let mut heights = vec![ENDLESS; graph.nodes.len()];

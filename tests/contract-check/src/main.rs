@@ -1,8 +1,8 @@
-//! Holds the words of Raddle against the schema of the real Codex.
+//! Checks the wire types of Raddle against the schema of the real Codex.
 //!
-//! Both schemas are read into shapes; instances are generated from both, read and written by our
-//! types, and validated against the reference. What may differ is listed in `exceptions.toml`.
-//! `docs/compatibility.md` is written from the outcome.
+//! The program reads both schemas into shapes and generates instances from both. Our types read and
+//! write the instances, which are validated against the reference. `exceptions.toml` lists the
+//! allowed differences. The result is written to `docs/compatibility.md`.
 
 #![expect(
     clippy::print_stdout,
@@ -44,20 +44,20 @@ use crate::parts::{ContractRow, Sources};
 use crate::shape::Graph;
 use crate::structure::Structure;
 
-/// The version of Codex whose contract Raddle keeps.
+/// Version of Codex whose contract Raddle implements.
 const PINNED: &str = "0.166.0";
 const PAGE: &str = "docs/compatibility.md";
 
 /// Checks our wire types against the schema of the real Codex.
 #[derive(Parser)]
 struct ContractArgs {
-    /// The real Codex.
+    /// Path of the real Codex.
     #[arg(long, value_name = "BIN")]
     codex: PathBuf,
     /// Take our schema from this binary instead of from the linked types.
     #[arg(long, value_name = "BIN")]
     raddle: Option<PathBuf>,
-    /// How often each option of each choice is taken, at least.
+    /// Minimum number of times that each option of each choice is taken.
     #[arg(long, value_name = "N", default_value_t = 10)]
     rounds: u32,
     /// Fail if docs/compatibility.md is not what this run would write.
@@ -68,11 +68,11 @@ struct ContractArgs {
     write: bool,
 }
 
-/// The outcome of a row.
+/// Result of the check of a row.
 struct RowOutcome {
     row: ContractRow,
     counts: InstanceCounts,
-    /// The exceptions that play a part in it, by index.
+    /// Exceptions that apply to the row, by index.
     exceptions: BTreeSet<usize>,
 }
 
@@ -128,13 +128,13 @@ fn run(arguments: &ContractArgs) -> Result<()> {
         .collect();
 
     let check = Check::new(&reference, &theirs, &ours, free, arguments.rounds);
-    let tallies = check_all(&check, &rows, &mut findings)?;
+    let row_counts = check_all(&check, &rows, &mut findings)?;
     for unused in exceptions.unused() {
-        findings.add("an exception that nothing needs", unused);
+        findings.add("unused exception", unused);
     }
 
     let mut outcomes = Vec::new();
-    for (row, tally) in rows.into_iter().zip(tallies) {
+    for (row, counts) in rows.into_iter().zip(row_counts) {
         let mut used = BTreeSet::new();
         for part in &row.parts {
             for node in theirs.reach(part.theirs) {
@@ -146,7 +146,7 @@ fn run(arguments: &ContractArgs) -> Result<()> {
         }
         outcomes.push(RowOutcome {
             row,
-            counts: tally,
+            counts,
             exceptions: used,
         });
     }
@@ -175,7 +175,7 @@ fn run(arguments: &ContractArgs) -> Result<()> {
     settle_page(arguments, &root, &text)
 }
 
-/// Every part of every row, on as many threads as there are cores.
+/// Checks every part of every row, on as many threads as there are cores.
 fn check_all(
     check: &Check<'_>,
     rows: &[ContractRow],
@@ -191,7 +191,7 @@ fn check_all(
         })
         .collect();
     let next = AtomicUsize::new(0);
-    let done = Mutex::new(Vec::new());
+    let results = Mutex::new(Vec::new());
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
         for _ in 0..workers {
@@ -199,26 +199,26 @@ fn check_all(
                 while let Some((index, name, part)) = jobs.get(next.fetch_add(1, Ordering::Relaxed))
                 {
                     let result = check.part(name, part);
-                    done.lock()
+                    results.lock()
                         .unwrap_or_else(|poison| poison.into_inner())
                         .push((*index, result));
                 }
             });
         }
     });
-    let mut tallies = vec![InstanceCounts::default(); rows.len()];
-    for (index, result) in done
+    let mut row_counts = vec![InstanceCounts::default(); rows.len()];
+    for (index, result) in results
         .into_inner()
         .unwrap_or_else(|poison| poison.into_inner())
     {
-        let (tally, found) = result?;
-        tallies[index].add(tally);
-        findings.merge(found);
+        let (counts, part_findings) = result?;
+        row_counts[index].add(counts);
+        findings.merge(part_findings);
     }
-    Ok(tallies)
+    Ok(row_counts)
 }
 
-/// Our schema as the linked types describe it.
+/// Returns our schema as the linked types describe it.
 fn linked_bundle() -> Bundle {
     let mut generator = schemars::generate::SchemaSettings::draft07().into_generator();
     for row in METHODS {
@@ -254,17 +254,17 @@ fn settle_page(arguments: &ContractArgs, root: &Path, text: &str) -> Result<()> 
         std::fs::write(&path, text).with_context(|| format!("cannot write {PAGE}"))?;
     }
     if arguments.check {
-        let found =
+        let committed =
             std::fs::read_to_string(&path).with_context(|| format!("cannot read {PAGE}"))?;
         ensure!(
-            found == text,
+            committed == text,
             "{PAGE} is stale; run contract-check with --write"
         );
     }
     Ok(())
 }
 
-/// The top of the repository, where the program has to be started.
+/// Returns the root of the repository, in which the program must be started.
 fn root() -> Result<PathBuf> {
     let root = std::env::current_dir()?;
     ensure!(

@@ -1,4 +1,4 @@
-//! What a run says: figures for the terminal, and the page `docs/compatibility.md`.
+//! Output of a run: figures for the terminal, and the page `docs/compatibility.md`.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use crate::exceptions::Exceptions;
 use crate::parts::Group;
 use crate::{PINNED, RowOutcome};
 
-/// How many methods, notifications and server requests the reference has.
+/// Numbers of methods, notifications and server requests of the reference.
 #[derive(Clone, Copy, Debug)]
 pub struct Surface {
     pub methods: usize,
@@ -28,16 +28,16 @@ const TABLES: [(&str, Group, Tier); 6] = [
     ("Useful notifications", Group::Notification, Tier::Useful),
 ];
 
-/// One line per row, one per table, and the sum.
+/// Formats one line per row, one per table, and the sum.
 pub fn coverage(outcomes: &[RowOutcome]) -> String {
     let mut text = String::new();
-    let mut line = |name: &str, tally: InstanceCounts| {
+    let mut line = |name: &str, counts: InstanceCounts| {
         let InstanceCounts {
             from_reference,
             from_ours,
             covered,
             options,
-        } = tally;
+        } = counts;
         // Writing to a string cannot fail.
         let _ = writeln!(
             text,
@@ -54,7 +54,7 @@ pub fn coverage(outcomes: &[RowOutcome]) -> String {
     text
 }
 
-/// The text of the page.
+/// Returns the text of the page.
 pub fn page(
     outcomes: &[RowOutcome],
     exceptions: &Exceptions,
@@ -130,7 +130,7 @@ fn summary(
         ),
         ("Item types", Group::Item, None),
     ];
-    for (title, group, there) in groups {
+    for (title, group, reference_count) in groups {
         let rows: Vec<&RowOutcome> = outcomes.iter().filter(|it| it.row.group == group).collect();
         let here = match group {
             Group::Method => rows
@@ -140,11 +140,11 @@ fn summary(
                 .to_string(),
             _ => String::new(),
         };
-        let there = there.unwrap_or(rows.len());
+        let reference_count = reference_count.unwrap_or(rows.len());
         let declared = rows.len();
         let _ = writeln!(
             text,
-            "| {title} | {declared} | {there} | {here} | {} |",
+            "| {title} | {declared} | {reference_count} | {here} | {} |",
             figures(sum(&rows))
         );
     }
@@ -207,7 +207,7 @@ fn table(
 fn list(text: &mut String, exceptions: &Exceptions) {
     text.push_str("## Exceptions\n\nFrom `tests/contract-check/exceptions.toml`. The check fails if an exception is no longer needed.\n\n");
     for (index, exception) in exceptions.entries.iter().enumerate() {
-        let places: Vec<String> = exception
+        let paths: Vec<String> = exception
             .what
             .iter()
             .map(|what| format!("`{what}`"))
@@ -217,16 +217,16 @@ fn list(text: &mut String, exceptions: &Exceptions) {
             "{}. *{}*: {}. {}",
             index + 1,
             exception.kind.word(),
-            places.join(", "),
+            paths.join(", "),
             exception.reason
         );
     }
 }
 
-fn figures(tally: InstanceCounts) -> String {
+fn figures(counts: InstanceCounts) -> String {
     format!(
         "{} | {} | {}",
-        tally.from_reference, tally.from_ours, tally.covered
+        counts.from_reference, counts.from_ours, counts.covered
     )
 }
 
@@ -236,9 +236,9 @@ fn rows(outcomes: &[RowOutcome], group: Group, tier: Tier) -> Vec<&RowOutcome> {
 }
 
 fn sum(outcomes: &[&RowOutcome]) -> InstanceCounts {
-    let mut tally = InstanceCounts::default();
+    let mut total = InstanceCounts::default();
     for outcome in outcomes {
-        tally.add(outcome.counts);
+        total.add(outcome.counts);
     }
-    tally
+    total
 }

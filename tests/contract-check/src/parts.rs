@@ -1,4 +1,5 @@
-//! What is held against the reference: each side of each row of the tables, and each item type.
+//! Parts that are checked against the reference: each side of each row of the tables, and each item
+//! type.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +23,7 @@ pub enum Group {
     Item,
 }
 
-/// A row of the page: something with a name on the wire.
+/// A row of the page: a method, notification, server request or item type.
 #[derive(Debug)]
 pub struct ContractRow {
     pub group: Group,
@@ -38,15 +39,15 @@ pub struct ContractPart {
     pub side: &'static str,
     pub theirs: NodeId,
     pub ours: NodeId,
-    /// The reference's schema of it.
+    /// Schema of the part in the reference.
     pub schema: Value,
     pub trip: fn(&str) -> Result<RoundTrip, String>,
     pub nulls: Nulls,
 }
 
 impl ContractPart {
-    /// Clients may send null for whatever they may leave out, also where the reference's schema
-    /// does not say so.
+    /// Allows null for all optional members. Clients may send null for every member that they may
+    /// omit, even where the reference's schema does not say so.
     fn sent_by_clients(self) -> Self {
         Self {
             nulls: Nulls::Everywhere,
@@ -55,7 +56,7 @@ impl ContractPart {
     }
 }
 
-/// The three schemas, and what differs between them so far.
+/// The three schemas, and the differences found so far.
 pub struct Sources<'a> {
     pub reference: &'a Bundle,
     pub stable_reference: &'a Bundle,
@@ -70,7 +71,7 @@ pub struct Sources<'a> {
 type Trip = fn(&str) -> Result<RoundTrip, String>;
 
 impl Sources<'_> {
-    /// Every row of our tables with its parts.
+    /// Returns every row of our tables with its parts.
     pub fn rows(&mut self) -> Result<Vec<ContractRow>> {
         let mut rows = self.methods()?;
         rows.extend(self.notifications()?);
@@ -159,7 +160,7 @@ impl Sources<'_> {
         Ok(rows)
     }
 
-    /// Each type of item by itself, with one arm of the union on both sides.
+    /// Returns each item type separately, with one variant of the union on both sides.
     fn items(&mut self) -> Result<Vec<ContractRow>> {
         let theirs = arms(&self.reference.definitions["v2"]["ThreadItem"]);
         let ours = arms(&self.our_bundle.resolve("ThreadItem"));
@@ -197,7 +198,7 @@ impl Sources<'_> {
         Ok(rows)
     }
 
-    /// A part whose schema the reference gives beside the method's name.
+    /// Returns a part whose schema the reference gives beside the method's name.
     fn part(
         &mut self,
         side: &'static str,
@@ -212,7 +213,7 @@ impl Sources<'_> {
                 format!("{ours}, there {}", named.unwrap_or_default()),
             );
         }
-        // So that the comparison of structures finds what is stable in it.
+        // Needed so that the comparison of structures finds its stable members.
         if let Some(reference) = self.stable_reference.reference(ours) {
             self.stable.reference(&reference, self.exceptions)?;
         }
@@ -230,7 +231,7 @@ impl Sources<'_> {
         }))
     }
 
-    /// A part that the reference does not tie to a method: found by the name of its type.
+    /// Returns a part that the reference does not associate with a method, by the name of its type.
     fn named_part(
         &mut self,
         side: &'static str,
@@ -244,7 +245,7 @@ impl Sources<'_> {
         self.part(side, name, &json!({ "$ref": reference }), trip)
     }
 
-    /// The params that need opting in are those that only the whole schema has.
+    /// Checks that the params which require an opt-in are those that only the complete schema has.
     fn gated(
         &mut self,
         method: &str,
@@ -269,14 +270,14 @@ impl Sources<'_> {
         }
     }
 
-    fn report(&mut self, kind: Kind, place: String) {
-        if self.exceptions.find(kind, &place).is_none() {
-            self.findings.add(kind.word(), place);
+    fn report(&mut self, kind: Kind, path: String) {
+        if self.exceptions.find(kind, &path).is_none() {
+            self.findings.add(kind.word(), path);
         }
     }
 }
 
-/// The names of an object schema's own members.
+/// Returns the names of an object schema's own members.
 fn members(bundle: &Bundle, schema: &Value) -> Vec<String> {
     let name = schema["$ref"].as_str().and_then(|it| it.rsplit('/').next());
     let object = name.map_or_else(|| schema.clone(), |name| bundle.resolve(name));
@@ -287,15 +288,15 @@ fn members(bundle: &Bundle, schema: &Value) -> Vec<String> {
         .collect()
 }
 
-/// A tagged union taken apart: for each tag the same schema with that one arm.
+/// Splits a tagged union: for each tag, returns the same schema with that variant only.
 fn arms(schema: &Value) -> BTreeMap<String, Value> {
-    let mut found = BTreeMap::new();
+    let mut variants = BTreeMap::new();
     for arm in schema["oneOf"].as_array().into_iter().flatten() {
         if let Some(tag) = arm["properties"]["type"]["enum"][0].as_str() {
             let mut one = schema.clone();
             one["oneOf"] = json!([arm]);
-            found.insert(tag.to_owned(), one);
+            variants.insert(tag.to_owned(), one);
         }
     }
-    found
+    variants
 }

@@ -1,12 +1,12 @@
-//! Numbers that look random and are the same in every run.
+//! Pseudo-random numbers that are the same in every run.
 
 /// A splitmix64 sequence. Each part of the contract has its own, seeded by its name, so that the
-/// outcome does not depend on the order in which parts are checked.
-pub struct Random(u64);
+/// result does not depend on the order in which parts are checked.
+pub struct ContractRng(u64);
 
-impl Random {
+impl ContractRng {
     pub fn seeded(name: &str) -> Self {
-        // FNV-1a: small, and fixed by definition rather than by a library's version.
+        // FNV-1a: small, and fixed by definition instead of by a library's version.
         let seed = name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
         });
@@ -21,7 +21,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `count`, which must not be zero.
+    /// Returns a number below `count`, which must not be zero.
     pub fn below(&mut self, count: usize) -> usize {
         (self.next() % count as u64) as usize
     }

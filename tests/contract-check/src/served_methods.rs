@@ -1,4 +1,4 @@
-//! Which methods the server answers today, read off its route table.
+//! The methods that the server currently handles, read from its route table.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -6,7 +6,8 @@ use std::path::Path;
 
 const ROUTES: &str = "crates/raddle-server/src/routes.rs";
 
-/// The names in lines such as `"fs/readFile" => fs::read_file,`. None if there is no table yet.
+/// Returns the names in lines such as `"fs/readFile" => fs::read_file,`; empty if there is no table
+/// yet.
 pub fn served(root: &Path) -> BTreeSet<String> {
     fs::read_to_string(root.join(ROUTES))
         .map(|text| names(&text))

@@ -1,8 +1,8 @@
-//! JSON Schema read into shapes: the few forms in which both schemas speak.
+//! Shapes: JSON Schema reduced to the few forms that both schemas use.
 //!
-//! A [`Graph`] holds one node per place of a schema. References are followed once, so a graph is
-//! finite even where types contain themselves. Every place where an instance can be one thing or
-//! another is a [`Choice`]: the arms of a union, the values of an enum, the presence of a member.
+//! A [`Graph`] holds one node per position of a schema. References are followed once, so a graph is
+//! finite even where types are recursive. Every position where an instance can have several forms
+//! is a [`Choice`]: the variants of a union, the values of an enum, the presence of a member.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,12 +24,12 @@ pub struct Graph {
 }
 
 pub struct ShapeNode {
-    /// Where it is, such as `ThreadItem[plan].text`.
+    /// Path of the node, such as `ThreadItem[plan].text`.
     pub path: String,
     pub shape: Shape,
-    /// What decides its form, if anything does.
+    /// Choice that decides its form, if there is one.
     pub choice: Option<ChoiceId>,
-    /// The exception that speaks of this place, if one does.
+    /// Exception for this path, if there is one.
     pub exception: Option<usize>,
 }
 
@@ -50,7 +50,7 @@ pub enum Shape {
     Map(NodeId),
     Object(Object),
     Union(Vec<NodeId>),
-    /// A union's arm that lets in everything its neighbours do not name.
+    /// A variant of a union that allows everything the other variants do not name.
     Open(NodeId),
 }
 
@@ -62,16 +62,16 @@ pub struct Range {
 
 pub struct Object {
     pub members: Vec<Member>,
-    /// What further members may hold, if the schema invites them.
+    /// Form of additional members, if the schema allows them.
     pub rest: Option<NodeId>,
-    /// Whether further members are forbidden.
+    /// Whether additional members are forbidden.
     pub closed: bool,
 }
 
 pub struct Member {
     pub name: String,
     pub node: NodeId,
-    /// Absent, a value, null: in this order. None for a required member.
+    /// Absent, a value, null: in this order. `None` for a required member.
     pub presence: Option<ChoiceId>,
     pub default: Option<Value>,
     pub experimental: bool,
@@ -87,14 +87,14 @@ pub const ABSENT: usize = 0;
 pub const VALUE: usize = 1;
 pub const NULL: usize = 2;
 
-/// How many entries a list or map gets, as labels of a choice.
+/// Number of entries of a list or map, as labels of a choice.
 const LENGTHS: [&str; 3] = ["empty", "one", "two"];
 
-/// Forms of a value that may be anything, as labels of a choice.
+/// Forms of an unconstrained value, as labels of a choice.
 pub const ANYTHING: [&str; 6] = ["null", "boolean", "number", "string", "array", "object"];
 
 impl Graph {
-    /// A graph over a document's `definitions`. Nothing is read until a type is asked for.
+    /// Creates a graph over a document's `definitions`. Types are read on demand.
     pub fn new(definitions: Value) -> Self {
         Self {
             nodes: Vec::new(),
@@ -105,12 +105,12 @@ impl Graph {
         }
     }
 
-    /// The node at a path, if a type that was asked for leads to it.
+    /// Returns the node at a path, if a type that was read leads to it.
     pub fn at(&self, path: &str) -> Option<&ShapeNode> {
         self.by_path.get(path).map(|&id| &self.nodes[id])
     }
 
-    /// The type behind `#/definitions/…`.
+    /// Reads the type behind `#/definitions/…`.
     pub fn reference(&mut self, reference: &str, exceptions: &Exceptions) -> Result<NodeId> {
         if let Some(&id) = self.by_reference.get(reference) {
             return Ok(id);
@@ -122,7 +122,7 @@ impl Graph {
         let schema = definitions
             .pointer(&format!("/{inside}"))
             .with_context(|| format!("nothing at {reference}"))?;
-        // The two schemas keep their types in different namespaces; paths leave them out.
+        // The two schemas store their types in different namespaces; paths omit them.
         let name = inside.rsplit('/').next().unwrap_or(inside);
         let id = self.reserve(name);
         self.by_reference.insert(reference.to_owned(), id);
@@ -130,7 +130,7 @@ impl Graph {
         Ok(id)
     }
 
-    /// A schema given as such.
+    /// Reads a schema that has no name.
     pub fn schema(
         &mut self,
         path: &str,
@@ -152,7 +152,7 @@ impl Graph {
         Ok(id)
     }
 
-    /// The nodes an instance of this one may be made of, at one remove.
+    /// Returns the direct child nodes of a node.
     pub fn children(&self, id: NodeId) -> Vec<NodeId> {
         match &self.nodes[id].shape {
             Shape::Nullable(inner)
@@ -170,8 +170,8 @@ impl Graph {
         }
     }
 
-    /// Where a member that is there leads. Null is an option of its presence if it may be left out,
-    /// and so is not decided again behind it.
+    /// Returns the node of a member that is present. For an optional member, null is an option of
+    /// its presence and is not decided again at the node.
     pub fn lead(&self, member: &Member) -> NodeId {
         match self.nodes[member.node].shape {
             Shape::Nullable(inner) if member.presence.is_some() => inner,
@@ -179,21 +179,21 @@ impl Graph {
         }
     }
 
-    /// This node and all it may be made of.
+    /// Returns this node and all its descendants.
     pub fn reach(&self, root: NodeId) -> Vec<NodeId> {
         let mut seen = vec![false; self.nodes.len()];
-        let mut found = vec![root];
+        let mut reached = vec![root];
         seen[root] = true;
         let mut next = 0;
-        while let Some(&id) = found.get(next) {
+        while let Some(&id) = reached.get(next) {
             next += 1;
             for child in self.children(id) {
                 if !std::mem::replace(&mut seen[child], true) {
-                    found.push(child);
+                    reached.push(child);
                 }
             }
         }
-        found
+        reached
     }
 
     fn reserve(&mut self, path: &str) -> NodeId {
@@ -223,7 +223,7 @@ impl Graph {
             .with_context(|| path.clone())?;
         if let Some(exception) = exceptions.find(Kind::OpenArm, &path) {
             let inner = self.reserve(&format!("{path}*"));
-            self.place(inner, shape);
+            self.set_shape(inner, shape);
             shape = Shape::Open(inner);
             self.nodes[id].exception = Some(exception);
         }
@@ -233,11 +233,11 @@ impl Graph {
             shape = Shape::Uuid;
             self.nodes[id].exception = Some(exception);
         }
-        self.place(id, shape);
+        self.set_shape(id, shape);
         Ok(())
     }
 
-    fn place(&mut self, id: NodeId, shape: Shape) {
+    fn set_shape(&mut self, id: NodeId, shape: Shape) {
         let path = self.nodes[id].path.clone();
         let options = match &shape {
             Shape::Any => words(&ANYTHING),
@@ -252,7 +252,8 @@ impl Graph {
             Shape::Object(object) if object.rest.is_some() => words(&["no more", "one more"]),
             _ => Vec::new(),
         };
-        // One option is no choice: the tag of an arm, a type that only points to another.
+        // A single option is not a choice: the tag of a variant, or a type that only refers to
+        // another.
         if options.len() > 1 {
             self.nodes[id].choice = Some(self.choice(&path, options));
         }
@@ -273,7 +274,8 @@ impl Graph {
             if parts != 1 {
                 bail!("cannot read an allOf of {parts}");
             }
-            // A definition that only points on. Its own node must exist, so it is a union of one.
+            // The definition only refers to another. Its own node must exist, so it is a union of
+            // one variant.
             let arm = self.schema(path, &Value::Object(schema.clone()), exceptions)?;
             return Ok(Shape::Union(vec![arm]));
         }
@@ -317,7 +319,7 @@ impl Graph {
             let label = label(arm);
             let count = labels.entry(label.clone()).or_insert(0);
             *count += 1;
-            let place = match *count {
+            let arm_path = match *count {
                 1 => format!("{path}[{label}]"),
                 again => format!("{path}[{label}#{again}]"),
             };
@@ -326,12 +328,12 @@ impl Graph {
             } else {
                 arm.clone()
             };
-            nodes.push(self.schema(&place, &arm, exceptions)?);
+            nodes.push(self.schema(&arm_path, &arm, exceptions)?);
         }
         self.union(path, nodes, nullable)
     }
 
-    /// An arm of an object that has members of its own beside its union: both together.
+    /// Merges a variant with the object that contains its union and has members of its own.
     fn merged(&self, schema: &Map<String, Value>, word: &str, arm: &Value) -> Result<Value> {
         let arm = match arm.get("$ref").and_then(Value::as_str) {
             Some(reference) => self
@@ -340,23 +342,23 @@ impl Graph {
                 .with_context(|| format!("nothing at {reference}"))?,
             None => arm,
         };
-        let mut whole = arm
+        let mut merged = arm
             .as_object()
             .cloned()
             .context("an arm that is no object schema")?;
         let mut properties = object_at(schema, "properties");
-        properties.extend(object_at(&whole, "properties"));
+        properties.extend(object_at(&merged, "properties"));
         let mut required = array_at(schema, "required");
-        required.extend(array_at(&whole, "required"));
-        whole.insert("type".into(), json!("object"));
-        whole.insert("properties".into(), Value::Object(properties));
-        whole.insert("required".into(), Value::Array(required));
+        required.extend(array_at(&merged, "required"));
+        merged.insert("type".into(), json!("object"));
+        merged.insert("properties".into(), Value::Object(properties));
+        merged.insert("required".into(), Value::Array(required));
         for (key, value) in schema {
-            if key != word && !whole.contains_key(key) {
-                whole.insert(key.clone(), value.clone());
+            if key != word && !merged.contains_key(key) {
+                merged.insert(key.clone(), value.clone());
             }
         }
-        Ok(Value::Object(whole))
+        Ok(Value::Object(merged))
     }
 
     fn union(&mut self, path: &str, nodes: Vec<NodeId>, nullable: bool) -> Result<Shape> {
@@ -367,7 +369,7 @@ impl Graph {
             (_, false) => Ok(Shape::Union(nodes)),
             (_, true) => {
                 let inner = self.reserve(&format!("{path}!"));
-                self.place(inner, Shape::Union(nodes));
+                self.set_shape(inner, Shape::Union(nodes));
                 Ok(Shape::Nullable(inner))
             }
         }
@@ -383,7 +385,7 @@ impl Graph {
             return Ok(Shape::Values(named));
         }
         let inner = self.reserve(&format!("{path}!"));
-        self.place(inner, Shape::Values(named));
+        self.set_shape(inner, Shape::Values(named));
         Ok(Shape::Nullable(inner))
     }
 
@@ -408,12 +410,12 @@ impl Graph {
                 one.entry("additionalProperties")
                     .or_insert(Value::Bool(true));
             }
-            let place = if named.len() == 1 {
+            let kind_path = if named.len() == 1 {
                 path.to_owned()
             } else {
                 format!("{path}<{kind}>")
             };
-            nodes.push(self.schema(&place, &Value::Object(one), exceptions)?);
+            nodes.push(self.schema(&kind_path, &Value::Object(one), exceptions)?);
         }
         self.union(path, nodes, named.len() < kinds.len())
     }
@@ -462,12 +464,12 @@ impl Graph {
         }
         let mut members = Vec::new();
         for (name, property) in &properties {
-            let place = format!("{path}.{name}");
-            let node = self.schema(&place, property, exceptions)?;
+            let member_path = format!("{path}.{name}");
+            let node = self.schema(&member_path, property, exceptions)?;
             let presence = if required.iter().any(|it| it == name) {
                 None
             } else {
-                Some(self.choice(&place, words(&["absent", "value", "null"])))
+                Some(self.choice(&member_path, words(&["absent", "value", "null"])))
             };
             members.push(Member {
                 name: name.clone(),
@@ -486,7 +488,7 @@ impl Graph {
     }
 }
 
-/// What to call an arm: its tag, its only member, the type it points to, or what it is.
+/// Returns a label for a variant: its tag, its only member, the type it refers to, or its form.
 fn label(arm: &Value) -> String {
     if let Some(reference) = arm.get("$ref").and_then(Value::as_str) {
         return reference.rsplit('/').next().unwrap_or(reference).to_owned();

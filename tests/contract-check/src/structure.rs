@@ -1,7 +1,8 @@
-//! The two schemas side by side: the same members, the same values, the same arms.
+//! Comparison of the structure of both schemas: the same members, the same values, the same
+//! variants.
 //!
-//! Instances show that what both know is read and written alike. What only one of them knows shows
-//! here, and so does a member that is typed there and free here.
+//! The instances show that both sides read and write common members alike. This comparison finds
+//! members that only one side has, and members that are typed in the reference and untyped here.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -12,19 +13,19 @@ use crate::shape::{Graph, Member, NodeId, Object, Range, Shape};
 pub struct Structure<'a> {
     pub ours: &'a Graph,
     pub theirs: &'a Graph,
-    /// The reference's schema without its experimental part.
+    /// Schema of the reference without its experimental part.
     pub stable: &'a Graph,
     pub exceptions: &'a Exceptions,
     pub findings: &'a mut Findings,
-    /// Members of ours that take any JSON, with what the reference expects there and the exception
+    /// Our members that accept any JSON, with the type that the reference expects and the exception
     /// that allows it.
     pub free: HashMap<NodeId, (NodeId, usize)>,
-    /// Exceptions met on the way, by the node of ours that they speak of.
+    /// Exceptions that were used, by our node.
     pub met: HashMap<NodeId, Vec<usize>>,
     seen: HashSet<(NodeId, NodeId)>,
 }
 
-/// One form a value may have. Forms of the same key are the same arm of a union.
+/// One form that a value may have. Forms with the same key are the same variant of a union.
 #[derive(Clone, Copy)]
 struct Form {
     node: NodeId,
@@ -51,7 +52,7 @@ impl<'a> Structure<'a> {
         }
     }
 
-    /// Compares a type of ours with its counterpart, and all they are made of.
+    /// Compares one of our types with its counterpart, including all nested types.
     pub fn compare(&mut self, ours: NodeId, theirs: NodeId) {
         if !self.seen.insert((ours, theirs)) {
             return;
@@ -90,8 +91,8 @@ impl<'a> Structure<'a> {
         }
     }
 
-    /// Several arms can have one key: an object told apart by what it requires. Their members are
-    /// taken together.
+    /// Compares the variants of one key. Several variants can share a key: objects that differ in
+    /// their required members. Their members are merged.
     fn compare_forms(&mut self, ours: &[Form], theirs: &[Form]) {
         let (our_first, their_first) = (ours[0], theirs[0]);
         match (
@@ -143,36 +144,36 @@ impl<'a> Structure<'a> {
         }
     }
 
-    fn report(&mut self, kind: Kind, node: NodeId, place: String) {
-        match self.exceptions.find(kind, &place) {
+    fn report(&mut self, kind: Kind, node: NodeId, path: String) {
+        match self.exceptions.find(kind, &path) {
             Some(exception) => self.met.entry(node).or_default().push(exception),
-            None => self.findings.add(kind.word(), place),
+            None => self.findings.add(kind.word(), path),
         }
     }
 }
 
-/// Members of objects by name, each with the path of its object.
+/// Returns the members of objects by name, each with the path of its object.
 fn members<'g>(graph: &'g Graph, forms: &[Form]) -> BTreeMap<&'g str, (&'g str, &'g Member)> {
-    let mut found = BTreeMap::new();
+    let mut by_name = BTreeMap::new();
     for form in forms {
         let node = &graph.nodes[form.node];
         let Shape::Object(object) = &node.shape else {
             continue;
         };
         for member in &object.members {
-            found
+            by_name
                 .entry(member.name.as_str())
                 .or_insert((node.path.as_str(), member));
         }
     }
-    found
+    by_name
 }
 
-/// The forms of a value, null apart: whether it may be null shows in the instances.
+/// Returns the forms of a value except null: the instances show whether it may be null.
 fn forms(graph: &Graph, node: NodeId) -> BTreeMap<String, Vec<Form>> {
-    let mut found: BTreeMap<String, Vec<Form>> = BTreeMap::new();
+    let mut by_key: BTreeMap<String, Vec<Form>> = BTreeMap::new();
     let mut add =
-        |key: String, node, range| found.entry(key).or_default().push(Form { node, range });
+        |key: String, node, range| by_key.entry(key).or_default().push(Form { node, range });
     let mut queue = vec![node];
     let mut seen = HashSet::new();
     while let Some(id) = queue.pop() {
@@ -180,7 +181,7 @@ fn forms(graph: &Graph, node: NodeId) -> BTreeMap<String, Vec<Form>> {
             continue;
         }
         match &graph.nodes[id].shape {
-            // What an open arm lets in is no form of its own.
+            // The values of an open variant are not a form of their own.
             Shape::Null | Shape::Open(_) => {}
             Shape::Nullable(inner) => queue.push(*inner),
             Shape::Union(arms) => queue.extend(arms.iter().rev()),
@@ -212,10 +213,11 @@ fn forms(graph: &Graph, node: NodeId) -> BTreeMap<String, Vec<Form>> {
             Shape::Object(object) => add(tag(graph, object), id, None),
         }
     }
-    found
+    by_key
 }
 
-/// What tells an object from its neighbours: the value of its tag, or its only member.
+/// Returns the label that distinguishes an object from its siblings: the value of its tag, or its
+/// only member.
 fn tag(graph: &Graph, object: &Object) -> String {
     let required = object
         .members

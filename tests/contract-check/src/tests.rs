@@ -1,4 +1,4 @@
-//! The check against schemas and types that are made to fail it.
+//! Tests of the check with schemas and types that must fail it.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -27,7 +27,7 @@ fn bundle(definitions: Value) -> Bundle {
     Bundle { definitions }
 }
 
-/// Checks a type against a reference of one definition, `T`, with a schema of ours that is the same.
+/// Checks a type against a reference with one definition, `T`, and an identical schema of ours.
 fn check(
     schema: Value,
     trip: fn(&str) -> Result<RoundTrip, String>,
@@ -59,8 +59,8 @@ fn check_with(
         nulls,
     };
     let check = Check::new(&reference, &theirs, &ours, HashMap::new(), ROUNDS);
-    let (tally, findings) = check.part("test", &part).expect("a schema");
-    (tally, findings.lines())
+    let (counts, findings) = check.part("test", &part).expect("a schema");
+    (counts, findings.lines())
 }
 
 fn structure(theirs: Value, stable: Value, ours: Value) -> Vec<String> {
@@ -147,15 +147,15 @@ fn good_schema(colours: &[&str]) -> Value {
 
 #[test]
 fn a_type_that_fits_is_covered_without_a_finding() {
-    let (tally, lines) = check(good_schema(&["red"]), round_trip::<Good>, Nulls::AsDeclared);
+    let (counts, lines) = check(good_schema(&["red"]), round_trip::<Good>, Nulls::AsDeclared);
     assert_eq!(lines, [""; 0]);
     // colour: absent, null, value; tags: absent, value; entries: none, one, two; each null or not.
-    assert_eq!((tally.covered, tally.options), (20, 20));
-    assert!(tally.from_reference >= 20 && tally.from_ours >= 20);
+    assert_eq!((counts.covered, counts.options), (20, 20));
+    assert!(counts.from_reference >= 20 && counts.from_ours >= 20);
 }
 
 #[test]
-fn a_missing_enum_value_is_reported_both_ways() {
+fn missing_enum_value_is_reported_in_both_directions() {
     let (_, lines) = check(
         good_schema(&["red", "blue"]),
         round_trip::<Good>,
@@ -196,7 +196,7 @@ fn a_lost_member_is_reported() {
 }
 
 #[test]
-fn a_member_that_is_optional_there_must_be_optional_here() {
+fn member_optional_in_reference_must_be_optional_here() {
     let schema = object(json!({ "name": { "type": "string" } }), &[]);
     let (_, lines) = check(schema, round_trip::<Good>, Nulls::AsDeclared);
     assert!(
@@ -206,7 +206,7 @@ fn a_member_that_is_optional_there_must_be_optional_here() {
 }
 
 #[test]
-fn what_we_write_must_be_valid_there() {
+fn written_values_must_be_valid_in_reference() {
     let mut schema = good_schema(&["red"]);
     schema["properties"]["colour"] = json!({ "enum": ["red"], "type": "string" });
     let (_, lines) = check(schema, round_trip::<Good>, Nulls::AsDeclared);
@@ -214,7 +214,7 @@ fn what_we_write_must_be_valid_there() {
 }
 
 #[test]
-fn what_only_our_schema_allows_must_be_valid_there_too() {
+fn values_allowed_only_by_our_schema_must_be_valid_in_reference() {
     let (_, lines) = check_with(
         &no_exceptions(),
         object(
@@ -273,13 +273,13 @@ fn an_open_arm_must_stay_unrecognized() {
     let trip = round_trip::<String>;
     let (_, lines) = check_with(&exceptions, open, ours, trip, Nulls::AsDeclared);
     assert!(
-        has(&lines, "recognized what is not known: test"),
+        has(&lines, "recognized an unknown value: test"),
         "{lines:?}"
     );
 }
 
 #[test]
-fn opting_in_must_be_asked_for_on_both_sides() {
+fn experimental_gate_must_match_on_both_sides() {
     let all = object(
         json!({ "a": { "type": "string" }, "b": { "type": "string" } }),
         &[],

@@ -1,4 +1,4 @@
-//! A small client.
+//! A small JSON-RPC client.
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
@@ -11,12 +11,12 @@ pub struct CrowdClient {
 }
 
 impl CrowdClient {
-    /// One who has introduced itself, and is told the numbers of records.
-    pub fn introduced(wire: TestWire) -> Result<Self> {
+    /// Initializes a client that receives record numbers.
+    pub fn initialized(wire: TestWire) -> Result<Self> {
         let mut client = Self { wire, next_id: 0 };
         let capabilities = json!({"experimentalApi": true, "extensions": {"raddle/seq": {}}});
         let info = json!({"name": "crowd", "version": "1"});
-        client.ask(
+        client.request(
             "initialize",
             json!({"clientInfo": info, "capabilities": capabilities}),
         )?;
@@ -28,34 +28,34 @@ impl CrowdClient {
     }
 
     pub fn start_thread_with(&mut self, params: Value) -> Result<String> {
-        let answer = self.ask("thread/start", params)?;
+        let answer = self.request("thread/start", params)?;
         let id = answer["thread"]["id"].as_str();
         Ok(id.context("a thread has an id")?.to_owned())
     }
 
-    /// Says something, to which the model answers.
-    pub fn say(&mut self, thread: &str, text: &str) -> Result<()> {
+    /// Starts a turn with a text.
+    pub fn start_turn(&mut self, thread: &str, text: &str) -> Result<()> {
         let input = json!([{"type": "text", "text": text}]);
         let params = json!({"threadId": thread, "input": input});
-        self.ask("turn/start", params).map(drop)
+        self.request("turn/start", params).map(drop)
     }
 
-    /// Hears of a thread from its first record on.
-    pub fn join(&mut self, thread: &str) -> Result<()> {
+    /// Subscribes to a thread from its first record on.
+    pub fn subscribe(&mut self, thread: &str) -> Result<()> {
         let params = json!({"threadId": thread, "afterSeq": 0});
-        self.ask("thread/resume", params).map(drop)
+        self.request("thread/resume", params).map(drop)
     }
 
-    /// Asks, and waits for the answer. What comes before it is passed over.
-    pub fn ask(&mut self, method: &str, params: Value) -> Result<Value> {
-        match self.ask_for(method, params)? {
+    /// Sends a request and waits for its response. Skips earlier messages.
+    pub fn request(&mut self, method: &str, params: Value) -> Result<Value> {
+        match self.try_request(method, params)? {
             Ok(result) => Ok(result),
             Err(error) => bail!("{method} was refused: {error}"),
         }
     }
 
-    /// The same where the answer may be no.
-    pub fn ask_for(&mut self, method: &str, params: Value) -> Result<Result<Value, Value>> {
+    /// Sends a request whose response may be an error.
+    pub fn try_request(&mut self, method: &str, params: Value) -> Result<Result<Value, Value>> {
         let id = self.send(method, params)?;
         loop {
             let mut message = self.receive()?;
@@ -69,7 +69,7 @@ impl CrowdClient {
         }
     }
 
-    /// Asks, and does not wait.
+    /// Sends a request without waiting for the response.
     pub fn send(&mut self, method: &str, params: Value) -> Result<u64> {
         self.next_id += 1;
         let id = self.next_id;
@@ -78,7 +78,7 @@ impl CrowdClient {
         Ok(id)
     }
 
-    /// The next message.
+    /// Returns the next message.
     pub fn receive(&mut self) -> Result<Value> {
         match self.wire.next()? {
             WireEvent::Text(text, _) => Ok(serde_json::from_slice(text)?),

@@ -1,4 +1,5 @@
-//! Two builds of the server under the same load, in turn, so that a busy machine slows both.
+//! Compares two builds of the server under the same load, alternately, so that a busy machine slows
+//! both.
 
 use std::path::Path;
 use std::thread;
@@ -10,7 +11,7 @@ use crate::client::CrowdClient;
 use crate::many;
 use crate::server::{CrowdServer, ServerEndpoint};
 
-/// How many threads stream at the same time, each to a client of its own.
+/// Number of threads that stream concurrently, each to its own client.
 const STREAMS: usize = 8;
 
 pub struct CompareSize {
@@ -19,21 +20,21 @@ pub struct CompareSize {
     pub threads: usize,
 }
 
-/// What a stream cost.
+/// Cost of a stream.
 struct Cost {
     seconds: f64,
-    /// Of the server's processor, which others do not lengthen.
+    /// CPU time of the server, which other processes do not lengthen.
     busy: f64,
 }
 
-/// Prints, for each of the two, what it makes of the same work.
+/// Prints the cost of the same work for both programs.
 pub fn run(programs: [&Path; 2], size: &CompareSize) -> Result<()> {
     let servers = [
         CrowdServer::start(programs[0])?,
         CrowdServer::start(programs[1])?,
     ];
     let mut costs = [Vec::new(), Vec::new()];
-    // The first pair pays for what is done once.
+    // The first pair is a warm-up.
     for pair in 0..=size.pairs {
         for (server, costs) in servers.iter().zip(&mut costs) {
             let cost = stream(server, size.pieces)?;
@@ -44,15 +45,15 @@ pub fn run(programs: [&Path; 2], size: &CompareSize) -> Result<()> {
     }
     let deltas = (STREAMS * size.pieces) as f64;
     for (program, costs) in programs.iter().zip(&costs) {
-        let fastest = middle(costs.iter().map(|it| deltas / it.seconds));
-        let busy = middle(costs.iter().map(|it| it.busy / deltas * 1e6));
+        let fastest = median(costs.iter().map(|it| deltas / it.seconds));
+        let busy = median(costs.iter().map(|it| it.busy / deltas * 1e6));
         println!(
             "{}: {fastest:.0} deltas/s, {busy:.1} µs of processor for each",
             program.display()
         );
     }
     let [one, other] = &costs;
-    let ratio = |of: fn(&Cost) -> f64| middle(other.iter().zip(one).map(|(a, b)| of(a) / of(b)));
+    let ratio = |of: fn(&Cost) -> f64| median(other.iter().zip(one).map(|(a, b)| of(a) / of(b)));
     println!(
         "the second needs {:.2} of the time and {:.2} of the processor",
         ratio(|it| it.seconds),
@@ -76,7 +77,7 @@ pub fn run(programs: [&Path; 2], size: &CompareSize) -> Result<()> {
     Ok(())
 }
 
-/// Each thread says so many pieces as fast as it can, and each client hears its own.
+/// Streams this many pieces on each thread, as fast as possible, each to its own client.
 fn stream(server: &CrowdServer, pieces: usize) -> Result<Cost> {
     let mut clients = Vec::new();
     for at in 0..STREAMS {
@@ -85,22 +86,22 @@ fn stream(server: &CrowdServer, pieces: usize) -> Result<Cost> {
         clients.push((client, thread));
     }
     let busy = server.busy_seconds()?;
-    let begun = Instant::now();
-    let hearing: Vec<_> = clients
+    let start = Instant::now();
+    let readers: Vec<_> = clients
         .into_iter()
-        .map(|(client, thread)| thread::spawn(move || hear(client, &thread, pieces)))
+        .map(|(client, thread)| thread::spawn(move || run_turn(client, &thread, pieces)))
         .collect();
-    for one in hearing {
-        one.join().map_err(|_| anyhow!("one of them panicked"))??;
+    for reader in readers {
+        reader.join().map_err(|_| anyhow!("one of them panicked"))??;
     }
     Ok(Cost {
-        seconds: begun.elapsed().as_secs_f64(),
+        seconds: start.elapsed().as_secs_f64(),
         busy: server.busy_seconds()? - busy,
     })
 }
 
-fn hear(mut client: CrowdClient, thread: &str, pieces: usize) -> Result<()> {
-    client.say(thread, &format!("MOCK text n={pieces} size=8"))?;
+fn run_turn(mut client: CrowdClient, thread: &str, pieces: usize) -> Result<()> {
+    client.start_turn(thread, &format!("MOCK text n={pieces} size=8"))?;
     loop {
         let message = client.receive()?;
         if message["method"] == "turn/completed" {
@@ -111,7 +112,7 @@ fn hear(mut client: CrowdClient, thread: &str, pieces: usize) -> Result<()> {
     }
 }
 
-fn middle(values: impl Iterator<Item = f64>) -> f64 {
+fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.collect();
     values.sort_unstable_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)

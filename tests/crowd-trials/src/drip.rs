@@ -1,4 +1,4 @@
-//! Sockets that send a byte a second, beside ten clients that notice nothing.
+//! Sockets that send one byte a second, beside ten clients that must not be affected.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -22,24 +22,23 @@ pub struct DripSize {
     pub ratio_max: f64,
 }
 
-/// Half of them are at their handshake for ever, half are clients that never come to the end of a message.
+/// Half of them never finish their handshake; half are clients that never finish a message.
 struct DripClients {
     stop: Sender<()>,
     dripping: JoinHandle<Result<usize>>,
 }
 
-/// One that drips.
 enum DripClient {
-    Stranger { stream: TcpStream, sent: usize },
+    Handshaking { stream: TcpStream, sent: usize },
     Client(Box<TestWire>),
 }
 
 impl DripClients {
-    fn gather(server: &CrowdServer, sockets: usize) -> Result<Self> {
+    fn start(server: &CrowdServer, sockets: usize) -> Result<Self> {
         let mut drips = Vec::new();
         for number in 0..sockets {
             drips.push(if number % 2 == 0 {
-                stranger(server)?
+                connect_handshaking(server)?
             } else {
                 let mut wire = server.client(ServerEndpoint::Tcp)?.wire;
                 wire.begin_message()?;
@@ -55,10 +54,11 @@ impl DripClients {
                 for drip in &mut drips {
                     match drip {
                         DripClient::Client(wire) => wire.drip()?,
-                        DripClient::Stranger { stream, sent } => {
+                        DripClient::Handshaking { stream, sent } => {
                             let byte = head.as_bytes()[*sent % head.len()];
                             *sent += 1;
-                            // Its time was up, or it made place for another: the next one comes.
+                            // The handshake timed out, or the server closed it in favour of
+                            // another: connect again.
                             if stream.write_all(&[byte]).is_err() {
                                 closed += 1;
                                 *stream = TcpStream::connect(address)?;
@@ -73,31 +73,31 @@ impl DripClients {
         Ok(Self { stop, dripping })
     }
 
-    /// How many were closed meanwhile.
-    fn disperse(self) -> Result<usize> {
+    /// Stops the sockets. Returns how many the server closed.
+    fn finish(self) -> Result<usize> {
         drop(self.stop);
         let dripped = self.dripping.join();
         dripped.map_err(|_| anyhow!("the drips panicked"))?
     }
 }
 
-fn stranger(server: &CrowdServer) -> Result<DripClient> {
+fn connect_handshaking(server: &CrowdServer) -> Result<DripClient> {
     let stream = TcpStream::connect(server.address)?;
-    Ok(DripClient::Stranger { stream, sent: 0 })
+    Ok(DripClient::Handshaking { stream, sent: 0 })
 }
 
 pub fn run(server: &CrowdServer, size: &DripSize) -> Result<()> {
     let mut ratio = Ratio::default();
     for pair in 1..=size.pairs {
         let (alone, ()) = stream(server, size.pieces, |_| Ok(()))?;
-        let gather = |_: &str| DripClients::gather(server, size.sockets);
-        let (beside, drips) = stream(server, size.pieces, gather)?;
-        let closed = drips.disperse()?;
+        let start_drips = |_: &str| DripClients::start(server, size.sockets);
+        let (loaded, drips) = stream(server, size.pieces, start_drips)?;
+        let closed = drips.finish()?;
         println!(
             "pair {pair}: p99 {:.1?}, and {:.1?} beside {} sockets that drip, {closed} of them closed",
-            alone.p99, beside.p99, size.sockets
+            alone.p99, loaded.p99, size.sockets
         );
-        ratio.add(alone.p99, beside.p99);
+        ratio.add(alone.p99, loaded.p99);
     }
     ratio.at_most(size.ratio_max)
 }

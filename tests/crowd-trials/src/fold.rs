@@ -1,4 +1,4 @@
-//! What a client makes of what it is told of one thread.
+//! State that a client derives from the notifications of one thread.
 
 use std::collections::BTreeMap;
 
@@ -6,19 +6,19 @@ use anyhow::{Context, Result, ensure};
 use memchr::memmem::find;
 use serde_json::Value;
 
-/// How many letters each piece of the model's text has. Each begins with when it was said.
+/// Length of a piece of the model's text. Each piece begins with the time at which it was sent.
 pub const PIECE: usize = 150;
 
-/// A thread as a client knows it.
+/// State of a thread at a client.
 #[derive(Debug, Default)]
 pub struct Fold {
-    /// The items by their ids, each with its text.
+    /// Items by id, each with its text.
     items: BTreeMap<String, FoldedItem>,
     is_over: bool,
-    /// The number of the last record it was told.
-    pub seen: u64,
-    /// How long each piece took to come, in microseconds.
-    pub taken: Vec<u32>,
+    /// Number of the last received record.
+    pub last_seq: u64,
+    /// Latency of each piece, in microseconds.
+    pub latencies: Vec<u32>,
 }
 
 #[derive(Debug, Default, PartialEq)]
@@ -28,23 +28,24 @@ struct FoldedItem {
 }
 
 impl Fold {
-    /// Of a turn that begins after this record.
-    pub fn after(seen: u64) -> Self {
+    /// Returns the state before a turn that begins after this record.
+    pub fn after(last_seq: u64) -> Self {
         Self {
-            seen,
+            last_seq,
             ..Self::default()
         }
     }
 
-    /// Of a turn as it is shown. The number of the last record is not.
+    /// Returns the state of a turn as a snapshot shows it. That lacks the number of the last
+    /// record.
     pub fn of_turn(turn: &Value) -> Result<Self> {
         let items = turn["items"].as_array().context("items")?;
         let item = |item: &Value| {
-            let known = FoldedItem {
+            let folded = FoldedItem {
                 text: text(&item["text"]),
                 is_whole: false,
             };
-            (text(&item["id"]), known)
+            (text(&item["id"]), folded)
         };
         Ok(Self {
             items: items.iter().map(item).collect(),
@@ -53,13 +54,13 @@ impl Fold {
         })
     }
 
-    /// Takes a message in that came at this time.
-    pub fn hear(&mut self, message: &[u8], came_at: u64) -> Result<()> {
-        if self.hear_piece(message, came_at)? {
+    /// Applies a message that was received at this time.
+    pub fn apply(&mut self, message: &[u8], received_at: u64) -> Result<()> {
+        if self.apply_delta(message, received_at)? {
             return Ok(());
         }
         let message: Value = serde_json::from_slice(message)?;
-        self.seen = message["seq"].as_u64().unwrap_or(self.seen);
+        self.last_seq = message["seq"].as_u64().unwrap_or(self.last_seq);
         let params = &message["params"];
         match message["method"].as_str() {
             Some("item/started") => {
@@ -73,14 +74,14 @@ impl Fold {
             Some("item/completed") => {
                 let item = &params["item"];
                 let whole = text(&item["text"]);
-                let known = self.items.entry(text(&item["id"])).or_default();
+                let folded = self.items.entry(text(&item["id"])).or_default();
                 ensure!(
-                    whole.starts_with(&known.text),
+                    whole.starts_with(&folded.text),
                     "the {} letters that came in pieces are not the beginning of the {} there are",
-                    known.text.len(),
+                    folded.text.len(),
                     whole.len()
                 );
-                *known = FoldedItem {
+                *folded = FoldedItem {
                     text: whole,
                     is_whole: true,
                 };
@@ -95,9 +96,9 @@ impl Fold {
         Ok(())
     }
 
-    /// Takes pieces of text in without reading the whole message, which would cost the most of all; false if it
-    /// is something else.
-    fn hear_piece(&mut self, message: &[u8], came_at: u64) -> Result<bool> {
+    /// Applies pieces of text without parsing the whole message, which would dominate the cost.
+    /// Returns false for any other message.
+    fn apply_delta(&mut self, message: &[u8], received_at: u64) -> Result<bool> {
         let kind = br#"{"method":"item/agentMessage/delta""#;
         let (Some(item), true) = (
             between(message, b"\"itemId\":\""),
@@ -110,36 +111,36 @@ impl Fold {
             return Ok(false);
         }
         for piece in delta.as_bytes().chunks(PIECE) {
-            let said_at = piece.split(|it| *it == b';').next().unwrap_or_default();
-            // What a command said is not stamped.
-            let Ok(said_at) = std::str::from_utf8(said_at)?.parse::<u64>() else {
+            let sent_at = piece.split(|it| *it == b';').next().unwrap_or_default();
+            // Output of a command has no time stamp.
+            let Ok(sent_at) = std::str::from_utf8(sent_at)?.parse::<u64>() else {
                 break;
             };
-            let taken = came_at.saturating_sub(said_at);
-            self.taken.push(u32::try_from(taken).unwrap_or(u32::MAX));
+            let latency = received_at.saturating_sub(sent_at);
+            self.latencies.push(u32::try_from(latency).unwrap_or(u32::MAX));
         }
         let open = self.items.get_mut(item).filter(|it| !it.is_whole);
         let open = open.with_context(|| format!("a delta of {item}, which is not open"))?;
         open.text.push_str(delta);
         if let Some(at) = find(message, b"\"seq\":") {
             let digits = message[at + 6..].split(|it| !it.is_ascii_digit()).next();
-            self.seen = std::str::from_utf8(digits.unwrap_or_default())?.parse()?;
+            self.last_seq = std::str::from_utf8(digits.unwrap_or_default())?.parse()?;
         }
         Ok(true)
     }
 
-    /// Whether it knows the end of the turn.
+    /// Whether the turn has ended.
     pub fn is_over(&self) -> bool {
         self.is_over
     }
 
-    /// How many letters it was told.
+    /// Returns the number of received letters.
     pub fn letters(&self) -> usize {
         self.items.values().map(|it| it.text.len()).sum()
     }
 
-    /// Whether both know the same, and all of it is complete.
-    pub fn is(&self, other: &Self) -> Result<()> {
+    /// Checks that both states are equal and complete.
+    pub fn ensure_equal(&self, other: &Self) -> Result<()> {
         let is_whole = |it: &Self| it.items.values().all(|it| it.is_whole);
         ensure!(is_whole(self) && is_whole(other), "an item is not complete");
         ensure!(
@@ -155,7 +156,7 @@ impl Fold {
     }
 }
 
-/// What stands between this and the next quotation mark.
+/// Returns the text between a prefix and the next quotation mark.
 fn between<'a>(message: &'a [u8], before: &[u8]) -> Option<&'a str> {
     let rest = &message[find(message, before)? + before.len()..];
     let end = memchr::memchr(b'"', rest)?;
@@ -172,12 +173,12 @@ mod tests {
 
     use super::*;
 
-    fn piece(said_at: u64) -> String {
-        format!("{said_at};{}", "x".repeat(PIECE))[..PIECE].to_owned()
+    fn piece(sent_at: u64) -> String {
+        format!("{sent_at};{}", "x".repeat(PIECE))[..PIECE].to_owned()
     }
 
-    /// What is told of a short turn.
-    fn told() -> Vec<String> {
+    /// Returns the notifications of a short turn.
+    fn messages() -> Vec<String> {
         let item = |text: &str| json!({"item": {"id": "a", "text": text}});
         let delta = |text: &str| json!({"threadId": "t", "itemId": "a", "delta": text});
         let two = piece(20) + &piece(25);
@@ -194,36 +195,36 @@ mod tests {
         .to_vec()
     }
 
-    fn fold(told: &[String]) -> Result<Fold> {
+    fn fold(messages: &[String]) -> Result<Fold> {
         let mut fold = Fold::default();
-        for message in told {
-            fold.hear(message.as_bytes(), 100)?;
+        for message in messages {
+            fold.apply(message.as_bytes(), 100)?;
         }
         Ok(fold)
     }
 
     #[test]
     fn pieces_add_up_and_are_timed() {
-        let whole = fold(&told()).expect("it makes sense");
+        let whole = fold(&messages()).expect("it makes sense");
         assert!(whole.is_over());
-        assert_eq!(whole.seen, 11);
-        assert_eq!(whole.taken, [90, 80, 75]);
+        assert_eq!(whole.last_seq, 11);
+        assert_eq!(whole.latencies, [90, 80, 75]);
         assert_eq!(whole.letters(), 3 * PIECE);
-        // Who was told the end alone knows the same.
-        let late = fold(&told()[3..]).expect("it makes sense");
-        late.is(&whole).expect("the same");
+        // A client that received only the end has the same state.
+        let late = fold(&messages()[3..]).expect("it makes sense");
+        late.ensure_equal(&whole).expect("the same");
     }
 
     #[test]
-    fn what_is_missing_or_told_twice_is_noticed() {
-        let whole = fold(&told()).expect("it makes sense");
-        let mut without = told();
+    fn missing_and_duplicate_messages_are_detected() {
+        let whole = fold(&messages()).expect("it makes sense");
+        let mut without = messages();
         without.remove(1);
         assert!(fold(&without).is_err());
-        let mut twice = told();
-        twice.insert(2, told().remove(2));
+        let mut twice = messages();
+        twice.insert(2, messages().remove(2));
         assert!(fold(&twice).is_err());
-        assert!(fold(&told()[..4]).expect("so far").is(&whole).is_err());
-        assert!(fold(&told()[..3]).expect("so far").is(&whole).is_err());
+        assert!(fold(&messages()[..4]).expect("so far").ensure_equal(&whole).is_err());
+        assert!(fold(&messages()[..3]).expect("so far").ensure_equal(&whole).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! `crowd-trials`: clients that are slow, hostile or many, beside ordinary ones, through the real program.
+//! `crowd-trials`: slow, hostile or many clients beside ordinary ones, against the real program.
 //!
 //! `cargo xtask prove crowd` and `cargo xtask prove soak` run it at full size, CI a slice.
 
@@ -33,7 +33,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::ratio::TooSlow;
 use crate::server::CrowdServer;
 
-/// Sets slow, hostile and many clients beside ordinary ones.
+/// Runs slow, hostile and many clients beside ordinary ones.
 #[derive(Parser)]
 struct CrowdArgs {
     /// The program under test.
@@ -45,69 +45,70 @@ struct CrowdArgs {
 
 #[derive(Subcommand)]
 enum CrowdTrial {
-    /// Those who read slowly or never, who ask too much, who drip, who vanish, and who are many.
+    /// Clients that read slowly or never, send too many requests, drip, vanish, or are many.
     Crowd(Crowd),
-    /// Mixed load with clients that are killed: what the server holds stays the same.
+    /// Mixed load with killed clients: the resources of the server stay constant.
     Soak(Soak),
-    /// The program and another build of it under the same load, in turn.
+    /// The program and another build of it under the same load, alternately.
     Compare(Compare),
 }
 
 #[derive(Args)]
 struct Crowd {
-    /// How many pieces a thread says to everyone.
+    /// Number of pieces that a thread streams to all its subscribers.
     #[arg(long, default_value_t = 50_000)]
     pieces: usize,
-    /// How many pairs of runs are compared.
+    /// Number of pairs of runs to compare.
     #[arg(long, default_value_t = 5)]
     pairs: usize,
-    /// By how much others may lengthen the time that ordinary clients wait.
+    /// Maximum ratio by which other clients may lengthen the latency of ordinary clients.
     #[arg(long, default_value_t = 1.5)]
     ratio: f64,
-    /// For how many seconds the slow ones stay slow at the end: longer than anyone may read nothing. With none, nobody is let go, and nobody vanishes.
+    /// Seconds for which the slow clients stay slow at the end: longer than the server tolerates.
+    /// With 0, none is disconnected and none vanishes.
     #[arg(long, default_value_t = 330)]
     stay: u64,
-    /// How many requests one client sends at once.
+    /// Number of requests that one client sends at once.
     #[arg(long, default_value_t = 10_000)]
     requests: usize,
-    /// How many sockets drip.
+    /// Number of dripping sockets.
     #[arg(long, default_value_t = 1000)]
     sockets: usize,
-    /// How many threads stream at the same time, over one connection and over a tenth as many.
+    /// Number of threads that stream concurrently, over one connection and over a tenth as many.
     #[arg(long, default_value_t = 1000)]
     threads: usize,
 }
 
 #[derive(Args)]
 struct Soak {
-    /// How long.
+    /// Duration in seconds.
     #[arg(long, default_value_t = 1200)]
     seconds: u64,
-    /// How much of that does not count.
+    /// Warm-up in seconds, which does not count.
     #[arg(long, default_value_t = 300)]
     warm: u64,
-    /// By how many hundredths what the server holds may differ.
+    /// Maximum change of the server's resources, in percent.
     #[arg(long, default_value_t = 10)]
     percent: u64,
 }
 
 #[derive(Args)]
 struct Compare {
-    /// The other build.
+    /// Path of the other build.
     #[arg(long)]
     other: PathBuf,
-    /// How many pieces each thread says.
+    /// Number of pieces that each thread streams.
     #[arg(long, default_value_t = 20_000)]
     pieces: usize,
-    /// How many pairs of runs are compared.
+    /// Number of pairs of runs to compare.
     #[arg(long, default_value_t = 9)]
     pairs: usize,
-    /// How many threads there are when the memory is looked at.
+    /// Number of threads when the memory is measured.
     #[arg(long, default_value_t = 1000)]
     threads: usize,
 }
 
-/// Exit code where nothing was wrong but a ratio of times (`EX_TEMPFAIL` of sysexits.h): CI tries again then.
+/// Exit code if only a ratio of times was too high (`EX_TEMPFAIL` of sysexits.h): CI retries then.
 const LATE_CODE: u8 = 75;
 
 fn main() -> Result<ExitCode> {
@@ -123,7 +124,7 @@ fn main() -> Result<ExitCode> {
 
 fn run() -> Result<()> {
     let arguments = CrowdArgs::parse();
-    // The server lives in a folder of its own.
+    // The server runs in its own folder.
     let raddle = &std::path::absolute(&arguments.raddle)?;
     match arguments.trial {
         CrowdTrial::Crowd(size) => crowd(raddle, &size),
@@ -160,7 +161,7 @@ fn crowd(raddle: &Path, size: &Crowd) -> Result<()> {
     pipelined::run(&server, size.requests).context("one who asks too much")?;
     let drip = drip::DripSize {
         sockets: size.sockets,
-        // Nobody has to fall behind here.
+        // No client needs to fall behind here.
         pieces: size.pieces / 2,
         pairs: size.pairs,
         ratio_max: size.ratio,

@@ -1,5 +1,5 @@
-//! What others cost, as a ratio. A machine that is busy for a moment does not decide: of the pairs the one in
-//! the middle counts.
+//! Cost of other clients, as a ratio. The median of the pairs counts, so that a short load of the
+//! machine does not decide.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,18 +10,18 @@ use anyhow::{Context, Result};
 pub struct Ratio(Vec<f64>);
 
 impl Ratio {
-    /// A pair of runs, one right after the other.
-    pub fn add(&mut self, alone: Duration, beside: Duration) {
-        self.0.push(beside.as_secs_f64() / alone.as_secs_f64());
+    /// Adds a pair of runs, one right after the other.
+    pub fn add(&mut self, alone: Duration, loaded: Duration) {
+        self.0.push(loaded.as_secs_f64() / alone.as_secs_f64());
     }
 
     pub fn at_most(mut self, most: f64) -> Result<()> {
         self.0.sort_unstable_by(f64::total_cmp);
-        let middle = self.0.get(self.0.len() / 2).context("at least one pair")?;
-        println!("figure: ratios {:.2?}, of which {middle:.2} counts", self.0);
-        if *middle > most {
+        let median = self.0.get(self.0.len() / 2).context("at least one pair")?;
+        println!("figure: ratios {:.2?}, of which {median:.2} counts", self.0);
+        if *median > most {
             return Err(TooSlow {
-                middle: *middle,
+                median: *median,
                 most,
             }
             .into());
@@ -30,10 +30,10 @@ impl Ratio {
     }
 }
 
-/// Nothing was wrong but the ratio.
+/// Error for a ratio that is too high, when nothing else failed.
 #[derive(Debug)]
 pub struct TooSlow {
-    middle: f64,
+    median: f64,
     most: f64,
 }
 
@@ -41,6 +41,6 @@ impl std::error::Error for TooSlow {}
 
 impl fmt::Display for TooSlow {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{:.2}, and at most {} is good", self.middle, self.most)
+        write!(out, "{:.2}, and at most {} is good", self.median, self.most)
     }
 }

@@ -1,4 +1,4 @@
-//! The program under test, the model behind it, and what they cost. Neither outlives the run.
+//! The program under test, its mock model, and their cost. Neither outlives the run.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -13,46 +13,47 @@ use tempfile::TempDir;
 use crate::client::CrowdClient;
 use crate::wire::TestWire;
 
-/// What Linux counts in, whatever the machine.
+/// Linux's clock ticks per second, on every machine.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// A way to the server.
+/// Endpoint of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerEndpoint {
     Tcp,
     Unix,
-    /// Another process of the same home, which passes on what it is asked.
+    /// Another process with the same home, which forwards its requests.
     OtherProcess,
 }
 
-/// A process that ends with its owner.
+/// A process that is killed when this is dropped.
 struct ServerGuard(Child);
 
 impl ServerGuard {
-    /// Waits until it listens on its last door, a unix socket; what it said until then.
+    /// Waits until the process listens on its last endpoint, a unix socket. Returns its log until
+    /// then.
     fn ready(&mut self) -> Result<String> {
         let mut log = BufReader::new(self.0.stderr.take().context("a pipe")?).lines();
-        let mut said = String::new();
-        while !said.contains("listening on unix://") {
+        let mut output = String::new();
+        while !output.contains("listening on unix://") {
             let line = log.next();
-            let line = line.with_context(|| format!("the server ended, and said:{said}"))??;
-            said = format!("{said}\n{line}");
+            let line = line.with_context(|| format!("the server ended, and said:{output}"))??;
+            output = format!("{output}\n{line}");
         }
-        // So that it never waits for someone to read its log.
+        // Drains the log, so that the process never blocks on the pipe.
         std::thread::spawn(move || log.for_each(drop));
-        Ok(said)
+        Ok(output)
     }
 }
 
 impl Drop for ServerGuard {
     fn drop(&mut self) {
-        // One that has ended already cannot be killed.
+        // Killing an ended process fails, which is fine.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// A server with every door there is, and a model behind it.
+/// A server with all endpoints, and a mock model behind it.
 pub struct CrowdServer {
     process: ServerGuard,
     _mock: ServerGuard,
@@ -90,9 +91,10 @@ impl CrowdServer {
             .arg("--listen")
             .arg(format!("unix://{}", socket.display()))
             .env("RADDLE_HOME", home.path())
-            // So that its descriptors can be counted.
+            // Allows counting its descriptors.
             .env("RADDLE_DUMPABLE", "1")
-            // glibc gives large blocks back as soon as they are free: what is measured is what the server holds.
+            // Makes glibc return large blocks as soon as they are free, so that the measured memory
+            // is what the server holds.
             .env("MALLOC_MMAP_THRESHOLD_", "131072")
             .current_dir(home.path())
             .stdin(Stdio::piped())
@@ -100,8 +102,8 @@ impl CrowdServer {
             .stderr(Stdio::piped())
             .spawn()?;
         let mut process = ServerGuard(process);
-        let said = process.ready()?;
-        let address = said
+        let output = process.ready()?;
+        let address = output
             .lines()
             .find_map(|line| line.split_once("listening on ws://"))
             .map(|(_, at)| at.trim().parse())
@@ -120,17 +122,17 @@ impl CrowdServer {
         })
     }
 
-    /// A client that has introduced itself.
-    pub fn client(&self, door: ServerEndpoint) -> Result<CrowdClient> {
-        CrowdClient::introduced(match door {
+    /// Connects and initializes a client.
+    pub fn client(&self, endpoint: ServerEndpoint) -> Result<CrowdClient> {
+        CrowdClient::initialized(match endpoint {
             ServerEndpoint::Tcp => TestWire::tcp(self.address)?,
             ServerEndpoint::Unix => TestWire::unix(&self.socket)?,
-            ServerEndpoint::OtherProcess => TestWire::unix(self.beside()?)?,
+            ServerEndpoint::OtherProcess => TestWire::unix(self.other_process_socket()?)?,
         })
     }
 
-    /// The socket of another process of the same home, which is started when someone comes to it.
-    fn beside(&self) -> Result<&Path> {
+    /// Returns the socket of another process with the same home, which is started on first use.
+    fn other_process_socket(&self) -> Result<&Path> {
         if let Some((_, socket)) = self.other_process.get() {
             return Ok(socket);
         }
@@ -150,29 +152,30 @@ impl CrowdServer {
         Ok(socket)
     }
 
-    /// The pipes of whoever started it. Without them it ends.
+    /// Returns the stdio pipes of the server. When they close, it exits.
     pub fn take_stdio(&mut self) -> Result<(ChildStdin, ChildStdout)> {
         self.stdio.take().context("one parent")
     }
 
-    /// Bytes of memory that the server holds.
+    /// Returns the resident memory of the server, in bytes.
     pub fn memory(&self) -> Result<u64> {
         self.status("VmRSS:")
     }
 
-    /// The most bytes that it held since the peak was forgotten.
+    /// Returns the peak memory since the last reset, in bytes.
     pub fn memory_peak(&self) -> Result<u64> {
         self.status("VmHWM:")
     }
 
-    pub fn forget_peak(&self) -> Result<()> {
+    pub fn reset_peak(&self) -> Result<()> {
         Ok(fs::write(self.proc("clear_refs"), "5")?)
     }
 
-    /// How long the server has used a processor so far, in seconds.
+    /// Returns the CPU time of the server so far, in seconds.
     pub fn busy_seconds(&self) -> Result<f64> {
         let stat = fs::read_to_string(self.proc("stat"))?;
-        // After the name, which may hold anything: the state, then numbers, of which these are the 14th and 15th.
+        // After the name, which may contain anything, comes the state, then numbers; user and
+        // system time are fields 14 and 15.
         let (_, numbers) = stat.rsplit_once(')').context("a name")?;
         let ticks = numbers.split_whitespace().skip(11).take(2);
         let ticks: u64 = ticks.map(str::parse::<u64>).sum::<Result<_, _>>()?;
@@ -183,7 +186,7 @@ impl CrowdServer {
         Ok(fs::read_dir(self.proc("fd"))?.count())
     }
 
-    /// Bytes of the journal's log.
+    /// Returns the size of the journal's WAL, in bytes.
     pub fn log_bytes(&self) -> u64 {
         let log = self.home.path().join("threads/journal.sqlite-wal");
         fs::metadata(log).map_or(0, |it| it.len())

@@ -1,5 +1,5 @@
-//! One who reads a kilobyte a second and one who never reads, at each door and behind another process, and a parent whose
-//! pipe is full, beside ten who notice nothing.
+//! A client that reads a kilobyte a second and one that never reads, at each endpoint and through
+//! another process, and a parent whose pipe is full, beside ten clients that must not be affected.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -14,45 +14,46 @@ use crate::stream::{ORDINARY, stream};
 
 const MIB: u64 = 1 << 20;
 
-/// What may be queued for each client, and one page of what it reads on from the journal.
+/// Maximum bytes queued for each client, and one page that it reads from the journal.
 const QUEUED_BYTES: u64 = 4 * MIB + (256 << 10);
 
-/// What a server may hold beside that.
+/// Maximum further memory of the server.
 const OVERHEAD_BYTES_MAX: u64 = 20_000_000;
 
-/// Four times what the journal's log holds before it is moved: it goes on growing while someone reads.
+/// Maximum size of the WAL: four times the size at which it is checkpointed, because it grows
+/// during reads.
 const LOG_BYTES_MAX: u64 = 16 * MIB;
 
-/// How often the log is looked at.
+/// Interval between checks of the WAL.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 pub struct SlowSize {
     pub pieces: usize,
     pub pairs: usize,
     pub ratio_max: f64,
-    /// How long the last guests stay.
+    /// Time for which the last slow clients stay.
     pub linger: Duration,
 }
 
-/// Those who take little, at one thread.
+/// Slow and stuck clients, subscribed to one thread.
 struct SlowClients {
     slow: Vec<SlowClient>,
     stuck: Vec<(ServerEndpoint, StuckClient)>,
 }
 
 impl SlowClients {
-    fn join(server: &CrowdServer, parent: &mut Parent, thread: &str) -> Result<Self> {
-        parent.join(thread)?;
-        let doors = [
+    fn subscribe(server: &CrowdServer, parent: &mut Parent, thread: &str) -> Result<Self> {
+        parent.subscribe(thread)?;
+        let endpoints = [
             ServerEndpoint::Tcp,
             ServerEndpoint::Unix,
             ServerEndpoint::OtherProcess,
         ];
-        let slow = doors.map(|door| SlowClient::join(server, door, thread));
-        let never = doors.map(|door| Ok((door, StuckClient::join(server, door, thread)?)));
+        let slow = endpoints.map(|endpoint| SlowClient::subscribe(server, endpoint, thread));
+        let stuck = endpoints.map(|endpoint| Ok((endpoint, StuckClient::subscribe(server, endpoint, thread)?)));
         Ok(Self {
             slow: slow.into_iter().collect::<Result<_>>()?,
-            stuck: never.into_iter().collect::<Result<_>>()?,
+            stuck: stuck.into_iter().collect::<Result<_>>()?,
         })
     }
 
@@ -64,39 +65,39 @@ impl SlowClients {
 
 pub fn run(server: &mut CrowdServer, size: &SlowSize) -> Result<()> {
     let (stdin, stdout) = server.take_stdio()?;
-    let mut parent = Parent::introduced(stdin, stdout)?;
-    // The first stream pays for what is done once.
+    let mut parent = Parent::initialized(stdin, stdout)?;
+    // The first stream is a warm-up.
     stream(server, size.pieces, |_| Ok(()))?;
-    server.forget_peak()?;
+    server.reset_peak()?;
     let before = server.memory()?;
     let mut ratio = Ratio::default();
-    let log = watched(server, || {
+    let log = track_log_bytes(server, || {
         for pair in 1..=size.pairs {
             let (alone, ()) = stream(server, size.pieces, |_| Ok(()))?;
-            let join = |thread: &str| SlowClients::join(server, &mut parent, thread);
-            let (beside, guests) = stream(server, size.pieces, join)?;
+            let subscribe = |thread: &str| SlowClients::subscribe(server, &mut parent, thread);
+            let (loaded, slow_clients) = stream(server, size.pieces, subscribe)?;
             println!(
                 "pair {pair}: p50 {:.1?} and {:.1?}, p99 {:.1?} and {:.1?}",
-                alone.p50, beside.p50, alone.p99, beside.p99
+                alone.p50, loaded.p50, alone.p99, loaded.p99
             );
-            ratio.add(alone.p99, beside.p99);
-            bounded(server, before, guests.count())?;
-            let SlowClients { slow, stuck: never } = guests;
+            ratio.add(alone.p99, loaded.p99);
+            check_memory(server, before, slow_clients.count())?;
+            let SlowClients { slow, stuck } = slow_clients;
             if pair == size.pairs {
-                // The parent is given up meanwhile, and nobody else is.
+                // The parent is disconnected meanwhile, but no other client.
                 linger(server, &slow, size.linger)?;
             }
             if pair < size.pairs || size.linger.is_zero() {
-                parent.hear_out()?.is(&beside.fold).context("the parent")?;
+                parent.read_turn()?.ensure_equal(&loaded.fold).context("the parent")?;
             }
             for slow in slow {
-                slow.hurry()?.is(&beside.fold).context("the slow one")?;
+                slow.hurry()?.ensure_equal(&loaded.fold).context("the slow one")?;
             }
             if pair == size.pairs && !size.linger.is_zero() {
-                for (door, never) in never {
-                    let gone = never.let_go();
-                    let (code, reason) = gone.with_context(|| format!("on {door:?}"))?;
-                    println!("{door:?}: who never reads was let go with {code}: {reason}");
+                for (endpoint, stuck) in stuck {
+                    let closed = stuck.read_to_close();
+                    let (code, reason) = closed.with_context(|| format!("on {endpoint:?}"))?;
+                    println!("{endpoint:?}: who never reads was let go with {code}: {reason}");
                 }
             }
         }
@@ -107,10 +108,10 @@ pub fn run(server: &mut CrowdServer, size: &SlowSize) -> Result<()> {
     ratio.at_most(size.ratio_max)
 }
 
-/// What the server holds for everyone is no more than it may.
-fn bounded(server: &CrowdServer, before: u64, guests: u64) -> Result<()> {
+/// Checks that the server's memory for all clients stays within its limits.
+fn check_memory(server: &CrowdServer, before: u64, clients: u64) -> Result<()> {
     let grown = server.memory_peak()?.saturating_sub(before);
-    let grown_max = (ORDINARY as u64 + guests) * QUEUED_BYTES + OVERHEAD_BYTES_MAX;
+    let grown_max = (ORDINARY as u64 + clients) * QUEUED_BYTES + OVERHEAD_BYTES_MAX;
     println!(
         "figure: memory grew by {} MiB of {}",
         grown / MIB,
@@ -120,24 +121,24 @@ fn bounded(server: &CrowdServer, before: u64, guests: u64) -> Result<()> {
     Ok(())
 }
 
-/// The slow ones are not cut off as long as they read.
-fn linger(server: &CrowdServer, slow: &[SlowClient], stay: Duration) -> Result<()> {
-    let begun = Instant::now();
-    while begun.elapsed() < stay {
+/// Checks that slow clients stay connected as long as they read.
+fn linger(server: &CrowdServer, slow: &[SlowClient], duration: Duration) -> Result<()> {
+    let start = Instant::now();
+    while start.elapsed() < duration {
         thread::sleep(Duration::from_secs(1));
-        let all_there = slow.iter().all(SlowClient::is_there);
-        ensure!(all_there, "a slow one left after {:.0?}", begun.elapsed());
+        let all_reading = slow.iter().all(SlowClient::is_reading);
+        ensure!(all_reading, "a slow one left after {:.0?}", start.elapsed());
     }
     println!(
         "after {:.0?} the slow ones still read, and the server has {} descriptors",
-        begun.elapsed(),
+        start.elapsed(),
         server.descriptors()?
     );
     Ok(())
 }
 
-/// The longest that the journal's log was meanwhile.
-fn watched(server: &CrowdServer, work: impl FnOnce() -> Result<()>) -> Result<u64> {
+/// Returns the maximum size of the WAL during the work.
+fn track_log_bytes(server: &CrowdServer, work: impl FnOnce() -> Result<()>) -> Result<u64> {
     let (is_over, longest) = (AtomicBool::new(false), AtomicU64::new(0));
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -146,9 +147,9 @@ fn watched(server: &CrowdServer, work: impl FnOnce() -> Result<()>) -> Result<u6
                 thread::sleep(POLL_INTERVAL);
             }
         });
-        let worked = work();
+        let result = work();
         is_over.store(true, Ordering::Release);
-        worked
+        result
     })?;
     Ok(longest.into_inner())
 }

@@ -1,4 +1,5 @@
-//! Mixed load for a long time, with clients that are killed at random: what the server holds stays the same.
+//! Mixed load for a long time, with randomly killed clients: the resources of the server stay
+//! constant.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
@@ -9,27 +10,27 @@ use serde_json::{Value, json};
 
 use crate::client::CrowdClient;
 use crate::fold::{Fold, PIECE};
-use crate::rng::Dice;
+use crate::rng::Rng;
 use crate::server::{CrowdServer, ServerEndpoint};
-use crate::slow_clients::hear_out;
+use crate::slow_clients::read_turn;
 use crate::wire::WireEvent;
 
 const WORKERS: usize = 6;
 
-/// How often the server is looked at.
+/// Interval between samples of the server's resources.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(500);
 
-/// After so many turns a thread is deleted.
+/// Number of turns after which a thread is deleted.
 const TURNS_MAX: usize = 10;
 
-/// How many spans of time are compared with the first.
+/// Number of time spans; each is compared with the first.
 const SPANS: usize = 5;
 
 pub struct SoakSize {
     pub time: Duration,
-    /// What comes before this does not count.
+    /// Warm-up, which does not count.
     pub warm: Duration,
-    /// By how many hundredths spans may differ.
+    /// Maximum difference between spans, in percent.
     pub percent: u64,
 }
 
@@ -39,7 +40,7 @@ struct SoakCounts {
     kills: AtomicUsize,
 }
 
-/// What the server held at one moment.
+/// Resources of the server at one moment.
 struct ResourceSample {
     memory: u64,
     descriptors: usize,
@@ -47,16 +48,16 @@ struct ResourceSample {
 
 pub fn run(server: &CrowdServer, size: &SoakSize) -> Result<()> {
     let (is_over, counts) = (AtomicBool::new(false), SoakCounts::default());
-    let looks = thread::scope(|scope| {
+    let samples = thread::scope(|scope| {
         let (is_over, counts) = (&is_over, &counts);
         let work = |seed| scope.spawn(move || work(server, seed, is_over, counts));
-        let working: Vec<_> = (1..=WORKERS).map(|seed| work(seed as u64)).collect();
-        let looks = watch(server, size, || working.iter().any(|it| it.is_finished()));
+        let workers: Vec<_> = (1..=WORKERS).map(|seed| work(seed as u64)).collect();
+        let samples = watch(server, size, || workers.iter().any(|it| it.is_finished()));
         is_over.store(true, Ordering::Release);
-        for one in working {
-            one.join().map_err(|_| anyhow!("one of them panicked"))??;
+        for worker in workers {
+            worker.join().map_err(|_| anyhow!("one of them panicked"))??;
         }
-        looks
+        samples
     })?;
     let count = |it: &AtomicUsize| it.load(Ordering::Acquire);
     println!(
@@ -64,64 +65,64 @@ pub fn run(server: &CrowdServer, size: &SoakSize) -> Result<()> {
         count(&counts.turns),
         count(&counts.kills)
     );
-    flat("memory in KiB", &looks, size.percent, |it| it.memory >> 10)?;
-    flat("descriptors", &looks, size.percent, |it| {
+    check_constant("memory in KiB", &samples, size.percent, |it| it.memory >> 10)?;
+    check_constant("descriptors", &samples, size.percent, |it| {
         it.descriptors as u64
     })
 }
 
-/// Looks at the server until the time is up, or one of those who work has ended before.
+/// Samples the server until the time is up, or a worker has ended early.
 fn watch(
     server: &CrowdServer,
     size: &SoakSize,
     has_ended: impl Fn() -> bool,
 ) -> Result<Vec<ResourceSample>> {
-    let begun = Instant::now();
-    let mut looks = Vec::new();
-    while begun.elapsed() < size.time && !has_ended() {
+    let start = Instant::now();
+    let mut samples = Vec::new();
+    while start.elapsed() < size.time && !has_ended() {
         thread::sleep(SAMPLE_INTERVAL);
-        if begun.elapsed() >= size.warm {
-            looks.push(ResourceSample {
+        if start.elapsed() >= size.warm {
+            samples.push(ResourceSample {
                 memory: server.memory()?,
                 descriptors: server.descriptors()?,
             });
         }
     }
-    Ok(looks)
+    Ok(samples)
 }
 
-/// The middle of each span is about that of the first.
-fn flat(
+/// Checks that the median of each span is close to that of the first.
+fn check_constant(
     what: &str,
-    looks: &[ResourceSample],
+    samples: &[ResourceSample],
     percent: u64,
-    of: impl Fn(&ResourceSample) -> u64,
+    measure: impl Fn(&ResourceSample) -> u64,
 ) -> Result<()> {
-    let spans = looks.chunks(looks.len().div_ceil(SPANS).max(1));
-    let middles: Vec<u64> = spans
+    let spans = samples.chunks(samples.len().div_ceil(SPANS).max(1));
+    let medians: Vec<u64> = spans
         .map(|span| {
-            let mut span: Vec<u64> = span.iter().map(&of).collect();
+            let mut span: Vec<u64> = span.iter().map(&measure).collect();
             span.sort_unstable();
             span[span.len() / 2]
         })
         .collect();
-    println!("figure: {what}: {middles:?}");
-    let first = *middles.first().context("some time to look")?;
-    for middle in middles {
+    println!("figure: {what}: {medians:?}");
+    let first = *medians.first().context("some time to look")?;
+    for median in medians {
         ensure!(
-            middle.abs_diff(first) * 100 <= first * percent,
-            "{what} went from {first} to {middle}, more than {percent} %"
+            median.abs_diff(first) * 100 <= first * percent,
+            "{what} went from {first} to {median}, more than {percent} %"
         );
     }
     Ok(())
 }
 
-/// One user, who goes on until it is over.
+/// Runs one user until the end of the soak.
 fn work(server: &CrowdServer, seed: u64, is_over: &AtomicBool, counts: &SoakCounts) -> Result<()> {
-    let mut dice = Dice::new(seed);
-    let mut user = User::new(server, &mut dice)?;
+    let mut rng = Rng::new(seed);
+    let mut user = User::new(server, &mut rng)?;
     while !is_over.load(Ordering::Acquire) {
-        let turn = user.turn(server, &mut dice, counts);
+        let turn = user.turn(server, &mut rng, counts);
         turn.with_context(|| format!("user {seed} with thread {}", user.thread))?;
         counts.turns.fetch_add(1, Ordering::AcqRel);
     }
@@ -132,55 +133,55 @@ struct User {
     client: CrowdClient,
     thread: String,
     turns: usize,
-    /// The number of the last record it was told.
-    seen: u64,
+    /// Number of the last received record.
+    last_seq: u64,
 }
 
 impl User {
-    fn new(server: &CrowdServer, dice: &mut Dice) -> Result<Self> {
-        let mut client = server.client(door(dice))?;
+    fn new(server: &CrowdServer, rng: &mut Rng) -> Result<Self> {
+        let mut client = server.client(random_endpoint(rng))?;
         let thread = client.start_thread_with(json!({"approvalPolicy": "never"}))?;
         Ok(Self {
             client,
             thread,
             turns: 0,
-            seen: 0,
+            last_seq: 0,
         })
     }
 
-    /// One turn, with or without a cut; then what a user does between turns.
-    fn turn(&mut self, server: &CrowdServer, dice: &mut Dice, counts: &SoakCounts) -> Result<()> {
-        self.client.say(&self.thread, &said(dice))?;
-        let mut fold = Fold::after(self.seen);
-        if dice.below(3) == 0 {
-            let messages = dice.below(40);
-            self.hear_some(&mut fold, messages)?;
+    /// Runs one turn, with or without a kill; then an action between turns.
+    fn turn(&mut self, server: &CrowdServer, rng: &mut Rng, counts: &SoakCounts) -> Result<()> {
+        self.client.start_turn(&self.thread, &random_prompt(rng))?;
+        let mut fold = Fold::after(self.last_seq);
+        if rng.below(3) == 0 {
+            let messages = rng.below(40);
+            self.read_some(&mut fold, messages)?;
             counts.kills.fetch_add(1, Ordering::AcqRel);
-            // Whoever is killed closes nothing.
-            self.client = server.client(door(dice))?;
-            fold = self.come_back(fold)?;
+            // A killed client closes nothing.
+            self.client = server.client(random_endpoint(rng))?;
+            fold = self.resume(fold)?;
         }
-        hear_out(&mut self.client, &mut fold)?;
-        self.seen = fold.seen;
+        read_turn(&mut self.client, &mut fold)?;
+        self.last_seq = fold.last_seq;
         self.turns += 1;
-        match dice.below(6) {
-            0 => drop(self.client.ask("thread/list", json!({"limit": 20}))?),
+        match rng.below(6) {
+            0 => drop(self.client.request("thread/list", json!({"limit": 20}))?),
             1 => self.read(&fold)?,
             _ => {}
         }
         if self.turns >= TURNS_MAX {
             let params = json!({"threadId": self.thread});
-            self.client.ask("thread/delete", params)?;
-            *self = Self::new(server, dice)?;
+            self.client.request("thread/delete", params)?;
+            *self = Self::new(server, rng)?;
         }
         Ok(())
     }
 
-    /// Hears on from where it was cut off, or, where that cannot be told any more, from how things stand.
-    fn come_back(&mut self, known: Fold) -> Result<Fold> {
-        let params = json!({"threadId": self.thread, "afterSeq": known.seen});
-        let error = match self.client.ask_for("thread/resume", params)? {
-            Ok(_) => return Ok(known),
+    /// Resumes from the last record, or from a snapshot if that cursor has expired.
+    fn resume(&mut self, previous: Fold) -> Result<Fold> {
+        let params = json!({"threadId": self.thread, "afterSeq": previous.last_seq});
+        let error = match self.client.try_request("thread/resume", params)? {
+            Ok(_) => return Ok(previous),
             Err(error) => error,
         };
         ensure!(
@@ -188,34 +189,34 @@ impl User {
             "thread/resume was refused: {error}"
         );
         let params = json!({"threadId": self.thread});
-        let shown = self.client.ask("thread/resume", params)?;
-        let turns = shown["thread"]["turns"].as_array().context("turns")?;
+        let response = self.client.request("thread/resume", params)?;
+        let turns = response["thread"]["turns"].as_array().context("turns")?;
         let fold = Fold::of_turn(turns.last().context("a turn")?)?;
         if fold.is_over() {
-            // It was told no number to go on from in the next turn.
+            // A snapshot has no record number from which the next turn could continue.
             self.turns = TURNS_MAX;
         }
         Ok(fold)
     }
 
-    fn hear_some(&mut self, fold: &mut Fold, messages: usize) -> Result<()> {
+    fn read_some(&mut self, fold: &mut Fold, messages: usize) -> Result<()> {
         for _ in 0..messages {
             if fold.is_over() {
                 break;
             }
             match self.client.wire.next()? {
-                WireEvent::Text(text, _) => fold.hear(text, 0)?,
+                WireEvent::Text(text, _) => fold.apply(text, 0)?,
                 _ => anyhow::bail!("the connection ended"),
             }
         }
         Ok(())
     }
 
-    /// What the server shows ends with what was told.
+    /// Checks that the server's snapshot ends with the received state.
     fn read(&mut self, fold: &Fold) -> Result<()> {
         let params = json!({"threadId": self.thread, "includeTurns": true});
-        let shown = self.client.ask("thread/read", params)?;
-        let turns = shown["thread"]["turns"].as_array().context("turns")?;
+        let response = self.client.request("thread/read", params)?;
+        let turns = response["thread"]["turns"].as_array().context("turns")?;
         let last = turns.last().context("a turn")?;
         let text = |item: &Value| item["text"].as_str().map_or(0, str::len);
         let items = last["items"].as_array().context("items")?;
@@ -229,18 +230,18 @@ impl User {
     }
 }
 
-/// A short or a long text, in a hurry or not, or a command.
-fn said(dice: &mut Dice) -> String {
-    if dice.below(4) == 0 {
+/// Returns a random prompt: a short or a long text, fast or slow, or a command.
+fn random_prompt(rng: &mut Rng) -> String {
+    if rng.below(4) == 0 {
         let arguments = json!({"command": ["echo", "warp and weft"]});
         return format!("MOCK call name=shell arguments={arguments}");
     }
-    let most = [20, 200, 2000][dice.below(3)];
-    let pieces = 1 + dice.below(most);
-    let gap = [0, 0, 100, 1000][dice.below(4)];
+    let most = [20, 200, 2000][rng.below(3)];
+    let pieces = 1 + rng.below(most);
+    let gap = [0, 0, 100, 1000][rng.below(4)];
     format!("MOCK text n={pieces} size={PIECE} stamp=1 gap_us={gap}")
 }
 
-fn door(dice: &mut Dice) -> ServerEndpoint {
-    [ServerEndpoint::Tcp, ServerEndpoint::Unix][dice.below(2)]
+fn random_endpoint(rng: &mut Rng) -> ServerEndpoint {
+    [ServerEndpoint::Tcp, ServerEndpoint::Unix][rng.below(2)]
 }

@@ -1,4 +1,4 @@
-//! A thread that streams to ten ordinary clients, and to guests beside them.
+//! A thread that streams to ten ordinary clients, and to other clients beside them.
 
 use std::thread;
 use std::time::Duration;
@@ -7,72 +7,72 @@ use anyhow::{Result, anyhow};
 
 use crate::fold::{Fold, PIECE};
 use crate::server::{CrowdServer, ServerEndpoint};
-use crate::slow_clients::hear_out;
+use crate::slow_clients::read_turn;
 
-/// How many messages the text is shared by.
+/// Number of messages over which the text is distributed.
 const MESSAGES: usize = 10;
 
-/// The ordinary ones.
+/// Number of ordinary clients.
 pub const ORDINARY: usize = 10;
 
-/// What a stream came to.
+/// Result of a stream.
 pub struct StreamResult {
-    /// What the ordinary ones know.
+    /// State of the ordinary clients.
     pub fold: Fold,
-    /// How long all but the slowest of a hundred pieces took to come to them.
+    /// 99th percentile of the latency at the ordinary clients.
     pub p99: Duration,
     pub p50: Duration,
 }
 
-/// Lets the model say so many pieces to the ordinary ones and to those who are let in beside them. Whoever is
-/// there knows the same in the end.
+/// Streams this many pieces to the ordinary clients and to those that the closure adds. All
+/// ordinary clients must end with the same state.
 pub fn stream<G>(
     server: &CrowdServer,
     pieces: usize,
-    let_in: impl FnOnce(&str) -> Result<G>,
+    add_clients: impl FnOnce(&str) -> Result<G>,
 ) -> Result<(StreamResult, G)> {
     let mut driver = server.client(ServerEndpoint::Tcp)?;
     let thread = driver.start_thread()?;
     let mut clients = Vec::new();
     for at in 0..ORDINARY {
-        let door = [ServerEndpoint::Tcp, ServerEndpoint::Unix][at % 2];
-        let mut client = server.client(door)?;
-        client.join(&thread)?;
+        let endpoint = [ServerEndpoint::Tcp, ServerEndpoint::Unix][at % 2];
+        let mut client = server.client(endpoint)?;
+        client.subscribe(&thread)?;
         clients.push(client);
     }
-    let guests = let_in(&thread)?;
+    let others = add_clients(&thread)?;
     let each = pieces / MESSAGES;
     let text = format!(" text n={each} size={PIECE} stamp=1 gap_us=200").repeat(MESSAGES);
-    driver.say(&thread, &format!("MOCK{text}"))?;
-    // It hears no more of it.
+    driver.start_turn(&thread, &format!("MOCK{text}"))?;
+    // It receives no more of it.
     drop(driver);
-    let hearing = clients.into_iter().map(|mut client| {
+    let readers = clients.into_iter().map(|mut client| {
         thread::spawn(move || {
             let mut fold = Fold::default();
-            hear_out(&mut client, &mut fold).map(|()| fold)
+            read_turn(&mut client, &mut fold).map(|()| fold)
         })
     });
-    let hearing: Vec<_> = hearing.collect();
-    let mut heard = Vec::new();
-    for hearing in hearing {
-        let fold = hearing.join();
-        heard.push(fold.map_err(|_| anyhow!("one of them panicked"))??);
+    let readers: Vec<_> = readers.collect();
+    let mut folds = Vec::new();
+    for reader in readers {
+        let fold = reader.join();
+        folds.push(fold.map_err(|_| anyhow!("one of them panicked"))??);
     }
-    let mut taken: Vec<u32> = heard.iter_mut().flat_map(|it| it.taken.drain(..)).collect();
-    taken.sort_unstable();
-    let part = |of: usize| {
-        let at = taken.len() * of / 100;
-        Duration::from_micros(taken.get(at).copied().unwrap_or_default().into())
+    let mut latencies: Vec<u32> = folds.iter_mut().flat_map(|it| it.latencies.drain(..)).collect();
+    latencies.sort_unstable();
+    let percentile = |percent: usize| {
+        let at = latencies.len() * percent / 100;
+        Duration::from_micros(latencies.get(at).copied().unwrap_or_default().into())
     };
-    let (p50, p99) = (part(50), part(99));
-    let fold = heard.pop().ok_or_else(|| anyhow!("there are ten"))?;
-    for other in &heard {
-        other.is(&fold)?;
+    let (p50, p99) = (percentile(50), percentile(99));
+    let fold = folds.pop().ok_or_else(|| anyhow!("there are ten"))?;
+    for other in &folds {
+        other.ensure_equal(&fold)?;
     }
     anyhow::ensure!(
         fold.letters() >= each * MESSAGES * PIECE,
         "{} letters of {pieces} pieces",
         fold.letters()
     );
-    Ok((StreamResult { fold, p99, p50 }, guests))
+    Ok((StreamResult { fold, p99, p50 }, others))
 }

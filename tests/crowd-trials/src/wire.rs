@@ -1,4 +1,4 @@
-//! A websocket as cheap as can be: it is read in large pieces, and messages are looked at where they lie.
+//! A minimal websocket: it reads large chunks, and messages are parsed in place.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// How long anything may take to come. Only a failing trial waits this long.
+/// Read timeout. Only a failing trial waits this long.
 pub const WIRE_TIMEOUT: Duration = Duration::from_secs(60);
 
 const READ_BYTES: usize = 64 << 10;
@@ -23,42 +23,42 @@ pub trait WireStream: Read + Write + Send {}
 
 impl<T: Read + Write + Send> WireStream for T {}
 
-/// What came.
+/// Received frame.
 pub enum WireEvent<'a> {
-    /// A message, and when its last bytes came, in microseconds since 1970.
+    /// A message, and when its last bytes were received, in microseconds since 1970.
     Text(&'a [u8], u64),
-    /// The server ends the connection, and why.
+    /// The server closes the connection, with a code and a reason.
     Close(u16, String),
-    /// The connection ended without a word.
+    /// The connection ended without a close frame.
     End,
 }
 
 pub struct TestWire {
     stream: Box<dyn WireStream>,
     buffer: Vec<u8>,
-    /// What of the buffer was looked at.
-    seen: usize,
-    /// When the last bytes came, in microseconds since 1970.
-    came_at: u64,
-    /// How many pings came. They are answered.
+    /// Number of parsed bytes in the buffer.
+    consumed: usize,
+    /// Time at which the last bytes were received, in microseconds since 1970.
+    received_at: u64,
+    /// Number of received pings. They are answered.
     pub pings: usize,
 }
 
 impl TestWire {
-    /// Over TCP.
+    /// Connects over TCP.
     pub fn tcp(address: SocketAddr) -> Result<Self> {
         let stream = TcpStream::connect(address)?;
         Self::over(stream, address)
     }
 
-    /// Over a TCP connection that is there already.
+    /// Upgrades an existing TCP connection.
     pub fn over(stream: TcpStream, address: SocketAddr) -> Result<Self> {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(WIRE_TIMEOUT))?;
         Self::upgraded(Box::new(stream), &address.to_string())
     }
 
-    /// Over a unix socket.
+    /// Connects over a unix socket.
     pub fn unix(path: &Path) -> Result<Self> {
         let stream = UnixStream::connect(path)?;
         stream.set_read_timeout(Some(WIRE_TIMEOUT))?;
@@ -83,8 +83,8 @@ impl TestWire {
         Ok(Self {
             stream,
             buffer: Vec::new(),
-            seen: 0,
-            came_at: 0,
+            consumed: 0,
+            received_at: 0,
             pings: 0,
         })
     }
@@ -93,7 +93,7 @@ impl TestWire {
         Ok(self.stream.write_all(&frame(TEXT, text.as_bytes())?)?)
     }
 
-    /// Sends the beginning of a message that is as long as messages may be.
+    /// Sends the beginning of a message of the maximum length.
     pub fn begin_message(&mut self) -> Result<()> {
         let mut head = vec![TEXT, 0x80 | 127];
         head.extend((16_u64 << 20).to_be_bytes());
@@ -101,23 +101,23 @@ impl TestWire {
         Ok(self.stream.write_all(&head)?)
     }
 
-    /// Sends another byte of it.
+    /// Sends another byte of that message.
     pub fn drip(&mut self) -> Result<()> {
         Ok(self.stream.write_all(b" ")?)
     }
 
-    /// The next message.
+    /// Returns the next message.
     pub fn next(&mut self) -> Result<WireEvent<'_>> {
         loop {
-            let Some((kind, from, to)) = self.whole() else {
+            let Some((kind, from, to)) = self.next_frame() else {
                 if self.read(READ_BYTES)? == 0 {
                     return Ok(WireEvent::End);
                 }
                 continue;
             };
-            self.seen = to;
+            self.consumed = to;
             match kind {
-                TEXT => return Ok(WireEvent::Text(&self.buffer[from..to], self.came_at)),
+                TEXT => return Ok(WireEvent::Text(&self.buffer[from..to], self.received_at)),
                 CLOSE => {
                     let payload = &self.buffer[from..to];
                     let (code, reason) = payload
@@ -140,16 +140,17 @@ impl TestWire {
         }
     }
 
-    /// Reads at most so many bytes, and looks at none of them. Zero says that the connection ended.
+    /// Reads at most this many bytes, without parsing them. Returns zero at the end of the
+    /// connection.
     pub fn read(&mut self, bytes_max: usize) -> Result<usize> {
-        if self.seen > 0 {
-            self.buffer.drain(..self.seen);
-            self.seen = 0;
+        if self.consumed > 0 {
+            self.buffer.drain(..self.consumed);
+            self.consumed = 0;
         }
         let length = self.buffer.len();
         self.buffer.resize(length + bytes_max, 0);
         let read = self.stream.read(&mut self.buffer[length..]);
-        self.came_at = now_us();
+        self.received_at = now_us();
         self.buffer.truncate(length + *read.as_ref().unwrap_or(&0));
         match read {
             Err(error) if error.kind() == ErrorKind::ConnectionReset => Ok(0),
@@ -157,22 +158,22 @@ impl TestWire {
         }
     }
 
-    /// The next frame in the buffer, if all of it is there: its kind and where its payload lies.
-    fn whole(&self) -> Option<(u8, usize, usize)> {
-        let rest = &self.buffer[self.seen..];
+    /// Returns the next complete frame in the buffer: its kind and the range of its payload.
+    fn next_frame(&self) -> Option<(u8, usize, usize)> {
+        let rest = &self.buffer[self.consumed..];
         let (kind, short) = (*rest.first()?, *rest.get(1)?);
         let (length, head) = match short {
             126 => (u64::from(u16::from_be_bytes(*rest[2..].first_chunk()?)), 4),
             127 => (u64::from_be_bytes(*rest[2..].first_chunk()?), 10),
             short => (u64::from(short), 2),
         };
-        let from = self.seen + head;
+        let from = self.consumed + head;
         let to = from + usize::try_from(length).ok()?;
         (to <= self.buffer.len()).then_some((kind, from, to))
     }
 }
 
-/// The request for a websocket.
+/// Returns the request that upgrades to a websocket.
 pub fn upgrade(host: &str) -> String {
     format!(
         "GET / HTTP/1.1\r\nHost: {host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
@@ -180,7 +181,7 @@ pub fn upgrade(host: &str) -> String {
     )
 }
 
-/// A frame as a client sends it. Zeros are a mask too.
+/// Encodes a frame of a client. Its mask is zero.
 fn frame(kind: u8, payload: &[u8]) -> Result<Vec<u8>> {
     let mut frame = vec![kind];
     match payload.len() {
@@ -196,7 +197,7 @@ fn frame(kind: u8, payload: &[u8]) -> Result<Vec<u8>> {
     Ok(frame)
 }
 
-/// Microseconds since 1970.
+/// Returns the time in microseconds since 1970.
 pub fn now_us() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     now.map_or(0, |it| it.as_micros() as u64)

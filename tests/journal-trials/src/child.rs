@@ -1,4 +1,4 @@
-//! Writers in processes of their own, and how they are ended.
+//! Writers in separate processes, and how they end.
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;
@@ -16,20 +16,20 @@ use crate::ledger::WriterLine;
 /// The signal that cannot be caught.
 const SIGKILL: i32 = 9;
 
-/// A writer that says nothing for so long never will.
+/// Timeout for the next line of a writer.
 const SILENCE_MAX: Duration = Duration::from_secs(20);
 
-/// What a writer's system calls come to, by way of strace.
+/// Fault injection into a writer's system calls, by strace.
 #[derive(Clone, Debug)]
 pub struct Inject {
     calls: String,
     what: String,
-    /// Whether the writer goes on after failures.
+    /// Whether the writer continues after failures.
     stubborn: bool,
 }
 
 impl Inject {
-    /// Killed before the call is made for the n-th time.
+    /// Kills the writer before the n-th call.
     pub fn kill(call: &str, number: u64) -> Self {
         Self {
             calls: call.to_owned(),
@@ -38,7 +38,7 @@ impl Inject {
         }
     }
 
-    /// The call fails, as `when` says.
+    /// Makes the call fail, as `when` selects.
     pub fn fail(calls: &str, error: &str, when: &str) -> Self {
         Self {
             calls: calls.to_owned(),
@@ -48,32 +48,32 @@ impl Inject {
     }
 }
 
-/// How a writer is started.
+/// Parameters of a writer.
 struct WriterStart<'a> {
     home: &'a Path,
     node: &'a str,
     seed: u64,
     threads: &'a [ThreadId],
     inject: Option<&'a Inject>,
-    /// How much it does, if there is an end to it.
+    /// Number of actions; `None` for no limit.
     acts: Option<u64>,
 }
 
-/// A writer that runs. Nobody need end it: it does not outlive this.
+/// A running writer. It is killed when this is dropped.
 pub struct Child {
     process: process::Child,
     lines: Receiver<WriterLine>,
-    /// What was taken from there already.
-    said: Vec<WriterLine>,
+    /// Lines received so far.
+    received: Vec<WriterLine>,
     reader: Option<JoinHandle<()>>,
     errors: Option<JoinHandle<String>>,
-    /// Where strace says what it did.
+    /// Log of strace.
     log: tempfile::NamedTempFile,
 }
 
 impl Drop for Child {
     fn drop(&mut self) {
-        // One that has ended already cannot be killed.
+        // Killing an ended process fails, which is fine.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
@@ -81,27 +81,27 @@ impl Drop for Child {
 
 /// A writer that has ended.
 pub struct WriterExit {
-    /// What it said.
+    /// Its output.
     pub lines: Vec<WriterLine>,
     /// Whether it was killed, rather than having ended by itself.
     pub killed: bool,
-    /// The opposite, if nobody meant it to.
+    /// Whether it ended by itself although it should have been killed.
     pub ended_by_itself: bool,
-    /// What it wrote to stderr.
+    /// Its stderr.
     pub errors: String,
-    /// How many of its calls were made to fail.
+    /// Number of its calls that were made to fail.
     pub injected: u64,
 }
 
 impl WriterExit {
-    /// Whether it came to the end of its script.
+    /// Whether it finished its script.
     pub fn is_done(&self) -> bool {
         matches!(self.lines.last(), Some(WriterLine::Done))
     }
 }
 
 impl Child {
-    /// Starts one. With something to inject it plays its script once; otherwise it goes on for ever.
+    /// Starts a writer. With an injection it plays its script once; otherwise it never ends.
     pub fn start(
         home: &Path,
         node: &str,
@@ -119,8 +119,8 @@ impl Child {
         })
     }
 
-    /// Starts one that bears failures and does some things by chance.
-    pub fn for_a_while(home: &Path, node: &str, seed: u64, acts: u64) -> Result<Self> {
+    /// Starts a writer that tolerates failures and performs a number of random actions.
+    pub fn start_with_acts(home: &Path, node: &str, seed: u64, acts: u64) -> Result<Self> {
         Self::spawn(&WriterStart {
             home,
             node,
@@ -176,7 +176,7 @@ impl Child {
         let stdout = process.stdout.take().context("its stdout is ours")?;
         let reader = std::thread::spawn(move || {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-                // A line that was cut off says nothing.
+                // A truncated line is ignored.
                 if let Ok(line) = serde_json::from_str(&line) {
                     let _ = sender.send(line);
                 }
@@ -191,23 +191,23 @@ impl Child {
         Ok(Self {
             process,
             lines,
-            said: Vec::new(),
+            received: Vec::new(),
             reader: Some(reader),
             errors: Some(errors),
             log,
         })
     }
 
-    /// Waits until it has said so many lines, lets it live for a time from then on, and kills it.
-    pub fn kill_after(mut self, words: u64, life: Duration) -> Result<WriterExit> {
-        for _ in 0..words {
-            // One that ends instead says no more, and is noticed below.
+    /// Kills the writer some time after it has printed a number of lines.
+    pub fn kill_after(mut self, line_count: u64, lifetime: Duration) -> Result<WriterExit> {
+        for _ in 0..line_count {
+            // A writer that ends early prints no more, which is detected below.
             match self.lines.recv_timeout(SILENCE_MAX) {
-                Ok(line) => self.said.push(line),
+                Ok(line) => self.received.push(line),
                 Err(_) => break,
             }
         }
-        std::thread::sleep(life);
+        std::thread::sleep(lifetime);
         self.process.kill()?;
         let status = self.process.wait()?;
         let mut end = self.end(status);
@@ -227,7 +227,7 @@ impl Child {
         }
         let errors = self.errors.take().map(JoinHandle::join);
         let log = std::fs::read_to_string(self.log.path()).unwrap_or_default();
-        let mut lines = std::mem::take(&mut self.said);
+        let mut lines = std::mem::take(&mut self.received);
         lines.extend(self.lines.try_iter());
         WriterExit {
             injected: log.matches("(INJECTED)").count() as u64,

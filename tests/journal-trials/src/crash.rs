@@ -1,4 +1,4 @@
-//! A process that writes is killed; whoever comes next finds everything that was told.
+//! Kills writing processes; the next process must find every acknowledged record.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,20 +16,20 @@ use crate::rng::Rng;
 use crate::turn::{self, Grain};
 use crate::verdict::{self, Limit, VerdictRow};
 
-/// A home is used for so many kills before a new one is begun: an old one takes long to check.
+/// Kills per home. An older home takes long to check.
 const KILLS_PER_HOME: u64 = 25;
 
-/// How many writers are killed at a time, in homes of their own.
+/// Number of concurrent writers to kill, each in its own home.
 const WORKERS: usize = 2;
 
-/// A writer is killed when it has said fewer lines than this,
-const WORDS_MAX: u64 = 40;
+/// Maximum number of lines that a writer prints before it is killed.
+const LINES_MAX: u64 = 40;
 
-/// and has lived for less than this since then.
+/// Maximum time between its last line and the kill.
 const WRITER_AGE_MAX: Duration = Duration::from_millis(20);
 
-/// What a writer changes files with, and what comes between that and telling of it. Killed before each
-/// of these it dies before and after each point at which something is committed.
+/// System calls with which a writer changes files and acknowledges records. A writer killed before
+/// each of them dies before and after each commit point.
 const CALLS: [&str; 9] = [
     "pwrite64",
     "fdatasync",
@@ -42,55 +42,55 @@ const CALLS: [&str; 9] = [
     "write",
 ];
 
-/// Kill a process that writes.
+/// Kill writing processes.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Crash {
-    /// How many kills at random moments, alone and then as many beside another process.
+    /// Number of kills at random moments, alone and then as many beside another process.
     #[arg(long, default_value_t = 1000)]
     kills: u64,
-    /// How often each call that changes a file is a writer's last.
+    /// Number of kills before each call that changes a file.
     #[arg(long, default_value_t = 20)]
     repeats: u64,
-    /// Decides what is written and when it is killed.
+    /// Seed for the writes and the times of the kills.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Where the homes are made, for a short time.
+    /// Folder for the temporary homes.
     #[arg(long)]
     scratch: Option<PathBuf>,
 }
 
-/// What was seen.
+/// Counters of a run.
 #[derive(Default)]
 struct CrashCounters {
     kills: u64,
-    told: u64,
+    acknowledged: u64,
     power: u64,
-    taken_up: u64,
+    resumed: u64,
     early: u64,
     violations: u64,
 }
 
 impl Crash {
-    /// Runs, and says whether all went well.
+    /// Runs the trial. Returns whether it succeeded.
     pub fn run(self, runtime: &Runtime) -> Result<bool> {
-        let mut well = true;
-        for beside in [false, true] {
+        let mut ok = true;
+        for with_other in [false, true] {
             if self.kills == 0 {
                 continue;
             }
-            let begun = Instant::now();
-            let tally = self.random(runtime, beside)?;
-            let title = if beside {
+            let start = Instant::now();
+            let counters = self.random(runtime, with_other)?;
+            let title = if with_other {
                 "killed at random moments, beside another process"
             } else {
                 "killed at random moments, alone"
             };
-            well &= tally.print(title, begun.elapsed());
+            ok &= counters.print(title, start.elapsed());
         }
         if self.repeats > 0 {
-            well &= self.points()?;
+            ok &= self.points()?;
         }
-        Ok(well)
+        Ok(ok)
     }
 
     fn scratch(&self) -> Result<tempfile::TempDir> {
@@ -98,56 +98,56 @@ impl Crash {
         Ok(tempfile::tempdir_in(folder)?)
     }
 
-    fn random(&self, runtime: &Runtime, beside: bool) -> Result<CrashCounters> {
-        let mut tally = CrashCounters::default();
-        let mut rng = Rng::new(self.seed ^ u64::from(beside) << 32);
-        while tally.kills < self.kills && tally.violations == 0 {
+    fn random(&self, runtime: &Runtime, with_other: bool) -> Result<CrashCounters> {
+        let mut counters = CrashCounters::default();
+        let mut rng = Rng::new(self.seed ^ u64::from(with_other) << 32);
+        while counters.kills < self.kills && counters.violations == 0 {
             let folder = self.scratch()?;
             let home = folder.path().join("home");
-            let mut other = match beside {
+            let mut other = match with_other {
                 true => Some(Child::start(&home, "beside", rng.bits(), &[], None)?),
                 false => None,
             };
             let mut ledger = Ledger::default();
             let mut living = Vec::new();
-            for _ in 0..KILLS_PER_HOME.min(self.kills - tally.kills) {
+            for _ in 0..KILLS_PER_HOME.min(self.kills - counters.kills) {
                 let child = Child::start(&home, "killed", rng.bits(), &living, None)?;
-                let most = u64::try_from(WRITER_AGE_MAX.as_micros()).unwrap_or(u64::MAX);
-                let life = Duration::from_micros(rng.below(most));
+                let micros_max = u64::try_from(WRITER_AGE_MAX.as_micros()).unwrap_or(u64::MAX);
+                let lifetime = Duration::from_micros(rng.below(micros_max));
                 // Some die while they open the journal, most while they write.
-                let end = child.kill_after(rng.below(WORDS_MAX), life)?;
-                tally.kills += 1;
-                tally.take(&mut ledger, end.lines, end.ended_by_itself);
-                match runtime.block_on(check(&home, &mut ledger, &mut tally.taken_up)) {
-                    Ok(there) => living = there,
-                    Err(error) => tally.violation(&folder, &error),
+                let end = child.kill_after(rng.below(LINES_MAX), lifetime)?;
+                counters.kills += 1;
+                counters.record(&mut ledger, end.lines, end.ended_by_itself);
+                match runtime.block_on(check(&home, &mut ledger, &mut counters.resumed)) {
+                    Ok(threads) => living = threads,
+                    Err(error) => counters.violation(&folder, &error),
                 }
                 if end.ended_by_itself {
                     let error = anyhow::anyhow!("a writer ended by itself: {}", end.errors);
-                    tally.violation(&folder, &error);
+                    counters.violation(&folder, &error);
                 }
-                if tally.violations > 0 {
+                if counters.violations > 0 {
                     let _ = folder.keep();
-                    return Ok(tally);
+                    return Ok(counters);
                 }
             }
             if let Some(other) = other.take() {
                 let end = other.kill_after(0, Duration::ZERO)?;
                 let mut second = Ledger::default();
-                tally.take(&mut second, end.lines, end.ended_by_itself);
-                let checked = runtime.block_on(check(&home, &mut second, &mut tally.taken_up));
+                counters.record(&mut second, end.lines, end.ended_by_itself);
+                let checked = runtime.block_on(check(&home, &mut second, &mut counters.resumed));
                 if let Err(error) = checked {
-                    tally.violation(&folder, &error);
+                    counters.violation(&folder, &error);
                     let _ = folder.keep();
                 }
             }
         }
-        Ok(tally)
+        Ok(counters)
     }
 
-    /// Killed before each call that changes a file, one after the other.
+    /// Kills a writer before each call that changes a file, one after the other.
     fn points(&self) -> Result<bool> {
-        let begun = Instant::now();
+        let start = Instant::now();
         let next = AtomicUsize::new(0);
         let work = || -> Result<Vec<Points>> {
             let runtime = tokio::runtime::Builder::new_current_thread().build()?;
@@ -168,26 +168,26 @@ impl Crash {
         .into_iter()
         .flatten()
         .collect();
-        let mut tally = CrashCounters::default();
+        let mut counters = CrashCounters::default();
         let mut rows = Vec::new();
-        for of_call in done {
-            rows.push(VerdictRow::count(of_call.call, of_call.points));
-            tally.add(&of_call.counters);
+        for result in done {
+            rows.push(VerdictRow::count(result.call, result.points));
+            counters.add(&result.counters);
         }
         verdict::print(
             "how often a writer makes these calls, and so is killed before them",
             &rows,
         );
-        Ok(tally.print("killed before each of them", begun.elapsed()))
+        Ok(counters.print("killed before each of them", start.elapsed()))
     }
 
     fn points_of(&self, call: &'static str, runtime: &Runtime) -> Result<Points> {
-        let mut of_call = Points {
+        let mut result = Points {
             call,
             points: 0,
             counters: CrashCounters::default(),
         };
-        let tally = &mut of_call.counters;
+        let counters = &mut result.counters;
         for number in 1.. {
             for repeat in 0..self.repeats {
                 let folder = self.scratch()?;
@@ -196,32 +196,32 @@ impl Crash {
                 let seed = self.seed + repeat;
                 let end = Child::start(&home, "killed", seed, &[], Some(&inject))?.wait()?;
                 if end.is_done() && repeat == 0 {
-                    // The script is over before this call is made so often.
-                    return Ok(of_call);
+                    // The script ends before this call is made that often.
+                    return Ok(result);
                 }
-                tally.kills += 1;
+                counters.kills += 1;
                 let mut ledger = Ledger::default();
                 let killed = end.killed || end.is_done();
-                tally.take(&mut ledger, end.lines, !killed);
+                counters.record(&mut ledger, end.lines, !killed);
                 let checked = if killed {
-                    runtime.block_on(check(&home, &mut ledger, &mut tally.taken_up))
+                    runtime.block_on(check(&home, &mut ledger, &mut counters.resumed))
                 } else {
                     Err(anyhow::anyhow!("a writer ended by itself: {}", end.errors))
                 };
                 if let Err(error) = checked {
                     let error = error.context(format!("killed before {call} number {number}"));
-                    tally.violation(&folder, &error);
+                    counters.violation(&folder, &error);
                     let _ = folder.keep();
-                    return Ok(of_call);
+                    return Ok(result);
                 }
             }
-            of_call.points += 1;
+            result.points += 1;
         }
-        Ok(of_call)
+        Ok(result)
     }
 }
 
-/// What came of killing before one call.
+/// Result of the kills before one call.
 struct Points {
     call: &'static str,
     points: u64,
@@ -229,20 +229,20 @@ struct Points {
 }
 
 impl CrashCounters {
-    /// Takes in what a writer said, and whether it ended by itself.
-    fn take(&mut self, ledger: &mut Ledger, lines: Vec<WriterLine>, early: bool) {
-        let (told, power) = (ledger.records, ledger.power);
-        lines.into_iter().for_each(|line| ledger.take(line));
-        self.told += ledger.records - told;
+    /// Records the output of a writer, and whether it ended by itself.
+    fn record(&mut self, ledger: &mut Ledger, lines: Vec<WriterLine>, early: bool) {
+        let (acknowledged, power) = (ledger.records, ledger.power);
+        lines.into_iter().for_each(|line| ledger.record(line));
+        self.acknowledged += ledger.records - acknowledged;
         self.power += ledger.power - power;
         self.early += u64::from(early);
     }
 
     fn add(&mut self, other: &Self) {
         self.kills += other.kills;
-        self.told += other.told;
+        self.acknowledged += other.acknowledged;
         self.power += other.power;
-        self.taken_up += other.taken_up;
+        self.resumed += other.resumed;
         self.early += other.early;
         self.violations += other.violations;
     }
@@ -252,20 +252,20 @@ impl CrashCounters {
         println!("VIOLATION, kept in {}: {error:#}", folder.path().display());
     }
 
-    fn print(&self, title: &str, took: Duration) -> bool {
+    fn print(&self, title: &str, elapsed: Duration) -> bool {
         verdict::print(
             title,
             &[
                 VerdictRow::count("kills", self.kills),
                 VerdictRow::new(
                     "records that were told",
-                    self.told as f64,
+                    self.acknowledged as f64,
                     "",
                     Limit::AtLeast(self.kills as f64),
                 ),
                 VerdictRow::count("of these, to survive the power", self.power),
-                VerdictRow::count("threads that took their next turn", self.taken_up),
-                VerdictRow::count("seconds", took.as_secs()),
+                VerdictRow::count("threads that took their next turn", self.resumed),
+                VerdictRow::count("seconds", elapsed.as_secs()),
                 VerdictRow::never("writers that ended by themselves", self.early),
                 VerdictRow::never("violations", self.violations),
             ],
@@ -273,23 +273,24 @@ impl CrashCounters {
     }
 }
 
-/// Everything told is there, every thread is taken and takes its next turn, and all is whole after it.
-pub async fn check(home: &Path, ledger: &mut Ledger, taken_up: &mut u64) -> Result<Vec<ThreadId>> {
+/// Checks that every acknowledged record exists, that every thread can be opened and take a turn,
+/// and that the journal is intact afterwards.
+pub async fn check(home: &Path, ledger: &mut Ledger, resumed: &mut u64) -> Result<Vec<ThreadId>> {
     let folder = home.to_owned();
     let store = LocalJournal::open(&Options { folder })?;
-    let there = ledger.check(&store).await?;
-    let mut rng = Rng::new(there.len() as u64 ^ u64::from(std::process::id()));
-    for id in &there {
-        let go_on = next_turn(&store, *id, &mut rng, ledger);
-        go_on
+    let threads = ledger.check(&store).await?;
+    let mut rng = Rng::new(threads.len() as u64 ^ u64::from(std::process::id()));
+    for id in &threads {
+        let continued = next_turn(&store, *id, &mut rng, ledger);
+        continued
             .await
             .with_context(|| format!("thread {id} does not go on"))?;
-        *taken_up += 1;
+        *resumed += 1;
     }
-    let there = ledger.check(&store).await?;
+    let threads = ledger.check(&store).await?;
     drop(store);
     ledger::verify(home)?;
-    Ok(there)
+    Ok(threads)
 }
 
 async fn next_turn(

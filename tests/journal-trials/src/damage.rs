@@ -1,4 +1,5 @@
-//! Bits change in the database and its log. What is served then is what was stored, or nothing.
+//! Flips bits in the database and its WAL. Only stored records may be served afterwards, or
+//! nothing.
 
 mod bit_flip;
 mod ground_truth;
@@ -18,43 +19,45 @@ use crate::verdict::{self, VerdictRow};
 use bit_flip::{DamageOutcome, DamagedFile, ExportCounts, Flip};
 use ground_truth::GroundTruth;
 
-/// How much is done before the database is closed for the first time, so that it holds something.
+/// Number of actions before the database is closed for the first time, so that it holds some data.
 const ACTS: u64 = 60;
 
-/// How many lines a writer then says before it is killed, so that the log holds something too.
-const WORDS: u64 = 100;
+/// Number of lines that a writer then prints before it is killed, so that the WAL holds some data
+/// too.
+const LINES: u64 = 100;
 
-/// How long the log is to be, and how many writers may try to get it there.
+/// Minimum length of the WAL, and maximum number of writers to get it there.
 const LOG_BYTES_MIN: u64 = 200_000;
 const ATTEMPTS_MAX: u64 = 50;
 
-/// With fewer threads than these, damage to one says little of the others.
+/// Minimum number of threads. With fewer, damage to one shows little about the others.
 const THREADS_MIN: usize = 3;
 
-/// How many violations are told in full.
+/// Maximum number of violations that are printed in full.
 const REPORTED_MAX: usize = 10;
 
-/// Change bits.
+/// Flip bits.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Damage {
-    /// How many bits, one at a time.
+    /// Number of bits, one at a time.
     #[arg(long, default_value_t = 2000)]
     flips: u64,
-    /// Decides what is stored and which bits change.
+    /// Seed for the stored data and the flipped bits.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Where the homes are made, for a short time.
+    /// Folder for the temporary homes.
     #[arg(long)]
     scratch: Option<PathBuf>,
 }
 
 impl Damage {
-    /// Lets writers be killed until the log holds enough, because deleting a thread empties it, and until there
-    /// are enough threads: each writer begins its own, leaves the others alone, and does not delete its last.
+    /// Kills writers until the WAL is long enough, because deleting a thread empties it, and until
+    /// there are enough threads. Each writer starts its own, leaves the others alone, and does not
+    /// delete its last.
     fn fill(&self, home: &Path) -> Result<()> {
         for attempt in 0..ATTEMPTS_MAX {
             let second = Child::start(home, "second", self.seed + attempt, &[], None)?;
-            second.kill_after(WORDS, Duration::ZERO)?;
+            second.kill_after(LINES, Duration::ZERO)?;
             let log = fs::metadata(home.join("journal.sqlite-wal"))?.len();
             let archive = Archive::open(home)?.context("there is a journal")?;
             if log > LOG_BYTES_MIN && archive.threads()?.len() >= THREADS_MIN {
@@ -64,20 +67,20 @@ impl Damage {
         bail!("the log stays too short to be damaged, or the threads too few to tell them apart");
     }
 
-    /// Runs, and says whether nothing false was served.
+    /// Runs the trial. Returns whether no false data was served.
     pub fn run(self, runtime: &Runtime) -> Result<bool> {
         let scratch = self.scratch.clone().unwrap_or_else(std::env::temp_dir);
         let folder = tempfile::tempdir_in(scratch)?;
         let home = folder.path().join("home");
-        Child::for_a_while(&home, "first", self.seed, ACTS)?.wait()?;
+        Child::start_with_acts(&home, "first", self.seed, ACTS)?.wait()?;
         self.fill(&home)?;
         let truth = runtime.block_on(GroundTruth::of(&home, folder.path()))?;
-        let begun = Instant::now();
+        let start = Instant::now();
         let mut rng = Rng::new(self.seed);
         let mut counts: BTreeMap<(DamagedFile, DamageOutcome), u64> = BTreeMap::new();
         let mut violations = 0;
-        let mut told = 0;
-        let mut saved = ExportCounts::default();
+        let mut reported = 0;
+        let mut exports = ExportCounts::default();
         for number in 0..self.flips {
             let file = if number % 2 == 0 {
                 DamagedFile::Database
@@ -88,24 +91,24 @@ impl Damage {
             let copy = folder.path().join("copy");
             ground_truth::copy(&home, &copy)?;
             flip.make(&copy)?;
-            let seen = runtime.block_on(bit_flip::look(&copy, &truth, file))?;
-            *counts.entry((file, seen.outcome)).or_default() += 1;
-            if seen.outcome == DamageOutcome::Refused {
-                saved.whole += seen.exports.whole;
-                saved.partly += seen.exports.partly;
-                saved.not += seen.exports.not;
+            let report = runtime.block_on(bit_flip::inspect(&copy, &truth, file))?;
+            *counts.entry((file, report.outcome)).or_default() += 1;
+            if report.outcome == DamageOutcome::Refused {
+                exports.whole += report.exports.whole;
+                exports.partly += report.exports.partly;
+                exports.not += report.exports.not;
             }
-            violations += u64::from(seen.outcome.is_violation());
-            if seen.outcome.is_violation() && told < REPORTED_MAX {
-                told += 1;
-                println!("VIOLATION: {flip}: {}", seen.how);
+            violations += u64::from(report.outcome.is_violation());
+            if report.outcome.is_violation() && reported < REPORTED_MAX {
+                reported += 1;
+                println!("VIOLATION: {flip}: {}", report.how);
             }
             fs::remove_dir_all(&copy)?;
         }
         let mut rows = vec![
             VerdictRow::count("threads", truth.threads.len() as u64),
             VerdictRow::count("records", truth.records()),
-            VerdictRow::count("seconds", begun.elapsed().as_secs()),
+            VerdictRow::count("seconds", start.elapsed().as_secs()),
         ];
         for ((file, outcome), count) in counts {
             let what = format!("{file}: {outcome}");
@@ -115,9 +118,9 @@ impl Damage {
             });
         }
         for (how, count) in [
-            ("whole", saved.whole),
-            ("up to where they are damaged", saved.partly),
-            ("not at all", saved.not),
+            ("whole", exports.whole),
+            ("up to where they are damaged", exports.partly),
+            ("not at all", exports.not),
         ] {
             let what = format!("of those that do not open, threads exported {how}");
             rows.push(VerdictRow::count(what, count));

@@ -1,4 +1,5 @@
-//! A disk that fails or is full: what was told is kept, and what cannot be kept is not told.
+//! Failing and full disks: acknowledged records must survive, and a record that cannot be stored
+//! must not be acknowledged.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -12,49 +13,49 @@ use crate::crash::check;
 use crate::ledger::Ledger;
 use crate::verdict::{self, VerdictRow};
 
-/// What waits for the disk.
+/// System calls that sync to the disk.
 const SYNCS: &str = "fsync,fdatasync";
 
-/// What needs room.
+/// System calls that need disk space.
 const WRITES: &str = "pwrite64";
 
-/// The smallest disk that is filled, the largest, and the step between them, in KiB.
-/// 1,024 KiB of each are held back for the ends of turns.
+/// Smallest and largest size of the disks to fill, and the step between them, in KiB. 1,024 KiB of
+/// each are reserved for the ends of turns.
 const DISKS_KIB: (u64, u64, u64) = (64, 3584, 64);
 
-/// Let the disk fail or be full.
+/// Make the disk fail or be full.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Faults {
-    /// Decides what is written.
+    /// Seed for the writes.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Where the homes are made, for a short time.
+    /// Folder for the temporary homes.
     #[arg(long)]
     scratch: Option<PathBuf>,
-    /// Fill real disks mounted here; started by this trial in a place where it may mount them.
+    /// Fill real disks mounted here; the trial starts this itself where it may mount them.
     #[arg(long, hide = true)]
     inside: bool,
 }
 
-/// What was seen.
+/// Counters of a run.
 #[derive(Default)]
 struct FaultCounters {
     runs: u64,
     failures: u64,
-    told: u64,
-    taken_up: u64,
+    acknowledged: u64,
+    resumed: u64,
     power_after_doubt: u64,
     turns_failed: u64,
     violations: u64,
 }
 
 impl Faults {
-    /// Runs, and says whether all went well.
+    /// Runs the trial. Returns whether it succeeded.
     pub fn run(self, runtime: &Runtime) -> Result<bool> {
         if self.inside {
             return self.disks(runtime);
         }
-        let mut well = true;
+        let mut ok = true;
         let kinds = [
             ("one sync fails", SYNCS, "EIO", ""),
             ("every sync fails from one on", SYNCS, "EIO", "+"),
@@ -62,19 +63,19 @@ impl Faults {
             ("no write finds room from one on", WRITES, "ENOSPC", "+"),
         ];
         for (title, calls, error, rest) in kinds {
-            let begun = Instant::now();
-            let tally = self.injected(runtime, calls, error, rest)?;
-            well &= tally.print(title, begun);
+            let start = Instant::now();
+            let counters = self.injected(runtime, calls, error, rest)?;
+            ok &= counters.print(title, start);
         }
-        well &= self.mounted()?;
-        Ok(well)
+        ok &= self.mounted()?;
+        Ok(ok)
     }
 
     fn scratch(&self) -> PathBuf {
         self.scratch.clone().unwrap_or_else(std::env::temp_dir)
     }
 
-    /// The call fails for the first time, for the second, and so on until it is not made so often.
+    /// Makes the first call fail, then the second, and so on until there are not that many calls.
     fn injected(
         &self,
         runtime: &Runtime,
@@ -82,7 +83,7 @@ impl Faults {
         error: &str,
         rest: &str,
     ) -> Result<FaultCounters> {
-        let mut tally = FaultCounters::default();
+        let mut counters = FaultCounters::default();
         for number in 1.. {
             let folder = tempfile::tempdir_in(self.scratch())?;
             let home = folder.path().join("home");
@@ -93,37 +94,37 @@ impl Faults {
             }
             ensure!(end.injected > 0, "a writer ended by itself: {}", end.errors);
             let mut ledger = Ledger::default();
-            end.lines.into_iter().for_each(|line| ledger.take(line));
-            tally.failures += end.injected;
+            end.lines.into_iter().for_each(|line| ledger.record(line));
+            counters.failures += end.injected;
             if rest.is_empty() {
-                // The disk works again, so what follows is safe again.
+                // The disk works again, so later acknowledgements are safe.
                 ledger.power_after_doubt = 0;
             }
             let context = || format!("{calls} fails with {error} at number {number}{rest}");
-            tally.hold(runtime, &home, ledger).with_context(context)?;
-            if tally.violations > 0 {
+            counters.check_home(runtime, &home, ledger).with_context(context)?;
+            if counters.violations > 0 {
                 let _ = folder.keep();
                 break;
             }
         }
-        Ok(tally)
+        Ok(counters)
     }
 
-    /// Fills real disks, if this may mount any.
+    /// Fills real disks, if this process may mount any.
     fn mounted(&self) -> Result<bool> {
-        for words in [&["--mount"][..], &["--user", "--map-root-user", "--mount"]] {
-            let may = Command::new("unshare")
-                .args(words)
+        for flags in [&["--mount"][..], &["--user", "--map-root-user", "--mount"]] {
+            let probe = Command::new("unshare")
+                .args(flags)
                 .args(["sh", "-c", "mount -t tmpfs -o size=64k tmpfs \"$0\""])
                 .arg(self.scratch())
                 .stdout(Stdio::null())
                 .stderr(Stdio::null())
                 .status();
-            if !may.is_ok_and(|status| status.success()) {
+            if !probe.is_ok_and(|status| status.success()) {
                 continue;
             }
             let status = Command::new("unshare")
-                .args(words)
+                .args(flags)
                 .arg(std::env::current_exe()?)
                 .args(["faults", "--inside", "--seed", &self.seed.to_string()])
                 .arg("--scratch")
@@ -138,42 +139,42 @@ impl Faults {
         Ok(true)
     }
 
-    /// A writer works on a disk until it is full; then there is room again.
+    /// Runs a writer until its disk is full; then enlarges the disk and checks the home.
     fn disks(&self, runtime: &Runtime) -> Result<bool> {
-        let begun = Instant::now();
-        let mut tally = FaultCounters::default();
+        let start = Instant::now();
+        let mut counters = FaultCounters::default();
         let (least, most, step) = DISKS_KIB;
         let mut size = least;
-        while size <= most && tally.violations == 0 {
+        while size <= most && counters.violations == 0 {
             let folder = tempfile::tempdir_in(self.scratch())?;
             mount(folder.path(), &format!("size={size}k"))?;
             let home = folder.path().join("home");
-            let child = Child::for_a_while(&home, "filling", self.seed + size, 40)?;
+            let child = Child::start_with_acts(&home, "filling", self.seed + size, 40)?;
             let end = child.wait()?;
             let mut ledger = Ledger::default();
-            end.lines.into_iter().for_each(|line| ledger.take(line));
-            tally.failures += ledger.failures;
-            tally.turns_failed += ledger.turns_failed;
+            end.lines.into_iter().for_each(|line| ledger.record(line));
+            counters.failures += ledger.failures;
+            counters.turns_failed += ledger.turns_failed;
             if ledger.turns_left_open > 0 {
-                tally.violations += 1;
+                counters.violations += 1;
                 println!("VIOLATION: a turn has no end on a disk of {size} KiB that is full");
             }
             mount(folder.path(), "remount,size=64m")?;
             let context = || format!("on a disk of {size} KiB");
-            let held = tally.hold(runtime, &home, ledger).with_context(context);
-            let gone = Command::new("umount").arg(folder.path()).status()?;
-            ensure!(gone.success(), "the disk cannot be unmounted");
-            held?;
+            let checked = counters.check_home(runtime, &home, ledger).with_context(context);
+            let unmounted = Command::new("umount").arg(folder.path()).status()?;
+            ensure!(unmounted.success(), "the disk cannot be unmounted");
+            checked?;
             size += step;
         }
         let title = "real disks that are full, smaller and larger";
         let ended = VerdictRow::new(
             "turns that were ended on a full disk",
-            tally.turns_failed as f64,
+            counters.turns_failed as f64,
             "",
             verdict::Limit::AtLeast(1.0),
         );
-        Ok(tally.print_with(title, begun, Some(ended)))
+        Ok(counters.print_with(title, start, Some(ended)))
     }
 }
 
@@ -187,22 +188,22 @@ fn mount(folder: &Path, options: &str) -> Result<()> {
 }
 
 impl FaultCounters {
-    fn hold(&mut self, runtime: &Runtime, home: &Path, mut ledger: Ledger) -> Result<()> {
+    fn check_home(&mut self, runtime: &Runtime, home: &Path, mut ledger: Ledger) -> Result<()> {
         self.runs += 1;
-        self.told += ledger.records;
+        self.acknowledged += ledger.records;
         self.power_after_doubt += ledger.power_after_doubt;
-        if let Err(error) = runtime.block_on(check(home, &mut ledger, &mut self.taken_up)) {
+        if let Err(error) = runtime.block_on(check(home, &mut ledger, &mut self.resumed)) {
             self.violations += 1;
             println!("VIOLATION: {error:#}");
         }
         Ok(())
     }
 
-    fn print(&self, title: &str, begun: Instant) -> bool {
-        self.print_with(title, begun, None)
+    fn print(&self, title: &str, start: Instant) -> bool {
+        self.print_with(title, start, None)
     }
 
-    fn print_with(&self, title: &str, begun: Instant, more: Option<VerdictRow>) -> bool {
+    fn print_with(&self, title: &str, start: Instant, more: Option<VerdictRow>) -> bool {
         let rows = [
             VerdictRow::count("runs", self.runs),
             VerdictRow::new(
@@ -211,9 +212,9 @@ impl FaultCounters {
                 "",
                 verdict::Limit::AtLeast(1.0),
             ),
-            VerdictRow::count("records that were told", self.told),
-            VerdictRow::count("threads that took their next turn", self.taken_up),
-            VerdictRow::count("seconds", begun.elapsed().as_secs()),
+            VerdictRow::count("records that were told", self.acknowledged),
+            VerdictRow::count("threads that took their next turn", self.resumed),
+            VerdictRow::count("seconds", start.elapsed().as_secs()),
             VerdictRow::never(
                 "told as safe from loss of power while syncs fail",
                 self.power_after_doubt,

@@ -1,4 +1,4 @@
-//! What was told, kept apart from the journal, and the journal held against it.
+//! Ledger of acknowledged records, separate from the journal, to check the journal against.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,26 +14,25 @@ use serde_json::Value;
 use crate::live::{AppendListener, fold};
 use crate::rng::hash;
 
-/// What a writer says to whoever may kill it, one line each.
+/// Output of a writer to its parent, which may kill it; one line each.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum WriterLine {
     /// The journal is open.
     Ready,
     /// These records are stored.
-    Told {
+    Acknowledged {
         thread: ThreadId,
         power: bool,
         marks: Vec<Mark>,
     },
-    /// An append failed.
     Failed { error: String, power: bool },
     /// A turn that a full disk left open was ended, if that could be stored.
     TurnFailed { stored: bool },
-    /// A thread will be deleted now.
+    /// A thread is about to be deleted.
     Deleting(ThreadId),
-    /// It is gone.
+    /// The thread is deleted.
     Deleted(ThreadId),
-    /// A thread will be copied now, up to a number, as another.
+    /// A thread is about to be forked at a record, as another.
     Forking {
         from: ThreadId,
         at: Seq,
@@ -43,21 +42,20 @@ pub enum WriterLine {
     Done,
 }
 
-/// A record, as far as it must be known again.
+/// Identity of a record, for comparison.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark {
     seq: Seq,
     hash: u64,
-    /// The item that it is a piece of, for a delta.
+    /// Item of the delta; `None` for events.
     piece_of: Option<String>,
-    /// The item whose pieces are no longer needed.
+    /// Item whose deltas are no longer needed.
     settles: Option<String>,
-    /// What it names beside the journal.
+    /// Hashes of the blobs that it refers to.
     blobs: Vec<String>,
 }
 
 impl Mark {
-    /// The mark of a record.
     pub fn of(record: &Record) -> Self {
         let json = serde_json::to_vec(record).unwrap_or_default();
         let (piece_of, settles) = match &record.body {
@@ -80,12 +78,12 @@ impl Mark {
     }
 }
 
-/// The bytes that records name, by their hash.
+/// Returns the content of the blobs that records refer to.
 pub async fn blobs_of(store: &LocalJournal, records: &[Record]) -> Result<Vec<Vec<u8>>> {
     let marks = records.iter().map(Mark::of);
-    let named: BTreeSet<String> = marks.flat_map(|mark| mark.blobs).collect();
+    let hashes: BTreeSet<String> = marks.flat_map(|mark| mark.blobs).collect();
     let mut blobs = Vec::new();
-    for hash in named {
+    for hash in hashes {
         blobs.push(blob(store, &hash).await?);
     }
     Ok(blobs)
@@ -97,11 +95,11 @@ async fn blob(store: &LocalJournal, hash: &str) -> Result<Vec<u8>> {
         bytes: 0,
         media: String::new(),
     };
-    let got = store.get(blob).await;
-    got.with_context(|| format!("the blob {hash}, which a record names"))
+    let bytes = store.get(blob).await;
+    bytes.with_context(|| format!("the blob {hash}, which a record names"))
 }
 
-/// Every blob has these members, and nothing else has.
+/// Collects the hashes of blobs: every blob has these members, and nothing else has.
 fn find_blobs(value: &Value, blobs: &mut Vec<String>) {
     match value {
         Value::Object(members) => {
@@ -119,10 +117,10 @@ fn find_blobs(value: &Value, blobs: &mut Vec<String>) {
     }
 }
 
-/// What is known of one thread.
+/// Acknowledged records and fate of one thread.
 #[derive(Clone, Debug, Default)]
 struct Account {
-    told: BTreeMap<Seq, Mark>,
+    acknowledged: BTreeMap<Seq, Mark>,
     fate: ThreadFate,
 }
 
@@ -130,36 +128,36 @@ struct Account {
 enum ThreadFate {
     #[default]
     Lives,
-    /// Its deletion was begun.
+    /// Its deletion has begun.
     MayBeGone,
     Gone,
-    /// It was to be copied from another, which may not have happened.
+    /// It was to be forked from another thread, which may not have happened.
     MayBe,
 }
 
-/// All that was told.
+/// All acknowledged records.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
     threads: BTreeMap<ThreadId, Account>,
-    /// How many records were told.
+    /// Number of acknowledged records.
     pub records: u64,
-    /// How many of them must survive the power.
+    /// Number of those that must survive a loss of power.
     pub power: u64,
-    /// How many appends failed.
+    /// Number of failed appends.
     pub failures: u64,
-    /// How many turns that a full disk left open were ended.
+    /// Number of turns that a full disk left open and that were ended.
     pub turns_failed: u64,
-    /// How many could not be.
+    /// Number of turns that could not be ended.
     pub turns_left_open: u64,
     /// Whether a sync failed.
     in_doubt: bool,
-    /// Appends acknowledged as safe from the loss of power after that.
+    /// Number of acknowledged appends of class *power* after that.
     pub power_after_doubt: u64,
 }
 
 impl AppendListener for Ledger {
     fn stored(&mut self, thread: ThreadId, records: &[Record], class: Class) {
-        self.take(WriterLine::Told {
+        self.record(WriterLine::Acknowledged {
             thread,
             power: class == Class::Power,
             marks: records.iter().map(Mark::of).collect(),
@@ -167,7 +165,7 @@ impl AppendListener for Ledger {
     }
 
     fn failed(&mut self, error: &AppendError, class: Class) {
-        self.take(WriterLine::Failed {
+        self.record(WriterLine::Failed {
             error: format!("{error:?}"),
             power: class == Class::Power,
         });
@@ -175,11 +173,11 @@ impl AppendListener for Ledger {
 }
 
 impl Ledger {
-    /// Takes in what a writer said.
-    pub fn take(&mut self, line: WriterLine) {
+    /// Records a line of a writer.
+    pub fn record(&mut self, line: WriterLine) {
         match line {
             WriterLine::Ready | WriterLine::Done => {}
-            WriterLine::Told {
+            WriterLine::Acknowledged {
                 thread,
                 power,
                 marks,
@@ -192,7 +190,7 @@ impl Ledger {
                     account.fate = ThreadFate::Lives;
                 }
                 account
-                    .told
+                    .acknowledged
                     .extend(marks.into_iter().map(|mark| (mark.seq, mark)));
             }
             WriterLine::Failed { error, .. } => {
@@ -205,9 +203,9 @@ impl Ledger {
             WriterLine::Deleted(thread) => self.fate(thread, ThreadFate::Gone),
             WriterLine::Forking { from, at, to } => {
                 let parent = self.threads.get(&from).cloned().unwrap_or_default();
-                let told = parent.told.into_iter().filter(|(seq, _)| *seq <= at);
+                let acknowledged = parent.acknowledged.into_iter().filter(|(seq, _)| *seq <= at);
                 let account = Account {
-                    told: told.collect(),
+                    acknowledged: acknowledged.collect(),
                     fate: ThreadFate::MayBe,
                 };
                 self.threads.insert(to, account);
@@ -219,24 +217,24 @@ impl Ledger {
         self.threads.entry(thread).or_default().fate = fate;
     }
 
-    /// Holds every thread of the journal against what was told of it. What may be gone is known better
-    /// afterwards. Answers with the threads that are there.
+    /// Checks every thread of the journal against its acknowledged records, and settles the fate of
+    /// threads that may be deleted. Returns the existing threads.
     pub async fn check(&mut self, store: &LocalJournal) -> Result<Vec<ThreadId>> {
         let listed = listed(store).await?;
-        let mut there = Vec::new();
+        let mut existing = Vec::new();
         for (id, account) in &mut self.threads {
             let check = account.check(store, *id, listed.get(id));
-            let lives = check.await.with_context(|| format!("thread {id}"))?;
-            if lives {
-                there.push(*id);
+            let exists = check.await.with_context(|| format!("thread {id}"))?;
+            if exists {
+                existing.push(*id);
             }
         }
-        Ok(there)
+        Ok(existing)
     }
 }
 
 impl Account {
-    /// Says whether the thread is there.
+    /// Checks a thread. Returns whether it exists.
     async fn check(
         &mut self,
         store: &LocalJournal,
@@ -246,8 +244,8 @@ impl Account {
         let head = store.head(id).await?;
         if head == Seq::ZERO {
             ensure!(summary.is_none(), "a list shows it and it is not there");
-            let may = !matches!(self.fate, ThreadFate::Lives) || self.told.is_empty();
-            ensure!(may, "it is gone, and {} records were told", self.told.len());
+            let may_be_gone = !matches!(self.fate, ThreadFate::Lives) || self.acknowledged.is_empty();
+            ensure!(may_be_gone, "it is gone, and {} records were told", self.acknowledged.len());
             self.fate = ThreadFate::Gone;
             return Ok(false);
         }
@@ -255,50 +253,50 @@ impl Account {
         self.fate = ThreadFate::Lives;
         let records = read_all(store, id).await?;
         self.compare(&records)?;
-        // What was found without having been told is there for good.
-        self.told = records.iter().map(|it| (it.seq, Mark::of(it))).collect();
+        // Records that were found without an acknowledgement must stay from now on.
+        self.acknowledged = records.iter().map(|it| (it.seq, Mark::of(it))).collect();
         self.blobs(store).await?;
         views(store, id, &records, summary).await?;
         Ok(true)
     }
 
     fn compare(&self, records: &[Record]) -> Result<()> {
-        let found: BTreeMap<Seq, Mark> = records.iter().map(|it| (it.seq, Mark::of(it))).collect();
+        let stored: BTreeMap<Seq, Mark> = records.iter().map(|it| (it.seq, Mark::of(it))).collect();
         let mut settled: BTreeMap<&str, Seq> = BTreeMap::new();
-        for mark in found.values() {
+        for mark in stored.values() {
             if let Some(item) = &mark.settles {
                 settled.insert(item, mark.seq);
             }
         }
-        for (seq, told) in &self.told {
-            let found = found.get(seq);
-            if found.is_some_and(|found| found.hash == told.hash) {
+        for (seq, expected) in &self.acknowledged {
+            let actual = stored.get(seq);
+            if actual.is_some_and(|actual| actual.hash == expected.hash) {
                 continue;
             }
-            ensure!(found.is_none(), "record {seq} is not what was told");
-            let item = told.piece_of.as_deref();
+            ensure!(actual.is_none(), "record {seq} is not what was told");
+            let item = expected.piece_of.as_deref();
             let at = item.and_then(|item| settled.get(item));
             let allowed = at.is_some_and(|at| at > seq);
             ensure!(allowed, "record {seq} was told and is gone");
         }
-        let last = self.told.keys().next_back().copied().unwrap_or(Seq::ZERO);
-        for seq in found.keys().filter(|seq| **seq < last) {
-            let known = self.told.contains_key(seq);
-            ensure!(known, "record {seq} was never told, and {last} was");
+        let last = self.acknowledged.keys().next_back().copied().unwrap_or(Seq::ZERO);
+        for seq in stored.keys().filter(|seq| **seq < last) {
+            let was_acknowledged = self.acknowledged.contains_key(seq);
+            ensure!(was_acknowledged, "record {seq} was never told, and {last} was");
         }
         Ok(())
     }
 
     async fn blobs(&self, store: &LocalJournal) -> Result<()> {
-        let named: BTreeSet<&String> = self.told.values().flat_map(|it| &it.blobs).collect();
-        for hash in named {
+        let hashes: BTreeSet<&String> = self.acknowledged.values().flat_map(|it| &it.blobs).collect();
+        for hash in hashes {
             blob(store, hash).await?;
         }
         Ok(())
     }
 }
 
-/// All records of a thread, page by page.
+/// Returns all records of a thread, page by page.
 pub async fn read_all(store: &LocalJournal, id: ThreadId) -> Result<Vec<Record>> {
     let mut records: Vec<Record> = Vec::new();
     loop {
@@ -311,7 +309,7 @@ pub async fn read_all(store: &LocalJournal, id: ThreadId) -> Result<Vec<Record>>
     }
 }
 
-/// Every thread that a list shows.
+/// Returns every thread that a list shows.
 pub async fn listed(store: &LocalJournal) -> Result<BTreeMap<ThreadId, Summary>> {
     let mut all = BTreeMap::new();
     for archived in [false, true] {
@@ -332,7 +330,7 @@ pub async fn listed(store: &LocalJournal) -> Result<BTreeMap<ThreadId, Summary>>
     Ok(all)
 }
 
-/// What is made from the records agrees with them: bases, the list, the pages.
+/// Checks that derived data agrees with the records: bases, the list, the pages.
 async fn views(
     store: &LocalJournal,
     id: ThreadId,
@@ -365,7 +363,8 @@ async fn views(
     Ok(())
 }
 
-/// The journal's own word on everything in it: the file, every chain, every blob, every projection.
+/// Runs the journal's own verification of everything: the file, every chain, every blob, every
+/// projection.
 pub fn verify(home: &std::path::Path) -> Result<()> {
     let Some(archive) = Archive::open(home)? else {
         bail!("there is no journal");
@@ -373,12 +372,13 @@ pub fn verify(home: &std::path::Path) -> Result<()> {
     let file = archive.check_file()?;
     ensure!(file.is_empty(), "SQLite says: {}", file.join("; "));
     for thread in archive.threads()? {
-        let mut found = archive.verify(thread);
-        if found.as_ref().is_ok_and(|report| !report.damage.is_empty()) {
-            // Another process may have begun to delete it, and files go before the last row does.
-            found = archive.verify(thread);
+        let mut result = archive.verify(thread);
+        if result.as_ref().is_ok_and(|report| !report.damage.is_empty()) {
+            // Another process may have begun to delete it, and files are deleted before the last
+            // row.
+            result = archive.verify(thread);
         }
-        let report = match found {
+        let report = match result {
             Err(ReadError::NotFound) => continue,
             report => report.with_context(|| format!("verifying thread {thread}"))?,
         };

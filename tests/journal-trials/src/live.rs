@@ -1,4 +1,5 @@
-//! A live thread on the local journal: the real owner decides, and everything goes through the port.
+//! A live thread on the local journal: the real writer decides, and everything goes through the
+//! port.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -11,37 +12,35 @@ use raddle_core::{
 };
 use raddle_store::LocalJournal;
 
-/// How often an append that may work if tried again is tried again.
+/// Maximum retries of an append that may succeed later.
 const ATTEMPTS_MAX: u32 = 20;
 
-/// How much is read at a time.
+/// Bytes read at a time.
 const PAGE_BYTES: usize = 1 << 20;
 
-/// Hears what the journal acknowledged, and what it did not.
+/// Receives acknowledged and failed appends.
 pub trait AppendListener {
-    /// These are stored.
     fn stored(&mut self, thread: ThreadId, records: &[Record], class: Class);
-    /// An append failed.
     fn failed(&mut self, error: &AppendError, class: Class);
 }
 
-/// When what was decided goes to the journal.
+/// When decided records are sent to the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
-    /// Each round at once, as the server does it.
+    /// Each round at once, as the server does.
     Rounds,
-    /// When this many bytes have gathered: for making much in a short time.
+    /// After this many buffered bytes: for generating much data in a short time.
     Buffered(usize),
 }
 
 /// A thread, and its only writer.
 pub struct LiveThread<'a> {
-    /// The thread.
+    /// Id of the thread.
     pub id: ThreadId,
-    /// Whether the task is over, and why.
+    /// Reason for the end of the writer, once it has ended.
     pub ended: Option<WriterEnd>,
     store: &'a LocalJournal,
-    owner: ThreadWriter,
+    writer: ThreadWriter,
     pace: Pace,
     buffer: AppendBuffer,
     tokens: u64,
@@ -56,14 +55,15 @@ struct AppendBuffer {
     bytes: usize,
 }
 
-/// What time it is.
+/// Returns the current time.
 pub fn now() -> Timestamp {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let ms = now.map_or(0, |now| now.as_millis());
     Timestamp(i64::try_from(ms).unwrap_or(i64::MAX))
 }
 
-/// Folds a thread up to a number, or up to its newest record: the newest base and what follows it.
+/// Folds a thread up to a number, or up to its newest record: the newest base and the records after
+/// it.
 pub async fn fold(store: &LocalJournal, id: ThreadId, at: Option<Seq>) -> Result<Thread> {
     Ok(fold_tail(store, id, at).await?.0)
 }
@@ -79,11 +79,11 @@ async fn fold_tail(store: &LocalJournal, id: ThreadId, at: Option<Seq>) -> Resul
     };
     while thread.head() < until {
         let page = store.read(id, thread.head(), PAGE_BYTES).await?;
-        let wanted: Vec<&Record> = page.iter().filter(|record| record.seq <= until).collect();
-        if wanted.is_empty() {
+        let records: Vec<&Record> = page.iter().filter(|record| record.seq <= until).collect();
+        if records.is_empty() {
             break;
         }
-        for record in wanted {
+        for record in records {
             thread.apply(record);
             tail.count(record);
         }
@@ -92,14 +92,13 @@ async fn fold_tail(store: &LocalJournal, id: ThreadId, at: Option<Seq>) -> Resul
 }
 
 impl<'a> LiveThread<'a> {
-    /// Begins a thread.
     pub async fn start(
         store: &'a LocalJournal,
         id: ThreadId,
         node: &str,
         settings: Settings,
         pace: Pace,
-        hears: &mut dyn AppendListener,
+        listener: &mut dyn AppendListener,
     ) -> Result<Self> {
         let start = ThreadStarted {
             thread: id,
@@ -114,80 +113,80 @@ impl<'a> LiveThread<'a> {
             git: None,
             settings,
         };
-        let owner = ThreadWriter::start(start, of_name(node, 1), now());
-        let mut live = Self::new(store, id, owner);
+        let writer = ThreadWriter::start(start, writer_node(node, 1), now());
+        let mut live = Self::new(store, id, writer);
         live.pace = pace;
-        live.settle(hears).await?;
+        live.settle(listener).await?;
         Ok(live)
     }
 
-    /// Takes a thread that is there, from whoever had it.
+    /// Takes over an existing thread, from any former owner.
     pub async fn open(
         store: &'a LocalJournal,
         id: ThreadId,
         node: &str,
-        hears: &mut dyn AppendListener,
+        listener: &mut dyn AppendListener,
     ) -> Result<Self> {
         let (thread, tail) = fold_tail(store, id, None).await?;
         let head = thread.head();
-        let node = of_name(node, thread.epoch().0 + 1);
-        let owner = ThreadWriter::open(thread, head, node, now()).since_base(tail);
-        let mut live = Self::new(store, id, owner);
-        live.settle(hears).await?;
+        let node = writer_node(node, thread.epoch().0 + 1);
+        let writer = ThreadWriter::open(thread, head, node, now()).since_base(tail);
+        let mut live = Self::new(store, id, writer);
+        live.settle(listener).await?;
         Ok(live)
     }
 
-    /// Ends the turn that a full disk left open, as the server does it. Returns whether there was one
-    /// and whether its end is stored.
+    /// Ends the turn that a full disk left open, as the server does. Returns whether its end is
+    /// stored; `None` if there was no such turn.
     pub async fn fail_turn(
         store: &'a LocalJournal,
         id: ThreadId,
         node: &str,
-        hears: &mut dyn AppendListener,
+        listener: &mut dyn AppendListener,
     ) -> Result<Option<bool>> {
         let (thread, tail) = fold_tail(store, id, None).await?;
         if thread.turn().is_none() {
             return Ok(None);
         }
-        let node = of_name(node, thread.epoch().0 + 1);
+        let node = writer_node(node, thread.epoch().0 + 1);
         let failure = Failure::new(FailureKind::StorageFull, "the disk is full");
-        let owner = ThreadWriter::open_to_fail(thread, node, failure, now()).since_base(tail);
-        let mut live = Self::new(store, id, owner);
-        live.settle(hears).await?;
+        let writer = ThreadWriter::open_to_fail(thread, node, failure, now()).since_base(tail);
+        let mut live = Self::new(store, id, writer);
+        live.settle(listener).await?;
         Ok(Some(live.ended.is_none()))
     }
 
-    /// Goes on from a thread's history up to a record, as another thread.
+    /// Forks a thread at a record, and continues as the new thread.
     pub async fn fork(
         store: &'a LocalJournal,
         (from, at, to): (ThreadId, Seq, ThreadId),
         node: &str,
-        hears: &mut dyn AppendListener,
+        listener: &mut dyn AppendListener,
     ) -> Result<Self> {
         store.fork(from, at, to).await?;
-        let past = fold(store, to, None).await?;
+        let history = fold(store, to, None).await?;
         let fork = Forked {
             thread: to,
             from,
-            at: past.head(),
+            at: history.head(),
             principal: None,
-            lineage: past.lineage().to_vec(),
-            turns: past.turns(),
-            settings: past.settings().clone(),
+            lineage: history.lineage().to_vec(),
+            turns: history.turns(),
+            settings: history.settings().clone(),
             ephemeral: false,
         };
-        let node = of_name(node, past.epoch().0 + 1);
-        let mut live = Self::new(store, to, ThreadWriter::fork(past, fork, node, now()));
-        live.settle(hears).await?;
+        let node = writer_node(node, history.epoch().0 + 1);
+        let mut live = Self::new(store, to, ThreadWriter::fork(history, fork, node, now()));
+        live.settle(listener).await?;
         Ok(live)
     }
 
-    fn new(store: &'a LocalJournal, id: ThreadId, owner: ThreadWriter) -> Self {
+    fn new(store: &'a LocalJournal, id: ThreadId, writer: ThreadWriter) -> Self {
         Self {
             id,
             ended: None,
             store,
-            owner,
+            writer,
             pace: Pace::Rounds,
             buffer: AppendBuffer::default(),
             tokens: 0,
@@ -195,56 +194,56 @@ impl<'a> LiveThread<'a> {
         }
     }
 
-    /// The thread as it is.
+    /// Returns the current state of the thread.
     pub fn thread(&self) -> &Thread {
-        self.owner.thread()
+        self.writer.thread()
     }
 
-    /// Gives an order and lets the owner do all it can do.
-    pub async fn order(
+    /// Sends a command and runs the writer until it waits. Returns the reply.
+    pub async fn send_command(
         &mut self,
         command: Command,
-        hears: &mut dyn AppendListener,
+        listener: &mut dyn AppendListener,
     ) -> Result<Result<CommandOutcome, Refusal>> {
         self.tokens += 1;
         let token = Token(self.tokens);
         self.offer(Envelope::command(token, command))?;
-        self.settle(hears).await?;
-        let at = self.replies.iter().position(|(whose, _)| *whose == token);
+        self.settle(listener).await?;
+        let at = self.replies.iter().position(|(reply_token, _)| *reply_token == token);
         match at {
             Some(at) => Ok(self.replies.swap_remove(at).1),
-            // A stop is answered when its turn has ended.
+            // An interrupt is answered when its turn has ended.
             None => Ok(Ok(CommandOutcome::Done {})),
         }
     }
 
-    /// Reports work; it is decided with the next [`Live::settle`].
+    /// Reports work; it is decided with the next [`LiveThread::settle`].
     pub fn report(&mut self, command: Command) -> Result<()> {
         self.offer(Envelope::report(command))
     }
 
-    /// Work that is owed.
+    /// Returns the pending work.
     pub fn pending(&self) -> Vec<Effect> {
-        self.owner.thread().pending()
+        self.writer.thread().pending()
     }
 
     fn offer(&mut self, envelope: Envelope) -> Result<()> {
         let full = |_| anyhow::anyhow!("the inbox is full");
-        self.owner.offer(envelope).map_err(full)
+        self.writer.offer(envelope).map_err(full)
     }
 
-    /// Lets the owner do all it can do.
-    pub async fn settle(&mut self, hears: &mut dyn AppendListener) -> Result<()> {
+    /// Runs the writer until it waits or ends.
+    pub async fn settle(&mut self, listener: &mut dyn AppendListener) -> Result<()> {
         let mut attempts = 0;
         let mut doubtful = None;
         loop {
-            match self.owner.step(now()) {
+            match self.writer.step(now()) {
                 Step::Append {
                     after,
                     records,
                     class,
                 } => {
-                    let outcome = self.append(after, &records, class, hears).await;
+                    let outcome = self.append(after, &records, class, listener).await;
                     if matches!(outcome, Err(AppendError::Unknown(_))) {
                         doubtful = Some((records, class));
                     }
@@ -255,11 +254,11 @@ impl<'a> LiveThread<'a> {
                         }
                     }
                     let is_full = matches!(outcome, Err(AppendError::Full(_)));
-                    let mut outs = self.owner.appended(outcome);
-                    if is_full && self.owner.fails().is_some() {
-                        outs = self.owner.give_up("the disk stays full".to_owned());
+                    let mut actions = self.writer.appended(outcome);
+                    if is_full && self.writer.fails().is_some() {
+                        actions = self.writer.give_up("the disk stays full".to_owned());
                     }
-                    self.take(outs).await;
+                    self.run_actions(actions).await;
                 }
                 Step::ReadHead => {
                     attempts += 1;
@@ -267,18 +266,18 @@ impl<'a> LiveThread<'a> {
                         bail!("nobody can say what became of an append");
                     }
                     if let Ok(head) = self.store.head(self.id).await {
-                        let before = self.owner.stored();
-                        let outs = self.owner.head_is(head);
-                        if self.owner.stored() != before
+                        let before = self.writer.stored();
+                        let actions = self.writer.head_is(head);
+                        if self.writer.stored() != before
                             && let Some((records, class)) = doubtful.take()
                         {
-                            // The owner believes it now, and so does everyone it tells.
-                            hears.stored(self.id, &records, class);
+                            // The writer now knows that the records are stored, and announces them.
+                            listener.stored(self.id, &records, class);
                         }
-                        self.take(outs).await;
+                        self.run_actions(actions).await;
                     }
                 }
-                Step::Do(outs) => self.take(outs).await,
+                Step::Do(actions) => self.run_actions(actions).await,
                 Step::Wait(_) => return Ok(()),
                 Step::Ended(ended) => {
                     self.ended = Some(ended);
@@ -293,14 +292,14 @@ impl<'a> LiveThread<'a> {
         after: Seq,
         records: &[Record],
         class: Class,
-        hears: &mut dyn AppendListener,
+        listener: &mut dyn AppendListener,
     ) -> Result<Seq, AppendError> {
         let last = records.last().map_or(after, |record| record.seq);
         let Pace::Buffered(bytes_max) = self.pace else {
             let outcome = self.store.append(self.id, after, records, class).await;
             match &outcome {
-                Ok(_) => hears.stored(self.id, records, class),
-                Err(error) => hears.failed(error, class),
+                Ok(_) => listener.stored(self.id, records, class),
+                Err(error) => listener.failed(error, class),
             }
             return outcome;
         };
@@ -310,32 +309,32 @@ impl<'a> LiveThread<'a> {
         self.buffer.bytes += records.iter().map(weight).sum::<usize>();
         self.buffer.records.extend_from_slice(records);
         if self.buffer.bytes >= bytes_max {
-            self.flush(hears).await?;
+            self.flush(listener).await?;
         }
         Ok(last)
     }
 
-    /// Writes what has gathered.
-    pub async fn flush(&mut self, hears: &mut dyn AppendListener) -> Result<(), AppendError> {
-        let gathered = std::mem::take(&mut self.buffer);
-        let AppendBuffer { after, records, .. } = &gathered;
+    /// Writes the buffered records and bases.
+    pub async fn flush(&mut self, listener: &mut dyn AppendListener) -> Result<(), AppendError> {
+        let buffer = std::mem::take(&mut self.buffer);
+        let AppendBuffer { after, records, .. } = &buffer;
         if !records.is_empty() {
             let class = Class::Process;
             self.store.append(self.id, *after, records, class).await?;
-            hears.stored(self.id, records, class);
+            listener.stored(self.id, records, class);
         }
-        for base in gathered.bases {
+        for base in buffer.bases {
             self.store.save_base(self.id, base).await?;
         }
         Ok(())
     }
 
-    async fn take(&mut self, outs: Vec<WriterAction>) {
-        for out in outs {
-            match out {
+    async fn run_actions(&mut self, actions: Vec<WriterAction>) {
+        for action in actions {
+            match action {
                 WriterAction::Reply(token, result) => self.replies.push((token, result)),
                 WriterAction::SaveBase(base) if self.pace == Pace::Rounds => {
-                    // It is only a shortcut; whoever opens the thread does without.
+                    // A base is only a shortcut; opening the thread works without it.
                     let _ = self.store.save_base(self.id, *base).await;
                 }
                 WriterAction::SaveBase(base) => self.buffer.bases.push(*base),
@@ -349,15 +348,15 @@ impl<'a> LiveThread<'a> {
         }
     }
 
-    /// Leaves the thread in good order.
-    pub async fn release(mut self, hears: &mut dyn AppendListener) -> Result<()> {
-        let released = self.order(Command::Release, hears).await?;
-        self.flush(hears).await?;
+    /// Releases the thread cleanly.
+    pub async fn release(mut self, listener: &mut dyn AppendListener) -> Result<()> {
+        let released = self.send_command(Command::Release, listener).await?;
+        self.flush(listener).await?;
         released.map(|_| ()).context("the thread was not released")
     }
 }
 
-fn of_name(name: &str, epoch: u64) -> WriterNode {
+fn writer_node(name: &str, epoch: u64) -> WriterNode {
     WriterNode {
         name: name.to_owned(),
         epoch: Epoch(epoch),
@@ -365,7 +364,7 @@ fn of_name(name: &str, epoch: u64) -> WriterNode {
     }
 }
 
-/// How many bytes a record has as JSON.
+/// Returns the size of a record as JSON.
 pub fn weight(record: &Record) -> usize {
     serde_json::to_vec(record).map_or(0, |json| json.len())
 }

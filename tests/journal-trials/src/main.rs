@@ -1,7 +1,7 @@
 //! `journal-trials`: the local journal at full size, killed, damaged, full, failing and huge.
 //!
-//! Each trial measures, holds what it found against the limit, prints both, and fails if one is missed.
-//! `cargo xtask prove` runs them at full size, CI in slices.
+//! Each trial measures, compares the result with the limit, prints both, and fails if a limit is
+//! missed. `cargo xtask prove` runs them at full size, CI in slices.
 
 #![expect(
     clippy::print_stdout,
@@ -25,7 +25,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
-/// Tries the local journal at full size.
+/// Tests the local journal at full size.
 #[derive(Parser)]
 struct JournalArgs {
     #[command(subcommand)]
@@ -34,15 +34,15 @@ struct JournalArgs {
 
 #[derive(Subcommand)]
 enum JournalTrial {
-    /// Kill a process that writes, and hold the journal against what it told.
+    /// Kill a writing process, and check the journal against the acknowledged records.
     Crash(crash::Crash),
-    /// Let the disk fail or be full while a process writes.
+    /// Make the disk fail or be full while a process writes.
     Faults(faults::Faults),
-    /// Change bits of the database and its log, and see what is served.
+    /// Flip bits of the database and its WAL, and check what is served.
     Damage(damage::Damage),
-    /// Make huge threads and very many, and measure what they cost.
+    /// Generate huge threads and very many threads, and measure their cost.
     Big(big::Big),
-    /// Measure one thing; started by `big`.
+    /// Measure one operation; started by `big`.
     #[command(hide = true)]
     Look(big::MeasureArgs),
     /// Write until killed; started by the other trials.
@@ -52,7 +52,7 @@ enum JournalTrial {
 
 fn main() -> Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
-    let well = match JournalArgs::parse().trial {
+    let ok = match JournalArgs::parse().trial {
         JournalTrial::Crash(it) => it.run(&runtime)?,
         JournalTrial::Faults(it) => it.run(&runtime)?,
         JournalTrial::Damage(it) => it.run(&runtime)?,
@@ -68,7 +68,7 @@ fn main() -> Result<ExitCode> {
             true
         }
     };
-    Ok(if well {
+    Ok(if ok {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE

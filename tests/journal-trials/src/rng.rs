@@ -1,16 +1,15 @@
-//! Chance, all of it from one seed.
+//! Random numbers, all from one seed.
 
 /// SplitMix64: small, fast, and the same everywhere.
 #[derive(Clone, Debug)]
 pub struct Rng(u64);
 
 impl Rng {
-    /// A stream of numbers.
     pub fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0xd134_2543_de82_ef95) ^ 0x5851_f42d_4c95_7f2d)
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -19,22 +18,22 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// Below a bound; zero if the bound is.
+    /// Returns a number below a bound, or zero if the bound is zero.
     pub fn below(&mut self, bound: u64) -> u64 {
         if bound == 0 { 0 } else { self.bits() % bound }
     }
 
-    /// An index into something of this length.
+    /// Returns an index into a sequence of this length.
     pub fn index(&mut self, length: usize) -> usize {
         usize::try_from(self.below(length as u64)).unwrap_or(0)
     }
 
-    /// An id that nobody else has.
+    /// Returns a unique id.
     pub fn id(&mut self, letter: char) -> String {
         format!("{letter}-{:016x}", self.bits())
     }
 
-    /// Bytes that no compressor makes shorter.
+    /// Returns incompressible bytes.
     pub fn bytes(&mut self, count: usize) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(count + 8);
         while bytes.len() < count {
@@ -44,7 +43,8 @@ impl Rng {
         bytes
     }
 
-    /// Text of about so many bytes: words of a small vocabulary, as a tool might print them.
+    /// Returns text of about this many bytes: words of a small vocabulary, as a tool might print
+    /// them.
     pub fn text(&mut self, count: usize) -> String {
         const WORDS: [&str; 16] = [
             "the", "file", "error", "warning", "in", "line", "of", "function", "returns", "value",
@@ -63,7 +63,7 @@ impl Rng {
     }
 }
 
-/// A hash that is the same on every machine and in every run (FNV-1a).
+/// Returns a hash that is the same on every machine and in every run (FNV-1a).
 pub fn hash(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)

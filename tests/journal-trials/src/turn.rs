@@ -10,23 +10,23 @@ use raddle_core::{
 use crate::live::{AppendListener, LiveThread};
 use crate::rng::Rng;
 
-/// What the model says in one call.
+/// Output of the model in one call.
 #[derive(Clone, Debug, Default)]
 pub struct ModelOutput {
     /// A message, piece by piece.
     pub pieces: Vec<String>,
-    /// A tool it asks for, by what comes of it.
+    /// Output of a tool call that the model requests.
     pub tool: Option<Output>,
-    /// What the turn has changed so far.
+    /// Diff of the turn so far.
     pub diff: Option<String>,
 }
 
-/// How the words of work reach the owner.
+/// How reports of work are batched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grain {
-    /// Each in a round of its own, so that there are many appends.
+    /// Each in its own round, so that there are many appends.
     Fine,
-    /// As many together as can be.
+    /// As many together as possible.
     Coarse,
 }
 
@@ -34,29 +34,29 @@ pub enum Grain {
 pub async fn play(
     live: &mut LiveThread<'_>,
     input: Vec<Input>,
-    says: Vec<ModelOutput>,
+    outputs: Vec<ModelOutput>,
     grain: Grain,
     rng: &mut Rng,
-    hears: &mut dyn AppendListener,
+    listener: &mut dyn AppendListener,
 ) -> Result<TurnId> {
     let message = InputMessage {
         item: rng.id('u').as_str().into(),
         input,
         client_id: None,
     };
-    let turn = start(live, TurnKind::Work, Some(message), rng, hears).await?;
-    finish(live, says, grain, rng, hears).await?;
+    let turn = start(live, TurnKind::Work, Some(message), rng, listener).await?;
+    finish(live, outputs, grain, rng, listener).await?;
     Ok(turn)
 }
 
-/// Plays a turn that condenses the history.
+/// Plays a turn that compacts the history.
 pub async fn compact(
     live: &mut LiveThread<'_>,
     rng: &mut Rng,
-    hears: &mut dyn AppendListener,
+    listener: &mut dyn AppendListener,
 ) -> Result<()> {
-    start(live, TurnKind::Compaction, None, rng, hears).await?;
-    finish(live, Vec::new(), Grain::Coarse, rng, hears).await
+    start(live, TurnKind::Compaction, None, rng, listener).await?;
+    finish(live, Vec::new(), Grain::Coarse, rng, listener).await
 }
 
 async fn start(
@@ -64,7 +64,7 @@ async fn start(
     kind: TurnKind,
     message: Option<InputMessage>,
     rng: &mut Rng,
-    hears: &mut dyn AppendListener,
+    listener: &mut dyn AppendListener,
 ) -> Result<TurnId> {
     let turn: TurnId = rng.id('t').as_str().into();
     let start = StartTurn {
@@ -77,21 +77,21 @@ async fn start(
         root: None,
         output_schema: None,
     };
-    let started = live.order(Command::StartTurn(Box::new(start)), hears);
+    let started = live.send_command(Command::StartTurn(Box::new(start)), listener);
     started.await?.context("the turn did not start")?;
     Ok(turn)
 }
 
-/// Does the work that is owed until the turn has ended. What the model is to say and has not said yet
-/// comes first; then it only takes its leave.
+/// Does the pending work until the turn has ended. The model first sends the given outputs, then a
+/// final message.
 pub async fn finish(
     live: &mut LiveThread<'_>,
-    says: Vec<ModelOutput>,
+    outputs: Vec<ModelOutput>,
     grain: Grain,
     rng: &mut Rng,
-    hears: &mut dyn AppendListener,
+    listener: &mut dyn AppendListener,
 ) -> Result<()> {
-    let mut says = says.into_iter();
+    let mut outputs = outputs.into_iter();
     let mut output = None;
     while live.ended.is_none() && live.thread().turn().is_some() {
         let effects = live.pending();
@@ -102,19 +102,19 @@ pub async fn finish(
             live: &mut *live,
             grain,
             rng: &mut *rng,
-            listener: &mut *hears,
+            listener: &mut *listener,
         };
         match effect {
             Effect::CallModel { call, .. } => {
-                let said = match work.live.thread().purpose() {
+                let model_output = match work.live.thread().purpose() {
                     Some(Purpose::Compact) => None,
-                    _ => Some(says.next().unwrap_or_else(|| ModelOutput {
+                    _ => Some(outputs.next().unwrap_or_else(|| ModelOutput {
                         pieces: vec!["that is all".to_owned()],
                         ..ModelOutput::default()
                     })),
                 };
-                output = said.as_ref().and_then(|said| said.tool.clone());
-                work.model(call, said).await?;
+                output = model_output.as_ref().and_then(|model_output| model_output.tool.clone());
+                work.model(call, model_output).await?;
             }
             Effect::RunTool { item, .. } => {
                 let output = output.take().unwrap_or_else(|| Output::text("done"));
@@ -125,7 +125,7 @@ pub async fn finish(
             }
             Effect::StopTool { item } => work.tool(item, Output::failure("stopped")).await?,
         }
-        live.settle(hears).await?;
+        live.settle(listener).await?;
     }
     Ok(())
 }
@@ -146,8 +146,8 @@ impl TurnWork<'_, '_> {
         }
     }
 
-    async fn model(&mut self, call: u32, said: Option<ModelOutput>) -> Result<()> {
-        let Some(said) = said else {
+    async fn model(&mut self, call: u32, model_output: Option<ModelOutput>) -> Result<()> {
+        let Some(model_output) = model_output else {
             let summary = self.rng.text(2000);
             let item = self.rng.id('c').as_str().into();
             let compact = Compact {
@@ -158,18 +158,18 @@ impl TurnWork<'_, '_> {
             self.report(Command::Compact(compact)).await?;
             return self.end(call).await;
         };
-        if !said.pieces.is_empty() {
-            self.message(call, said.pieces).await?;
+        if !model_output.pieces.is_empty() {
+            self.message(call, model_output.pieces).await?;
         }
-        if let Some(diff) = said.diff {
+        if let Some(diff) = model_output.diff {
             self.report(Command::UpdateDiff(diff)).await?;
         }
-        if said.tool.is_some() {
+        if model_output.tool.is_some() {
             let tool = CallTool {
                 call,
                 item: self.rng.id('i').as_str().into(),
                 body: command(None),
-                asked: ToolCall {
+                tool_call: ToolCall {
                     id: self.rng.id('c'),
                     tool: "shell".to_owned(),
                     arguments: "{\"command\":\"make check\"}".to_owned(),

@@ -1,30 +1,28 @@
-//! What was found, beside what was asked for.
+//! Measured values and their limits.
 
 use serde::{Deserialize, Serialize};
 
-/// What a number must keep to.
+/// Limit of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Limit {
-    /// It is only shown.
+    /// No limit; the value is only printed.
     None,
-    /// Not above this.
     AtMost(f64),
-    /// Not below this.
     AtLeast(f64),
 }
 
-/// One number.
+/// A measured value.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct VerdictRow {
     what: String,
-    found: f64,
+    value: f64,
     unit: String,
     limit: Limit,
 }
 
 impl VerdictRow {
-    /// The same with ten times the time: a small part of the full size, beside other work, shows what is
-    /// wrong by far and not by little.
+    /// Multiplies a limit of time by ten: a small part of the full size, beside other work, detects
+    /// only large deviations.
     pub fn with_slack(mut self) -> Self {
         if let (Limit::AtMost(most), "ms") = (&mut self.limit, self.unit.as_str()) {
             *most *= 10.0;
@@ -32,38 +30,38 @@ impl VerdictRow {
         self
     }
 
-    /// A number and what it must keep to.
-    pub fn new(what: impl Into<String>, found: f64, unit: &str, limit: Limit) -> Self {
+    /// Creates a value with its limit.
+    pub fn new(what: impl Into<String>, value: f64, unit: &str, limit: Limit) -> Self {
         Self {
             what: what.into(),
-            found,
+            value,
             unit: unit.to_owned(),
             limit,
         }
     }
 
-    /// Something that must never happen, and how often it did.
+    /// Creates a count of something that must never happen.
     pub fn never(what: impl Into<String>, count: u64) -> Self {
         Self::new(what, count as f64, "", Limit::AtMost(0.0))
     }
 
-    /// How often something happened.
+    /// Creates a count without a limit.
     pub fn count(what: impl Into<String>, count: u64) -> Self {
         Self::new(what, count as f64, "", Limit::None)
     }
 
-    /// Whether it keeps to its limit.
-    pub fn is_kept(&self) -> bool {
+    /// Whether the value is within its limit.
+    pub fn is_met(&self) -> bool {
         match self.limit {
             Limit::None => true,
-            Limit::AtMost(most) => self.found <= most,
-            Limit::AtLeast(least) => self.found >= least,
+            Limit::AtMost(most) => self.value <= most,
+            Limit::AtLeast(least) => self.value >= least,
         }
     }
 
     fn line(&self) -> String {
         let Self {
-            what, found, unit, ..
+            what, value, unit, ..
         } = self;
         let limit = match self.limit {
             Limit::None => String::new(),
@@ -72,11 +70,11 @@ impl VerdictRow {
         };
         let verdict = match self.limit {
             Limit::None => "",
-            _ if self.is_kept() => "ok",
+            _ if self.is_met() => "ok",
             _ => "MISSED",
         };
-        let found = format!("{} {unit}", number(*found));
-        let line = format!("{what:<58}{found:>16}  {limit:<16}{verdict}");
+        let value_text = format!("{} {unit}", number(*value));
+        let line = format!("{what:<58}{value_text:>16}  {limit:<16}{verdict}");
         line.trim_end().to_owned()
     }
 }
@@ -89,13 +87,13 @@ fn number(value: f64) -> String {
     }
 }
 
-/// Prints rows, and says whether all are kept.
+/// Prints rows. Returns whether all limits are met.
 pub fn print(title: &str, rows: &[VerdictRow]) -> bool {
     println!("\n{title}");
     for row in rows {
         println!("figure: {title}: {}", row.line().trim());
     }
-    rows.iter().all(VerdictRow::is_kept)
+    rows.iter().all(VerdictRow::is_met)
 }
 
 #[cfg(test)]
@@ -103,12 +101,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_limit_that_is_missed_is_seen() {
-        assert!(VerdictRow::new("a", 1.5, "x", Limit::AtMost(1.5)).is_kept());
-        assert!(!VerdictRow::new("a", 1.51, "x", Limit::AtMost(1.5)).is_kept());
-        assert!(!VerdictRow::new("a", 0.49, "x", Limit::AtLeast(0.5)).is_kept());
-        assert!(!VerdictRow::never("a", 1).is_kept());
-        assert!(VerdictRow::count("a", 1).is_kept());
+    fn a_missed_limit_is_detected() {
+        assert!(VerdictRow::new("a", 1.5, "x", Limit::AtMost(1.5)).is_met());
+        assert!(!VerdictRow::new("a", 1.51, "x", Limit::AtMost(1.5)).is_met());
+        assert!(!VerdictRow::new("a", 0.49, "x", Limit::AtLeast(0.5)).is_met());
+        assert!(!VerdictRow::never("a", 1).is_met());
+        assert!(VerdictRow::count("a", 1).is_met());
         assert!(VerdictRow::never("a", 1).line().ends_with("MISSED"));
     }
 }

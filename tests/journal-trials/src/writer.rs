@@ -1,4 +1,5 @@
-//! A process that writes until it is killed, or until its script is over, and says what is stored.
+//! A process that writes until it is killed, or until its script is over, and prints the stored
+//! records.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -16,39 +17,39 @@ use crate::live::{AppendListener, LiveThread, Pace, fold};
 use crate::rng::Rng;
 use crate::turn::{self, Grain, ModelOutput};
 
-/// How many threads one writer has at most.
+/// Maximum number of threads of one writer.
 const THREADS_MAX: usize = 4;
 
-/// How many failures one that goes on after them bears.
+/// Maximum number of failures that a stubborn writer tolerates.
 const FAILURES_MAX: u32 = 30;
 
-/// What a writer is to do.
+/// Arguments of a writer.
 #[derive(Clone, Debug, clap::Args)]
 pub struct WriterArgs {
-    /// The journal's folder.
+    /// Folder of the journal.
     #[arg(long)]
     pub home: PathBuf,
-    /// Its name among those who write there.
+    /// Name of its node.
     #[arg(long)]
     pub node: String,
-    /// Decides what it does.
+    /// Seed of its actions.
     #[arg(long)]
     pub seed: u64,
-    /// Threads that it takes up.
+    /// Threads that it resumes.
     #[arg(long = "thread")]
     pub threads: Vec<ThreadId>,
-    /// Do each thing once, in order, and end; otherwise do things by chance.
+    /// Do each action once, in order, and end; otherwise do random actions.
     #[arg(long)]
     pub once: bool,
-    /// How many things to do by chance; without it, there is no end.
+    /// Number of random actions; without it, there is no end.
     #[arg(long)]
     pub acts: Option<usize>,
-    /// Go on after a failure, from what is stored.
+    /// Continue after a failure, from the stored state.
     #[arg(long)]
     pub stubborn: bool,
 }
 
-/// Something a writer does.
+/// Action of a writer.
 #[derive(Clone, Copy, Debug)]
 enum Act {
     Start,
@@ -64,7 +65,7 @@ enum Act {
     Delete,
 }
 
-/// Each thing once, in an order in which each means something.
+/// Each action once, in an order in which each has an effect.
 const SCRIPT: [Act; 13] = [
     Act::Start,
     Act::Talk,
@@ -81,8 +82,8 @@ const SCRIPT: [Act; 13] = [
     Act::Delete,
 ];
 
-/// What it does for ever: one of these, by chance.
-const DEEDS: [Act; 20] = [
+/// Random actions, weighted by repetition.
+const RANDOM_ACTS: [Act; 20] = [
     Act::Start,
     Act::Talk,
     Act::Talk,
@@ -105,21 +106,20 @@ const DEEDS: [Act; 20] = [
     Act::Delete,
 ];
 
-/// Says on stdout what is stored.
+/// Prints the stored records on stdout.
 #[derive(Default)]
 struct StdoutReporter {
-    /// Whether an append found no room.
+    /// Whether an append failed because the disk was full.
     was_full: bool,
 }
 
 impl StdoutReporter {
-    fn say(&self, line: &WriterLine) {
+    fn report(&self, line: &WriterLine) {
         let Ok(mut text) = serde_json::to_vec(line) else {
             return;
         };
         text.push(b'\n');
-        // One write, so that a line is there whole or not at all. Whoever no longer listens has
-        // nothing to hold against the journal.
+        // One write, so that a line is printed whole or not at all. A closed stdout is ignored.
         let _ = std::io::stdout().write_all(&text);
         let _ = std::io::stdout().flush();
     }
@@ -127,7 +127,7 @@ impl StdoutReporter {
 
 impl AppendListener for StdoutReporter {
     fn stored(&mut self, thread: ThreadId, records: &[Record], class: Class) {
-        self.say(&WriterLine::Told {
+        self.report(&WriterLine::Acknowledged {
             thread,
             power: class == Class::Power,
             marks: records.iter().map(Mark::of).collect(),
@@ -136,7 +136,7 @@ impl AppendListener for StdoutReporter {
 
     fn failed(&mut self, error: &AppendError, class: Class) {
         self.was_full |= matches!(error, AppendError::Full(_));
-        self.say(&WriterLine::Failed {
+        self.report(&WriterLine::Failed {
             error: format!("{error:?}"),
             power: class == Class::Power,
         });
@@ -144,13 +144,12 @@ impl AppendListener for StdoutReporter {
 }
 
 impl WriterArgs {
-    /// Writes.
     pub async fn run(self) -> Result<()> {
         let folder = self.home.clone();
         let store = LocalJournal::open(&Options { folder })?;
         let _lock = NodeLock::take(&self.home, &self.node)?;
-        StdoutReporter::default().say(&WriterLine::Ready);
-        let mut desk = WriterRun {
+        StdoutReporter::default().report(&WriterLine::Ready);
+        let mut run = WriterRun {
             store: &store,
             node: self.node.clone(),
             rng: Rng::new(self.seed),
@@ -158,7 +157,7 @@ impl WriterArgs {
             pipe: StdoutReporter::default(),
         };
         for id in &self.threads {
-            desk.take_up(*id).await?;
+            run.open_thread(*id).await?;
         }
         let mut failures = 0;
         for step in 0.. {
@@ -166,18 +165,18 @@ impl WriterArgs {
                 Some(act) if self.once => *act,
                 None if self.once => break,
                 _ if self.acts.is_some_and(|acts| step >= acts) => break,
-                _ => DEEDS[desk.rng.index(DEEDS.len())],
+                _ => RANDOM_ACTS[run.rng.index(RANDOM_ACTS.len())],
             };
-            let Err(error) = desk.act(act).await else {
+            let Err(error) = run.act(act).await else {
                 continue;
             };
             failures += 1;
             if !self.stubborn || failures > FAILURES_MAX {
                 return Err(error.context(format!("{act:?}")));
             }
-            desk.again().await;
+            run.reopen_all().await;
         }
-        desk.pipe.say(&WriterLine::Done);
+        run.pipe.report(&WriterLine::Done);
         Ok(())
     }
 }
@@ -191,15 +190,15 @@ struct WriterRun<'a> {
 }
 
 impl<'a> WriterRun<'a> {
-    async fn take_up(&mut self, id: ThreadId) -> Result<()> {
+    async fn open_thread(&mut self, id: ThreadId) -> Result<()> {
         let mut live = LiveThread::open(self.store, id, &self.node, &mut self.pipe).await?;
-        // What the former owner left running is ended first.
-        let says = Vec::new();
-        turn::finish(&mut live, says, Grain::Fine, &mut self.rng, &mut self.pipe).await?;
-        self.keep(live)
+        // Work that the former owner left running is ended first.
+        let outputs = Vec::new();
+        turn::finish(&mut live, outputs, Grain::Fine, &mut self.rng, &mut self.pipe).await?;
+        self.add_thread(live)
     }
 
-    fn keep(&mut self, live: LiveThread<'a>) -> Result<()> {
+    fn add_thread(&mut self, live: LiveThread<'a>) -> Result<()> {
         match &live.ended {
             Some(ended) => bail!("thread {} is over: {ended:?}", live.id),
             None => self.threads.push(live),
@@ -207,22 +206,22 @@ impl<'a> WriterRun<'a> {
         Ok(())
     }
 
-    /// Ends the turn of a thread that found no room.
+    /// Ends the turn of a thread that met a full disk.
     async fn fail_turn(&mut self, id: ThreadId) -> Result<()> {
         let (node, pipe) = (&self.node, &mut self.pipe);
         if let Some(stored) = LiveThread::fail_turn(self.store, id, node, pipe).await? {
-            self.pipe.say(&WriterLine::TurnFailed { stored });
+            self.pipe.report(&WriterLine::TurnFailed { stored });
         }
         Ok(())
     }
 
-    /// After a failure every thread is taken up again, from what is stored.
-    async fn again(&mut self) {
+    /// Reopens every thread after a failure, from the stored state.
+    async fn reopen_all(&mut self) {
         for live in std::mem::take(&mut self.threads) {
             let id = live.id;
             drop(live);
-            // One that cannot be taken up is left to whoever checks.
-            let _ = self.take_up(id).await;
+            // A thread that cannot be opened is left to the check.
+            let _ = self.open_thread(id).await;
         }
     }
 
@@ -242,11 +241,11 @@ impl<'a> WriterRun<'a> {
                 let mut live = self.threads.swap_remove(at);
                 let id = live.id;
                 let changed = self.change(&mut live, act).await;
-                let kept = changed.and_then(|()| self.keep(live));
-                if kept.is_err() && std::mem::take(&mut self.pipe.was_full) {
+                let result = changed.and_then(|()| self.add_thread(live));
+                if result.is_err() && std::mem::take(&mut self.pipe.was_full) {
                     self.fail_turn(id).await?;
                 }
-                kept
+                result
             }
         }
     }
@@ -265,18 +264,18 @@ impl<'a> WriterRun<'a> {
         let (node, pipe) = (&self.node, &mut self.pipe);
         let live = LiveThread::start(self.store, id, node, settings, Pace::Rounds, pipe);
         let live = live.await?;
-        self.keep(live)
+        self.add_thread(live)
     }
 
     async fn change(&mut self, live: &mut LiveThread<'a>, act: Act) -> Result<()> {
         let text = self.rng.text(40);
         let mut input = vec![Input::text(text)];
-        let mut said = ModelOutput::default();
+        let mut output = ModelOutput::default();
         match act {
             Act::Talk => {}
-            Act::Tool => said.tool = Some(Output::text(self.rng.text(300))),
-            // Long enough to be kept in a file of its own.
-            Act::LongTool => said.tool = Some(Output::text(self.rng.text(70_000))),
+            Act::Tool => output.tool = Some(Output::text(self.rng.text(300))),
+            // Long enough to be stored in its own file.
+            Act::LongTool => output.tool = Some(Output::text(self.rng.text(70_000))),
             Act::Image => {
                 let bytes = self.rng.bytes(3000);
                 let blob = self.store.put(bytes, "image/png".to_owned()).await?;
@@ -295,25 +294,25 @@ impl<'a> WriterRun<'a> {
                     name,
                     principal: None,
                 };
-                return self.order(live, Command::Rename(rename)).await;
+                return self.send_command(live, Command::Rename(rename)).await;
             }
             Act::Archive => {
                 let archive = Archive {
                     archived: !live.thread().is_archived(),
                     principal: None,
                 };
-                return self.order(live, Command::Archive(archive)).await;
+                return self.send_command(live, Command::Archive(archive)).await;
             }
             Act::Revert => return self.revert(live).await,
             Act::Start | Act::Fork | Act::Delete => return Ok(()),
         }
         for _ in 0..=self.rng.below(5) {
-            said.pieces.push(self.rng.text(8));
+            output.pieces.push(self.rng.text(8));
         }
         let play = turn::play(
             live,
             input,
-            vec![said],
+            vec![output],
             Grain::Fine,
             &mut self.rng,
             &mut self.pipe,
@@ -321,31 +320,31 @@ impl<'a> WriterRun<'a> {
         play.await.map(|_| ())
     }
 
-    async fn order(&mut self, live: &mut LiveThread<'a>, command: Command) -> Result<()> {
-        let done = live.order(command, &mut self.pipe).await?;
-        done.map(|_| ()).context("an order was refused")
+    async fn send_command(&mut self, live: &mut LiveThread<'a>, command: Command) -> Result<()> {
+        let reply = live.send_command(command, &mut self.pipe).await?;
+        reply.map(|_| ()).context("an order was refused")
     }
 
-    /// Forgets the newest turns.
+    /// Reverts the newest turns.
     async fn revert(&mut self, live: &mut LiveThread<'a>) -> Result<()> {
         let Some((turn, at)) = self.some_turn(live).await? else {
             return Ok(());
         };
         let before = Seq(at.0.saturating_sub(1));
-        let past = fold(self.store, live.id, Some(before))
+        let point = fold(self.store, live.id, Some(before))
             .await?
             .revert_point();
         let principal = None;
         let revert = Revert {
             turn,
             at,
-            point: past,
+            point,
             principal,
         };
-        self.order(live, Command::Revert(revert)).await
+        self.send_command(live, Command::Revert(revert)).await
     }
 
-    /// One of the newest turns and its first record.
+    /// Returns one of the newest turns and its first record.
     async fn some_turn(&mut self, live: &LiveThread<'a>) -> Result<Option<(TurnId, Seq)>> {
         let query = PageQuery {
             limit: 3,
@@ -364,13 +363,13 @@ impl<'a> WriterRun<'a> {
         let live = self.threads.swap_remove(at);
         let id = live.id;
         drop(live);
-        self.pipe.say(&WriterLine::Deleting(id));
+        self.pipe.report(&WriterLine::Deleting(id));
         self.store.delete(id).await?;
-        self.pipe.say(&WriterLine::Deleted(id));
+        self.pipe.report(&WriterLine::Deleted(id));
         Ok(())
     }
 
-    /// Goes on from before one of the newest turns, as another thread.
+    /// Forks a thread before one of its newest turns.
     async fn fork(&mut self, at: usize) -> Result<()> {
         let live = self.threads.swap_remove(at);
         let turn = self.some_turn(&live).await?;
@@ -381,9 +380,9 @@ impl<'a> WriterRun<'a> {
         };
         let at = Seq(turn.0.saturating_sub(1));
         let to = ThreadId::mint();
-        self.pipe.say(&WriterLine::Forking { from, at, to });
+        self.pipe.report(&WriterLine::Forking { from, at, to });
         let fork = LiveThread::fork(self.store, (from, at, to), &self.node, &mut self.pipe);
         let fork = fork.await?;
-        self.keep(fork)
+        self.add_thread(fork)
     }
 }

@@ -1,4 +1,4 @@
-//! Many processes that start at once on an empty home.
+//! Many processes that start simultaneously on an empty home.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -9,12 +9,12 @@ use serde_json::json;
 use crate::node::NodeProcess;
 use crate::{LATE, MockHome};
 
-/// What one of them may take where it has a core to itself.
-const EACH: Duration = Duration::from_secs(2);
+/// Time limit of one start on a core of its own.
+const START_LIMIT: Duration = Duration::from_secs(2);
 
 pub fn run(raddle: &Path, starts: usize) -> Result<Vec<String>> {
     let home = MockHome::new(raddle)?;
-    let begun = Instant::now();
+    let start = Instant::now();
     let started = std::thread::scope(|scope| {
         let one = || -> Result<NodeProcess> {
             let mut node = NodeProcess::start(raddle, home.path())?;
@@ -26,27 +26,27 @@ pub fn run(raddle: &Path, starts: usize) -> Result<Vec<String>> {
         all.map(|it| it.join().ok().context("a start panicked")?)
             .collect::<Result<Vec<NodeProcess>>>()
     })?;
-    let took = begun.elapsed();
+    let elapsed = start.elapsed();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let limit = EACH * u32::try_from(starts)? / u32::try_from(cores)?;
+    let limit = START_LIMIT * u32::try_from(starts)? / u32::try_from(cores)?;
     println!(
         "figure: {starts} starts at once on an empty home: {} ms of at most {}",
-        took.as_millis(),
+        elapsed.as_millis(),
         limit.as_millis()
     );
-    let mut wrongs = Vec::new();
-    if took > limit {
-        wrongs.push(format!(
+    let mut problems = Vec::new();
+    if elapsed > limit {
+        problems.push(format!(
             "{LATE}{starts} starts took {} ms",
-            took.as_millis()
+            elapsed.as_millis()
         ));
     }
     for node in started {
         node.end()?;
     }
-    let said = std::fs::read_to_string(home.path().join("nodes.stderr"))?;
-    if said.contains("lock") || said.contains("panicked") {
-        wrongs.push(format!("the processes say: {said}"));
+    let stderr = std::fs::read_to_string(home.path().join("nodes.stderr"))?;
+    if stderr.contains("lock") || stderr.contains("panicked") {
+        problems.push(format!("the processes say: {stderr}"));
     }
-    Ok(wrongs)
+    Ok(problems)
 }

@@ -7,24 +7,24 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
-use crate::node::{NodeProcess, says};
-use crate::rng::Dice;
+use crate::node::{NodeProcess, text_input};
+use crate::rng::NodeRng;
 use crate::{LATE, MockHome, NodesArgs, records};
 
-/// In this time a client goes on whose thread was another process's, which is dead.
-const GOES_ON: Duration = Duration::from_secs(2);
+/// Time limit for a client to continue with a thread whose owner was killed.
+const TAKEOVER_LIMIT: Duration = Duration::from_secs(2);
 
-/// How many clients use each thread.
+/// Number of clients of each thread.
 const USERS: usize = 2;
 
-/// What every turn of the load says: for 300 ms.
+/// Text of every turn of the load, which takes 300 ms.
 const LOAD: &str = "MOCK text n=30 size=8 gap_ms=10";
 
 struct LoadThread {
     id: String,
-    /// Whose clients use it. The first one begins its turns.
+    /// Indices of the processes whose clients use the thread. The first one starts its turns.
     users: Vec<usize>,
-    /// The turns that were promised to it.
+    /// Ids of the turns that the server confirmed.
     turns: BTreeSet<String>,
 }
 
@@ -33,18 +33,18 @@ struct KillTrial<'a> {
     home: &'a MockHome,
     nodes: Vec<NodeProcess>,
     threads: Vec<LoadThread>,
-    wrongs: Vec<String>,
+    problems: Vec<String>,
     slowest: Duration,
 }
 
 pub fn run(raddle: &Path, arguments: &NodesArgs) -> Result<Vec<String>> {
     let home = MockHome::new(raddle)?;
-    let mut dice = Dice::new(arguments.seed);
+    let mut rng = NodeRng::new(arguments.seed);
     let mut trial = KillTrial::open(raddle, &home, arguments)?;
     for _ in 0..arguments.kills {
         trial.load()?;
-        std::thread::sleep(Duration::from_millis(dice.below(300) as u64));
-        trial.kill(dice.below(arguments.nodes))?;
+        std::thread::sleep(Duration::from_millis(rng.below(300) as u64));
+        trial.kill(rng.below(arguments.nodes))?;
     }
     println!(
         "figure: {} kills, {} processes, {} threads: the slowest went on after {} ms of at most {}",
@@ -52,14 +52,14 @@ pub fn run(raddle: &Path, arguments: &NodesArgs) -> Result<Vec<String>> {
         arguments.nodes,
         arguments.threads,
         trial.slowest.as_millis(),
-        GOES_ON.as_millis()
+        TAKEOVER_LIMIT.as_millis()
     );
     trial.close()
 }
 
 impl<'a> KillTrial<'a> {
-    /// Every thread is begun by one process and used by the clients of the next two, who are in each other's way
-    /// when it dies.
+    /// Opens the threads. Each is started by one process and used by the clients of the next two,
+    /// which compete for it when its owner dies.
     fn open(raddle: &'a Path, home: &'a MockHome, arguments: &NodesArgs) -> Result<Self> {
         let nodes = (0..arguments.nodes).map(|_| NodeProcess::start(raddle, home.path()));
         let mut nodes: Vec<NodeProcess> = nodes.collect::<Result<_>>()?;
@@ -87,27 +87,27 @@ impl<'a> KillTrial<'a> {
             home,
             nodes,
             threads,
-            wrongs: Vec::new(),
+            problems: Vec::new(),
             slowest: Duration::ZERO,
         })
     }
 
-    /// A turn begins in every thread, or what runs there is told more.
+    /// Starts a turn in every thread, or adds input to its running turn.
     fn load(&mut self) -> Result<()> {
-        let mut asked = Vec::new();
+        let mut request_ids = Vec::new();
         for thread in &self.threads {
-            asked.push(self.nodes[thread.users[0]].ask("turn/start", load(&thread.id))?);
+            request_ids.push(self.nodes[thread.users[0]].send_request("turn/start", load(&thread.id))?);
         }
-        for (thread, id) in self.threads.iter_mut().zip(asked) {
+        for (thread, id) in self.threads.iter_mut().zip(request_ids) {
             let node = &mut self.nodes[thread.users[0]];
             let answer = match node.answer(id)? {
                 Ok(answer) => answer,
-                // Two of its users may still be at taking it over.
+                // Two of its users may still be competing for its ownership.
                 Err(error) if error["code"] == -32001 => {
                     node.call("turn/start", &load(&thread.id))?
                 }
                 Err(error) => {
-                    self.wrongs.push(format!("{}: {error}", thread.id));
+                    self.problems.push(format!("{}: {error}", thread.id));
                     continue;
                 }
             };
@@ -117,21 +117,22 @@ impl<'a> KillTrial<'a> {
         Ok(())
     }
 
-    /// Kills one. The clients of the others go on with all of their threads; its own comes back.
+    /// Kills one process. The clients of the others continue with all of their threads; its own
+    /// client reconnects.
     fn kill(&mut self, victim: usize) -> Result<()> {
         for node in &mut self.nodes {
-            node.told();
+            node.take_notifications();
         }
         self.nodes[victim].kill()?;
         let killed = Instant::now();
-        let mut asked = Vec::new();
+        let mut requests = Vec::new();
         for (at, thread) in self.threads.iter().enumerate() {
             for user in thread.users.iter().filter(|it| **it != victim) {
-                let id = self.nodes[*user].ask("thread/name/set", name(&thread.id))?;
-                asked.push((at, *user, id));
+                let id = self.nodes[*user].send_request("thread/name/set", name(&thread.id))?;
+                requests.push((at, *user, id));
             }
         }
-        for (at, user, id) in asked {
+        for (at, user, id) in requests {
             let thread = &self.threads[at].id;
             let node = &mut self.nodes[user];
             match node.answer(id)? {
@@ -139,16 +140,16 @@ impl<'a> KillTrial<'a> {
                 Err(error) if error["code"] == -32001 => {
                     node.call("thread/name/set", &name(thread))?;
                 }
-                Err(error) => self.wrongs.push(format!("{thread}: {error}")),
+                Err(error) => self.problems.push(format!("{thread}: {error}")),
             }
-            let took = killed.elapsed();
-            if took > GOES_ON {
-                self.wrongs.push(format!(
+            let elapsed = killed.elapsed();
+            if elapsed > TAKEOVER_LIMIT {
+                self.problems.push(format!(
                     "{LATE}{thread} went on after {} ms",
-                    took.as_millis()
+                    elapsed.as_millis()
                 ));
             }
-            self.slowest = self.slowest.max(took);
+            self.slowest = self.slowest.max(elapsed);
         }
         self.nodes[victim] = NodeProcess::start(self.raddle, self.home.path())?;
         for thread in self.threads.iter().filter(|it| it.users.contains(&victim)) {
@@ -158,44 +159,44 @@ impl<'a> KillTrial<'a> {
         Ok(())
     }
 
-    /// Lets all turns end, ends the processes, and reads the records.
+    /// Waits for all turns, ends the processes, and checks the records.
     fn close(mut self) -> Result<Vec<String>> {
         for thread in &self.threads {
             let node = &mut self.nodes[thread.users[0]];
             node.call(
                 "turn/start",
-                &json!({"threadId": thread.id, "input": says("the end")}),
+                &json!({"threadId": thread.id, "input": text_input("the end")}),
             )?;
             let is_end = |it: &Value| {
                 it["method"] == "turn/completed" && it["params"]["threadId"] == thread.id.as_str()
             };
-            node.hear("the last turn", is_end)?;
+            node.wait_for_notification("the last turn", is_end)?;
         }
         for node in self.nodes {
             node.end()?;
         }
-        let listed = records::listed(self.raddle, self.home.path())?;
+        let listing = records::list_threads(self.raddle, self.home.path())?;
         for thread in &self.threads {
-            if !listed.contains(&thread.id) {
-                self.wrongs.push(format!("{} is lost", thread.id));
+            if !listing.contains(&thread.id) {
+                self.problems.push(format!("{} is lost", thread.id));
             }
-            self.wrongs.extend(records::wrongs(
+            self.problems.extend(records::problems(
                 self.raddle,
                 self.home.path(),
                 &thread.id,
                 &thread.turns,
             )?);
         }
-        let said = std::fs::read_to_string(self.home.path().join("nodes.stderr"))?;
-        if said.contains("panicked") {
-            self.wrongs.push(format!("the processes say: {said}"));
+        let stderr = std::fs::read_to_string(self.home.path().join("nodes.stderr"))?;
+        if stderr.contains("panicked") {
+            self.problems.push(format!("the processes say: {stderr}"));
         }
-        Ok(self.wrongs)
+        Ok(self.problems)
     }
 }
 
 fn load(thread: &str) -> Value {
-    json!({"threadId": thread, "input": says(LOAD)})
+    json!({"threadId": thread, "input": text_input(LOAD)})
 }
 
 fn name(thread: &str) -> Value {

@@ -1,8 +1,8 @@
 //! `node-trials`: several processes on one home, killed at random, through the real program.
 //!
-//! Each process is a server on stdio with a client of its own. Whoever has a thread, every client can use it;
-//! when that process dies or ends, its clients are gone, and the clients of the others go on.
-//! `cargo xtask prove nodes` runs it at full size, CI a slice.
+//! Each process is a server on stdio with its own client. Every client can use every thread,
+//! regardless of its owner. When a process dies or ends, its clients are lost, and the clients of
+//! the others continue. `cargo xtask prove nodes` runs it at full size, CI a slice.
 
 #![expect(
     clippy::print_stdout,
@@ -26,31 +26,31 @@ use clap::Parser;
 
 use crate::process::MockModel;
 
-/// Begins the text of a wrong that is nothing but a missed time limit.
+/// Prefix of a problem that is only a missed time limit.
 const LATE: &str = "late: ";
 
-/// Exit code where nothing else was wrong (`EX_TEMPFAIL` of sysexits.h): CI tries again then.
+/// Exit code if only time limits were missed (`EX_TEMPFAIL` of sysexits.h): CI retries then.
 const LATE_CODE: u8 = 75;
 
-/// Runs several processes on one home, and sees that no thread is lost or written by two.
+/// Runs several processes on one home, and checks that no thread is lost or written by two of them.
 #[derive(Parser)]
 struct NodesArgs {
-    /// The program under test.
+    /// Path of the program under test.
     #[arg(long)]
     raddle: PathBuf,
-    /// How many processes share the home.
+    /// Number of processes that share the home.
     #[arg(long, default_value_t = 4)]
     nodes: usize,
-    /// How many threads they have together.
+    /// Number of threads of all processes together.
     #[arg(long, default_value_t = 40)]
     threads: usize,
-    /// How often one of them is killed.
+    /// Number of kills.
     #[arg(long, default_value_t = 200)]
     kills: usize,
-    /// How many are started at once on an empty home.
+    /// Number of simultaneous starts on an empty home.
     #[arg(long, default_value_t = 64)]
     starts: usize,
-    /// Decides who is killed, and when.
+    /// Seed that determines the victims and the times of the kills.
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
@@ -58,19 +58,19 @@ struct NodesArgs {
 fn main() -> Result<ExitCode> {
     let arguments = NodesArgs::parse();
     let raddle = std::path::absolute(&arguments.raddle)?;
-    let mut wrongs = handover::run(&raddle)?;
-    wrongs.extend(stopped_node::run(&raddle)?);
-    wrongs.extend(kills::run(&raddle, &arguments)?);
-    wrongs.extend(concurrent_starts::run(&raddle, arguments.starts)?);
-    for wrong in &wrongs {
-        println!("WRONG: {wrong}");
+    let mut problems = handover::run(&raddle)?;
+    problems.extend(stopped_node::run(&raddle)?);
+    problems.extend(kills::run(&raddle, &arguments)?);
+    problems.extend(concurrent_starts::run(&raddle, arguments.starts)?);
+    for problem in &problems {
+        println!("WRONG: {problem}");
     }
-    if wrongs.is_empty() {
+    if problems.is_empty() {
         println!("every thread went on, with one owner at a time");
         return Ok(ExitCode::SUCCESS);
     }
-    println!("{} wrongs", wrongs.len());
-    let is_only_late = wrongs.iter().all(|it| it.starts_with(LATE));
+    println!("{} wrongs", problems.len());
+    let is_only_late = problems.iter().all(|it| it.starts_with(LATE));
     Ok(if is_only_late {
         ExitCode::from(LATE_CODE)
     } else {

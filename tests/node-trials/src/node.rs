@@ -1,4 +1,4 @@
-//! One process on the home, and its client.
+//! A process on the home, and its client.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 
 use crate::process::ChildGuard;
 
-/// How long anything may take that has no limit of its own.
+/// Timeout of operations without a limit of their own.
 const NODE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How long a client waits that is told to come back.
+/// Delay before a client retries an overloaded request.
 const PAUSE: Duration = Duration::from_millis(20);
 
 pub struct NodeProcess {
@@ -23,13 +23,13 @@ pub struct NodeProcess {
     stdin: Option<ChildStdin>,
     messages: Receiver<Value>,
     last_id: u64,
-    /// What was told, and nobody has looked at.
-    told: Vec<Value>,
+    /// Received notifications that were not consumed yet.
+    notifications: Vec<Value>,
     answers: HashMap<u64, Value>,
 }
 
 impl NodeProcess {
-    /// Starts it, and introduces its client.
+    /// Starts the process, and initialises its client.
     pub fn start(raddle: &Path, home: &Path) -> Result<Self> {
         let mut process = ChildGuard::start(raddle, &["app-server"], home, "nodes.stderr")?;
         let stdin = process.0.stdin.take();
@@ -48,32 +48,32 @@ impl NodeProcess {
             stdin,
             messages,
             last_id: 0,
-            told: Vec::new(),
+            notifications: Vec::new(),
             answers: HashMap::new(),
         };
         let me = json!({"name": "node-trials", "version": env!("CARGO_PKG_VERSION")});
-        let asked = node.ask("initialize", json!({"clientInfo": me}))?;
-        if let Err(error) = node.answer(asked)? {
-            bail!("the client was refused: {error}");
+        let request_id = node.send_request("initialize", json!({"clientInfo": me}))?;
+        if let Err(error) = node.answer(request_id)? {
+            bail!("initialize failed: {error}");
         }
         Ok(node)
     }
 
-    /// Sends a request, and gives its id.
-    pub fn ask(&mut self, method: &str, params: Value) -> Result<u64> {
+    /// Sends a request, and returns its id.
+    pub fn send_request(&mut self, method: &str, params: Value) -> Result<u64> {
         self.last_id += 1;
         let request = json!({"id": self.last_id, "method": method, "params": params});
-        self.say(&request)?;
+        self.send(&request)?;
         Ok(self.last_id)
     }
 
-    /// Sends a message.
-    pub fn say(&mut self, message: &Value) -> Result<()> {
+    /// Sends any message.
+    pub fn send(&mut self, message: &Value) -> Result<()> {
         let stdin = self.stdin.as_mut().context("the process was ended")?;
         writeln!(stdin, "{message}").context("the process takes no more")
     }
 
-    /// The answer to a request: its result, or its error.
+    /// Returns the response to a request: its result, or its error.
     pub fn answer(&mut self, id: u64) -> Result<Result<Value, Value>> {
         let end = Instant::now() + NODE_TIMEOUT;
         loop {
@@ -83,18 +83,18 @@ impl NodeProcess {
                     error => Err(error),
                 });
             }
-            if !self.take_one(end)? {
+            if !self.receive(end)? {
                 bail!("request {id} was not answered in time");
             }
         }
     }
 
-    /// A request and its result. Who is told to come back later does so.
+    /// Sends a request and returns its result. Retries while the server is overloaded.
     pub fn call(&mut self, method: &str, params: &Value) -> Result<Value> {
         let end = Instant::now() + NODE_TIMEOUT;
         loop {
-            let asked = self.ask(method, params.clone())?;
-            match self.answer(asked)? {
+            let request_id = self.send_request(method, params.clone())?;
+            match self.answer(request_id)? {
                 Ok(result) => return Ok(result),
                 Err(error) if error["code"] == -32001 && Instant::now() < end => {
                     std::thread::sleep(PAUSE);
@@ -104,33 +104,33 @@ impl NodeProcess {
         }
     }
 
-    /// Waits until something was told that is looked for.
-    pub fn hear<F: Fn(&Value) -> bool>(&mut self, what: &str, is_it: F) -> Result<Value> {
+    /// Waits for a notification that matches.
+    pub fn wait_for_notification<F: Fn(&Value) -> bool>(&mut self, what: &str, is_it: F) -> Result<Value> {
         let end = Instant::now() + NODE_TIMEOUT;
-        let mut seen = 0;
+        let mut checked = 0;
         loop {
-            if let Some(at) = self.told[seen..].iter().position(&is_it) {
-                let mut told = self.told.drain(..=seen + at);
-                return told.next_back().context("what was found");
+            if let Some(at) = self.notifications[checked..].iter().position(&is_it) {
+                let mut drained = self.notifications.drain(..=checked + at);
+                return drained.next_back().context("what was found");
             }
-            seen = self.told.len();
-            if !self.take_one(end)? {
-                bail!("{what} was not told in time");
+            checked = self.notifications.len();
+            if !self.receive(end)? {
+                bail!("{what} did not arrive in time");
             }
         }
     }
 
-    /// Everything that was told and came so far.
-    pub fn told(&mut self) -> Vec<Value> {
+    /// Returns all notifications received so far.
+    pub fn take_notifications(&mut self) -> Vec<Value> {
         while let Ok(message) = self.messages.try_recv() {
             self.sort(message);
         }
-        std::mem::take(&mut self.told)
+        std::mem::take(&mut self.notifications)
     }
 
-    fn take_one(&mut self, end: Instant) -> Result<bool> {
-        let left = end.saturating_duration_since(Instant::now());
-        match self.messages.recv_timeout(left) {
+    fn receive(&mut self, end: Instant) -> Result<bool> {
+        let remaining = end.saturating_duration_since(Instant::now());
+        match self.messages.recv_timeout(remaining) {
             Ok(message) => self.sort(message),
             Err(RecvTimeoutError::Timeout) => return Ok(false),
             Err(RecvTimeoutError::Disconnected) => bail!("the process ended"),
@@ -141,7 +141,7 @@ impl NodeProcess {
     fn sort(&mut self, message: Value) {
         match (message["id"].as_u64(), message.get("method")) {
             (Some(id), None) => drop(self.answers.insert(id, message)),
-            _ => self.told.push(message),
+            _ => self.notifications.push(message),
         }
     }
 
@@ -149,25 +149,25 @@ impl NodeProcess {
         self.process.0.id()
     }
 
-    /// Kills it, as the system does when memory is short.
+    /// Kills the process, as the system does when memory is short.
     pub fn kill(&mut self) -> Result<()> {
         self.process.0.kill()?;
         self.process.0.wait()?;
         Ok(())
     }
 
-    /// Closes its stdin. It ends by itself.
+    /// Closes stdin, after which the process ends by itself.
     pub fn close(&mut self) {
         drop(self.stdin.take());
     }
 
-    /// Waits for a good end.
+    /// Waits for a successful exit.
     pub fn end(mut self) -> Result<()> {
         self.close();
         let end = Instant::now() + NODE_TIMEOUT;
         loop {
-            let left = end.saturating_duration_since(Instant::now());
-            match self.messages.recv_timeout(left) {
+            let remaining = end.saturating_duration_since(Instant::now());
+            match self.messages.recv_timeout(remaining) {
                 Ok(_) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => bail!("a process did not end"),
@@ -181,7 +181,7 @@ impl NodeProcess {
     }
 }
 
-/// The text of a turn.
-pub fn says(text: &str) -> Value {
+/// Returns the input of a turn with this text.
+pub fn text_input(text: &str) -> Value {
     json!([{"type": "text", "text": text}])
 }

@@ -11,7 +11,8 @@ use anyhow::{Context, Result};
 pub struct ChildGuard(pub Child);
 
 impl ChildGuard {
-    /// Starts it with pipes for stdin and stdout. Its stderr goes to a file of this name in the home.
+    /// Starts a process with pipes for stdin and stdout. Its stderr goes to a file of this name in
+    /// the home.
     pub fn start(raddle: &Path, words: &[&str], home: &Path, log: &str) -> Result<Self> {
         let log = File::options()
             .create(true)
@@ -32,13 +33,13 @@ impl ChildGuard {
 
 impl Drop for ChildGuard {
     fn drop(&mut self) {
-        // One that has ended already cannot be killed.
+        // A process that has already ended cannot be killed.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// The model, on a port of its own.
+/// A process of `raddle mock`, on its own port.
 pub struct MockModel {
     _process: ChildGuard,
     pub address: String,

@@ -1,4 +1,4 @@
-//! What the records of a thread say of its owners and its turns.
+//! Checks of a thread's records: its owners and its turns.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -7,41 +7,42 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-/// What is wrong with the records of a thread. These turns were promised to a client.
-pub fn wrongs(
+/// Returns the problems in the records of a thread. The server confirmed the given turns to a
+/// client.
+pub fn problems(
     raddle: &Path,
     home: &Path,
     thread: &str,
-    promised: &BTreeSet<String>,
+    confirmed: &BTreeSet<String>,
 ) -> Result<Vec<String>> {
     let records = of(raddle, home, thread)?;
-    let mut wrongs = check(&records, promised);
-    for wrong in &mut wrongs {
-        *wrong = format!("{thread}: {wrong}");
+    let mut problems = check(&records, confirmed);
+    for problem in &mut problems {
+        *problem = format!("{thread}: {problem}");
     }
-    Ok(wrongs)
+    Ok(problems)
 }
 
-/// The records of a thread, as they are exported.
+/// Returns the exported records of a thread.
 pub fn of(raddle: &Path, home: &Path, thread: &str) -> Result<Vec<Value>> {
-    let exported = Command::new(raddle)
+    let output = Command::new(raddle)
         .args(["thread", "export", thread])
         .env("RADDLE_HOME", home)
         .output()?;
-    if !exported.status.success() {
-        let said = String::from_utf8_lossy(&exported.stderr);
-        bail!("{thread} cannot be exported: {said}");
+    if !output.status.success() {
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        bail!("{thread} cannot be exported: {stderr}");
     }
-    let text = String::from_utf8(exported.stdout)?;
+    let text = String::from_utf8(output.stdout)?;
     let records = text.lines().map(serde_json::from_str::<Value>);
     Ok(records.collect::<Result<_, _>>()?)
 }
 
-fn check(records: &[Value], promised: &BTreeSet<String>) -> Vec<String> {
-    let mut wrongs = Vec::new();
+fn check(records: &[Value], confirmed: &BTreeSet<String>) -> Vec<String> {
+    let mut problems = Vec::new();
     let mut last = (0, 0);
     let mut owners = 0;
-    // Turns by how often they ended.
+    // Number of ends of each turn.
     let mut turns: BTreeMap<String, usize> = BTreeMap::new();
     for line in records {
         let record = &line["record"];
@@ -50,7 +51,7 @@ fn check(records: &[Value], promised: &BTreeSet<String>) -> Vec<String> {
         };
         let (before, epoch) = last;
         if seq <= before {
-            wrongs.push(format!("record {seq} comes after {before}"));
+            problems.push(format!("record {seq} comes after {before}"));
         }
         last.0 = seq;
         let event = record["body"]["event"].as_object();
@@ -59,14 +60,14 @@ fn check(records: &[Value], promised: &BTreeSet<String>) -> Vec<String> {
         };
         let id = || event["turn"].as_str().unwrap_or_default().to_owned();
         match kind.as_str() {
-            // Deltas that were found may be gone by now, so what is left may end earlier. The first owner begins
-            // the thread.
+            // Deltas that existed then may have been removed, so the remaining records may end
+            // earlier. The first owner starts the thread.
             "owned" => {
                 let next = event["epoch"].as_u64().unwrap_or_default();
-                let found = event["found"].as_u64().unwrap_or_default();
-                if next != epoch + 1 || (epoch > 0 && found < before) {
-                    wrongs.push(format!(
-                        "epoch {next} begins after {found}, and epoch {epoch} ended with {before}"
+                let found_seq = event["found"].as_u64().unwrap_or_default();
+                if next != epoch + 1 || (epoch > 0 && found_seq < before) {
+                    problems.push(format!(
+                        "epoch {next} begins after {found_seq}, and epoch {epoch} ended with {before}"
                     ));
                 }
                 last.1 = next;
@@ -78,23 +79,23 @@ fn check(records: &[Value], promised: &BTreeSet<String>) -> Vec<String> {
         }
     }
     if owners == 0 {
-        wrongs.push("nobody ever had it".to_owned());
+        problems.push("no record names an owner".to_owned());
     }
     let often = turns.iter().filter(|(_, ends)| **ends != 1);
-    wrongs.extend(often.map(|(turn, ends)| format!("turn {turn} ended {ends} times")));
-    let lost = promised.iter().filter(|turn| !turns.contains_key(*turn));
-    wrongs.extend(lost.map(|turn| format!("turn {turn} was promised and is not there")));
-    wrongs
+    problems.extend(often.map(|(turn, ends)| format!("turn {turn} ended {ends} times")));
+    let lost = confirmed.iter().filter(|turn| !turns.contains_key(*turn));
+    problems.extend(lost.map(|turn| format!("turn {turn} was promised and is not there")));
+    problems
 }
 
-/// The ids of all threads that are listed.
-pub fn listed(raddle: &Path, home: &Path) -> Result<String> {
-    let listed = Command::new(raddle)
+/// Returns the ids of all listed threads.
+pub fn list_threads(raddle: &Path, home: &Path) -> Result<String> {
+    let output = Command::new(raddle)
         .args(["thread", "list", "--json", "--limit", "1000"])
         .env("RADDLE_HOME", home)
         .output()?;
-    let text = String::from_utf8(listed.stdout)?;
-    listed
+    let text = String::from_utf8(output.stdout)?;
+    output
         .status
         .success()
         .then_some(text)

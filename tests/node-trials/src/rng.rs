@@ -1,15 +1,15 @@
-//! Chance that is the same for the same seed.
+//! Pseudo-random numbers that are the same for the same seed.
 
-/// A small generator (xorshift); good enough to choose who is killed.
-pub struct Dice(u64);
+/// A small generator (xorshift); good enough to choose victims.
+pub struct NodeRng(u64);
 
-impl Dice {
+impl NodeRng {
     pub fn new(seed: u64) -> Self {
-        // Nothing may be zero.
+        // The state must not be zero.
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    /// A number below this one.
+    /// Returns a number below this one.
     pub fn below(&mut self, end: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;

@@ -1,5 +1,6 @@
-//! A process that has a thread is stopped, as by a debugger or a laptop that sleeps: it is alive and does not answer.
-//! Clients of others are told so in time, nobody takes its thread, and it goes on when it is let go.
+//! A process that owns a thread is stopped, as by a debugger or a sleeping laptop: it is alive, but
+//! does not respond. Clients of other processes receive an error in time, no other process acquires
+//! its thread, and it continues when it is resumed.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,87 +10,87 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
-use crate::node::{NodeProcess, says};
+use crate::node::{NodeProcess, text_input};
 use crate::{LATE, MockHome, records};
 
-/// How long a client may wait until it is told that nobody answers.
+/// Maximum time until a client receives the error that the owner does not respond.
 const NOTICE_TIMEOUT: Duration = Duration::from_secs(15);
 
 pub fn run(raddle: &Path) -> Result<Vec<String>> {
     let home = MockHome::new(raddle)?;
-    let mut wrongs = Vec::new();
+    let mut problems = Vec::new();
     let mut owner = NodeProcess::start(raddle, home.path())?;
-    let mut guest = NodeProcess::start(raddle, home.path())?;
-    let mut newcomer = NodeProcess::start(raddle, home.path())?;
+    let mut subscriber = NodeProcess::start(raddle, home.path())?;
+    let mut new_client = NodeProcess::start(raddle, home.path())?;
     let started = owner.call("thread/start", &json!({}))?;
     let thread = started["thread"]["id"].as_str().context("an id")?;
-    guest.call("thread/resume", &json!({"threadId": thread}))?;
-    let long = json!({"threadId": thread, "input": says("MOCK text n=300 size=8 gap_ms=10")});
-    let turn = guest.call("turn/start", &long)?;
-    guest.hear("the first words", |it| {
+    subscriber.call("thread/resume", &json!({"threadId": thread}))?;
+    let long = json!({"threadId": thread, "input": text_input("MOCK text n=300 size=8 gap_ms=10")});
+    let turn = subscriber.call("turn/start", &long)?;
+    subscriber.wait_for_notification("the first words", |it| {
         it["method"] == "item/agentMessage/delta"
     })?;
 
     signal(&owner, "STOP")?;
     let rename = json!({"threadId": thread, "name": "who answers?"});
-    wrongs.extend(is_refused(
-        &mut guest,
+    problems.extend(check_rejected(
+        &mut subscriber,
         "thread/name/set",
         &rename,
         "owner_lost",
     )?);
-    guest.hear("that it hears no more", |it| {
+    subscriber.wait_for_notification("the end of its subscription", |it| {
         it["method"] == "thread/closed"
     })?;
     let resume = json!({"threadId": thread});
-    wrongs.extend(is_refused(
-        &mut newcomer,
+    problems.extend(check_rejected(
+        &mut new_client,
         "thread/resume",
         &resume,
         "owned_elsewhere",
     )?);
-    // What needs nobody else is there.
-    newcomer.call("thread/read", &resume)?;
+    // Requests that do not need the owner succeed.
+    new_client.call("thread/read", &resume)?;
 
     signal(&owner, "CONT")?;
     let is_end = |it: &Value| it["method"] == "turn/completed";
-    let ended = owner.hear("the end of the turn", is_end)?;
-    if ended["params"]["turn"]["status"] != "completed" {
-        wrongs.push(format!("the turn of a process that was stopped: {ended}"));
+    let notification = owner.wait_for_notification("the end of the turn", is_end)?;
+    if notification["params"]["turn"]["status"] != "completed" {
+        problems.push(format!("the turn of a process that was stopped: {notification}"));
     }
-    newcomer.call("thread/resume", &resume)?;
-    let more = json!({"threadId": thread, "input": says("still there?")});
-    newcomer.call("turn/start", &more)?;
-    newcomer.hear("the end of a turn from afar", is_end)?;
+    new_client.call("thread/resume", &resume)?;
+    let more = json!({"threadId": thread, "input": text_input("still there?")});
+    new_client.call("turn/start", &more)?;
+    new_client.wait_for_notification("the end of a relayed turn", is_end)?;
 
-    for node in [newcomer, guest, owner] {
+    for node in [new_client, subscriber, owner] {
         node.end()?;
     }
-    let promised = turn["turn"]["id"].as_str().map(str::to_owned);
-    let promised: BTreeSet<String> = promised.into_iter().collect();
-    wrongs.extend(records::wrongs(raddle, home.path(), thread, &promised)?);
-    println!("a process was stopped, clients of others were told, and its thread went on");
-    Ok(wrongs)
+    let confirmed = turn["turn"]["id"].as_str().map(str::to_owned);
+    let confirmed: BTreeSet<String> = confirmed.into_iter().collect();
+    problems.extend(records::problems(raddle, home.path(), thread, &confirmed)?);
+    println!("a process was stopped, clients of other processes received errors, and its thread continued");
+    Ok(problems)
 }
 
-/// What is wrong with the answer to a request that is refused for this.
-fn is_refused(
+/// Returns the problem with the response to a request that must be rejected for this reason.
+fn check_rejected(
     node: &mut NodeProcess,
     method: &str,
     params: &Value,
     why: &str,
 ) -> Result<Option<String>> {
-    let begun = Instant::now();
-    let asked = node.ask(method, params.clone())?;
-    let answer = node.answer(asked)?;
-    let took = begun.elapsed();
-    println!("  {method}: {why} after {} ms", took.as_millis());
+    let start = Instant::now();
+    let request_id = node.send_request(method, params.clone())?;
+    let answer = node.answer(request_id)?;
+    let elapsed = start.elapsed();
+    println!("  {method}: {why} after {} ms", elapsed.as_millis());
     let is_it = matches!(&answer, Err(error) if error["data"]["errorInfo"] == why);
-    let is_well = is_it && took < NOTICE_TIMEOUT;
+    let is_well = is_it && elapsed < NOTICE_TIMEOUT;
     Ok((!is_well).then(|| {
-        let took = took.as_millis();
+        let elapsed_ms = elapsed.as_millis();
         let late = if is_it { LATE } else { "" };
-        format!("{late}{method} of a stopped process after {took} ms: {answer:?}, not {why}")
+        format!("{late}{method} of a stopped process after {elapsed_ms} ms: {answer:?}, not {why}")
     }))
 }
 

@@ -1,4 +1,4 @@
-//! A small client, which keeps what it is told as it came.
+//! A small client that stores messages as received.
 
 use std::collections::VecDeque;
 
@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 
 use crate::wire::MessageWire;
 
-/// What a client opts into.
+/// Capabilities that a client opts into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientOptIns {
-    /// Nothing: a stock client.
+    /// None: a stock client.
     Nothing,
-    /// The numbers of records, ids for requests, and what is experimental.
+    /// Record numbers, idempotency keys, and the experimental API.
     Numbers,
 }
 
@@ -25,7 +25,7 @@ pub struct ServerMessage {
     pub id: Value,
     #[serde(default)]
     pub method: String,
-    /// As they were written, so that two can be compared to the letter.
+    /// Raw params, so that two messages can be compared byte by byte.
     pub params: Option<Box<RawValue>>,
     pub result: Option<Value>,
     pub error: Option<Value>,
@@ -38,39 +38,39 @@ impl ServerMessage {
         Ok(serde_json::from_str(params)?)
     }
 
-    /// Whether it tells what happened, and is neither an answer nor a question.
-    pub fn is_told(&self) -> bool {
+    /// Whether it is a notification, neither a response nor a request.
+    pub fn is_notification(&self) -> bool {
         !self.method.is_empty() && self.id.is_null()
     }
 
-    /// Whether both say the same. Only when they were sent may differ.
+    /// Whether both have the same content. Only the time of sending may differ.
     pub fn is_same(&self, other: &Self) -> bool {
-        fn words(it: &ServerMessage) -> Option<&str> {
+        fn raw_params(it: &ServerMessage) -> Option<&str> {
             it.params.as_ref().map(|it| it.get())
         }
-        self.method == other.method && self.seq == other.seq && words(self) == words(other)
+        self.method == other.method && self.seq == other.seq && raw_params(self) == raw_params(other)
     }
 }
 
 pub struct RejoinClient {
     wire: Box<dyn MessageWire>,
     next_id: u64,
-    /// What came while an answer was waited for.
+    /// Messages received while waiting for a response.
     early: VecDeque<ServerMessage>,
 }
 
 impl RejoinClient {
-    pub fn introduced(wire: Box<dyn MessageWire>, wishes: ClientOptIns) -> Result<Self> {
-        Self::named(wire, wishes, "rejoin")
+    pub fn initialized(wire: Box<dyn MessageWire>, opt_ins: ClientOptIns) -> Result<Self> {
+        Self::with_name(wire, opt_ins, "rejoin")
     }
 
-    pub fn named(wire: Box<dyn MessageWire>, wishes: ClientOptIns, name: &str) -> Result<Self> {
+    pub fn with_name(wire: Box<dyn MessageWire>, opt_ins: ClientOptIns, name: &str) -> Result<Self> {
         let mut client = Self {
             wire,
             next_id: 0,
             early: VecDeque::new(),
         };
-        let capabilities = match wishes {
+        let capabilities = match opt_ins {
             ClientOptIns::Nothing => json!({}),
             ClientOptIns::Numbers => {
                 let extensions = json!({"raddle/seq": {}, "raddle/idempotency": {}});
@@ -81,10 +81,10 @@ impl RejoinClient {
             "clientInfo": {"name": name, "version": "1"},
             "capabilities": capabilities,
         });
-        let answer = client.ask("initialize", params)?;
-        let has = answer["raddle"]["extensions"].as_array();
-        let has = has.is_some_and(|it| it.contains(&json!("raddle/seq")));
-        ensure!(has, "the server has no numbers: {answer}");
+        let answer = client.request("initialize", params)?;
+        let server_extensions = answer["raddle"]["extensions"].as_array();
+        let has_numbers = server_extensions.is_some_and(|it| it.contains(&json!("raddle/seq")));
+        ensure!(has_numbers, "the server has no numbers: {answer}");
         Ok(client)
     }
 
@@ -93,45 +93,45 @@ impl RejoinClient {
     }
 
     pub fn start_thread_with(&mut self, params: Value) -> Result<String> {
-        let answer = self.ask("thread/start", params)?;
+        let answer = self.request("thread/start", params)?;
         let id = answer["thread"]["id"].as_str();
         Ok(id.context("a thread has an id")?.to_owned())
     }
 
-    /// Says something, to which the model answers.
-    pub fn say(&mut self, thread: &str, text: &str) -> Result<()> {
+    /// Starts a turn with a text.
+    pub fn start_turn(&mut self, thread: &str, text: &str) -> Result<()> {
         let input = json!([{"type": "text", "text": text}]);
         let params = json!({"threadId": thread, "input": input});
-        self.ask("turn/start", params).map(drop)
+        self.request("turn/start", params).map(drop)
     }
 
-    /// Goes on after a record.
-    pub fn rejoin(&mut self, thread: &str, seen: u64) -> Result<()> {
-        let params = json!({"threadId": thread, "afterSeq": seen});
-        let answer = self.ask("thread/resume", params)?;
+    /// Resumes a thread after a record.
+    pub fn rejoin(&mut self, thread: &str, after_seq: u64) -> Result<()> {
+        let params = json!({"threadId": thread, "afterSeq": after_seq});
+        let answer = self.request("thread/resume", params)?;
         let turns = &answer["thread"]["turns"];
         ensure!(*turns == json!([]), "the answer shows turns: {turns}");
         Ok(())
     }
 
-    /// Asks, and waits for the answer. What comes before it is kept.
-    pub fn ask(&mut self, method: &str, params: Value) -> Result<Value> {
-        let answer = self.answered(method, &params)?;
+    /// Sends a request and waits for its response. Stores earlier messages.
+    pub fn request(&mut self, method: &str, params: Value) -> Result<Value> {
+        let answer = self.round_trip(method, &params)?;
         match (answer.result, answer.error) {
             (Some(result), _) => Ok(result),
             (None, error) => bail!("{method} was refused: {}", error.unwrap_or_default()),
         }
     }
 
-    /// Asks for what is refused, and waits for the error.
-    pub fn refused(&mut self, method: &str, params: Value) -> Result<Value> {
-        let answer = self.answered(method, &params)?;
+    /// Sends a request that must be rejected. Returns the error.
+    pub fn request_error(&mut self, method: &str, params: Value) -> Result<Value> {
+        let answer = self.round_trip(method, &params)?;
         let result = answer.result;
         let error = answer.error;
         error.with_context(|| format!("{method} was not refused: {result:?}"))
     }
 
-    /// Asks, and does not wait. Gives the id of the request.
+    /// Sends a request without waiting. Returns its id.
     pub fn send(&mut self, method: &str, params: &Value) -> Result<Value> {
         self.next_id += 1;
         let id = json!(self.next_id);
@@ -140,7 +140,7 @@ impl RejoinClient {
         Ok(id)
     }
 
-    fn answered(&mut self, method: &str, params: &Value) -> Result<ServerMessage> {
+    fn round_trip(&mut self, method: &str, params: &Value) -> Result<ServerMessage> {
         let id = self.send(method, params)?;
         loop {
             let message = self.receive()?;
@@ -151,28 +151,28 @@ impl RejoinClient {
         }
     }
 
-    /// The next message that is told of a thread.
-    pub fn told(&mut self, thread: &str) -> Result<ServerMessage> {
+    /// Returns the next notification of a thread.
+    pub fn next_notification(&mut self, thread: &str) -> Result<ServerMessage> {
         loop {
-            let message = self.heard(thread)?;
-            if message.is_told() {
+            let message = self.next_message(thread)?;
+            if message.is_notification() {
                 return Ok(message);
             }
         }
     }
 
-    /// The next question about a thread. What is told before it is passed over.
-    pub fn asked(&mut self, thread: &str) -> Result<ServerMessage> {
+    /// Returns the next server request of a thread. Skips earlier notifications.
+    pub fn next_request(&mut self, thread: &str) -> Result<ServerMessage> {
         loop {
-            let message = self.heard(thread)?;
-            if !message.is_told() {
+            let message = self.next_message(thread)?;
+            if !message.is_notification() {
                 return Ok(message);
             }
         }
     }
 
-    /// The next message about a thread.
-    pub fn heard(&mut self, thread: &str) -> Result<ServerMessage> {
+    /// Returns the next message of a thread.
+    pub fn next_message(&mut self, thread: &str) -> Result<ServerMessage> {
         loop {
             let message = match self.early.pop_front() {
                 Some(message) => message,
@@ -185,15 +185,15 @@ impl RejoinClient {
         }
     }
 
-    /// Answers a question.
+    /// Answers a server request.
     pub fn answer(&mut self, question: &ServerMessage, result: &Value) -> Result<()> {
         let answer = json!({"id": question.id, "result": result});
         self.wire.send(&answer.to_string())
     }
 
-    /// Whether nothing was told that nobody has looked at.
+    /// Whether there is no unread notification.
     pub fn is_silent(&self) -> bool {
-        !self.early.iter().any(ServerMessage::is_told)
+        !self.early.iter().any(ServerMessage::is_notification)
     }
 
     fn receive(&mut self) -> Result<ServerMessage> {

@@ -1,4 +1,4 @@
-//! Clients that are cut off at every record of a long message, and come back.
+//! Clients that are disconnected at every record of a long message, and resume.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
@@ -7,198 +7,200 @@ use crate::client::{ClientOptIns, RejoinClient, ServerMessage};
 use crate::fold::Fold;
 use crate::server::{RejoinHarness, RejoinServer, ServerEndpoint};
 
-/// How many letters the model says at a time.
+/// Letters in each piece of the model's text.
 const LETTERS: usize = 20;
 
-/// How many messages the one who is cut off all the time hears before it is.
+/// Numbers of messages that the flaky client receives before it is disconnected.
 const CUT_AFTER: [usize; 4] = [1, 7, 40, 150];
 
-/// A thread whose model is in the middle of a message, and those who were there.
+/// A thread whose model is paused in the middle of a message, and its connected clients.
 pub struct PausedThread {
     pub observed: ObservedThread,
     observer: RejoinClient,
     stock: RejoinClient,
-    stock_knows: Fold,
+    stock_fold: Fold,
 }
 
-/// All that an observer who was never cut off was told of a thread.
+/// All notifications of a thread, as received by an observer that was never disconnected.
 pub struct ObservedThread {
     server: RejoinServer,
     thread: String,
-    told: Vec<ServerMessage>,
+    messages: Vec<ServerMessage>,
 }
 
 impl PausedThread {
-    /// The model says so many pieces and stops. Meanwhile one client is cut off again and again, and a stock
-    /// client comes.
-    pub fn open(bench: &RejoinHarness, pieces: usize) -> Result<Self> {
-        let server = bench.serve()?;
+    /// Streams this many pieces and pauses. Meanwhile one client is disconnected again and again,
+    /// and a stock client subscribes.
+    pub fn open(harness: &RejoinHarness, pieces: usize) -> Result<Self> {
+        let server = harness.serve()?;
         let mut observer = server.client(ServerEndpoint::Websocket, ClientOptIns::Numbers)?;
-        let mut restless = FlakyClient::default();
+        let mut flaky = FlakyClient::default();
         let thread = observer.start_thread()?;
-        let mut told = Vec::new();
-        // Time enough for each piece to be a record, on a machine that has some.
+        let mut messages = Vec::new();
+        // Slow enough for each piece to be a separate record, unless the machine is busy.
         let text = format!("MOCK text n={pieces} size={LETTERS} stamp=1 gap_ms=3 hold=1");
-        observer.say(&thread, &text)?;
+        observer.start_turn(&thread, &text)?;
         let mut letters = 0;
         let mut stock = None;
         while letters < pieces * LETTERS {
-            let message = observer.told(&thread)?;
+            let message = observer.next_notification(&thread)?;
             if message.method == "item/agentMessage/delta" {
                 let delta = message.params()?;
                 letters += delta["delta"].as_str().map_or(0, str::len);
             }
-            told.push(message);
-            restless.live_on(&server, &thread)?;
+            messages.push(message);
+            flaky.step(&server, &thread)?;
             if stock.is_none() && letters > pieces * LETTERS / 2 {
                 let mut client = server.client(ServerEndpoint::Unix, ClientOptIns::Nothing)?;
                 let params = json!({"threadId": thread});
-                let answer = client.ask("thread/resume", params)?;
-                let knows = Fold::of_turns(&answer["thread"]["turns"])?;
-                stock = Some((client, knows));
+                let answer = client.request("thread/resume", params)?;
+                let fold = Fold::of_turns(&answer["thread"]["turns"])?;
+                stock = Some((client, fold));
             }
         }
-        let (mut stock, mut stock_knows) = stock.context("a text of some length")?;
-        // Whoever reads nothing is let go.
-        while stock_knows.letters() < pieces * LETTERS {
-            stock_knows.hear(&stock.told(&thread)?)?;
+        let (mut stock, mut stock_fold) = stock.context("a text of some length")?;
+        // A client that reads nothing would be disconnected.
+        while stock_fold.letters() < pieces * LETTERS {
+            stock_fold.apply(&stock.next_notification(&thread)?)?;
         }
-        let cuts = restless.finish(&server, &thread, &told)?;
+        let cuts = flaky.finish(&server, &thread, &messages)?;
         println!(
             "figure: a message of {} records; {cuts} times cut off while it came",
-            told.len()
+            messages.len()
         );
-        let story = ObservedThread {
+        let observed = ObservedThread {
             server,
             thread,
-            told,
+            messages,
         };
         Ok(Self {
-            observed: story,
+            observed,
             observer,
             stock,
-            stock_knows,
+            stock_fold,
         })
     }
 
-    /// The message ends. Everyone who was there knows the same as who reads the thread.
-    pub fn complete(&mut self, bench: &RejoinHarness) -> Result<Fold> {
-        bench.release(1)?;
-        let ObservedThread { thread, told, .. } = &self.observed;
-        let mut knows = Fold::default();
-        for message in told {
-            knows.hear(message)?;
+    /// Completes the message. All connected clients must have the state that `thread/read` returns.
+    pub fn complete(&mut self, harness: &RejoinHarness) -> Result<Fold> {
+        harness.release(1)?;
+        let ObservedThread { thread, messages, .. } = &self.observed;
+        let mut fold = Fold::default();
+        for message in messages {
+            fold.apply(message)?;
         }
-        knows.hear_out(&mut self.observer, thread)?;
-        knows.is_shown(&mut self.observer, thread)?;
-        self.stock_knows.hear_out(&mut self.stock, thread)?;
-        self.stock_knows.is(&knows).context("the stock client")?;
-        Ok(knows)
+        fold.apply_until_over(&mut self.observer, thread)?;
+        fold.ensure_matches_server(&mut self.observer, thread)?;
+        self.stock_fold.apply_until_over(&mut self.stock, thread)?;
+        self.stock_fold.ensure_equal(&fold).context("the stock client")?;
+        Ok(fold)
     }
 }
 
 impl ObservedThread {
-    /// Where clients may be cut off: before anything, and after each number.
+    /// Returns the positions of disconnects: before anything, and after each number.
     fn cursors(&self) -> Vec<(u64, usize)> {
-        let numbered = self.told.iter().enumerate();
+        let numbered = self.messages.iter().enumerate();
         let numbered = numbered.filter_map(|(at, it)| Some((it.seq?, at + 1)));
         [(0, 0)].into_iter().chain(numbered).collect()
     }
 
-    /// Whoever comes back after any record is told to the letter what the observer was.
-    pub fn exact(&self, door: ServerEndpoint) -> Result<usize> {
+    /// Checks that a client that resumes after any record receives exactly what the observer did.
+    pub fn check_messages(&self, endpoint: ServerEndpoint) -> Result<usize> {
         let cursors = self.cursors();
-        for (seen, at) in &cursors {
-            let mut client = self.server.client(door, ClientOptIns::Numbers)?;
-            client.rejoin(&self.thread, *seen)?;
-            for message in &self.told[*at..] {
-                let heard = client.told(&self.thread)?;
+        for (after_seq, at) in &cursors {
+            let mut client = self.server.client(endpoint, ClientOptIns::Numbers)?;
+            client.rejoin(&self.thread, *after_seq)?;
+            for message in &self.messages[*at..] {
+                let received = client.next_notification(&self.thread)?;
                 ensure!(
-                    heard.is_same(message),
-                    "after {seen}: {heard:?}, not {message:?}"
+                    received.is_same(message),
+                    "after {after_seq}: {received:?}, not {message:?}"
                 );
             }
-            // Nothing more comes before the answer to another question.
+            // Nothing more arrives before the response to another request.
             let params = json!({"threadId": self.thread});
-            client.ask("thread/unsubscribe", params)?;
+            client.request("thread/unsubscribe", params)?;
             ensure!(
                 client.is_silent(),
-                "after {seen} more was told than there is"
+                "after {after_seq} more was told than there is"
             );
         }
         Ok(cursors.len())
     }
 
-    /// Whoever comes back after any record, now that the message is complete, comes to know the same.
-    pub fn folded(&self, door: ServerEndpoint, whole: &Fold) -> Result<usize> {
+    /// Checks that a client that resumes after any record, now that the message is complete,
+    /// reaches the same state.
+    pub fn check_final_state(&self, endpoint: ServerEndpoint, whole: &Fold) -> Result<usize> {
         let cursors = self.cursors();
-        let mut known = Fold::default();
-        let mut heard = 0;
-        for (seen, at) in &cursors {
-            for message in &self.told[heard..*at] {
-                known.hear(message)?;
+        let mut before = Fold::default();
+        let mut applied = 0;
+        for (after_seq, at) in &cursors {
+            for message in &self.messages[applied..*at] {
+                before.apply(message)?;
             }
-            heard = *at;
-            let mut client = self.server.client(door, ClientOptIns::Numbers)?;
-            client.rejoin(&self.thread, *seen)?;
-            let mut knows = known.clone();
-            knows.hear_out(&mut client, &self.thread)?;
-            knows.is(whole).with_context(|| format!("after {seen}"))?;
+            applied = *at;
+            let mut client = self.server.client(endpoint, ClientOptIns::Numbers)?;
+            client.rejoin(&self.thread, *after_seq)?;
+            let mut fold = before.clone();
+            fold.apply_until_over(&mut client, &self.thread)?;
+            fold.ensure_equal(whole).with_context(|| format!("after {after_seq}"))?;
         }
         Ok(cursors.len())
     }
 }
 
-/// One who is cut off and comes back all the time.
+/// A client that is disconnected and resumes again and again.
 #[derive(Default)]
 struct FlakyClient {
     client: Option<RejoinClient>,
-    /// What it was told since it came back.
-    left: usize,
-    told: Vec<ServerMessage>,
+    /// Number of messages until the next disconnect.
+    remaining: usize,
+    messages: Vec<ServerMessage>,
     cuts: usize,
 }
 
 impl FlakyClient {
-    /// Hears one message more, or is cut off and comes back.
-    fn live_on(&mut self, server: &RejoinServer, thread: &str) -> Result<()> {
-        if self.left == 0 {
+    /// Receives one more message, or disconnects and resumes first.
+    fn step(&mut self, server: &RejoinServer, thread: &str) -> Result<()> {
+        if self.remaining == 0 {
             self.cuts += usize::from(self.client.take().is_some());
-            // What has no number is told again.
-            while self.told.last().is_some_and(|it| it.seq.is_none()) {
-                self.told.pop();
+            // Messages without a number are sent again.
+            while self.messages.last().is_some_and(|it| it.seq.is_none()) {
+                self.messages.pop();
             }
-            let seen = self.told.last().and_then(|it| it.seq).unwrap_or(0);
-            let door = [ServerEndpoint::Websocket, ServerEndpoint::Unix][self.cuts % 2];
-            let mut client = server.client(door, ClientOptIns::Numbers)?;
-            client.rejoin(thread, seen)?;
+            let after_seq = self.messages.last().and_then(|it| it.seq).unwrap_or(0);
+            let endpoint = [ServerEndpoint::Websocket, ServerEndpoint::Unix][self.cuts % 2];
+            let mut client = server.client(endpoint, ClientOptIns::Numbers)?;
+            client.rejoin(thread, after_seq)?;
             self.client = Some(client);
-            self.left = CUT_AFTER[self.cuts % CUT_AFTER.len()];
+            self.remaining = CUT_AFTER[self.cuts % CUT_AFTER.len()];
         }
         let client = self.client.as_mut().context("it came back")?;
-        self.told.push(client.told(thread)?);
-        self.left -= 1;
+        self.messages.push(client.next_notification(thread)?);
+        self.remaining -= 1;
         Ok(())
     }
 
-    /// Hears all there is, which must be what the observer was told. Gives how often it was cut off.
+    /// Receives the rest, and checks that all messages equal those of the observer. Returns the
+    /// number of disconnects.
     fn finish(
         mut self,
         server: &RejoinServer,
         thread: &str,
-        told: &[ServerMessage],
+        expected: &[ServerMessage],
     ) -> Result<usize> {
-        while self.told.last().and_then(|it| it.seq) != told.last().and_then(|it| it.seq) {
-            self.live_on(server, thread)?;
+        while self.messages.last().and_then(|it| it.seq) != expected.last().and_then(|it| it.seq) {
+            self.step(server, thread)?;
         }
         ensure!(
-            self.told.len() == told.len(),
+            self.messages.len() == expected.len(),
             "{} messages, not {}",
-            self.told.len(),
-            told.len()
+            self.messages.len(),
+            expected.len()
         );
-        for (heard, message) in self.told.iter().zip(told) {
-            ensure!(heard.is_same(message), "{heard:?}, not {message:?}");
+        for (received, message) in self.messages.iter().zip(expected) {
+            ensure!(received.is_same(message), "{received:?}, not {message:?}");
         }
         Ok(self.cuts)
     }

@@ -1,4 +1,4 @@
-//! What a client makes of what it is told.
+//! State that a client derives from the notifications of a thread.
 
 use std::collections::BTreeMap;
 
@@ -7,24 +7,25 @@ use serde_json::Value;
 
 use crate::client::{RejoinClient, ServerMessage};
 
-/// A thread as a client knows it.
+/// State of a thread at a client.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Fold {
     items: BTreeMap<String, FoldedItem>,
-    /// How each turn stands.
+    /// Status of each turn.
     turns: BTreeMap<String, String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
 struct FoldedItem {
-    /// The text of its deltas, until it is completed.
+    /// Text of its deltas, until it is completed.
     text: String,
-    /// As it was completed.
+    /// The completed item.
     whole: Option<Value>,
 }
 
 impl Fold {
-    /// What a stock client begins with: the turns in the answer to its `thread/resume`.
+    /// Returns the initial state of a stock client: the turns in the response to its
+    /// `thread/resume`.
     pub fn of_turns(turns: &Value) -> Result<Self> {
         let mut fold = Self::default();
         for turn in turns.as_array().context("turns are a list")? {
@@ -41,9 +42,10 @@ impl Fold {
         Ok(fold)
     }
 
-    /// Takes one message in. An item that starts again begins anew: whoever was cut off between two words about
-    /// one record hears the first again, and a stock client is told again what is open.
-    pub fn hear(&mut self, message: &ServerMessage) -> Result<()> {
+    /// Applies one message. An item that starts again begins anew: a client that was disconnected
+    /// between two notifications of one record receives the first again, and a stock client
+    /// receives open items again.
+    pub fn apply(&mut self, message: &ServerMessage) -> Result<()> {
         let method = message.method.as_str();
         if !method.starts_with("item/") && !method.starts_with("turn/") {
             return Ok(());
@@ -62,14 +64,14 @@ impl Fold {
             }
             "item/completed" => {
                 let item = &params["item"];
-                let known = self.items.entry(text(&item["id"])).or_default();
-                let told = std::mem::take(&mut known.text);
-                let said = said(item);
+                let folded = self.items.entry(text(&item["id"])).or_default();
+                let streamed = std::mem::take(&mut folded.text);
+                let full_text = completed_text(item);
                 ensure!(
-                    said.starts_with(&told),
-                    "{told:?} was told, and then {said:?}"
+                    full_text.starts_with(&streamed),
+                    "{streamed:?} was told, and then {full_text:?}"
                 );
-                known.whole = Some(item.clone());
+                folded.whole = Some(item.clone());
             }
             "turn/started" | "turn/completed" => {
                 let turn = &params["turn"];
@@ -80,48 +82,48 @@ impl Fold {
         Ok(())
     }
 
-    /// How many letters it knows of what is not complete.
+    /// Returns the number of letters of incomplete items.
     pub fn letters(&self) -> usize {
         let open = self.items.values().filter(|it| it.whole.is_none());
         open.map(|it| it.text.len()).sum()
     }
 
-    /// Whether every turn it knows is over, and it knows one.
+    /// Whether there is a turn, and every turn is over.
     pub fn is_over(&self) -> bool {
         let mut turns = self.turns.values();
         !self.turns.is_empty() && turns.all(|status| status != "inProgress")
     }
 
-    /// Hears a client out until no turn runs.
-    pub fn hear_out(&mut self, client: &mut RejoinClient, thread: &str) -> Result<()> {
+    /// Applies notifications until no turn runs.
+    pub fn apply_until_over(&mut self, client: &mut RejoinClient, thread: &str) -> Result<()> {
         while !self.is_over() {
-            self.hear(&client.told(thread)?)?;
+            self.apply(&client.next_notification(thread)?)?;
         }
         Ok(())
     }
 
-    /// Whether this is what the server shows of the thread.
-    pub fn is_shown(&self, client: &mut RejoinClient, thread: &str) -> Result<()> {
+    /// Checks that the state equals the server's snapshot of the thread.
+    pub fn ensure_matches_server(&self, client: &mut RejoinClient, thread: &str) -> Result<()> {
         let params = serde_json::json!({"threadId": thread, "includeTurns": true});
-        let shown = client.ask("thread/read", params)?;
-        let shown = Self::of_turns(&shown["thread"]["turns"])?;
-        self.is(&shown)
+        let response = client.request("thread/read", params)?;
+        let snapshot = Self::of_turns(&response["thread"]["turns"])?;
+        self.ensure_equal(&snapshot)
     }
 
-    /// Whether nothing that was told is missing there.
-    pub fn is_kept_in(&self, shown: &Self) -> Result<()> {
+    /// Checks that a snapshot contains everything that was received.
+    pub fn ensure_contained_in(&self, snapshot: &Self) -> Result<()> {
         for (id, item) in &self.items {
-            let there = shown.items.get(id);
-            let there = there.with_context(|| format!("item {id} was told and is gone"))?;
+            let stored = snapshot.items.get(id);
+            let stored = stored.with_context(|| format!("item {id} was told and is gone"))?;
             if item.whole.is_some() {
-                ensure!(there == item, "item {id} is {there:?}, not {item:?}");
+                ensure!(stored == item, "item {id} is {stored:?}, not {item:?}");
             }
         }
         Ok(())
     }
 
-    /// Whether both know the same.
-    pub fn is(&self, other: &Self) -> Result<()> {
+    /// Checks that both states are equal.
+    pub fn ensure_equal(&self, other: &Self) -> Result<()> {
         ensure!(
             self.turns == other.turns,
             "{:?}, not {:?}",
@@ -130,8 +132,8 @@ impl Fold {
         );
         for (id, item) in &self.items {
             match other.items.get(id) {
-                Some(there) if there == item => {}
-                there => bail!("item {id} is {item:?}, not {there:?}"),
+                Some(theirs) if theirs == item => {}
+                theirs => bail!("item {id} is {item:?}, not {theirs:?}"),
             }
         }
         for id in other.items.keys() {
@@ -141,8 +143,8 @@ impl Fold {
     }
 }
 
-/// What an item says in the end.
-fn said(item: &Value) -> String {
+/// Returns the text of a completed item.
+fn completed_text(item: &Value) -> String {
     match item["type"].as_str() {
         Some("reasoning") => {
             let parts = item["summary"].as_array().into_iter().flatten();
@@ -162,12 +164,12 @@ mod tests {
 
     use super::*;
 
-    /// What is told of a short turn.
-    fn told() -> Vec<ServerMessage> {
+    /// Returns the notifications of a short turn.
+    fn messages() -> Vec<ServerMessage> {
         let item = |text: &str| json!({"item": {"id": "a", "type": "agentMessage", "text": text}});
         let delta = |text: &str| json!({"itemId": "a", "delta": text});
         let turn = |status: &str| json!({"turn": {"id": "t", "status": status}});
-        let told = [
+        let pairs = [
             ("turn/started", turn("inProgress")),
             ("item/started", item("")),
             ("item/agentMessage/delta", delta("warp and ")),
@@ -175,54 +177,55 @@ mod tests {
             ("item/completed", item("warp and weft")),
             ("turn/completed", turn("completed")),
         ];
-        let told = told.map(|(method, params)| json!({"method": method, "params": params}));
+        let values = pairs.map(|(method, params)| json!({"method": method, "params": params}));
         let read = |it: Value| serde_json::from_str(&it.to_string()).expect("a message");
-        told.into_iter().map(read).collect()
+        values.into_iter().map(read).collect()
     }
 
-    fn fold(told: &[ServerMessage]) -> Result<Fold> {
+    fn fold(messages: &[ServerMessage]) -> Result<Fold> {
         let mut fold = Fold::default();
-        for message in told {
-            fold.hear(message)?;
+        for message in messages {
+            fold.apply(message)?;
         }
         Ok(fold)
     }
 
     #[test]
-    fn whoever_hears_it_all_knows_it_all() {
-        let whole = fold(&told()).expect("it makes sense");
+    fn all_messages_fold_to_the_snapshot() {
+        let whole = fold(&messages()).expect("it makes sense");
         assert!(whole.is_over());
         let items = json!([{"id": "a", "type": "agentMessage", "text": "warp and weft"}]);
         let turns = json!([{"id": "t", "status": "completed", "items": items}]);
-        let shown = Fold::of_turns(&turns).expect("turns");
-        whole.is(&shown).expect("the same");
-        whole.is_kept_in(&shown).expect("kept");
+        let snapshot = Fold::of_turns(&turns).expect("turns");
+        whole.ensure_equal(&snapshot).expect("the same");
+        whole.ensure_contained_in(&snapshot).expect("kept");
     }
 
     #[test]
-    fn what_is_missed_or_told_twice_is_noticed() {
-        let whole = fold(&told()).expect("it makes sense");
-        // The first delta, then the end: an open item's text must be the beginning of what it says.
+    fn missing_and_duplicate_messages_are_detected() {
+        let whole = fold(&messages()).expect("it makes sense");
+        // The first delta, then the completion: an open item's text must be a prefix of the
+        // completed text.
         for missed in [2, 4] {
-            let mut heard = told();
-            heard.remove(missed);
-            let is_same = fold(&heard).and_then(|it| it.is(&whole));
+            let mut received = messages();
+            received.remove(missed);
+            let is_same = fold(&received).and_then(|it| it.ensure_equal(&whole));
             assert!(is_same.is_err(), "without {missed}");
         }
         for twice in [2, 3] {
-            let mut heard = told();
-            let again = told().remove(twice);
-            heard.insert(twice, again);
-            assert!(fold(&heard).is_err(), "{twice} twice");
+            let mut received = messages();
+            let duplicate = messages().remove(twice);
+            received.insert(twice, duplicate);
+            assert!(fold(&received).is_err(), "{twice} twice");
         }
-        let without_end = fold(&told()[..5]).expect("it makes sense");
+        let without_end = fold(&messages()[..5]).expect("it makes sense");
         assert!(!without_end.is_over());
-        assert!(without_end.is(&whole).is_err());
+        assert!(without_end.ensure_equal(&whole).is_err());
     }
 
     #[test]
-    fn what_was_told_and_is_gone_is_noticed() {
-        let heard = fold(&told()[..2]).expect("it makes sense");
-        assert!(heard.is_kept_in(&Fold::default()).is_err());
+    fn lost_items_are_detected() {
+        let partial = fold(&messages()[..2]).expect("it makes sense");
+        assert!(partial.ensure_contained_in(&Fold::default()).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! Requests that are sent three times round a `kill -9`: what they do is done once.
+//! Requests that are sent three times around a `kill -9`: their effect must happen once.
 
 use std::path::PathBuf;
 
@@ -8,29 +8,28 @@ use serde_json::{Value, json};
 use crate::client::{ClientOptIns, RejoinClient};
 use crate::server::{RejoinHarness, ServerEndpoint};
 
-/// A model that says nothing until it is interrupted, whichever server asks it.
+/// Prompt for a model that sends nothing until it is interrupted, whichever server calls it.
 const HELD: &str = "MOCK held";
 
-/// Where a thread stands before the request comes.
+/// State of the thread before the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ThreadSetup {
-    /// There is none.
+    /// There is no thread.
     Nothing,
     Idle,
     /// Two turns are over.
     Finished,
     /// A turn runs, and does not end by itself.
     Running,
-    /// The same, and two inputs wait.
+    /// A turn runs, and two inputs are queued.
     Queued,
-    /// One input waits, and the turn before it was interrupted.
-    QueueRests,
-    /// It has a goal.
+    /// One input is queued, and the turn before it was interrupted.
+    QueuePaused,
     WithGoal,
     Archived,
 }
 
-/// What is asked three times.
+/// Request that is sent three times.
 struct RepeatCase {
     method: &'static str,
     before: ThreadSetup,
@@ -54,7 +53,7 @@ const CASES: &[RepeatCase] = &[
     case(
         "thread/start",
         ThreadSetup::Nothing,
-        |scene| json!({"cwd": scene.cwd}),
+        |fixture| json!({"cwd": fixture.cwd}),
     ),
     case("thread/fork", ThreadSetup::Finished, |_| json!({})),
     case("thread/archive", ThreadSetup::Finished, |_| json!({})),
@@ -79,7 +78,7 @@ const CASES: &[RepeatCase] = &[
     case(
         "thread/revert",
         ThreadSetup::Finished,
-        |scene| json!({"beforeTurnId": scene.turn}),
+        |fixture| json!({"beforeTurnId": fixture.turn}),
     ),
     case("thread/inject_items", ThreadSetup::Idle, |_| {
         let text = json!([{"type": "input_text", "text": "by the way"}]);
@@ -99,22 +98,22 @@ const CASES: &[RepeatCase] = &[
     case(
         "thread/queue/update",
         ThreadSetup::Queued,
-        |scene| json!({"queuedSubmissionId": scene.queued[0], "input": text("other")}),
+        |fixture| json!({"queuedSubmissionId": fixture.queued[0], "input": text("other")}),
     ),
     case(
         "thread/queue/delete",
         ThreadSetup::Queued,
-        |scene| json!({"queuedSubmissionId": scene.queued[0]}),
+        |fixture| json!({"queuedSubmissionId": fixture.queued[0]}),
     ),
     case(
         "thread/queue/reorder",
         ThreadSetup::Queued,
-        |scene| json!({"queuedSubmissionIds": [scene.queued[1], scene.queued[0]]}),
+        |fixture| json!({"queuedSubmissionIds": [fixture.queued[1], fixture.queued[0]]}),
     ),
     case(
         "thread/queue/start",
-        ThreadSetup::QueueRests,
-        |scene| json!({"queuedSubmissionId": scene.queued[0]}),
+        ThreadSetup::QueuePaused,
+        |fixture| json!({"queuedSubmissionId": fixture.queued[0]}),
     ),
     case(
         "thread/shellCommand",
@@ -129,12 +128,12 @@ const CASES: &[RepeatCase] = &[
     case(
         "turn/steer",
         ThreadSetup::Running,
-        |scene| json!({"expectedTurnId": scene.turn, "input": text(HELD)}),
+        |fixture| json!({"expectedTurnId": fixture.turn, "input": text(HELD)}),
     ),
     case(
         "turn/interrupt",
         ThreadSetup::Running,
-        |scene| json!({"turnId": scene.turn}),
+        |fixture| json!({"turnId": fixture.turn}),
     ),
     case(
         "review/start",
@@ -143,31 +142,31 @@ const CASES: &[RepeatCase] = &[
     ),
 ];
 
-/// When the server is killed.
+/// Moment of the kill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum KillMoment {
     Never,
-    /// Before the client reads the answer; so many other requests were answered by then.
+    /// Before the client reads the response; this many other requests were answered by then.
     Unread(usize),
-    /// After the answer was read, and what it began is over.
+    /// After the response was read, and its turn is over.
     Afterwards,
 }
 
-/// Sends each request three times, with a server that is killed before the answer is read or afterwards, so
-/// many times. Gives how many requests that were.
-pub fn run(bench: &RejoinHarness, rounds: usize) -> Result<usize> {
+/// Sends each request three times, to a server that is killed before or after the response is read,
+/// for a number of rounds. Returns the number of cases.
+pub fn run(harness: &RejoinHarness, rounds: usize) -> Result<usize> {
     let mut sent = 0;
     for case in CASES {
-        let expected = play(bench, case, KillMoment::Never, &mut sent)
+        let expected = play(harness, case, KillMoment::Never, &mut sent)
             .with_context(|| format!("{} once", case.method))?;
         for round in 0..rounds {
             for killed in [KillMoment::Unread(round), KillMoment::Afterwards] {
-                let found = play(bench, case, killed, &mut sent)
+                let result = play(harness, case, killed, &mut sent)
                     .with_context(|| format!("{} {killed:?}", case.method))?;
-                let is_same = found.is_same(&expected, case, killed);
+                let is_same = result.is_same(&expected, case, killed);
                 ensure!(
                     is_same,
-                    "{} {killed:?}: {found:?}, and once: {expected:?}",
+                    "{} {killed:?}: {result:?}, and once: {expected:?}",
                     case.method
                 );
             }
@@ -176,68 +175,68 @@ pub fn run(bench: &RejoinHarness, rounds: usize) -> Result<usize> {
     Ok(sent)
 }
 
-/// One thread, and what is about it.
+/// A thread and its surrounding state.
 struct ThreadFixture {
     cwd: PathBuf,
     thread: Value,
-    /// The last turn that began.
+    /// Last turn that was started.
     turn: Value,
-    /// What waits in its queue.
+    /// Ids in its queue.
     queued: Vec<Value>,
 }
 
 impl ThreadFixture {
-    /// Brings a thread to where it is to stand.
-    fn set(client: &mut RejoinClient, cwd: PathBuf, before: ThreadSetup) -> Result<Self> {
+    /// Prepares a thread in a given state.
+    fn prepare(client: &mut RejoinClient, cwd: PathBuf, before: ThreadSetup) -> Result<Self> {
         std::fs::create_dir(&cwd)?;
-        let mut scene = Self {
+        let mut fixture = Self {
             cwd,
             thread: Value::Null,
             turn: Value::Null,
             queued: Vec::new(),
         };
         if before == ThreadSetup::Nothing {
-            return Ok(scene);
+            return Ok(fixture);
         }
-        let mut begun = client.ask("thread/start", json!({"cwd": scene.cwd}))?;
-        scene.thread = begun["thread"]["id"].take();
+        let mut started = client.request("thread/start", json!({"cwd": fixture.cwd}))?;
+        fixture.thread = started["thread"]["id"].take();
         let turns: &[&str] = match before {
             ThreadSetup::Finished | ThreadSetup::Archived => &["first", "second"],
-            ThreadSetup::Running | ThreadSetup::Queued | ThreadSetup::QueueRests => &[HELD],
+            ThreadSetup::Running | ThreadSetup::Queued | ThreadSetup::QueuePaused => &[HELD],
             ThreadSetup::Nothing | ThreadSetup::Idle | ThreadSetup::WithGoal => &[],
         };
-        for words in turns {
-            let mut begun = client.ask("turn/start", scene.about(json!({"input": text(words)})))?;
-            scene.turn = begun["turn"]["id"].take();
-            if *words != HELD {
-                scene.wait(client)?;
+        for prompt in turns {
+            let mut started = client.request("turn/start", fixture.with_thread(json!({"input": text(prompt)})))?;
+            fixture.turn = started["turn"]["id"].take();
+            if *prompt != HELD {
+                fixture.wait(client)?;
             }
         }
         let inputs: &[&str] = match before {
             ThreadSetup::Queued => &["first", "second"],
-            ThreadSetup::QueueRests => &["first"],
+            ThreadSetup::QueuePaused => &["first"],
             _ => &[],
         };
-        for words in inputs {
-            let params = json!({"input": text(words), "clientUserMessageId": words});
-            let mut added = client.ask("thread/queue/add", scene.about(params))?;
-            scene.queued.push(added["queuedSubmission"]["id"].take());
+        for prompt in inputs {
+            let params = json!({"input": text(prompt), "clientUserMessageId": prompt});
+            let mut added = client.request("thread/queue/add", fixture.with_thread(params))?;
+            fixture.queued.push(added["queuedSubmission"]["id"].take());
         }
         match before {
-            ThreadSetup::QueueRests => scene.stop(client)?,
+            ThreadSetup::QueuePaused => fixture.stop(client)?,
             ThreadSetup::WithGoal => {
                 let goal = json!({"objective": "weave", "status": "paused"});
-                client.ask("thread/goal/set", scene.about(goal))?;
+                client.request("thread/goal/set", fixture.with_thread(goal))?;
             }
             ThreadSetup::Archived => {
-                client.ask("thread/archive", scene.about(json!({})))?;
+                client.request("thread/archive", fixture.with_thread(json!({})))?;
             }
             _ => {}
         }
-        Ok(scene)
+        Ok(fixture)
     }
 
-    fn about(&self, mut params: Value) -> Value {
+    fn with_thread(&self, mut params: Value) -> Value {
         if !self.thread.is_null() {
             params["threadId"] = self.thread.clone();
         }
@@ -249,21 +248,21 @@ impl ThreadFixture {
     }
 
     fn stop(&self, client: &mut RejoinClient) -> Result<()> {
-        let params = self.about(json!({"turnId": ""}));
-        client.ask("turn/interrupt", params).map(drop)
+        let params = self.with_thread(json!({"turnId": ""}));
+        client.request("turn/interrupt", params).map(drop)
     }
 
     /// Waits until nothing runs in the thread.
     fn wait(&self, client: &mut RejoinClient) -> Result<()> {
-        let params = self.about(json!({"excludeTurns": true}));
-        client.ask("thread/resume", params)?;
+        let params = self.with_thread(json!({"excludeTurns": true}));
+        client.request("thread/resume", params)?;
         let id = self.thread.as_str().context("a thread")?;
         loop {
-            let read = client.ask("thread/read", self.about(json!({})))?;
+            let read = client.request("thread/read", self.with_thread(json!({})))?;
             if read["thread"]["status"]["type"] != "active" {
                 return Ok(());
             }
-            while client.told(id)?.method != "thread/status/changed" {}
+            while client.next_notification(id)?.method != "thread/status/changed" {}
         }
     }
 }
@@ -272,76 +271,77 @@ fn text(words: &str) -> Value {
     json!([{"type": "text", "text": words}])
 }
 
-/// Plays a case on a thread of its own, and looks at what came of it.
+/// Plays a case on its own thread. Returns the resulting state.
 fn play(
-    bench: &RejoinHarness,
+    harness: &RejoinHarness,
     case: &RepeatCase,
     killed: KillMoment,
     sent: &mut usize,
 ) -> Result<CaseResult> {
-    let mut server = bench.serve()?;
-    // Over a unix socket the client is known by its user, else by its name: it comes back the way it came.
-    let door = match killed {
+    let mut server = harness.serve()?;
+    // Over a unix socket the server identifies the client by its user, otherwise by its name. So it
+    // reconnects over the same endpoint.
+    let endpoint = match killed {
         KillMoment::Unread(_) => ServerEndpoint::Websocket,
         KillMoment::Never | KillMoment::Afterwards => ServerEndpoint::Unix,
     };
-    let mut client = server.client(door, ClientOptIns::Numbers)?;
+    let mut client = server.client(endpoint, ClientOptIns::Numbers)?;
     *sent += 1;
-    let cwd = bench.home.path().join(format!("again-{sent}"));
-    let mut scene = ThreadFixture::set(&mut client, cwd, case.before)?;
-    let mut params = scene.about((case.params)(&scene));
+    let cwd = harness.home.path().join(format!("again-{sent}"));
+    let mut fixture = ThreadFixture::prepare(&mut client, cwd, case.before)?;
+    let mut params = fixture.with_thread((case.params)(&fixture));
     params["clientRequestId"] = json!(format!("request {sent}"));
     let mut answers = Vec::new();
     match killed {
-        KillMoment::Never => answers.push(client.ask(case.method, params.clone())?),
+        KillMoment::Never => answers.push(client.request(case.method, params.clone())?),
         KillMoment::Unread(others) => {
             client.send(case.method, &params)?;
             for _ in 0..others {
-                client.ask("thread/loaded/list", json!({}))?;
+                client.request("thread/loaded/list", json!({}))?;
             }
         }
         KillMoment::Afterwards => {
-            answers.push(client.ask(case.method, params.clone())?);
+            answers.push(client.request(case.method, params.clone())?);
             if case.before == ThreadSetup::Idle {
-                scene.wait(&mut client)?;
+                fixture.wait(&mut client)?;
             }
         }
     }
     if killed != KillMoment::Never {
         server.kill()?;
-        server = bench.serve()?;
-        client = server.client(door, ClientOptIns::Numbers)?;
+        server = harness.serve()?;
+        client = server.client(endpoint, ClientOptIns::Numbers)?;
         for _ in 0..2 {
-            answers.push(client.ask(case.method, params.clone())?);
+            answers.push(client.request(case.method, params.clone())?);
         }
-        is_refused(&mut client, case, &params)?;
+        check_conflict(&mut client, case, &params)?;
     }
-    let made = answers[0]["thread"]["id"].clone();
+    let new_thread = answers[0]["thread"]["id"].clone();
     for answer in &answers[1..] {
-        // What makes a thread shows it as it is by now.
+        // A request that creates a thread returns its current state.
         let is_same = match case.method {
-            "thread/start" | "thread/fork" => answer["thread"]["id"] == made,
+            "thread/start" | "thread/fork" => answer["thread"]["id"] == new_thread,
             _ => *answer == answers[0],
         };
         ensure!(is_same, "not the same answer: {answers:?}");
     }
-    if scene.thread.is_null() {
-        scene.thread = made.clone();
+    if fixture.thread.is_null() {
+        fixture.thread = new_thread.clone();
     }
     if matches!(case.before, ThreadSetup::Running | ThreadSetup::Queued)
         && case.method != "turn/interrupt"
     {
-        scene.stop(&mut client)?;
+        fixture.stop(&mut client)?;
     }
     if case.method != "thread/delete" && case.method != "thread/archive" {
-        scene.wait(&mut client)?;
+        fixture.wait(&mut client)?;
     }
-    CaseResult::of(&mut client, &scene, &made)
+    CaseResult::of(&mut client, &fixture, &new_thread)
 }
 
-/// Something else under the same key is no repetition.
-fn is_refused(client: &mut RejoinClient, case: &RepeatCase, params: &Value) -> Result<()> {
-    // Of one that is gone nothing is remembered, and to be gone is all that can be asked.
+/// Checks that another request with the same idempotency key is rejected.
+fn check_conflict(client: &mut RejoinClient, case: &RepeatCase, params: &Value) -> Result<()> {
+    // A deleted thread has no stored keys, and its deletion has no other parameters.
     if matches!(case.method, "thread/delete") {
         return Ok(());
     }
@@ -354,16 +354,16 @@ fn is_refused(client: &mut RejoinClient, case: &RepeatCase, params: &Value) -> R
         "thread/shellCommand" => params["command"] = json!("false"),
         _ => return Ok(()),
     }
-    let error = client.refused(case.method, params)?;
+    let error = client.request_error(case.method, params)?;
     let info = &error["data"]["errorInfo"];
     ensure!(*info == "idempotency_conflict", "not a conflict: {error}");
     Ok(())
 }
 
-/// What came of a case, without what differs from one thread to another.
+/// Result of a case, without what differs from one thread to another.
 #[derive(Debug, PartialEq)]
 struct CaseResult {
-    /// The threads that are in sight, and those that are archived.
+    /// Numbers of visible and of archived threads.
     threads: [usize; 2],
     name: Value,
     branch: Value,
@@ -371,12 +371,12 @@ struct CaseResult {
     goal: Value,
     queue: Vec<Value>,
     turns: Vec<TurnSummary>,
-    /// The turns of the thread that was made.
-    made: Vec<TurnSummary>,
+    /// Turns of the new thread.
+    new_turns: Vec<TurnSummary>,
     marks: String,
 }
 
-/// A turn, with what was asked in it and done.
+/// A turn, with its inputs and actions.
 #[derive(Debug, PartialEq)]
 struct TurnSummary {
     status: Value,
@@ -384,14 +384,14 @@ struct TurnSummary {
 }
 
 impl CaseResult {
-    fn of(client: &mut RejoinClient, scene: &ThreadFixture, made: &Value) -> Result<Self> {
+    fn of(client: &mut RejoinClient, fixture: &ThreadFixture, new_thread: &Value) -> Result<Self> {
         let mut threads = [0; 2];
         for (count, archived) in threads.iter_mut().zip([false, true]) {
-            let params = json!({"cwd": scene.cwd, "archived": archived});
-            let listed = client.ask("thread/list", params)?;
+            let params = json!({"cwd": fixture.cwd, "archived": archived});
+            let listed = client.request("thread/list", params)?;
             *count = listed["data"].as_array().map_or(0, Vec::len);
         }
-        let marks = std::fs::read_to_string(scene.mark()).unwrap_or_default();
+        let marks = std::fs::read_to_string(fixture.mark()).unwrap_or_default();
         if threads == [0, 0] {
             return Ok(Self {
                 threads,
@@ -401,18 +401,18 @@ impl CaseResult {
                 goal: Value::Null,
                 queue: Vec::new(),
                 turns: Vec::new(),
-                made: Vec::new(),
+                new_turns: Vec::new(),
                 marks,
             });
         }
-        let about = scene.about(json!({}));
-        let mut shown = client.ask("thread/read", scene.about(json!({"includeTurns": true})))?;
-        let thread = &mut shown["thread"];
-        let mut goal = client.ask("thread/goal/get", about.clone())?;
-        let queue = client.ask("thread/queue/list", about)?;
+        let params = fixture.with_thread(json!({}));
+        let mut response = client.request("thread/read", fixture.with_thread(json!({"includeTurns": true})))?;
+        let thread = &mut response["thread"];
+        let mut goal = client.request("thread/goal/get", params.clone())?;
+        let queue = client.request("thread/queue/list", params)?;
         let queue = queue["data"].as_array().cloned().unwrap_or_default();
         let resumed = match threads {
-            [_, 0] => client.ask("thread/resume", scene.about(json!({"excludeTurns": true})))?,
+            [_, 0] => client.request("thread/resume", fixture.with_thread(json!({"excludeTurns": true})))?,
             _ => Value::Null,
         };
         Ok(Self {
@@ -423,19 +423,19 @@ impl CaseResult {
             goal: goal["goal"]["objective"].take(),
             queue: queue.iter().map(|it| it["input"].clone()).collect(),
             turns: turns(&thread["turns"]),
-            made: match made {
+            new_turns: match new_thread {
                 Value::Null => Vec::new(),
                 id => {
                     let params = json!({"threadId": id, "includeTurns": true});
-                    turns(&client.ask("thread/read", params)?["thread"]["turns"])
+                    turns(&client.request("thread/read", params)?["thread"]["turns"])
                 }
             },
             marks,
         })
     }
 
-    /// Whether nothing was done twice, or left out. What a server was killed in the middle of is known to have
-    /// been cut off there.
+    /// Whether nothing was done twice, or omitted. A shell command during which the server was
+    /// killed is recorded as interrupted.
     fn is_same(&self, once: &Self, case: &RepeatCase, killed: KillMoment) -> bool {
         if case.method != "thread/shellCommand" || killed == KillMoment::Afterwards {
             return self == once;
@@ -451,19 +451,19 @@ impl CaseResult {
     }
 }
 
-/// What the model says differs with where it was cut off.
+/// Summarises turns, without the text of the model, which depends on where it was interrupted.
 fn turns(turns: &Value) -> Vec<TurnSummary> {
     let turns = turns.as_array().cloned().unwrap_or_default();
     let items = |turn: &Value| {
         let items = turn["items"].as_array().cloned().unwrap_or_default();
         let items = items.into_iter();
         let items = items.filter(|it| it["type"] != "agentMessage" && it["type"] != "reasoning");
-        let shown = items.map(|it| json!([it["type"], it["content"], it["command"], it["review"]]));
-        shown.collect()
+        let values = items.map(|it| json!([it["type"], it["content"], it["command"], it["review"]]));
+        values.collect()
     };
-    let shown = turns.iter().map(|turn| TurnSummary {
+    let summaries = turns.iter().map(|turn| TurnSummary {
         status: turn["status"].clone(),
         items: items(turn),
     });
-    shown.collect()
+    summaries.collect()
 }

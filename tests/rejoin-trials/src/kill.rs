@@ -1,4 +1,4 @@
-//! Servers that are killed in the middle of a turn, and clients that come back to the next one.
+//! Servers that are killed in the middle of a turn, and clients that resume on the next server.
 
 use anyhow::{Context, Result};
 use serde_json::json;
@@ -7,79 +7,80 @@ use crate::client::{ClientOptIns, RejoinClient};
 use crate::fold::Fold;
 use crate::server::{RejoinHarness, RejoinServer, ServerEndpoint};
 
-/// What the model says; about so many messages tell of it.
+/// Prompt of the turn; it takes about this many messages.
 const TEXT: &str =
     "MOCK reasoning n=60 size=20 stamp=1 gap_us=700 text n=180 size=20 stamp=1 gap_us=700";
 const MESSAGES: usize = 256;
 
-/// Kills a server so many times, each time later in a turn than the time before.
-pub fn run(bench: &RejoinHarness, door: ServerEndpoint, kills: usize) -> Result<()> {
-    let mut server = serve(bench, door)?;
-    let mut client = server.client(door, ClientOptIns::Numbers)?;
+/// Kills a server repeatedly, each time later in a turn.
+pub fn run(harness: &RejoinHarness, endpoint: ServerEndpoint, kills: usize) -> Result<()> {
+    let mut server = serve(harness, endpoint)?;
+    let mut client = server.client(endpoint, ClientOptIns::Numbers)?;
     for kill in 0..kills {
         let thread = client.start_thread()?;
-        client.say(&thread, TEXT)?;
-        let mut knows = Fold::default();
-        let mut seen = 0;
+        client.start_turn(&thread, TEXT)?;
+        let mut fold = Fold::default();
+        let mut last_seq = 0;
         for _ in 0..kill * MESSAGES / kills {
-            let message = client.told(&thread)?;
-            seen = message.seq.unwrap_or(seen);
-            knows.hear(&message)?;
-            if knows.is_over() {
+            let message = client.next_notification(&thread)?;
+            last_seq = message.seq.unwrap_or(last_seq);
+            fold.apply(&message)?;
+            if fold.is_over() {
                 break;
             }
         }
         server.kill()?;
-        server = serve(bench, door)?;
-        // Of those who come back every other one knows no numbers.
-        let wishes = if kill % 2 == 0 {
+        server = serve(harness, endpoint)?;
+        // Every other resuming client does not use numbers.
+        let opt_ins = if kill % 2 == 0 {
             ClientOptIns::Numbers
         } else {
             ClientOptIns::Nothing
         };
-        let mut back = server.client(door, wishes)?;
-        come_back(&mut back, wishes, &thread, seen, &mut knows)
-            .with_context(|| format!("killed {kill} of {kills}, after {seen}, {door:?}"))?;
-        client = match door {
-            ServerEndpoint::Stdio => back,
-            _ => server.client(door, ClientOptIns::Numbers)?,
+        let mut resumed = server.client(endpoint, opt_ins)?;
+        resume(&mut resumed, opt_ins, &thread, last_seq, &mut fold)
+            .with_context(|| format!("killed {kill} of {kills}, after {last_seq}, {endpoint:?}"))?;
+        client = match endpoint {
+            ServerEndpoint::Stdio => resumed,
+            _ => server.client(endpoint, ClientOptIns::Numbers)?,
         };
-        if door == ServerEndpoint::Stdio && wishes == ClientOptIns::Nothing {
-            // The one client of a server on stdio cannot introduce itself anew.
+        if endpoint == ServerEndpoint::Stdio && opt_ins == ClientOptIns::Nothing {
+            // The one client of a server on stdio cannot initialize again.
             drop(client);
             server.kill()?;
-            server = serve(bench, door)?;
-            client = server.client(door, ClientOptIns::Numbers)?;
+            server = serve(harness, endpoint)?;
+            client = server.client(endpoint, ClientOptIns::Numbers)?;
         }
     }
     Ok(())
 }
 
-fn serve(bench: &RejoinHarness, door: ServerEndpoint) -> Result<RejoinServer> {
-    match door {
-        ServerEndpoint::Stdio => bench.serve_stdio(),
-        ServerEndpoint::Websocket | ServerEndpoint::Unix => bench.serve(),
+fn serve(harness: &RejoinHarness, endpoint: ServerEndpoint) -> Result<RejoinServer> {
+    match endpoint {
+        ServerEndpoint::Stdio => harness.serve_stdio(),
+        ServerEndpoint::Websocket | ServerEndpoint::Unix => harness.serve(),
     }
 }
 
-/// Hears the turn out, and sees that what was told in both lives is what the server shows.
-fn come_back(
+/// Receives the rest of the turn, and checks that the notifications of both servers add up to the
+/// snapshot.
+fn resume(
     client: &mut RejoinClient,
-    wishes: ClientOptIns,
+    opt_ins: ClientOptIns,
     thread: &str,
-    seen: u64,
-    knows: &mut Fold,
+    last_seq: u64,
+    fold: &mut Fold,
 ) -> Result<()> {
-    match wishes {
-        ClientOptIns::Numbers => client.rejoin(thread, seen)?,
+    match opt_ins {
+        ClientOptIns::Numbers => client.rejoin(thread, last_seq)?,
         ClientOptIns::Nothing => {
             let params = json!({"threadId": thread});
-            let answer = client.ask("thread/resume", params)?;
-            let shown = Fold::of_turns(&answer["thread"]["turns"])?;
-            knows.is_kept_in(&shown)?;
-            *knows = shown;
+            let answer = client.request("thread/resume", params)?;
+            let snapshot = Fold::of_turns(&answer["thread"]["turns"])?;
+            fold.ensure_contained_in(&snapshot)?;
+            *fold = snapshot;
         }
     }
-    knows.hear_out(client, thread)?;
-    knows.is_shown(client, thread)
+    fold.apply_until_over(client, thread)?;
+    fold.ensure_matches_server(client, thread)
 }

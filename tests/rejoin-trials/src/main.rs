@@ -1,8 +1,8 @@
-//! `rejoin-trials`: clients that are cut off and come back, through the real program.
+//! `rejoin-trials`: clients that disconnect and resume, against the real program.
 //!
-//! A server, `raddle mock` behind it, and clients that know what they were told last. Wherever they are cut off,
-//! and whether or not the server is killed meanwhile, what they were told in all adds up to the thread.
-//! `cargo xtask prove rejoin` runs it at full size, CI a slice.
+//! A server, `raddle mock` behind it, and clients that know the last record they received. Wherever
+//! they are disconnected, and whether or not the server is killed meanwhile, their notifications
+//! must add up to the thread. `cargo xtask prove rejoin` runs it at full size, CI a slice.
 
 #![expect(
     clippy::print_stdout,
@@ -29,86 +29,88 @@ use clap::Parser;
 use crate::disconnects::PausedThread;
 use crate::server::{RejoinHarness, ServerEndpoint};
 
-/// Cuts clients off, kills servers, and sees that whoever comes back knows everything.
+/// Disconnects clients, kills servers, and checks that every resuming client reaches the full
+/// state.
 #[derive(Parser)]
 struct RejoinArgs {
     /// The program under test.
     #[arg(long)]
     raddle: PathBuf,
-    /// How many pieces the message has at each of which clients are cut off.
+    /// Number of pieces of the message; clients are disconnected at each.
     #[arg(long, default_value_t = 300)]
     cuts: usize,
-    /// How often a server is killed, on each transport.
+    /// Number of kills of a server, on each transport.
     #[arg(long, default_value_t = 10)]
     kills: usize,
-    /// How many requests two clients answer at once.
+    /// Number of requests that two clients answer at once.
     #[arg(long, default_value_t = 30)]
     races: usize,
-    /// How often every request that changes a thread is sent three times, round each kind of kill.
+    /// Number of rounds in which every request that changes a thread is sent three times, around
+    /// each kind of kill.
     #[arg(long, default_value_t = 1)]
     again: usize,
 }
 
 fn main() -> Result<()> {
     let arguments = RejoinArgs::parse();
-    let bench = RejoinHarness::open(&arguments.raddle)?;
-    let mut held = PausedThread::open(&bench, arguments.cuts)?;
-    through_sockets("in the middle", |door| held.observed.exact(door))?;
-    let whole = held.complete(&bench)?;
-    through_sockets("afterwards", |door| held.observed.folded(door, &whole))?;
-    drop(held);
-    for door in [
+    let harness = RejoinHarness::open(&arguments.raddle)?;
+    let mut paused = PausedThread::open(&harness, arguments.cuts)?;
+    through_sockets("in the middle", |endpoint| paused.observed.check_messages(endpoint))?;
+    let whole = paused.complete(&harness)?;
+    through_sockets("afterwards", |endpoint| paused.observed.check_final_state(endpoint, &whole))?;
+    drop(paused);
+    for endpoint in [
         ServerEndpoint::Websocket,
         ServerEndpoint::Unix,
         ServerEndpoint::Stdio,
     ] {
-        let begun = Instant::now();
-        kill::run(&bench, door, arguments.kills)?;
+        let start = Instant::now();
+        kill::run(&harness, endpoint, arguments.kills)?;
         println!(
-            "figure: {door:?}: killed {} times, {:.1?}",
+            "figure: {endpoint:?}: killed {} times, {:.1?}",
             arguments.kills,
-            begun.elapsed()
+            start.elapsed()
         );
     }
-    let begun = Instant::now();
-    let wins = race::race(&bench, arguments.races)?;
+    let start = Instant::now();
+    let wins = race::race(&harness, arguments.races)?;
     println!(
         "figure: {} races, {wins} won by the first, {:.1?}",
         arguments.races,
-        begun.elapsed()
+        start.elapsed()
     );
-    let begun = Instant::now();
-    race::killed(&bench, arguments.kills)?;
+    let start = Instant::now();
+    race::answer_after_kill(&harness, arguments.kills)?;
     println!(
         "figure: killed {} times while a request was open, {:.1?}",
         arguments.kills,
-        begun.elapsed()
+        start.elapsed()
     );
-    let begun = Instant::now();
-    let sent = idempotency::run(&bench, arguments.again)?;
+    let start = Instant::now();
+    let sent = idempotency::run(&harness, arguments.again)?;
     println!(
         "figure: {sent} requests sent again, {:.1?}",
-        begun.elapsed()
+        start.elapsed()
     );
     println!("nothing was missed, told twice or taken back");
     Ok(())
 }
 
-/// Through both kinds of sockets at once.
-fn through_sockets(when: &str, cut: impl Fn(ServerEndpoint) -> Result<usize> + Sync) -> Result<()> {
-    let cut = &|door| {
-        let begun = Instant::now();
-        let cuts = cut(door).with_context(|| format!("{door:?}, {when}"))?;
+/// Runs a trial over both kinds of sockets at once.
+fn through_sockets(when: &str, trial: impl Fn(ServerEndpoint) -> Result<usize> + Sync) -> Result<()> {
+    let run_trial = &|endpoint| {
+        let start = Instant::now();
+        let cuts = trial(endpoint).with_context(|| format!("{endpoint:?}, {when}"))?;
         println!(
-            "figure: {door:?}: {cuts} came back {when}, {:.1?}",
-            begun.elapsed()
+            "figure: {endpoint:?}: {cuts} came back {when}, {:.1?}",
+            start.elapsed()
         );
         anyhow::Ok(())
     };
     thread::scope(|scope| {
-        let doors = [ServerEndpoint::Websocket, ServerEndpoint::Unix]
-            .map(|door| scope.spawn(move || cut(door)));
-        let ends = doors.map(|it| it.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        let workers = [ServerEndpoint::Websocket, ServerEndpoint::Unix]
+            .map(|endpoint| scope.spawn(move || run_trial(endpoint)));
+        let ends = workers.map(|it| it.join().unwrap_or_else(|panic| resume_unwind(panic)));
         ends.into_iter().collect()
     })
 }

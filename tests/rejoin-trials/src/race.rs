@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::client::RejoinClient;
 use crate::server::{RejoinHarness, ServerEndpoint};
 
-/// What is asked.
+/// Kind of a server request.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Approval,
@@ -18,12 +18,13 @@ enum Kind {
 
 const KINDS: [Kind; 3] = [Kind::Approval, Kind::Question, Kind::ClientTool];
 
-/// Whoever answers, by its name; what it says differs from what the other says.
+/// Names of the answering clients. Each also answers differently.
 const NAMES: [&str; 2] = ["warp", "weft"];
 
 impl Kind {
-    /// Has the model ask. An approval is for a command that leaves a mark.
-    fn says(self, mark: &Path) -> String {
+    /// Returns the prompt that makes the model send the request. An approval is for a command that
+    /// writes to a file.
+    fn prompt(self, mark: &Path) -> String {
         let (name, arguments) = match self {
             Self::Approval => (
                 "exec_command",
@@ -49,12 +50,12 @@ impl Kind {
         format!("MOCK call name={name} arguments={arguments}")
     }
 
-    /// What one of the two answers. Only the first says yes where it is a matter of yes and no.
-    fn answer(self, who: usize) -> Value {
-        let name = NAMES[who];
+    /// Returns the answer of one of the two clients. Only the first approves.
+    fn answer(self, client: usize) -> Value {
+        let name = NAMES[client];
         match self {
             Self::Approval => {
-                let decision = if who == 0 { "accept" } else { "decline" };
+                let decision = if client == 0 { "accept" } else { "decline" };
                 json!({"decision": decision})
             }
             Self::Question => json!({"answers": {"which": {"answers": [name]}}}),
@@ -65,7 +66,7 @@ impl Kind {
     }
 }
 
-/// A thread for one request.
+/// Starts a thread for one request.
 fn begin(client: &mut RejoinClient) -> Result<String> {
     let tool = json!({
         "type": "function",
@@ -76,104 +77,104 @@ fn begin(client: &mut RejoinClient) -> Result<String> {
     client.start_thread_with(json!({"approvalPolicy": "on-request", "dynamicTools": [tool]}))
 }
 
-/// Two clients answer at once, so many times. Gives how often the first of them won.
-pub fn race(bench: &RejoinHarness, races: usize) -> Result<usize> {
-    let server = bench.serve()?;
-    let mut one = server.client_named(ServerEndpoint::Websocket, NAMES[0])?;
-    let mut other = server.client_named(ServerEndpoint::Websocket, NAMES[1])?;
+/// Lets two clients answer at once, repeatedly. Returns how often the first one won.
+pub fn race(harness: &RejoinHarness, races: usize) -> Result<usize> {
+    let server = harness.serve()?;
+    let mut first = server.client_named(ServerEndpoint::Websocket, NAMES[0])?;
+    let mut second = server.client_named(ServerEndpoint::Websocket, NAMES[1])?;
     let mut wins = 0;
     for number in 0..races {
         let kind = KINDS[number % KINDS.len()];
-        let mark = mark(bench, "race", number);
-        let thread = begin(&mut one)?;
-        other.ask("thread/resume", json!({"threadId": thread}))?;
-        one.say(&thread, &kind.says(&mark))?;
-        let asked = [one.asked(&thread)?, other.asked(&thread)?];
+        let mark = mark(harness, "race", number);
+        let thread = begin(&mut first)?;
+        second.request("thread/resume", json!({"threadId": thread}))?;
+        first.start_turn(&thread, &kind.prompt(&mark))?;
+        let requests = [first.next_request(&thread)?, second.next_request(&thread)?];
         ensure!(
-            asked[0].id == asked[1].id,
-            "one request, two ids: {asked:?}"
+            requests[0].id == requests[1].id,
+            "one request, two ids: {requests:?}"
         );
-        for who in [number % 2, 1 - number % 2] {
-            let client = [&mut one, &mut other];
-            client[who].answer(&asked[who], &kind.answer(who))?;
+        for index in [number % 2, 1 - number % 2] {
+            let clients = [&mut first, &mut second];
+            clients[index].answer(&requests[index], &kind.answer(index))?;
         }
-        let heard = [
-            RequestResolution::of(&mut one, &thread)?,
-            RequestResolution::of(&mut other, &thread)?,
+        let resolutions = [
+            RequestResolution::of(&mut first, &thread)?,
+            RequestResolution::of(&mut second, &thread)?,
         ];
-        ensure!(heard[0] == heard[1], "{kind:?}: {heard:?}");
-        let [heard, _] = heard;
-        let winner = heard.winner(kind, &asked[0].id, &mark).and_then(|winner| {
-            let by = heard.resolved.first().map(|(_, _, by)| by);
+        ensure!(resolutions[0] == resolutions[1], "{kind:?}: {resolutions:?}");
+        let [resolution, _] = resolutions;
+        let winner = resolution.winner(kind, &requests[0].id, &mark).and_then(|winner| {
+            let by = resolution.resolved.first().map(|(_, _, by)| by);
             let is_right = by.is_none_or(|by| by == NAMES[winner]);
             ensure!(is_right, "another is said to have won");
             Ok(winner)
         });
-        let winner = winner.with_context(|| format!("{kind:?} in race {number}: {heard:?}"))?;
+        let winner = winner.with_context(|| format!("{kind:?} in race {number}: {resolution:?}"))?;
         wins += usize::from(winner == 0);
     }
     Ok(wins)
 }
 
-/// The server is killed while a request is open, so many times. The next one asks again under the same id, and
-/// another client answers.
-pub fn killed(bench: &RejoinHarness, kills: usize) -> Result<()> {
-    let mut server = bench.serve()?;
+/// Kills the server while a request is open, repeatedly. The next server sends it again with the
+/// same id, and another client answers.
+pub fn answer_after_kill(harness: &RejoinHarness, kills: usize) -> Result<()> {
+    let mut server = harness.serve()?;
     for number in 0..kills {
         let kind = KINDS[number % KINDS.len()];
-        let mark = mark(bench, "killed", number);
-        let mut one = server.client_named(ServerEndpoint::Websocket, NAMES[0])?;
-        let thread = begin(&mut one)?;
-        one.say(&thread, &kind.says(&mark))?;
-        let asked = one.asked(&thread)?;
-        drop(one);
+        let mark = mark(harness, "killed", number);
+        let mut first = server.client_named(ServerEndpoint::Websocket, NAMES[0])?;
+        let thread = begin(&mut first)?;
+        first.start_turn(&thread, &kind.prompt(&mark))?;
+        let request = first.next_request(&thread)?;
+        drop(first);
         server.kill()?;
-        server = bench.serve()?;
-        let mut other = server.client_named(ServerEndpoint::Unix, NAMES[0])?;
-        other.ask("thread/resume", json!({"threadId": thread}))?;
-        let again = other.asked(&thread)?;
+        server = harness.serve()?;
+        let mut second = server.client_named(ServerEndpoint::Unix, NAMES[0])?;
+        second.request("thread/resume", json!({"threadId": thread}))?;
+        let repeated = second.next_request(&thread)?;
         ensure!(
-            again.id == asked.id,
+            repeated.id == request.id,
             "asked as {}, then as {}",
-            asked.id,
-            again.id
+            request.id,
+            repeated.id
         );
-        other.answer(&again, &kind.answer(0))?;
-        let heard = RequestResolution::of(&mut other, &thread)?;
-        let winner = heard.winner(kind, &asked.id, &mark);
-        winner.with_context(|| format!("{kind:?} after kill {number}: {heard:?}"))?;
+        second.answer(&repeated, &kind.answer(0))?;
+        let resolution = RequestResolution::of(&mut second, &thread)?;
+        let winner = resolution.winner(kind, &request.id, &mark);
+        winner.with_context(|| format!("{kind:?} after kill {number}: {resolution:?}"))?;
     }
     Ok(())
 }
 
-fn mark(bench: &RejoinHarness, trial: &str, number: usize) -> PathBuf {
-    bench.home.path().join(format!("{trial}-{number}"))
+fn mark(harness: &RejoinHarness, trial: &str, number: usize) -> PathBuf {
+    harness.home.path().join(format!("{trial}-{number}"))
 }
 
-/// What a client heard of a request's end.
+/// Notifications of a client about the end of a request.
 #[derive(Debug, PartialEq)]
 struct RequestResolution {
-    /// Each with the request, the decision and who gave it.
+    /// The request, the decision, and the client that made it.
     resolved: Vec<(Value, Value, Value)>,
-    /// The item that asked, as it was completed.
+    /// The completed item of the request.
     item: Value,
-    /// What the model said in the end, which repeats what the tool gave.
-    said: String,
+    /// Final text of the model, which repeats the output of the tool.
+    final_text: String,
 }
 
 impl RequestResolution {
-    /// Hears the turn out.
+    /// Receives the rest of the turn.
     fn of(client: &mut RejoinClient, thread: &str) -> Result<Self> {
-        let mut heard = Self {
+        let mut resolution = Self {
             resolved: Vec::new(),
             item: Value::Null,
-            said: String::new(),
+            final_text: String::new(),
         };
         loop {
-            let message = client.heard(thread)?;
+            let message = client.next_message(thread)?;
             let mut params = message.params()?;
             match message.method.as_str() {
-                "serverRequest/resolved" => heard.resolved.push((
+                "serverRequest/resolved" => resolution.resolved.push((
                     params["requestId"].take(),
                     params["decision"].take(),
                     params["resolvedBy"].take(),
@@ -183,22 +184,22 @@ impl RequestResolution {
                     match item["type"].as_str() {
                         Some("userMessage") => {}
                         Some("agentMessage") => {
-                            heard.said = item["text"].as_str().unwrap_or_default().to_owned();
+                            resolution.final_text = item["text"].as_str().unwrap_or_default().to_owned();
                         }
-                        _ => heard.item = item,
+                        _ => resolution.item = item,
                     }
                 }
-                "turn/completed" => return Ok(heard),
+                "turn/completed" => return Ok(resolution),
                 _ => {}
             }
         }
     }
 
-    /// Whose answer counted. Exactly one did, and it had its effect once.
-    fn winner(&self, kind: Kind, asked: &Value, mark: &Path) -> Result<usize> {
+    /// Returns the client whose answer counted. Exactly one did, and it took effect once.
+    fn winner(&self, kind: Kind, request_id: &Value, mark: &Path) -> Result<usize> {
         match (&self.resolved[..], kind) {
             ([], Kind::ClientTool) => {}
-            ([(id, ..)], Kind::Approval | Kind::Question) if id == asked => {}
+            ([(id, ..)], Kind::Approval | Kind::Question) if id == request_id => {}
             _ => bail!("it was not settled once"),
         }
         let marks = std::fs::read_to_string(mark).unwrap_or_default();
@@ -209,9 +210,9 @@ impl RequestResolution {
                 (decision, marks) => bail!("{decision:?}, and the marks {marks:?}"),
             },
             Kind::Question | Kind::ClientTool => {
-                let says = NAMES.map(|name| self.said.contains(name));
-                ensure!(says[0] != says[1], "the model was told of {says:?}");
-                usize::from(says[1])
+                let mentions = NAMES.map(|name| self.final_text.contains(name));
+                ensure!(mentions[0] != mentions[1], "the model was told of {mentions:?}");
+                usize::from(mentions[1])
             }
         })
     }

@@ -1,4 +1,4 @@
-//! The program under test, and the model behind it. Neither outlives the run.
+//! The program under test, and its mock model. Neither outlives the run.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use crate::client::{ClientOptIns, RejoinClient};
 use crate::wire::{MessageWire, Pipes, unix, websocket};
 
-/// A way to the server.
+/// Endpoint of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerEndpoint {
     Websocket,
@@ -20,12 +20,12 @@ pub enum ServerEndpoint {
     Stdio,
 }
 
-/// A home with a model, in which servers live one after the other.
+/// A home with a mock model, in which servers run one after the other.
 pub struct RejoinHarness {
     raddle: PathBuf,
     pub home: TempDir,
     mock: Child,
-    /// Where the model listens.
+    /// Address of the mock model.
     mock_at: String,
 }
 
@@ -43,7 +43,7 @@ impl RejoinHarness {
         let stdout = mock.stdout.take().context("a pipe")?;
         BufReader::new(stdout).read_line(&mut line)?;
         let url = line.trim_end();
-        // At full size the model is silent for as long as it takes everyone to come back.
+        // At full size the model sends nothing for as long as it takes all clients to resume.
         let config = format!(
             "model = \"mock\"\nmodel_provider = \"mock\"\n[model_providers.mock]\nbase_url = \"{url}\"\n\
              stream_idle_timeout_ms = 7200000\ntotal_timeout_ms = 7200000\n"
@@ -58,7 +58,7 @@ impl RejoinHarness {
         })
     }
 
-    /// Lets so many answers that are on hold go on.
+    /// Releases this many paused answers of the model.
     pub fn release(&self, answers: usize) -> Result<()> {
         let mut stream = TcpStream::connect(&self.mock_at)?;
         let host = &self.mock_at;
@@ -72,7 +72,7 @@ impl RejoinHarness {
         Ok(())
     }
 
-    /// A server with a websocket and a unix socket, which takes up the turns of one that died.
+    /// Starts a server with a websocket and a unix socket, which resumes the turns of a killed one.
     pub fn serve(&self) -> Result<RejoinServer> {
         let socket = self.home.path().join("door/socket");
         let mut child = self
@@ -90,23 +90,23 @@ impl RejoinHarness {
             pipes: Mutex::new(None),
         };
         let mut is_listening = (false, false);
-        let mut said = String::new();
+        let mut output = String::new();
         while is_listening != (true, true) {
             let line = log.next();
-            let line = line.with_context(|| format!("the server ended, and said:{said}"))??;
-            said = format!("{said}\n{line}");
+            let line = line.with_context(|| format!("the server ended, and said:{output}"))??;
+            output = format!("{output}\n{line}");
             if let Some((_, address)) = line.split_once("listening on ws://") {
                 server.address = Some(address.trim().parse()?);
                 is_listening.0 = true;
             }
             is_listening.1 |= line.contains("listening on unix://");
         }
-        // So that it never waits for someone to read its log.
+        // Drains the log, so that the server never blocks on the pipe.
         std::thread::spawn(move || log.for_each(drop));
         Ok(server)
     }
 
-    /// A server on stdio, which ends the turns of one that died.
+    /// Starts a server on stdio, which ends the turns of a killed one.
     pub fn serve_stdio(&self) -> Result<RejoinServer> {
         let mut child = self
             .command()
@@ -143,28 +143,27 @@ impl Drop for RejoinHarness {
     }
 }
 
-/// A running server.
 pub struct RejoinServer {
     child: Child,
     address: Option<SocketAddr>,
     socket: PathBuf,
-    /// Of stdio, until its client takes them.
+    /// Stdio pipes, until the client takes them.
     pipes: Mutex<Option<Pipes>>,
 }
 
 impl RejoinServer {
-    /// A client that has introduced itself. On stdio there is one.
-    pub fn client(&self, door: ServerEndpoint, wishes: ClientOptIns) -> Result<RejoinClient> {
-        RejoinClient::introduced(self.wire(door)?, wishes)
+    /// Connects and initializes a client. On stdio there is only one.
+    pub fn client(&self, endpoint: ServerEndpoint, opt_ins: ClientOptIns) -> Result<RejoinClient> {
+        RejoinClient::initialized(self.wire(endpoint)?, opt_ins)
     }
 
-    /// A client with a name.
-    pub fn client_named(&self, door: ServerEndpoint, name: &str) -> Result<RejoinClient> {
-        RejoinClient::named(self.wire(door)?, ClientOptIns::Numbers, name)
+    /// Connects a client with a name.
+    pub fn client_named(&self, endpoint: ServerEndpoint, name: &str) -> Result<RejoinClient> {
+        RejoinClient::with_name(self.wire(endpoint)?, ClientOptIns::Numbers, name)
     }
 
-    fn wire(&self, door: ServerEndpoint) -> Result<Box<dyn MessageWire>> {
-        match door {
+    fn wire(&self, endpoint: ServerEndpoint) -> Result<Box<dyn MessageWire>> {
+        match endpoint {
             ServerEndpoint::Websocket => websocket(self.address.context("a websocket door")?),
             ServerEndpoint::Unix => unix(&self.socket),
             ServerEndpoint::Stdio => {
@@ -174,7 +173,6 @@ impl RejoinServer {
         }
     }
 
-    /// Kills it at once.
     pub fn kill(mut self) -> Result<()> {
         self.child.kill()?;
         self.child.wait()?;
@@ -184,7 +182,7 @@ impl RejoinServer {
 
 impl Drop for RejoinServer {
     fn drop(&mut self) {
-        // One that has ended already cannot be killed.
+        // Killing an ended process fails, which is fine.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

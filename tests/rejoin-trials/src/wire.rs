@@ -1,4 +1,4 @@
-//! The three ways to the server, as lines of text.
+//! The three transports to the server, as text messages.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -10,14 +10,14 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// How long anything may take to come. Only a failing trial waits this long.
+/// Read timeout. Only a failing trial waits this long.
 pub const WIRE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Text goes out, text comes in.
+/// Transport of text messages.
 pub trait MessageWire {
     fn send(&mut self, text: &str) -> Result<()>;
 
-    /// The next message.
+    /// Returns the next message.
     fn receive(&mut self) -> Result<Vec<u8>>;
 }
 
@@ -26,7 +26,7 @@ pub trait ByteStream: Read + Write {}
 
 impl<T: Read + Write> ByteStream for T {}
 
-/// Over TCP.
+/// Connects over TCP.
 pub fn websocket(address: SocketAddr) -> Result<Box<dyn MessageWire>> {
     let stream = TcpStream::connect(address)?;
     stream.set_nodelay(true)?;
@@ -34,7 +34,7 @@ pub fn websocket(address: SocketAddr) -> Result<Box<dyn MessageWire>> {
     upgraded(Box::new(stream), &address.to_string())
 }
 
-/// Over a unix socket.
+/// Connects over a unix socket.
 pub fn unix(path: &Path) -> Result<Box<dyn MessageWire>> {
     let stream = UnixStream::connect(path)?;
     stream.set_read_timeout(Some(WIRE_TIMEOUT))?;
@@ -69,7 +69,7 @@ impl MessageWire for Websocket {
                 frame.extend(length.to_be_bytes());
             }
         }
-        // Zeros are a mask too.
+        // The mask is zero.
         frame.extend([0; 4]);
         frame.extend_from_slice(text.as_bytes());
         Ok(self.0.get_mut().write_all(&frame)?)
@@ -102,7 +102,7 @@ impl Websocket {
     }
 }
 
-/// Over the pipes of a child.
+/// Transport over the pipes of a child.
 pub struct Pipes {
     stdin: ChildStdin,
     lines: Receiver<Vec<u8>>,
@@ -111,7 +111,7 @@ pub struct Pipes {
 impl Pipes {
     pub fn of(stdin: ChildStdin, stdout: ChildStdout) -> Self {
         let (sender, lines) = mpsc::channel();
-        // It ends with the child.
+        // The thread ends with the child.
         std::thread::spawn(move || {
             for line in BufReader::new(stdout).split(b'\n').map_while(Result::ok) {
                 if sender.send(line).is_err() {

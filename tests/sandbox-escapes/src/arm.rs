@@ -1,4 +1,4 @@
-//! All attempts in one arm: inside a tier, or without a fence.
+//! All attempts in one arm: inside a tier, or without a sandbox.
 
 use std::fs::{self, File};
 use std::os::fd::OwnedFd;
@@ -13,7 +13,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 use crate::attempts::{self, BLOCKED_EXIT_CODE, ON_TERMINAL};
 use crate::host::EscapeHost;
-use crate::ordinary_work::{ORDINARY, OrdinaryWork, STORM};
+use crate::ordinary_work::{ORDINARY, OrdinaryWork, FORK_BOMB};
 use crate::plain_bwrap;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -21,35 +21,36 @@ pub enum Arm {
     A,
     /// The first tier, with every file to read and with network
     Granted,
-    /// The first tier, where the folder around the workspace can be written, as around one below `/tmp`
+    /// The first tier, where the folder around the workspace can be written, as around one below
+    /// `/tmp`
     Around,
     /// The first tier, as on a kernel without Landlock
     Old,
     B,
-    /// Bubblewrap as it is usually called
+    /// Bubblewrap with its usual arguments
     Usual,
-    /// Without a fence
+    /// Without a sandbox
     Open,
 }
 
 #[derive(Args)]
 pub struct ArmArgs {
-    /// Which
+    /// The arm to run
     arm: Arm,
-    /// Where bubblewrap is
+    /// Path of the bubblewrap binary
     bubblewrap: PathBuf,
-    /// Where folders can be made
+    /// A folder for temporary files
     scratch: PathBuf,
 }
 
-/// The attempt that the kernel answers by ending the process.
-const ENDED: &str = "call-of-another-machine";
+/// The attempt to which the kernel responds by killing the process.
+const KILLED: &str = "call-of-another-machine";
 
 impl ArmArgs {
-    /// Prints a line for each attempt: `open NAME` or `held NAME why`; and for each ordinary work that could
-    /// not be done.
+    /// Prints a line for each attempt: `open NAME` or `held NAME why`; and for each ordinary work
+    /// that could not be done.
     pub fn run(&self) -> Result<bool> {
-        // For as long as the process lives: whoever loses its terminal is ended.
+        // For as long as the process lives: a session that loses its terminal is ended.
         let terminal: &ParentTerminal = Box::leak(Box::new(ParentTerminal::open()?));
         if self.arm == Arm::Old {
             plain_bwrap::without_landlock()?;
@@ -68,13 +69,13 @@ impl ArmArgs {
         Ok(true)
     }
 
-    /// The work that can be done in this arm.
+    /// Returns the work that can be done in this arm.
     fn work(&self) -> impl Iterator<Item = &'static OrdinaryWork> {
         let arm = self.arm;
-        // The kernel counts no processes of root.
+        // The kernel does not limit the processes of root.
         let counted = !rustix::process::geteuid().is_root();
         ORDINARY.iter().filter(move |work| match arm {
-            _ if work.name == STORM && !counted => false,
+            _ if work.name == FORK_BOMB && !counted => false,
             // Its `/tmp` is the host's, which it may only read.
             Arm::Granted => work.name != "own-tmp",
             Arm::B => work.second_tier,
@@ -83,61 +84,61 @@ impl ArmArgs {
         })
     }
 
-    /// Why it failed, or nothing if it did not.
+    /// Returns the reason of the failure, or `None` if it succeeded.
     fn make(&self, name: &str, terminal: &ParentTerminal) -> Result<Option<String>> {
-        self.try_to_make(name, terminal)
+        self.try_make(name, terminal)
             .with_context(|| format!("the attempt {name}"))
     }
 
-    fn try_to_make(&self, name: &str, terminal: &ParentTerminal) -> Result<Option<String>> {
-        let ground = EscapeHost::new(&self.scratch)?;
+    fn try_make(&self, name: &str, terminal: &ParentTerminal) -> Result<Option<String>> {
+        let host = EscapeHost::new(&self.scratch)?;
         let program = std::env::current_exe()?;
         let mut args = vec!["attempt".into(), name.into()];
-        args.extend(ground.stage.words());
+        args.extend(host.testbed.words());
         let launch = Launch {
             program: program.clone().into(),
             args,
-            cwd: ground.stage.workspace(),
+            cwd: host.testbed.workspace(),
             env: Vec::new(),
         };
-        let fence = |tier| SandboxHost::new(tier, self.bubblewrap.clone(), program.clone());
-        let fenced = |tier, rules| fence(tier).wrap(launch.clone(), &Policy::Confined(rules));
-        let started = match self.arm {
-            Arm::A | Arm::Old => fenced(Tier::A, ground.rules(Tier::A, &program))?,
+        let sandbox = |tier| SandboxHost::new(tier, self.bubblewrap.clone(), program.clone());
+        let confine = |tier, rules| sandbox(tier).wrap(launch.clone(), &Policy::Confined(rules));
+        let confined = match self.arm {
+            Arm::A | Arm::Old => confine(Tier::A, host.rules(Tier::A, &program))?,
             Arm::Granted => {
-                let mut rules = ground.rules(Tier::A, &program);
+                let mut rules = host.rules(Tier::A, &program);
                 rules.read = ReadScope::All;
                 rules.network = Network::Open;
                 rules.tmp = Tmp::Plain;
-                fenced(Tier::A, rules)?
+                confine(Tier::A, rules)?
             }
             Arm::Around => {
-                let mut rules = ground.rules(Tier::A, &program);
-                rules.scratch = vec![ground.stage.folder.clone()];
-                fenced(Tier::A, rules)?
+                let mut rules = host.rules(Tier::A, &program);
+                rules.scratch = vec![host.testbed.folder.clone()];
+                confine(Tier::A, rules)?
             }
-            Arm::B => fenced(Tier::B, ground.rules(Tier::B, &program))?,
+            Arm::B => confine(Tier::B, host.rules(Tier::B, &program))?,
             Arm::Usual => {
-                let launch = plain_bwrap::launch(&self.bubblewrap, &ground, launch);
-                fence(Tier::C).wrap(launch, &Policy::FullAccess)?
+                let launch = plain_bwrap::launch(&self.bubblewrap, &host, launch);
+                sandbox(Tier::C).wrap(launch, &Policy::FullAccess)?
             }
-            Arm::Open => fence(Tier::C).wrap(launch, &Policy::FullAccess)?,
+            Arm::Open => sandbox(Tier::C).wrap(launch, &Policy::FullAccess)?,
         };
-        // Without a fence the environment is what it happens to be.
+        // Without a sandbox the command inherits the environment.
         let inherit = self.arm == Arm::Open;
-        let errors = ground.stage.folder.join("errors");
+        let errors = host.testbed.folder.join("errors");
         let stdin = if ON_TERMINAL.contains(&name) {
             Stdio::from(terminal.slave.try_clone()?)
         } else {
             Stdio::null()
         };
-        let status = start(&started.launch, inherit, stdin, &errors)?;
-        drop(started);
-        let said = fs::read_to_string(&errors)?;
-        let claim = claim(name, status, said.trim())?;
-        Ok(match ground.noticed()? {
+        let status = start(&confined.launch, inherit, stdin, &errors)?;
+        drop(confined);
+        let stderr = fs::read_to_string(&errors)?;
+        let result = attempt_result(name, status, stderr.trim())?;
+        Ok(match host.detect_escape()? {
             Some(_) => None,
-            None => claim,
+            None => result,
         })
     }
 }
@@ -157,26 +158,26 @@ fn start(launch: &Launch, inherit: bool, stdin: Stdio, errors: &Path) -> Result<
         .with_context(|| format!("{} does not start", launch.program.display()))
 }
 
-/// What the attempt says of itself. An end that it did not choose is not a success of the fence: perhaps it
-/// never began.
-fn claim(name: &str, status: ExitStatus, said: &str) -> Result<Option<String>> {
-    let ended = status.signal() == Some(libc::SIGSYS) || status.code() == Some(128 + libc::SIGSYS);
+/// Returns the attempt's own result. An exit that it did not choose is not a success of the
+/// sandbox: perhaps it never began.
+fn attempt_result(name: &str, status: ExitStatus, stderr: &str) -> Result<Option<String>> {
+    let is_killed = status.signal() == Some(libc::SIGSYS) || status.code() == Some(128 + libc::SIGSYS);
     match status.code() {
         Some(0) => Ok(None),
-        Some(code) if code == i32::from(BLOCKED_EXIT_CODE) => Ok(Some(said.replace('\n', " "))),
-        _ if ended && name == ENDED => Ok(Some("ended by the filter".to_owned())),
-        _ => bail!("it ended by itself with {status}: {said}"),
+        Some(code) if code == i32::from(BLOCKED_EXIT_CODE) => Ok(Some(stderr.replace('\n', " "))),
+        _ if is_killed && name == KILLED => Ok(Some("ended by the filter".to_owned())),
+        _ => bail!("it ended by itself with {status}: {stderr}"),
     }
 }
 
-/// The terminal that the server was started from.
+/// The terminal from which the server was started.
 struct ParentTerminal {
     slave: File,
     _master: OwnedFd,
 }
 
 impl ParentTerminal {
-    /// Whoever opens a terminal first in a session of its own belongs to it.
+    /// Opens a terminal; the first one that a new session opens becomes its controlling terminal.
     fn open() -> Result<Self> {
         rustix::process::setsid().context("a session of its own")?;
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;

@@ -1,4 +1,4 @@
-//! The attempts, by what they attack.
+//! The attempts, by their target.
 
 mod files;
 mod kernel;
@@ -17,10 +17,10 @@ use raddle_sandbox::attempt::{Attempt, CORE, Testbed};
 
 use crate::ordinary_work::ORDINARY;
 
-/// How the program ends when its attempt failed, so that it is not taken for one that never began.
+/// Exit code of an attempt that failed, which distinguishes it from one that never began.
 pub const BLOCKED_EXIT_CODE: u8 = 42;
 
-/// All of them; the fence's own first.
+/// Returns all attempts; those of the sandbox's self-test first.
 pub fn all() -> impl Iterator<Item = &'static Attempt> {
     [
         CORE,
@@ -42,8 +42,8 @@ pub fn make(words: Vec<OsString>) -> Result<ExitCode> {
     let attempt = all().find(|it| name == it.name).map(|it| it.run);
     let work = ORDINARY.iter().find(|it| name == it.name).map(|it| it.run);
     let run = attempt.or(work).context("there is no such attempt")?;
-    let stage = Testbed::parse(&mut words).context("on which stage?")?;
-    Ok(match run(&stage) {
+    let testbed = Testbed::parse(&mut words).context("on which stage?")?;
+    Ok(match run(&testbed) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{error}");

@@ -1,4 +1,4 @@
-//! What the fence costs: a command that does nothing, fenced and not.
+//! Cost of the sandbox: a command that does nothing, with and without it.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -12,16 +12,16 @@ use raddle_sandbox::{
 
 #[derive(Args)]
 pub struct Cost {
-    /// How often each is started
+    /// Number of runs of each
     #[arg(long, default_value_t = 200)]
     runs: usize,
 
-    /// The binary that is the helper; this one if none is given
+    /// The binary that is the helper; the default is this one
     #[arg(long, value_name = "FILE")]
     helper: Option<PathBuf>,
 }
 
-const NOTHING: &str = "/bin/true";
+const TRUE_PROGRAM: &str = "/bin/true";
 
 impl Cost {
     pub fn run(&self) -> Result<bool> {
@@ -32,7 +32,7 @@ impl Cost {
         };
         let workspace = tempfile::tempdir()?;
         let plain = Launch {
-            program: NOTHING.into(),
+            program: TRUE_PROGRAM.into(),
             args: Vec::new(),
             cwd: workspace.path().to_owned(),
             env: Vec::new(),
@@ -48,7 +48,7 @@ impl Cost {
                 "/dev",
                 "--proc",
                 "/proc",
-                NOTHING,
+                TRUE_PROGRAM,
             ]
             .map(Into::into)
             .to_vec(),
@@ -56,25 +56,25 @@ impl Cost {
         };
         let first = SandboxHost::new(Tier::A, bubblewrap.clone(), helper.clone());
         let second = SandboxHost::new(Tier::B, bubblewrap.clone(), helper.clone());
-        let guarded = Policy::Confined(SandboxRules::workspace_write(vec![
+        let protected_policy = Policy::Confined(SandboxRules::workspace_write(vec![
             workspace.path().to_owned(),
         ]));
-        let mut loose = SandboxRules::workspace_write(vec![workspace.path().to_owned()]);
-        loose.protected.clear();
-        let loose = Policy::Confined(loose);
+        let mut unprotected = SandboxRules::workspace_write(vec![workspace.path().to_owned()]);
+        unprotected.protected.clear();
+        let unprotected = Policy::Confined(unprotected);
 
-        let mut took = [const { Vec::new() }; 4];
+        let mut durations = [const { Vec::new() }; 4];
         for _ in 0..self.runs {
-            // By turns, so that what else the machine does hits all alike.
-            took[0].push(time(|| start(&plain))?);
-            took[1].push(time(|| start(&bare))?);
-            took[2].push(time(|| {
-                let fenced = first.wrap(plain.clone(), &guarded)?;
-                start(&fenced.launch)
+            // Interleaved, so that other load on the machine affects all alike.
+            durations[0].push(time(|| start(&plain))?);
+            durations[1].push(time(|| start(&bare))?);
+            durations[2].push(time(|| {
+                let confined = first.wrap(plain.clone(), &protected_policy)?;
+                start(&confined.launch)
             })?);
-            took[3].push(time(|| start(&second.wrap(plain.clone(), &loose)?.launch))?);
+            durations[3].push(time(|| start(&second.wrap(plain.clone(), &unprotected)?.launch))?);
         }
-        let [plain, bare, first, second] = took.map(median);
+        let [plain, bare, first, second] = durations.map(median);
         let ratio = |a: Duration, b: Duration| a.as_secs_f64() / b.as_secs_f64();
         println!(
             "figure: plain spawn of true:       {plain:>8.2?} (median of {})",
@@ -101,21 +101,21 @@ impl Cost {
             scratch: scratch.path().to_owned(),
             cache: Some(scratch.path().join("cache")),
         };
-        let begun = Instant::now();
-        let found = measure(&options);
-        let tried = begun.elapsed();
-        let begun = Instant::now();
+        let started = Instant::now();
+        let measured = measure(&options);
+        let uncached_time = started.elapsed();
+        let started = Instant::now();
         let cached = measure(&options);
-        let read = begun.elapsed();
+        let cached_time = started.elapsed();
         ensure!(
-            !found.cached && cached.cached,
+            !measured.cached && cached.cached,
             "the second self-test was not read from the cache"
         );
         println!(
-            "figure: self-test:                 {tried:>8.2?}  tier {}",
-            found.sandbox.tier().letter()
+            "figure: self-test:                 {uncached_time:>8.2?}  tier {}",
+            measured.sandbox.tier().letter()
         );
-        println!("self-test, from the cache: {read:>8.2?}");
+        println!("self-test, from the cache: {cached_time:>8.2?}");
         Ok(true)
     }
 }
@@ -136,13 +136,13 @@ fn start(launch: &Launch) -> Result<()> {
     Ok(())
 }
 
-fn time(mut what: impl FnMut() -> Result<()>) -> Result<Duration> {
-    let begun = Instant::now();
-    what()?;
-    Ok(begun.elapsed())
+fn time(mut work: impl FnMut() -> Result<()>) -> Result<Duration> {
+    let started = Instant::now();
+    work()?;
+    Ok(started.elapsed())
 }
 
-fn median(mut of: Vec<Duration>) -> Duration {
-    of.sort();
-    of[of.len() / 2]
+fn median(mut durations: Vec<Duration>) -> Duration {
+    durations.sort();
+    durations[durations.len() / 2]
 }

@@ -1,4 +1,5 @@
-//! Where one attempt is made: folders with something to lose, a host that listens, and what it saw.
+//! The environment of one attempt: folders with something to lose, a host that listens, and what it
+//! noticed.
 
 use std::ffi::CString;
 use std::fs::{self, File, Permissions};
@@ -21,39 +22,39 @@ use crate::syscalls;
 
 /// A secret in the environment of the process that stands for the server.
 pub const CANARY: &str = "sandbox-escapes-canary-5f1c2a";
-/// What the host's message queue is called: the port is nobody else's.
-pub fn queue_key(stage: &Testbed) -> usize {
-    0x5261_0000 | usize::from(stage.tcp)
+/// Returns the key of the host's message queue; the port makes it unique.
+pub fn queue_key(testbed: &Testbed) -> usize {
+    0x5261_0000 | usize::from(testbed.tcp)
 }
 
-/// What another one is called.
-pub fn queue_name(stage: &Testbed) -> CString {
-    let name = format!("sandbox-escapes-{}", stage.tcp);
+/// Returns the name of the host's named queue.
+pub fn queue_name(testbed: &Testbed) -> CString {
+    let name = format!("sandbox-escapes-{}", testbed.tcp);
     CString::new(name).unwrap_or_default()
 }
 
-/// How many processes the rules allow.
+/// Most processes that the rules allow.
 pub const PROCESSES_MAX: u64 = 64;
 
-/// How long a process that was killed may take to be gone.
-const MOMENT: Timespec = Timespec {
+/// How long a killed process may take to disappear.
+const EXIT_TIMEOUT: Timespec = Timespec {
     tv_sec: 1,
     tv_nsec: 0,
 };
 
-/// How often a port is looked for that is free for TCP and for datagrams.
-const PORTS: usize = 100;
+/// Attempts to find a port that is free for TCP and for datagrams.
+const PORT_TRIES_MAX: usize = 100;
 
 pub struct EscapeHost {
-    pub stage: Testbed,
+    pub testbed: Testbed,
     before: Vec<FileSnapshot>,
     tcp: TcpListener,
     udp: UdpSocket,
     unix: [UnixListener; 2],
     datagrams: UnixDatagram,
     queue: i64,
-    _named: OwnedFd,
-    /// Left open for whoever is started, as a careless server would.
+    _named_queue: OwnedFd,
+    /// Left open for child processes, as a careless server would.
     _left_open: (File, UnixStream),
     /// The other end of a socket that was left open.
     leaked: UnixStream,
@@ -67,62 +68,62 @@ impl EscapeHost {
             .tempdir_in(scratch)?;
         let (tcp, udp) = listen()?;
         let host = std::process::id();
-        let stage = Testbed {
+        let testbed = Testbed {
             folder: fs::canonicalize(folder.path())?,
             tcp: tcp.local_addr()?.port(),
             host,
             host_began: attempt::began(host)?,
         };
-        fill(&stage)?;
-        let unnamed = SocketAddr::from_abstract_name(stage.abstract_socket())?;
+        fill(&testbed)?;
+        let abstract_address = SocketAddr::from_abstract_name(testbed.abstract_socket())?;
         let unix = [
-            UnixListener::bind(stage.socket())?,
-            UnixListener::bind_addr(&unnamed)?,
+            UnixListener::bind(testbed.socket())?,
+            UnixListener::bind_addr(&abstract_address)?,
         ];
-        let datagrams = UnixDatagram::bind(stage.workspace().join("datagrams"))?;
+        let datagrams = UnixDatagram::bind(testbed.workspace().join("datagrams"))?;
         for socket in &unix {
             socket.set_nonblocking(true)?;
         }
         datagrams.set_nonblocking(true)?;
         let (leaked, left_open) = UnixStream::pair()?;
         leaked.set_nonblocking(true)?;
-        let left_open = (File::open(stage.outside())?, left_open);
+        let left_open = (File::open(testbed.outside())?, left_open);
         rustix::io::fcntl_setfd(&left_open.0, FdFlags::empty())?;
         rustix::io::fcntl_setfd(&left_open.1, FdFlags::empty())?;
-        let (name, make) = (queue_name(&stage), (libc::O_CREAT | libc::O_RDWR) as usize);
-        let named = syscalls::call(libc::SYS_mq_open, &[syscalls::at(&name), make, 0o600, 0])
+        let (name, make) = (queue_name(&testbed), (libc::O_CREAT | libc::O_RDWR) as usize);
+        let named_queue = syscalls::call(libc::SYS_mq_open, &[syscalls::at(&name), make, 0o600, 0])
             .context("a named queue")?;
-        let before = look(&stage)?;
-        // Last, because from here on it is removed whatever happens.
+        let before = snapshot(&testbed)?;
+        // Last, because from here on `drop` removes it whatever happens.
         let make = (libc::IPC_CREAT | 0o600) as usize;
-        let queue = syscalls::call(libc::SYS_msgget, &[queue_key(&stage), make])
+        let queue = syscalls::call(libc::SYS_msgget, &[queue_key(&testbed), make])
             .context("a message queue")?;
         Ok(Self {
-            stage,
+            testbed,
             before,
             tcp,
             udp,
             unix,
             datagrams,
             queue,
-            _named: syscalls::owned(named),
+            _named_queue: syscalls::owned(named_queue),
             leaked,
             _left_open: left_open,
             _folder: folder,
         })
     }
 
-    /// The rules that the fence is to keep.
+    /// Returns the rules that the sandbox must enforce.
     pub fn rules(&self, tier: Tier, program: &Path) -> SandboxRules {
-        let readable = self.stage.folder.join("readable");
+        let readable = self.testbed.folder.join("readable");
         let mut rules = SandboxRules::workspace_write(vec![
-            self.stage.workspace(),
-            self.stage.folder.join("tree"),
+            self.testbed.workspace(),
+            self.testbed.folder.join("tree"),
         ]);
         rules.processes_max = Some(PROCESSES_MAX);
         rules.read = ReadScope::Listed(vec![readable.clone(), program.to_owned()]);
         if tier == Tier::A {
-            let around = self.stage.workspace().join("around");
+            let around = self.testbed.workspace().join("around");
             rules.hidden = vec![
                 readable.join("hidden"),
                 readable.join("hidden-file"),
@@ -130,20 +131,20 @@ impl EscapeHost {
             ];
             rules.tmp = Tmp::Private;
         } else {
-            // It would refuse to, and what does not hold then is published.
+            // This tier would refuse the rules; what it cannot enforce is published.
             rules.protected.clear();
         }
         rules
     }
 
-    /// What the host noticed, whatever the attempt itself believes.
-    pub fn noticed(&self) -> Result<Option<String>> {
-        let now = look(&self.stage)?;
+    /// Returns what the host noticed, whatever the attempt itself reports.
+    pub fn detect_escape(&self) -> Result<Option<String>> {
+        let now = snapshot(&self.testbed)?;
         if let Some(changed) = now.iter().find(|it| !self.before.contains(it)) {
             return Ok(Some(format!("{} is not as it was", changed.path.display())));
         }
-        if let Some(gone) = self.before.iter().find(|it| !now.contains(it)) {
-            return Ok(Some(format!("{} is gone", gone.path.display())));
+        if let Some(removed) = self.before.iter().find(|it| !now.contains(it)) {
+            return Ok(Some(format!("{} is gone", removed.path.display())));
         }
         for file in self.marks() {
             if fs::remove_file(&file).is_ok() {
@@ -151,12 +152,12 @@ impl EscapeHost {
             }
         }
         let mut byte = [0; 1];
-        let heard = self.tcp.accept().is_ok()
+        let is_reached = self.tcp.accept().is_ok()
             || self.udp.recv(&mut byte).is_ok()
             || self.unix.iter().any(|it| it.accept().is_ok())
             || self.datagrams.recv(&mut byte).is_ok()
             || (&self.leaked).read(&mut byte).is_ok_and(|it| it > 0);
-        if heard {
+        if is_reached {
             return Ok(Some("a socket of the host heard it".to_owned()));
         }
         if self.daemon_lives()? {
@@ -165,48 +166,49 @@ impl EscapeHost {
         Ok(None)
     }
 
-    /// The pipe opens for writing only if someone reads, and who reads is told to leave when it closes. One who
-    /// is about to end gets a moment to do so.
+    /// Returns whether a daemon is alive. The pipe opens for writing only if a process reads it,
+    /// and a reader gets an event when it closes. A process that is about to end gets a moment to
+    /// do so.
     fn daemon_lives(&self) -> Result<bool> {
-        let opened = File::options()
+        let result = File::options()
             .write(true)
             .custom_flags(libc::O_NONBLOCK)
-            .open(self.stage.workspace().join("daemon"));
-        let pipe = match opened {
+            .open(self.testbed.workspace().join("daemon"));
+        let pipe = match result {
             Ok(pipe) => pipe,
             Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENXIO)) => {
                 return Ok(false);
             }
             Err(error) => return Err(error).context("the daemon's pipe"),
         };
-        let gone = poll(&mut [PollFd::new(&pipe, PollFlags::ERR)], Some(&MOMENT))?;
-        Ok(gone == 0)
+        let events = poll(&mut [PollFd::new(&pipe, PollFlags::ERR)], Some(&EXIT_TIMEOUT))?;
+        Ok(events == 0)
     }
 
-    /// Where attempts leave something that the host may see.
+    /// Returns the paths at which attempts leave a file that the host may see.
     fn marks(&self) -> [PathBuf; 3] {
         ["/tmp", "/dev/shm", "/etc"]
-            .map(|it| format!("{it}/sandbox-escapes-{}", self.stage.tcp).into())
+            .map(|it| format!("{it}/sandbox-escapes-{}", self.testbed.tcp).into())
     }
 }
 
 impl Drop for EscapeHost {
     fn drop(&mut self) {
-        // So that it can be removed.
-        let _ = fs::set_permissions(closed(&self.stage), Permissions::from_mode(0o755));
+        // So that the folder can be removed.
+        let _ = fs::set_permissions(closed(&self.testbed), Permissions::from_mode(0o755));
         let _ = syscalls::call(
             libc::SYS_msgctl,
             &[self.queue as usize, libc::IPC_RMID as usize, 0],
         );
         let _ = syscalls::call(
             libc::SYS_mq_unlink,
-            &[syscalls::at(&queue_name(&self.stage))],
+            &[syscalls::at(&queue_name(&self.testbed))],
         );
     }
 }
 
 fn listen() -> io::Result<(TcpListener, UdpSocket)> {
-    for _ in 0..PORTS {
+    for _ in 0..PORT_TRIES_MAX {
         let tcp = TcpListener::bind("127.0.0.1:0")?;
         if let Ok(udp) = UdpSocket::bind(tcp.local_addr()?) {
             tcp.set_nonblocking(true)?;
@@ -217,17 +219,17 @@ fn listen() -> io::Result<(TcpListener, UdpSocket)> {
     Err(io::Error::other("no port is free for both"))
 }
 
-/// Something to lose in every corner.
-fn fill(stage: &Testbed) -> Result<()> {
-    let workspace = stage.workspace();
+/// Creates files that an escape would change or reveal.
+fn fill(testbed: &Testbed) -> Result<()> {
+    let workspace = testbed.workspace();
     let store = workspace.join("store");
     let link = format!("gitdir: {}\n", store.join("worktrees/tree").display());
     for (file, text) in [
-        (stage.outside().join("canary"), "canary"),
-        (stage.folder.join("readable/file"), "file"),
-        (stage.folder.join("readable/hidden/secret"), "secret"),
-        (stage.folder.join("readable/hidden-file"), "secret"),
-        (stage.folder.join("tree/.git"), &link),
+        (testbed.outside().join("canary"), "canary"),
+        (testbed.folder.join("readable/file"), "file"),
+        (testbed.folder.join("readable/hidden/secret"), "secret"),
+        (testbed.folder.join("readable/hidden-file"), "secret"),
+        (testbed.folder.join("tree/.git"), &link),
         (workspace.join("around/hidden/secret"), "secret"),
         (workspace.join(".git/HEAD"), "ref: refs/heads/main\n"),
         (workspace.join(".git/config"), CONFIG),
@@ -251,20 +253,20 @@ fn fill(stage: &Testbed) -> Result<()> {
     fs::create_dir(workspace.join("pending"))?;
     fs::write(workspace.join(".git/index"), index(&["absent", "pending"]))?;
     symlink("store", workspace.join("linked/.git"))?;
-    fs::set_permissions(closed(stage), Permissions::from_mode(0o000))?;
+    fs::set_permissions(closed(testbed), Permissions::from_mode(0o000))?;
     Ok(())
 }
 
-/// Settings of the repository that name what is in its work tree.
+/// Settings of the repository that name paths in its work tree.
 const CONFIG: &str = "[core]\n\thooksPath = hooks\n[include]\n\tpath = ../team.config\n\tpath = ../missing.config\n\
     [diff \"x\"]\n\ttextconv = tools/show --plain\n";
 
-/// A folder that cannot be entered as it is.
-fn closed(stage: &Testbed) -> PathBuf {
-    stage.workspace().join("closed")
+/// Returns a folder that cannot be entered.
+fn closed(testbed: &Testbed) -> PathBuf {
+    testbed.workspace().join("closed")
 }
 
-/// An index of git that names these submodules and nothing else.
+/// Builds a git index that names these submodules and nothing else.
 fn index(paths: &[&str]) -> Vec<u8> {
     let mut bytes = b"DIRC\0\0\0\x02".to_vec();
     bytes.extend((paths.len() as u32).to_be_bytes());
@@ -285,17 +287,18 @@ fn index(paths: &[&str]) -> Vec<u8> {
 struct FileSnapshot {
     path: PathBuf,
     mode: u32,
-    written: (i64, i64),
+    modified: (i64, i64),
     bytes: Option<Vec<u8>>,
 }
 
-/// Everything that must stay as it is. Times of folders do not count: that of the workspace's own are its own.
-fn look(stage: &Testbed) -> Result<Vec<FileSnapshot>> {
-    let workspace = stage.workspace();
+/// Takes a snapshot of every path that must not change. Times of folders do not count: those of the
+/// workspace may change.
+fn snapshot(testbed: &Testbed) -> Result<Vec<FileSnapshot>> {
+    let workspace = testbed.workspace();
     let mut paths = vec![
-        stage.outside(),
-        stage.folder.join("readable"),
-        stage.folder.join("tree/.git"),
+        testbed.outside(),
+        testbed.folder.join("readable"),
+        testbed.folder.join("tree/.git"),
         workspace.join("nested/.git"),
         workspace.join("store"),
         workspace.join("hooks"),
@@ -305,21 +308,21 @@ fn look(stage: &Testbed) -> Result<Vec<FileSnapshot>> {
         workspace.join("linked"),
     ];
     paths.extend(PROTECTED.map(|it| workspace.join(it)));
-    let mut seen = Vec::new();
+    let mut snapshots = Vec::new();
     while let Some(path) = paths.pop() {
-        let Ok(found) = fs::symlink_metadata(&path) else {
+        let Ok(metadata) = fs::symlink_metadata(&path) else {
             continue;
         };
-        if found.is_dir() {
+        if metadata.is_dir() {
             for entry in fs::read_dir(&path)? {
                 paths.push(entry?.path());
             }
         }
-        let is_file = found.is_file();
-        seen.push(FileSnapshot {
-            mode: found.mode(),
-            written: if is_file {
-                (found.mtime(), found.mtime_nsec())
+        let is_file = metadata.is_file();
+        snapshots.push(FileSnapshot {
+            mode: metadata.mode(),
+            modified: if is_file {
+                (metadata.mtime(), metadata.mtime_nsec())
             } else {
                 (0, 0)
             },
@@ -327,5 +330,5 @@ fn look(stage: &Testbed) -> Result<Vec<FileSnapshot>> {
             path,
         });
     }
-    Ok(seen)
+    Ok(snapshots)
 }

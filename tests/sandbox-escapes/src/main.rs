@@ -1,9 +1,11 @@
-//! `sandbox-escapes`: attempts to break out of the fence.
+//! `sandbox-escapes`: attempts to break out of the sandbox.
 //!
-//! Each attempt is made in both tiers, as root and as a plain user, and once more without a fence. The
-//! first tier must stop all of them, and with grants all that was not granted; the second exactly those
-//! that it is said to stop; and without a fence nearly all must succeed, for an attempt that always fails
-//! shows nothing. Ordinary work must succeed everywhere. For comparison they are also made inside bubblewrap as it is usually called.
+//! Each attempt is made in both tiers, as root and as a plain user, and once more without a
+//! sandbox. The first tier must stop all of them, and with grants all that was not granted. The
+//! second tier must stop exactly those that it promises to stop. Without a sandbox nearly all must
+//! succeed, because an attempt that always fails shows nothing. Ordinary work must succeed
+//! everywhere. For comparison the attempts are also made inside bubblewrap with its usual
+//! arguments.
 
 #![expect(
     clippy::print_stdout,
@@ -25,7 +27,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
-/// Tries to break out of the fence.
+/// Tries to break out of the sandbox.
 #[derive(Parser)]
 struct EscapesArgs {
     #[command(subcommand)]
@@ -34,23 +36,23 @@ struct EscapesArgs {
 
 #[derive(Subcommand)]
 enum EscapesCommand {
-    /// Make every attempt in every arm, and hold what happened against what is promised (the default)
+    /// Make every attempt in every arm, and compare the outcomes with the promises (the default)
     Matrix,
-    /// Measure what the fence costs
+    /// Measure the cost of the sandbox
     Cost(cost::Cost),
-    /// Make the attempts of one arm as the user who starts this; started by `matrix`
+    /// Make the attempts of one arm as the current user; started by `matrix`
     #[command(hide = true)]
     Arm(arm::ArmArgs),
-    /// Make one attempt under the filter that is usual; started by `arm`
+    /// Make one attempt under the usual filter; started by `arm`
     #[command(hide = true)]
     Usual {
-        /// Its name and the stage
+        /// Its name and the testbed
         words: Vec<OsString>,
     },
     /// Make one attempt; started by `arm`
     #[command(hide = true)]
     Attempt {
-        /// Its name and the stage
+        /// Its name and the testbed
         words: Vec<OsString>,
     },
 }
@@ -59,7 +61,7 @@ fn main() -> Result<ExitCode> {
     if let Some(code) = raddle_sandbox::take_over(std::env::args_os()) {
         return Ok(code);
     }
-    let well = match EscapesArgs::parse()
+    let is_ok = match EscapesArgs::parse()
         .command
         .unwrap_or(EscapesCommand::Matrix)
     {
@@ -72,7 +74,7 @@ fn main() -> Result<ExitCode> {
         }
         EscapesCommand::Attempt { words } => return attempts::make(words),
     };
-    Ok(if well {
+    Ok(if is_ok {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE

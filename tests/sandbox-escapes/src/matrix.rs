@@ -1,4 +1,4 @@
-//! Every attempt in every arm, held against what is promised.
+//! Every attempt in every arm, compared with the promises.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -16,10 +16,10 @@ use crate::arm::Arm;
 use crate::attempts;
 use crate::host::CANARY;
 
-/// Of the attempts without a fence, so many in a hundred must succeed.
+/// Percentage of the attempts that must succeed without a sandbox.
 const CONTROL_PERCENT_MIN: usize = 90;
 
-/// What succeeds when everything may be read and there is network, because it was granted.
+/// Attempts that succeed when everything may be read and there is network, because it was granted.
 const GRANTED: &[&str] = &[
     "read-unlisted",
     "list-outside",
@@ -29,7 +29,7 @@ const GRANTED: &[&str] = &[
     "fast-open-to-host",
 ];
 
-/// What succeeds when the folder around the workspace can be written.
+/// Attempts that succeed when the folder around the workspace can be written.
 const WRITABLE_PARENT: &[&str] = &[
     "write-outside",
     "write-through-link",
@@ -64,13 +64,13 @@ impl User {
     }
 }
 
-/// One arm as one user, and what became of each attempt: nothing if it succeeded.
+/// One arm as one user, and the outcome of each attempt: `None` if it succeeded.
 struct Column {
     arm: Arm,
     user: User,
     outcomes: Outcomes,
     /// Ordinary work that could not be done.
-    idle: Vec<String>,
+    failed_work: Vec<String>,
 }
 
 impl Column {
@@ -95,7 +95,7 @@ impl Column {
 pub fn run() -> Result<bool> {
     let bubblewrap = find_bubblewrap(None, None)
         .context("without bubblewrap there is no first tier to try; install it")?;
-    // Readable for everyone, unlike the folder that it was built in.
+    // Readable for every user, unlike the folder that it was built in.
     let home = tempfile::Builder::new()
         .prefix("sandbox-escapes-")
         .tempdir()?;
@@ -103,7 +103,7 @@ pub fn run() -> Result<bool> {
     let program = home.path().join("sandbox-escapes");
     fs::copy(std::env::current_exe()?, &program)?;
 
-    let measured = measure(&Options {
+    let measurement = measure(&Options {
         helper: program.clone(),
         bubblewrap: Ok(bubblewrap.clone()),
         scratch: home.path().to_owned(),
@@ -111,10 +111,10 @@ pub fn run() -> Result<bool> {
     });
     println!(
         "measured: tier {}, Landlock {}",
-        measured.sandbox.tier().letter(),
-        measured.landlock
+        measurement.sandbox.tier().letter(),
+        measurement.landlock
     );
-    for why in &measured.short_of {
+    for why in &measurement.short_of {
         println!("  not stronger: {why}");
     }
 
@@ -139,7 +139,7 @@ pub fn run() -> Result<bool> {
             bubblewrap: &bubblewrap,
             home: home.path(),
         };
-        // The users do not meet, so they need not wait for each other.
+        // The users do not interfere, so they run at the same time.
         let both: Vec<Result<Column>> = std::thread::scope(|scope| {
             let running: Vec<_> = users
                 .iter()
@@ -155,11 +155,11 @@ pub fn run() -> Result<bool> {
         }
     }
     print_table(&columns);
-    let well = judge(&columns, measured.landlock);
+    let is_ok = judge(&columns, measurement.landlock);
     if users.len() < 2 {
         println!("not tried as root: only root can");
     }
-    Ok(well)
+    Ok(is_ok)
 }
 
 struct ArmStart<'a> {
@@ -220,17 +220,17 @@ impl ArmStart<'_> {
                 output.status
             );
         }
-        let (outcomes, idle) = parse(&String::from_utf8(output.stdout)?)?;
+        let (outcomes, failed_work) = parse(&String::from_utf8(output.stdout)?)?;
         Ok(Column {
             arm: self.arm,
             user: self.user,
             outcomes,
-            idle,
+            failed_work,
         })
     }
 
     fn scratch(&self) -> Result<PathBuf> {
-        // Without a fence it has a /tmp of its own.
+        // Without a sandbox it has a `/tmp` of its own.
         if self.arm == Arm::Open {
             return Ok("/tmp".into());
         }
@@ -242,8 +242,9 @@ impl ArmStart<'_> {
         Ok(scratch)
     }
 
-    /// Without a fence attempts succeed, so they are made where nothing real can be harmed: the disk can only
-    /// be read, and /tmp, the network, processes and devices are all its own.
+    /// Returns a bubblewrap command that contains the damage of attempts without a sandbox, because
+    /// they succeed: the disk is read-only, and `/tmp`, the network, processes and devices are
+    /// private.
     fn private(&self) -> Vec<OsString> {
         let mut words = vec![self.bubblewrap.as_os_str().to_owned()];
         words.extend(
@@ -279,10 +280,10 @@ impl ArmStart<'_> {
 type Outcomes = BTreeMap<String, Option<String>>;
 
 fn parse(text: &str) -> Result<(Outcomes, Vec<String>)> {
-    let (mut outcomes, mut idle) = (Outcomes::new(), Vec::new());
+    let (mut outcomes, mut failed_work) = (Outcomes::new(), Vec::new());
     for line in text.lines() {
         if let Some(line) = line.strip_prefix("idle ") {
-            idle.push(line.to_owned());
+            failed_work.push(line.to_owned());
             continue;
         }
         let mut words = line.splitn(3, ' ');
@@ -298,7 +299,7 @@ fn parse(text: &str) -> Result<(Outcomes, Vec<String>)> {
         outcomes.len() == attempts::all().count(),
         "an arm did not make every attempt"
     );
-    Ok((outcomes, idle))
+    Ok((outcomes, failed_work))
 }
 
 fn print_table(columns: &[Column]) {
@@ -324,15 +325,15 @@ fn print_table(columns: &[Column]) {
     println!("\n");
 }
 
-/// Prints every promise that is not kept.
+/// Prints every promise that does not hold.
 fn judge(columns: &[Column], landlock: i64) -> bool {
-    let mut well = true;
+    let mut is_ok = true;
     let mut miss = |line: String| {
         println!("MISSED {line}");
-        well = false;
+        is_ok = false;
     };
     for column in columns {
-        for work in &column.idle {
+        for work in &column.failed_work {
             miss(format!(
                 "{}: ordinary work could not be done: {work}",
                 column.title()
@@ -343,39 +344,40 @@ fn judge(columns: &[Column], landlock: i64) -> bool {
             Arm::Granted => judge_each(column, |it| !GRANTED.contains(&it.name), &mut miss),
             Arm::Around => judge_each(column, |it| !WRITABLE_PARENT.contains(&it.name), &mut miss),
             Arm::B => judge_each(column, |it| it.second_tier.stops(landlock), &mut miss),
-            // Only to compare.
+            // For comparison only.
             Arm::Usual => {}
             Arm::Open => {
                 let open = attempts::all().filter(|it| column.is_open(it)).count();
                 let (title, all) = (column.title(), attempts::all().count());
                 if open * 100 < all * CONTROL_PERCENT_MIN {
                     miss(format!(
-                        "{title}: only {open} of {all} succeeded without a fence"
+                        "{title}: only {open} of {all} succeeded without a sandbox"
                     ));
                 }
             }
         }
     }
-    if well {
+    if is_ok {
         println!(
             "figure: {} attempts, every arm is as promised",
             attempts::all().count()
         );
     }
-    well
+    is_ok
 }
 
-/// The list of what holds must be exact: what is better than it says is news too.
+/// Compares each outcome. The promises must be exact: an unexpected success of the sandbox is
+/// reported too.
 fn judge_each(column: &Column, promised: impl Fn(&Attempt) -> bool, miss: &mut impl FnMut(String)) {
     let word = |held| if held { "held" } else { "open" };
     for attempt in attempts::all() {
-        let (is, said) = (!column.is_open(attempt), promised(attempt));
-        if is != said {
+        let (is_held, is_promised) = (!column.is_open(attempt), promised(attempt));
+        if is_held != is_promised {
             let (title, name) = (column.title(), attempt.name);
             miss(format!(
                 "{title}: {name} is {}, and said to be {}",
-                word(is),
-                word(said)
+                word(is_held),
+                word(is_promised)
             ));
         }
     }

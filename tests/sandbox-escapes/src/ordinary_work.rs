@@ -1,4 +1,5 @@
-//! Ordinary work, which must succeed inside the fence: a fence that stops everything is easily built.
+//! Ordinary work, which must succeed inside the sandbox: a sandbox that stops everything is easily
+//! built.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
@@ -13,25 +14,25 @@ use rustix::process::Signal;
 use crate::host::PROCESSES_MAX;
 use crate::syscalls;
 
-/// Something that a build or a test does.
+/// An operation of a build or a test.
 pub struct OrdinaryWork {
     pub name: &'static str,
-    /// Whether the second tier lets it be done.
+    /// Whether the second tier allows it.
     pub second_tier: bool,
     pub run: fn(&Testbed) -> io::Result<()>,
 }
 
-/// A storm of forks ends at the limit: the only work here that must fail, and does so by itself.
-pub const STORM: &str = "storm-ends";
+/// A fork bomb ends at the limit: the only work here that must fail, and does so by itself.
+pub const FORK_BOMB: &str = "storm-ends";
 
 pub const ORDINARY: &[OrdinaryWork] = &[
     OrdinaryWork {
         name: "files",
         second_tier: true,
-        run: |stage| {
-            let folder = stage.workspace().join("target/deep");
+        run: |testbed| {
+            let folder = testbed.workspace().join("target/deep");
             fs::create_dir_all(&folder)?;
-            let (one, two) = (folder.join("one"), stage.workspace().join("two"));
+            let (one, two) = (folder.join("one"), testbed.workspace().join("two"));
             fs::write(&one, "x")?;
             fs::rename(&one, &two)?;
             fs::hard_link(&two, &one)?;
@@ -47,26 +48,26 @@ pub const ORDINARY: &[OrdinaryWork] = &[
     OrdinaryWork {
         name: "read-the-repository",
         second_tier: true,
-        run: |stage| fs::read(stage.workspace().join(".git/config")).map(drop),
+        run: |testbed| fs::read(testbed.workspace().join(".git/config")).map(drop),
     },
     OrdinaryWork {
         name: "read-what-is-listed",
         second_tier: true,
-        run: |stage| fs::read(stage.folder.join("readable/file")).map(drop),
+        run: |testbed| fs::read(testbed.folder.join("readable/file")).map(drop),
     },
     OrdinaryWork {
         name: "start-programs",
         second_tier: true,
         run: |_| {
-            let done = Command::new("/bin/sh")
+            let output = Command::new("/bin/sh")
                 .args([
                     "-c",
                     "echo x | cat > /dev/null && test -r /etc/passwd && echo done > /dev/stdout",
                 ])
                 .output()?;
             expect(
-                done.stdout == b"done\n",
-                &String::from_utf8_lossy(&done.stderr),
+                output.stdout == b"done\n",
+                &String::from_utf8_lossy(&output.stderr),
             )
         },
     },
@@ -122,10 +123,10 @@ pub const ORDINARY: &[OrdinaryWork] = &[
         },
     },
     OrdinaryWork {
-        name: STORM,
+        name: FORK_BOMB,
         second_tier: false,
         run: |_| {
-            let (wait, _hold) = rustix::pipe::pipe()?;
+            let (wait, _writer) = rustix::pipe::pipe()?;
             for _ in 0..PROCESSES_MAX * 2 {
                 // SAFETY: this thread is the only one.
                 match unsafe { syscalls::fork() } {
@@ -166,10 +167,10 @@ pub const ORDINARY: &[OrdinaryWork] = &[
     },
 ];
 
-fn expect(well: bool, what: &str) -> io::Result<()> {
-    if well {
+fn expect(condition: bool, message: &str) -> io::Result<()> {
+    if condition {
         Ok(())
     } else {
-        Err(io::Error::other(what.to_owned()))
+        Err(io::Error::other(message.to_owned()))
     }
 }

@@ -1,5 +1,6 @@
-//! Bubblewrap as coding agents usually call it, for comparison: everything can be read, the workspace can be
-//! written but for its `.git`, there is no network, and a filter refuses the calls of networks.
+//! Bubblewrap as coding agents usually call it, for comparison: everything can be read, the
+//! workspace can be written except its `.git`, there is no network, and a filter refuses network
+//! calls.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -14,17 +15,17 @@ use seccompiler::{
 
 use crate::host::EscapeHost;
 
-/// How one attempt is started there.
-pub fn launch(bubblewrap: &Path, ground: &EscapeHost, launch: Launch) -> Launch {
-    let workspace = ground.stage.workspace();
+/// Returns the launch of one attempt in it.
+pub fn launch(bubblewrap: &Path, host: &EscapeHost, launch: Launch) -> Launch {
+    let workspace = host.testbed.workspace();
     let mut args: Vec<OsString> = Vec::new();
-    let mut say = |words: &[&str], path: Option<PathBuf>| {
+    let mut push = |words: &[&str], path: Option<PathBuf>| {
         args.extend(words.iter().map(OsString::from));
         if let Some(path) = path {
             args.extend([path.clone().into(), path.into()]);
         }
     };
-    say(
+    push(
         &[
             "--new-session",
             "--die-with-parent",
@@ -36,10 +37,10 @@ pub fn launch(bubblewrap: &Path, ground: &EscapeHost, launch: Launch) -> Launch 
         ],
         None,
     );
-    say(&["--bind"], Some(workspace.clone()));
-    say(&["--bind"], Some(ground.stage.folder.join("tree")));
-    say(&["--ro-bind"], Some(workspace.join(".git")));
-    say(
+    push(&["--bind"], Some(workspace.clone()));
+    push(&["--bind"], Some(host.testbed.folder.join("tree")));
+    push(&["--ro-bind"], Some(workspace.join(".git")));
+    push(
         &[
             "--unshare-user",
             "--unshare-pid",
@@ -50,7 +51,7 @@ pub fn launch(bubblewrap: &Path, ground: &EscapeHost, launch: Launch) -> Launch 
         ],
         None,
     );
-    say(&["--cap-drop", "ALL", "--"], None);
+    push(&["--cap-drop", "ALL", "--"], None);
     args.push(launch.program);
     args.push("usual".into());
     args.extend(launch.args.into_iter().skip(1));
@@ -62,7 +63,7 @@ pub fn launch(bubblewrap: &Path, ground: &EscapeHost, launch: Launch) -> Launch 
     }
 }
 
-/// The calls of networks, and the few others that usually go with them.
+/// The network calls, and the few others that are usually refused with them.
 const REFUSED: &[i64] = &[
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
@@ -85,7 +86,7 @@ const REFUSED: &[i64] = &[
     libc::SYS_setsockopt,
 ];
 
-/// Puts the filter on this process.
+/// Installs the filter on this process.
 pub fn filter() -> Result<()> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
         REFUSED.iter().map(|it| (*it, Vec::new())).collect();
@@ -99,7 +100,7 @@ pub fn filter() -> Result<()> {
     refuse(rules, libc::EPERM)
 }
 
-/// Takes Landlock from this process and all that it starts, as if the kernel had none.
+/// Removes Landlock from this process and its children, as if the kernel had none.
 pub fn without_landlock() -> Result<()> {
     refuse(
         BTreeMap::from([(libc::SYS_landlock_create_ruleset, Vec::new())]),

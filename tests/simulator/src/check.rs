@@ -1,7 +1,8 @@
-//! The promises, each as a function that finds the first place where it is broken.
+//! The promises, each as a function that finds its first violation.
 //!
-//! The oracle of a thread knows what was ever stored and not lost, what was told, and what follows from
-//! both by rules of its own; it believes the core's fold only where it compares it with another.
+//! The oracle of a thread knows everything that was ever stored and not lost, everything that was
+//! announced, and what follows from both by rules of its own. It relies on the core's fold only
+//! where it compares it with another.
 
 pub mod context;
 pub mod ending;
@@ -26,19 +27,19 @@ use self::rulings::Rulings;
 use crate::client_view::ClientView;
 use crate::store::{Log, LogRow};
 
-/// A promise that was broken.
+/// A broken promise, found by a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BrokenPromise {
-    /// Which.
+    /// Name of the promise.
     pub promise: &'static str,
-    /// How.
+    /// Description of the violation.
     pub how: String,
 }
 
-/// What a check finds.
+/// Result of a check.
 pub type Check = Result<(), BrokenPromise>;
 
-/// A promise was broken.
+/// Returns a broken promise.
 pub fn broken(promise: &'static str, how: impl Into<String>) -> Check {
     Err(BrokenPromise {
         promise,
@@ -46,32 +47,32 @@ pub fn broken(promise: &'static str, how: impl Into<String>) -> Check {
     })
 }
 
-/// Someone who opened a thread: the node and which of its openings it was.
+/// An opening of a thread: the node, and the number of its opening.
 pub type WriterId = (usize, u64);
 
-/// What is known of one thread from outside.
+/// Knowledge about one thread from outside.
 #[derive(Debug, Default)]
 pub struct Oracle {
-    /// Everything that was stored and not lost, deltas of settled items included.
-    pub ever: BTreeMap<Seq, Rc<LogRow>>,
-    /// The fold of it.
+    /// Every row that was stored and not lost, deltas of settled items included.
+    pub stored_rows: BTreeMap<Seq, Rc<LogRow>>,
+    /// Fold of these rows.
     pub fold: Thread,
-    /// What someone believes who heard all of it and never left.
-    pub picture: ClientView,
+    /// View of a client that received everything and never disconnected.
+    pub view: ClientView,
     summary: Option<Summary>,
-    /// Who wrote last, in which epoch.
+    /// Newest writer and its epoch.
     pub writer: Option<(WriterId, Epoch)>,
     epochs: BTreeMap<Epoch, WriterId>,
-    /// What was told, also if it was lost later.
-    pub told: BTreeMap<Seq, Rc<Record>>,
+    /// Announced records, also those that were lost later.
+    pub announced: BTreeMap<Seq, Rc<Record>>,
     /// Numbers that were stored and lost.
     pub lost: BTreeSet<Seq>,
-    /// What the wire says of records, for runs that compare it.
+    /// Expected notifications of records, for runs that compare them.
     expected: Option<BTreeMap<Seq, Vec<Notification>>>,
     /// Turns and their first records.
     pub turns: Vec<(TurnId, Seq)>,
     open_turn: Option<TurnId>,
-    /// What was taken back.
+    /// Ranges of records that were reverted.
     cuts: Vec<Span>,
     items: BTreeMap<ItemId, ItemFacts>,
     requests: BTreeMap<RequestNumber, ItemId>,
@@ -79,20 +80,20 @@ pub struct Oracle {
     rulings: Rulings,
     /// Texts of users, each sent once.
     inputs: BTreeSet<String>,
-    /// Those the model has to read at its next call,
-    heard: Vec<String>,
-    /// what they were before each turn,
-    heard_before: BTreeMap<Seq, Vec<String>>,
-    /// and how many of them a summary that is being made will stand for.
+    /// Texts that the next model call must contain.
+    expected_inputs: Vec<String>,
+    /// The same before each turn.
+    inputs_before: BTreeMap<Seq, Vec<String>>,
+    /// Number of these texts that the summary under way will replace.
     condensing: usize,
-    /// Whether the call of the model that runs has condensed the history.
+    /// Whether the running model call has summarised the history.
     condensed: bool,
-    /// Whether the model is at work.
+    /// Whether a model call is running.
     answering: bool,
-    /// How its newest call in the turn ended, until the next.
+    /// End of the newest call in the turn, until the next.
     ended: Option<ModelEnd>,
-    /// Turns of which a client was told that they are there.
-    pub held: BTreeSet<TurnId>,
+    /// Turns that a client was notified of.
+    pub known_turns: BTreeSet<TurnId>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -110,7 +111,7 @@ struct ItemFacts {
 }
 
 impl Oracle {
-    /// Before the first record.
+    /// Creates the oracle before the first record.
     pub fn new(compares_tells: bool) -> Self {
         Self {
             expected: compares_tells.then(BTreeMap::new),
@@ -118,7 +119,7 @@ impl Oracle {
         }
     }
 
-    /// Something was stored, after `after`.
+    /// Checks rows that were stored after `after`.
     pub fn stored(&mut self, writer: WriterId, after: Seq, rows: &[Rc<LogRow>]) -> Check {
         self.i7_prefix(after, rows)?;
         self.i6_numbers_are_reserved(rows)?;
@@ -126,37 +127,38 @@ impl Oracle {
             self.i2_one_writer_per_epoch(writer, &row.record)?;
             self.i6_numbers_are_not_reused(&row.record)?;
             self.check_record(&row.record)?;
-            self.take(row);
+            self.apply_row(row);
             self.i8_projections_are_derived(&row.record)?;
-            let told = tell(&self.fold, &row.record);
-            rejoin::i1_makes_sense(self.picture.hear_all(&told))?;
+            let notifications = tell(&self.fold, &row.record);
+            rejoin::i1_makes_sense(self.view.apply_all(&notifications))?;
             if let Some(expected) = &mut self.expected {
-                expected.insert(row.record.seq, told);
+                expected.insert(row.record.seq, notifications);
             }
         }
         self.i4_withdrawn_with_their_items(rows)?;
         context::well_formed(self, rows)
     }
 
-    /// Takes over what was copied in from another thread's log, unchecked: it was checked there.
-    pub fn copied(&mut self, rows: &[Rc<LogRow>]) -> Check {
-        rows.iter().try_for_each(|row| self.take_again(row))
+    /// Adds rows that were copied from another thread's log, unchecked: they were checked there.
+    pub fn add_copied(&mut self, rows: &[Rc<LogRow>]) -> Check {
+        rows.iter().try_for_each(|row| self.replay_row(row))
     }
 
-    /// Takes what is left of a log, as someone hears it who was not there when it was told.
-    fn take_again(&mut self, row: &Rc<LogRow>) -> Check {
-        let told = tell_again(&mut self.fold, &row.record);
-        self.note_down(row);
-        rejoin::i1_makes_sense(self.picture.hear_all(&told))
+    /// Adds a remaining row of a log, as a client receives it that was absent when it was
+    /// announced.
+    fn replay_row(&mut self, row: &Rc<LogRow>) -> Check {
+        let notifications = tell_again(&mut self.fold, &row.record);
+        self.add_row(row);
+        rejoin::i1_makes_sense(self.view.apply_all(&notifications))
     }
 
-    fn take(&mut self, row: &Rc<LogRow>) {
+    fn apply_row(&mut self, row: &Rc<LogRow>) {
         self.fold.apply(&row.record);
-        self.note_down(row);
+        self.add_row(row);
     }
 
-    fn note_down(&mut self, row: &Rc<LogRow>) {
-        self.ever.insert(row.record.seq, row.clone());
+    fn add_row(&mut self, row: &Rc<LogRow>) {
+        self.stored_rows.insert(row.record.seq, row.clone());
         Summary::fold(&mut self.summary, &row.record);
         self.note(&row.record);
     }
@@ -166,7 +168,7 @@ impl Oracle {
         requests::i4_requests(self, record)?;
         self.rulings.check(record)?;
         if let RecordBody::Event(event) = &record.body {
-            self.goes_back_to_what_counts(event)?;
+            self.reverts_only_what_counts(event)?;
         }
         self.i3_no_silent_run(record)
     }
@@ -179,7 +181,7 @@ impl Oracle {
         match &**event {
             Event::TurnStarted(it) => {
                 self.open_turn = Some(it.turn.clone());
-                self.heard_before.insert(record.seq, self.heard.clone());
+                self.inputs_before.insert(record.seq, self.expected_inputs.clone());
                 self.turns.push((it.turn.clone(), record.seq));
             }
             Event::TurnEnded(_) => {
@@ -201,19 +203,19 @@ impl Oracle {
             Event::InputAccepted(it) => {
                 self.items.insert(it.item.id.clone(), ItemFacts::default());
                 if let Some(text) = text_of(&it.item.body) {
-                    self.heard.push(text.clone());
+                    self.expected_inputs.push(text.clone());
                     self.inputs.insert(text);
                 }
             }
             Event::ItemsInjected(it) => {
-                let said = it.items.iter().filter_map(said);
-                self.heard.extend(said);
+                let texts = it.items.iter().filter_map(injected_text);
+                self.expected_inputs.extend(texts);
             }
             Event::ModelCalled(it) => {
                 self.answering = true;
                 self.ended = None;
                 if it.purpose == Purpose::Compact {
-                    self.condensing = self.heard.len();
+                    self.condensing = self.expected_inputs.len();
                 }
             }
             Event::ModelEnded(it) => {
@@ -223,14 +225,14 @@ impl Oracle {
             }
             Event::Compacted(_) => {
                 self.condensed = true;
-                self.heard.drain(..self.condensing);
+                self.expected_inputs.drain(..self.condensing);
             }
             Event::Reverted(it) => {
                 self.cuts.push(Span {
                     from: it.at,
                     until: Some(record.seq),
                 });
-                self.heard = self.heard_before.get(&it.at).cloned().unwrap_or_default();
+                self.expected_inputs = self.inputs_before.get(&it.at).cloned().unwrap_or_default();
             }
             Event::ToolStarted(it) => {
                 if let Some(item) = self.items.get_mut(&it.item) {
@@ -253,7 +255,7 @@ impl Oracle {
             Event::RequestResolved(it) => {
                 let item = self.requests.remove(&it.request);
                 let item = item.and_then(|item| self.items.get_mut(&item));
-                if let Some(item) = item.filter(|_| requests::is_yes(&it.resolution)) {
+                if let Some(item) = item.filter(|_| requests::is_approval(&it.resolution)) {
                     item.allowed = true;
                 }
                 self.resolved.insert(it.request, it.resolution.clone());
@@ -262,7 +264,7 @@ impl Oracle {
         }
     }
 
-    /// I2: epochs never fall, each has one owner, and nobody writes in another's.
+    /// I2: epochs never fall, each has one owner, and no other node writes in it.
     fn i2_one_writer_per_epoch(&mut self, writer: WriterId, record: &Record) -> Check {
         const I2: &str = "I2 one writer per epoch";
         if let RecordBody::Event(event) = &record.body
@@ -293,7 +295,7 @@ impl Oracle {
         }
     }
 
-    /// I3: no tool starts twice, and none before everyone who must agree has agreed.
+    /// I3: no tool starts twice, and none before every required approval.
     fn i3_no_silent_run(&self, record: &Record) -> Check {
         const I3: &str = "I3 no silent run";
         let RecordBody::Event(event) = &record.body else {
@@ -305,14 +307,14 @@ impl Oracle {
         match self.items.get(&it.item) {
             Some(item) if item.started => broken(I3, format!("{} is started again", it.item)),
             Some(item) if item.asks && !item.allowed => {
-                broken(I3, format!("{} is started without a yes", it.item))
+                broken(I3, format!("{} is started without approval", it.item))
             }
             Some(item) if item.tool && item.open => Ok(()),
             _ => broken(I3, format!("{} is started and is no open tool", it.item)),
         }
     }
 
-    /// I3: what touches the world was stored as started before, and is started once.
+    /// I3: a tool with effects was stored as started before, and is started once.
     pub fn i3_started_in_the_world(&self, item: &ItemId, times: u32) -> Check {
         const I3: &str = "I3 no silent run";
         if times > 1 {
@@ -329,37 +331,37 @@ impl Oracle {
         requests::withdrawn_with_their_items(self, rows)
     }
 
-    /// I6: what is told is stored, byte for byte, and told as the wire's bridge says.
-    pub fn i6_told_is_stored(&mut self, told: &Announcement) -> Check {
+    /// I6: what is announced is stored, byte for byte, and announced as `tell` says.
+    pub fn i6_told_is_stored(&mut self, announcement: &Announcement) -> Check {
         const I6: &str = "I6 told is stored";
-        let seq = told.record.seq;
-        match self.ever.get(&seq) {
-            Some(row) if row.record == told.record => {}
-            Some(_) => return broken(I6, format!("{seq} is told otherwise than it is stored")),
-            None => return broken(I6, format!("{seq} is told and not stored")),
+        let seq = announcement.record.seq;
+        match self.stored_rows.get(&seq) {
+            Some(row) if row.record == announcement.record => {}
+            Some(_) => return broken(I6, format!("{seq} is announced otherwise than it is stored")),
+            None => return broken(I6, format!("{seq} is announced and not stored")),
         }
         if let Some(expected) = self.expected.as_ref().and_then(|all| all.get(&seq))
-            && *expected != told.notifications
+            && *expected != announcement.notifications
         {
-            return broken(I6, format!("{seq} is told in other words than on replay"));
+            return broken(I6, format!("{seq} is announced otherwise than on replay"));
         }
-        self.told.insert(seq, Rc::new(told.record.clone()));
+        self.announced.insert(seq, Rc::new(announcement.record.clone()));
         Ok(())
     }
 
-    /// I6: a number that was told never stands for something else.
+    /// I6: an announced number never gets other content.
     fn i6_numbers_are_not_reused(&self, record: &Record) -> Check {
-        match self.told.get(&record.seq) {
-            Some(told) if **told != *record => broken(
+        match self.announced.get(&record.seq) {
+            Some(record_announced) if **record_announced != *record => broken(
                 "I6 numbers are not reused",
-                format!("{} was told and is stored with other content", record.seq),
+                format!("{} was announced and is stored with other content", record.seq),
             ),
             _ => Ok(()),
         }
     }
 
-    /// I6: an append lies in what was reserved before it, or else the next owner could not know which
-    /// numbers may have been told.
+    /// I6: an append lies in an earlier reserve, or else the next owner could not know which
+    /// numbers may have been announced.
     fn i6_numbers_are_reserved(&self, rows: &[Rc<LogRow>]) -> Check {
         let begins = rows.first().is_some_and(|row| match &row.record.body {
             RecordBody::Event(event) => {
@@ -379,10 +381,10 @@ impl Oracle {
         }
     }
 
-    /// I7: the log is what was acknowledged, in order, with nothing between.
+    /// I7: the log contains what was acknowledged, in order, with nothing between.
     fn i7_prefix(&self, after: Seq, rows: &[Rc<LogRow>]) -> Check {
         const I7: &str = "I7 prefix";
-        let mut newest = self.ever.keys().next_back().copied().unwrap_or(Seq::ZERO);
+        let mut newest = self.stored_rows.keys().next_back().copied().unwrap_or(Seq::ZERO);
         if newest != after {
             return broken(
                 I7,
@@ -398,7 +400,7 @@ impl Oracle {
         Ok(())
     }
 
-    /// I8: what a list shows can be made from the records alone, and is the same.
+    /// I8: a summary derived from the records alone is the same.
     fn i8_projections_are_derived(&self, record: &Record) -> Check {
         if self.summary != Summary::of(&self.fold) {
             return broken(
@@ -409,7 +411,7 @@ impl Oracle {
         Ok(())
     }
 
-    /// I8: however a thread is read from its log, it is the same thread.
+    /// I8: a thread is the same however it is read from its log.
     pub fn i8_opens_alike(&self, log: &Log) -> Check {
         const I8: &str = "I8 base and tail make the whole";
         if log.fold(log.head) != self.fold {
@@ -422,7 +424,7 @@ impl Oracle {
     }
 }
 
-/// The first text of a user's message.
+/// Returns the first text of a user's message.
 pub fn text_of(body: &ItemBody) -> Option<String> {
     let ItemBody::UserMessage(message) = body else {
         return None;
@@ -430,8 +432,8 @@ pub fn text_of(body: &ItemBody) -> Option<String> {
     first_text(&message.input)
 }
 
-/// The first text of a user's message that was not said here.
-fn said(item: &InjectedItem) -> Option<String> {
+/// Returns the first text of a user's message in injected history.
+fn injected_text(item: &InjectedItem) -> Option<String> {
     match item {
         InjectedItem::User { input } => first_text(input),
         _ => None,

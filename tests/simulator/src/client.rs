@@ -1,4 +1,4 @@
-//! Clients: they join, listen, ask for things, lose their connection and come back.
+//! Clients: they subscribe, send requests, lose their connection and reconnect.
 
 mod act;
 
@@ -12,130 +12,131 @@ use raddle_core::{
     TurnId, TurnKind,
 };
 
-use crate::client_view::{ClientView, PutRequest, ToldRecord};
+use crate::client_view::{ClientView, SentRequest, AnnouncedRecord};
 use crate::rng::Rng;
 use crate::scenario::Scenario;
 
-/// A connection: to which node, in which of its lives, and which of the client's it is.
+/// A connection: its node, the incarnation of that node, and the client's number for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Link {
-    /// The node.
+    /// Index of the node.
     pub node: usize,
-    /// Which of its lives.
-    pub life: u64,
-    /// The client's count.
+    /// Incarnation of the node.
+    pub incarnation: u64,
+    /// Number of the client's connection.
     pub count: u64,
 }
 
-/// What a client says.
+/// A message of a client to a node.
 #[derive(Clone, Debug)]
 pub enum ToNode {
-    /// Tell me what happens, from the last number I saw.
+    /// Subscribes, from the last number received.
     Subscribe(Option<Seq>),
-    /// Do this.
+    /// Sends a request, perhaps again.
     Request {
         /// The client's own number for it.
         number: u64,
-        /// What.
-        wish: ClientRequest,
-        /// Makes it safe to send again.
+        /// Content of the request.
+        request: ClientRequest,
+        /// Idempotency key and request hash, if it may be sent again.
         key: Option<(IdempotencyKey, String)>,
     },
 }
 
-/// What a client hears.
+/// A message of a node to a client.
 #[derive(Clone, Debug)]
 pub enum ToClient {
-    /// You go on from where you were.
+    /// The subscription continues from the client's cursor.
     Joined,
-    /// You begin here, at this number.
+    /// The subscription begins with a snapshot, at this number.
     Snapshot(Seq, Box<ClientView>),
-    /// This happened: some of the words for it. Who hears the last of them has the record's number.
-    Notified(Rc<ToldRecord>, Range<usize>),
-    /// Please answer this.
-    Ask(Rc<PutRequest>),
-    /// This came of what you asked.
+    /// Some notifications of a record. The client that receives the last of them has the record's
+    /// number.
+    Notified(Rc<AnnouncedRecord>, Range<usize>),
+    /// A request to the client.
+    Ask(Rc<SentRequest>),
+    /// The response to a request of the client.
     Reply(u64, Result<CommandOutcome, Refusal>),
-    /// Someone else has the thread.
+    /// Another node owns the thread.
     Moved(usize),
-    /// The connection is over.
+    /// The connection is closed.
     Closed,
 }
 
-/// What a client wants.
+/// A request of a client.
 #[derive(Clone, Debug)]
 pub enum ClientRequest {
-    /// A turn.
+    /// Starts a turn, or joins one.
     Turn {
-        /// What is said.
+        /// Text of the message.
         text: Option<String>,
-        /// What for.
+        /// Purpose of the turn.
         kind: TurnKind,
-        /// With what settings.
+        /// Settings that change with it.
         settings: Option<Box<SettingsChange>>,
     },
-    /// More input.
+    /// Adds input to the running turn.
     Steer {
-        /// What is said; nothing is refused.
+        /// Text of the message; without one it is refused.
         text: Option<String>,
-        /// For which turn.
+        /// Turn that the client expects.
         expected: TurnId,
     },
-    /// Stop.
+    /// Interrupts this turn, or any.
     Interrupt(Option<TurnId>),
-    /// An answer.
+    /// Answers a request of the server.
     Answer(Box<AnswerRequest>),
-    /// A name.
+    /// Sets or clears the name.
     Rename(Option<String>),
-    /// What is noted of the repository.
+    /// Changes the git metadata.
     Metadata(Option<String>),
-    /// History that did not happen here: what a user said, and a call with its output, or without.
+    /// Injects history: a user's message, and a call with its output, or without.
     Inject {
-        /// What is said.
+        /// Text of the message.
         text: String,
         /// Whether the call has its output.
         is_whole: bool,
     },
-    /// A goal, with so many tokens for it; or it rests.
+    /// Sets a goal with this token budget; `None` pauses it.
     Goal(Option<u64>),
-    /// No goal any more.
+    /// Clears the goal of the thread.
     NoGoal,
-    /// Input that waits for the end of the turn.
+    /// Appends input to the queue.
     Enqueue(String),
-    /// Something else is done about what waits.
+    /// Edits the queue of the thread.
     Queue(QueueEdit),
-    /// Out of sight, or back.
+    /// Archives the thread, or restores it.
     Archive(bool),
-    /// Other settings.
+    /// Changes the settings of the thread.
     Settings(Box<SettingsChange>),
-    /// Back to before a turn; the node says where that begins.
+    /// Reverts to before a turn; the node looks up where that begins.
     Revert(Option<Seq>),
-    /// A copy that goes its own way.
+    /// Forks the thread at some record.
     Fork,
-    /// Away with it.
+    /// Deletes the thread for good.
     Delete,
-    /// A thread that is there is to begin.
+    /// Starts a thread that exists already.
     Begin,
-    /// A command of the user's own.
+    /// Runs a command of the user's.
     Shell,
 }
 
-/// What is done about what waits; the node says which it is.
+/// An edit of the queue; the node chooses the entry.
 #[derive(Clone, Copy, Debug)]
 pub enum QueueEdit {
-    /// The first is changed.
+    /// Changes the first entry.
     Change,
-    /// The first is forgotten.
+    /// Removes the first entry.
     Forget,
-    /// The order is turned round.
+    /// Reverses the order of entries.
     Turn,
-    /// A new order names only the first.
+    /// Reorders with a list that names only the first entry.
     Cut,
-    /// The last is begun with.
+    /// Starts a turn with the last entry.
     Start,
 }
 
-/// Something asked and not answered yet.
+/// A request without a response yet.
 #[derive(Clone, Debug)]
 pub struct UnansweredRequest {
     request: ClientRequest,
@@ -148,29 +149,29 @@ pub struct UnansweredRequest {
 #[derive(Debug)]
 pub struct SimClient {
     name: String,
-    /// Its connection, or the last one it had.
+    /// Current connection, or the last one.
     pub link: Link,
-    /// Whether the connection is up, and since when it is tried if not.
+    /// State of the connection, with the time of the attempt.
     state: State,
-    /// When the newest message to it arrives.
-    pub heard_until: u64,
-    said_until: u64,
-    last_heard: u64,
-    /// The thread as it believes it to be.
-    pub believes: Option<ClientView>,
-    /// The last number it saw.
-    seen: Option<Seq>,
-    /// The last record that was told to it, also if there were no words for it.
+    /// Arrival time of the newest message to it.
+    pub inbound_until: u64,
+    outbound_until: u64,
+    last_received_at: u64,
+    /// The thread as the client sees it.
+    pub view: Option<ClientView>,
+    /// Last number that it received.
+    cursor: Option<Seq>,
+    /// Last record sent to it, also if it had no notifications.
     reached: Seq,
-    /// The requests it can answer.
-    asked: BTreeMap<RequestNumber, Rc<PutRequest>>,
-    /// Those that were put to it on this connection.
-    put: BTreeSet<RequestNumber>,
-    /// What it waits for.
-    asking: BTreeMap<u64, UnansweredRequest>,
+    /// Requests that it can answer.
+    open_requests: BTreeMap<RequestNumber, Rc<SentRequest>>,
+    /// Requests that it received on this connection.
+    received_requests: BTreeSet<RequestNumber>,
+    /// Its own requests without a response.
+    unanswered: BTreeMap<u64, UnansweredRequest>,
     outcomes: BTreeMap<u64, CommandOutcome>,
     next: u64,
-    /// How much more it wants.
+    /// Number of commands that it will still send.
     pub commands_left: u32,
     moved: Option<usize>,
 }
@@ -183,7 +184,7 @@ impl fmt::Display for SimClient {
             "{name} ({state:?} on {link:?}) has reached {}",
             self.reached
         )?;
-        write!(f, " and waits for {:?}", self.asking.values())
+        write!(f, " and waits for {:?}", self.unanswered.values())
     }
 }
 
@@ -195,23 +196,23 @@ enum State {
 }
 
 impl SimClient {
-    /// One that has heard nothing yet.
+    /// Creates a client that has received nothing yet.
     pub fn new(name: usize, rng: &mut Rng, scenario: &Scenario) -> Self {
-        // Some begin with a snapshot, others want to hear everything from the start.
+        // Some clients begin with a snapshot, others receive everything from the start.
         let from_the_start = rng.percent(50);
         Self {
             name: format!("client{name}"),
             link: Link::default(),
             state: State::Off,
-            heard_until: 0,
-            said_until: 0,
-            last_heard: 0,
-            believes: from_the_start.then(ClientView::default),
-            seen: from_the_start.then_some(Seq::ZERO),
+            inbound_until: 0,
+            outbound_until: 0,
+            last_received_at: 0,
+            view: from_the_start.then(ClientView::default),
+            cursor: from_the_start.then_some(Seq::ZERO),
             reached: Seq::ZERO,
-            asked: BTreeMap::new(),
-            put: BTreeSet::new(),
-            asking: BTreeMap::new(),
+            open_requests: BTreeMap::new(),
+            received_requests: BTreeSet::new(),
+            unanswered: BTreeMap::new(),
             outcomes: BTreeMap::new(),
             next: 0,
             commands_left: scenario.commands,
@@ -219,13 +220,13 @@ impl SimClient {
         }
     }
 
-    /// The requests before it.
-    pub fn asked(&self) -> impl Iterator<Item = &RequestNumber> {
-        self.asked.keys()
+    /// Returns the requests that it can answer.
+    pub fn open_requests(&self) -> impl Iterator<Item = &RequestNumber> {
+        self.open_requests.keys()
     }
 
-    /// Whether it has heard everything and been answered everything.
+    /// Whether it has received everything, and a response to each request.
     pub fn is_settled(&self, head: Seq) -> bool {
-        self.state == State::On && self.reached == head && self.asking.is_empty()
+        self.state == State::On && self.reached == head && self.unanswered.is_empty()
     }
 }

@@ -1,4 +1,4 @@
-//! What clients come to want, and the commands that nodes make of it.
+//! Requests that clients come up with, and the commands that nodes make from them.
 
 use raddle_core::{
     AnswerRequest, Archive, Briefed, Cause, ChangeMetadata, ChangeQueued, ChangeSettings,
@@ -13,13 +13,13 @@ use crate::client::{ClientRequest, QueueEdit};
 use crate::world::SimWorld;
 
 impl SimWorld {
-    /// What a client wants next, if anything.
-    pub fn wish(&mut self, thread: usize, client: usize) -> Option<ClientRequest> {
+    /// Returns the next request of a client, if any.
+    pub fn next_request(&mut self, thread: usize, client: usize) -> Option<ClientRequest> {
         let (deletes, reverts) = (self.scenario.deletes, self.scenario.reverts);
         let lane = &mut self.lanes[thread];
         let it = &lane.clients[client];
-        let believed = it.believes.as_ref()?;
-        let running = believed.running().cloned();
+        let view = it.view.as_ref()?;
+        let running = view.running().cloned();
         let rng = &mut lane.rng;
         if lane.turns_left > 0 && running.is_none() && rng.percent(20) {
             lane.turns_left -= 1;
@@ -28,9 +28,9 @@ impl SimWorld {
                 1..=2 => TurnKind::Review,
                 _ => TurnKind::Work,
             };
-            let settings = rng.percent(15).then(|| Box::new(other(rng)));
+            let settings = rng.percent(15).then(|| Box::new(other_settings(rng)));
             let text =
-                (kind != TurnKind::Compaction && rng.percent(97)).then(|| word(&mut lane.minted));
+                (kind != TurnKind::Compaction && rng.percent(97)).then(|| unique_text(&mut lane.minted));
             return Some(ClientRequest::Turn {
                 text,
                 kind,
@@ -47,7 +47,7 @@ impl SimWorld {
         }
         Some(match rng.below(48) {
             0..=4 => {
-                let text = rng.percent(85).then(|| word(&mut lane.minted));
+                let text = rng.percent(85).then(|| unique_text(&mut lane.minted));
                 let expected = if rng.percent(85) {
                     known
                 } else {
@@ -62,7 +62,7 @@ impl SimWorld {
                     TurnKind::Compaction
                 };
                 ClientRequest::Turn {
-                    text: Some(word(&mut lane.minted)),
+                    text: Some(unique_text(&mut lane.minted)),
                     kind,
                     settings: None,
                 }
@@ -86,7 +86,7 @@ impl SimWorld {
                 ClientRequest::Rename(name)
             }
             17..=20 => ClientRequest::Archive(rng.percent(60)),
-            21..=22 => ClientRequest::Settings(Box::new(other(rng))),
+            21..=22 => ClientRequest::Settings(Box::new(other_settings(rng))),
             23..=26 => ClientRequest::Revert(None),
             27 if lane.forks => ClientRequest::Fork,
             28 if deletes => ClientRequest::Delete,
@@ -97,11 +97,11 @@ impl SimWorld {
                 ClientRequest::Metadata(sha)
             }
             34..=36 => {
-                let rests = rng.percent(15);
-                ClientRequest::Goal((!rests).then(|| 200 + rng.below(4_000)))
+                let is_paused = rng.percent(15);
+                ClientRequest::Goal((!is_paused).then(|| 200 + rng.below(4_000)))
             }
             37 => ClientRequest::NoGoal,
-            38..=42 => ClientRequest::Enqueue(word(&mut lane.minted)),
+            38..=42 => ClientRequest::Enqueue(unique_text(&mut lane.minted)),
             43..=47 => ClientRequest::Queue(match rng.below(5) {
                 0 => QueueEdit::Change,
                 1 => QueueEdit::Forget,
@@ -111,15 +111,15 @@ impl SimWorld {
             }),
             32..=33 => ClientRequest::Inject {
                 is_whole: rng.percent(90),
-                text: word(&mut lane.minted),
+                text: unique_text(&mut lane.minted),
             },
             _ => ClientRequest::Interrupt(running),
         })
     }
 
-    /// The command that a node makes of a wish: it gives the names and looks up what it needs.
-    pub fn command_of(&mut self, thread: usize, wish: &ClientRequest) -> Command {
-        let past = matches!(wish, ClientRequest::Revert(_)).then(|| self.past(thread));
+    /// Makes the command for a request: the node chooses the ids and looks up what it needs.
+    pub fn command_of(&mut self, thread: usize, request: &ClientRequest) -> Command {
+        let revert = matches!(request, ClientRequest::Revert(_)).then(|| self.revert_target(thread));
         let lane = &mut self.lanes[thread];
         lane.minted += 1;
         let minted = lane.minted;
@@ -128,7 +128,7 @@ impl SimWorld {
             input: vec![Input::text(text)],
             client_id: None,
         };
-        match wish {
+        match request {
             ClientRequest::Turn {
                 text,
                 kind,
@@ -138,7 +138,7 @@ impl SimWorld {
                 kind: *kind,
                 message: text.as_deref().map(message),
                 change: settings.clone().unwrap_or_default(),
-                briefs: surroundings(minted),
+                briefs: environment_briefs(minted),
                 principal: None,
                 root: None,
                 output_schema: None,
@@ -184,7 +184,7 @@ impl SimWorld {
             }),
             ClientRequest::Queue(what) => {
                 let queue = lane.oracle.fold.queue().iter();
-                queueing(*what, queue.map(|it| it.item.clone()).collect(), minted)
+                queue_command(*what, queue.map(|it| it.item.clone()).collect(), minted)
             }
             ClientRequest::Archive(archived) => Command::Archive(Archive {
                 archived: *archived,
@@ -197,7 +197,7 @@ impl SimWorld {
                 }))
             }
             ClientRequest::Revert(_) | ClientRequest::Fork => {
-                Command::Revert(past.unwrap_or_else(nowhere))
+                Command::Revert(revert.unwrap_or_else(invalid_revert))
             }
             ClientRequest::Delete => Command::Delete(Delete::default()),
             ClientRequest::Shell => Command::RunShell(Box::new(RunShell {
@@ -207,7 +207,7 @@ impl SimWorld {
                     command: "ls".to_owned(),
                     ..CommandRun::default()
                 },
-                briefs: surroundings(minted),
+                briefs: environment_briefs(minted),
                 principal: None,
             })),
             ClientRequest::Begin => Command::StartThread(Box::new(ThreadStarted {
@@ -226,19 +226,19 @@ impl SimWorld {
         }
     }
 
-    /// A turn to go back to, and the thread as it was just before.
-    fn past(&mut self, thread: usize) -> Revert {
+    /// Returns a revert to some turn, with the state just before it.
+    fn revert_target(&mut self, thread: usize) -> Revert {
         let log = self.store.log(thread);
         let lane = &mut self.lanes[thread];
-        // Now and then someone wants to go back to what was taken back.
-        let gone = lane.rng.percent(20);
+        // Sometimes the target is a turn that was reverted before.
+        let is_reverted = lane.rng.percent(20);
         let turns = lane.oracle.turns.iter();
         let turns: Vec<_> = turns
-            .filter(|(_, seq)| lane.oracle.is_cut(*seq) == gone)
+            .filter(|(_, seq)| lane.oracle.is_cut(*seq) == is_reverted)
             .cloned()
             .collect();
         if turns.is_empty() || lane.rng.percent(5) {
-            return nowhere();
+            return invalid_revert();
         }
         let (turn, at) = turns[lane.rng.index(turns.len())].clone();
         let before = log.fold(Seq(at.0 - 1));
@@ -251,8 +251,8 @@ impl SimWorld {
     }
 }
 
-fn nowhere() -> Revert {
-    let past = RevertPoint {
+fn invalid_revert() -> Revert {
+    let point = RevertPoint {
         lineage: Vec::new(),
         turns: u64::MAX,
         context_tokens: 0,
@@ -260,13 +260,13 @@ fn nowhere() -> Revert {
     Revert {
         turn: TurnId::from("t0"),
         at: Seq(u64::MAX),
-        point: past,
+        point,
         principal: None,
     }
 }
 
-/// What there is to say about the surroundings. Now and then it is something new.
-pub fn surroundings(minted: u64) -> Vec<Briefed> {
+/// Returns notes on the environment. Sometimes they are new.
+pub fn environment_briefs(minted: u64) -> Vec<Briefed> {
     let brief = |topic, text: String| Briefed {
         topic,
         text,
@@ -278,8 +278,8 @@ pub fn surroundings(minted: u64) -> Vec<Briefed> {
     ]
 }
 
-/// Something is done about what waits.
-fn queueing(what: QueueEdit, mut queue: Vec<ItemId>, minted: u64) -> Command {
+/// Makes the command for an edit of the queue.
+fn queue_command(what: QueueEdit, mut queue: Vec<ItemId>, minted: u64) -> Command {
     let first = queue.first().cloned();
     let item = first.clone().unwrap_or_else(|| ItemId::from("u0"));
     let principal = None;
@@ -302,13 +302,13 @@ fn queueing(what: QueueEdit, mut queue: Vec<ItemId>, minted: u64) -> Command {
         QueueEdit::Start => Command::StartQueued(StartQueued {
             item: queue.pop(),
             turn: TurnId::from(format!("t{minted}").as_str()),
-            briefs: surroundings(minted),
+            briefs: environment_briefs(minted),
             principal,
         }),
     }
 }
 
-/// History that did not happen here.
+/// Returns history to inject.
 fn history(minted: u64, text: &str, is_whole: bool) -> Vec<InjectedItem> {
     let id = format!("x{minted}");
     let user = InjectedItem::User {
@@ -328,13 +328,13 @@ fn history(minted: u64, text: &str, is_whole: bool) -> Vec<InjectedItem> {
     [user, call].into_iter().chain(output).collect()
 }
 
-/// Text that nobody else says.
-fn word(minted: &mut u64) -> String {
+/// Returns a text that no other message has.
+fn unique_text(minted: &mut u64) -> String {
     *minted += 1;
     format!("word {minted}")
 }
 
-fn other(rng: &mut crate::rng::Rng) -> SettingsChange {
+fn other_settings(rng: &mut crate::rng::Rng) -> SettingsChange {
     let mut change = SettingsChange::default();
     match rng.below(5) {
         0 => change.recovery = Some(Some(Recovery::Interrupt)),

@@ -1,7 +1,7 @@
-//! What a client makes of what it is told: the notifications of the wire, folded, and nothing else.
+//! A client's view of a thread: the notifications of the wire, folded, and nothing else.
 //!
-//! A client knows no records. Two clients are of one mind when their pictures are equal, whatever way each
-//! of them came by its own.
+//! A client knows no records. Two clients agree when their views are equal, however each of them
+//! got its own.
 
 use std::collections::BTreeMap;
 
@@ -40,71 +40,71 @@ struct TurnView {
 struct ItemView {
     turn: TurnId,
     item: ThreadItem,
-    /// What it says so far; nothing once it is whole.
+    /// Texts so far; empty once it is complete.
     texts: BTreeMap<ItemPart, String>,
     open: bool,
 }
 
-/// What a record is told as: only the last word carries its number.
+/// Notifications of a record: only the last carries its number.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ToldRecord {
-    /// The record's number.
+pub struct AnnouncedRecord {
+    /// Number of the record.
     pub seq: Seq,
-    /// In this order.
+    /// Notifications of the record, in order.
     pub notifications: Vec<Notification>,
 }
 
-/// A request as it is put to a client.
+/// A request as it is sent to a client.
 #[derive(Clone, Debug, PartialEq)]
-pub struct PutRequest {
-    /// Its number.
+pub struct SentRequest {
+    /// Number of the request.
     pub number: RequestNumber,
-    /// Its name on the wire.
+    /// Id on the wire.
     pub id: RequestId,
-    /// The item it is about.
+    /// Item that it is about.
     pub item: ItemId,
-    /// What is asked.
+    /// Content of the request.
     pub ask: Ask,
 }
 
-/// What a client was told that makes no sense to it.
+/// Description of a notification that contradicts the view.
 pub type ViewError = String;
 
 impl ClientView {
-    /// What the records that are left of a thread tell someone who knows nothing yet. Of what is open, the
-    /// thread that is live knows the text: the records of it may be gone.
+    /// Builds the view of a new client from the remaining records of a thread. The live thread has
+    /// the texts of open items, whose records may be gone.
     pub fn snapshot<'a>(
         rows: impl Iterator<Item = &'a LogRow>,
         live: &Thread,
     ) -> Result<Self, ViewError> {
-        let mut picture = Self::default();
+        let mut view = Self::default();
         let mut thread = Thread::new();
         for row in rows {
-            picture.replay(&mut thread, &row.record)?;
+            view.replay(&mut thread, &row.record)?;
         }
         for open in live.turn().into_iter().flat_map(|turn| &turn.items) {
-            let Some(seen) = picture.items.get_mut(&open.item.id) else {
-                return Err(format!("{} is open and was never told", open.item.id));
+            let Some(item_view) = view.items.get_mut(&open.item.id) else {
+                return Err(format!("{} is open and was never announced", open.item.id));
             };
-            seen.texts.clone_from(&open.texts);
+            item_view.texts.clone_from(&open.texts);
         }
-        Ok(picture)
+        Ok(view)
     }
 
-    /// One more record, as someone hears it who comes back.
+    /// Applies one more record, as a reconnecting client receives it.
     pub fn replay(&mut self, thread: &mut Thread, record: &Record) -> Result<(), ViewError> {
-        self.hear_all(&tell_again(thread, record))
+        self.apply_all(&tell_again(thread, record))
     }
 
-    /// All that is told of a record.
-    pub fn hear_all(&mut self, told: &[Notification]) -> Result<(), ViewError> {
-        told.iter()
-            .try_for_each(|notification| self.hear(notification))
+    /// Applies all notifications of a record.
+    pub fn apply_all(&mut self, notifications: &[Notification]) -> Result<(), ViewError> {
+        notifications.iter()
+            .try_for_each(|notification| self.apply(notification))
     }
 
-    /// One more notification.
-    pub fn hear(&mut self, told: &Notification) -> Result<(), ViewError> {
-        match told {
+    /// Applies one more notification.
+    pub fn apply(&mut self, notification: &Notification) -> Result<(), ViewError> {
+        match notification {
             Notification::ThreadStarted(it) => {
                 self.status = Some(it.thread.status.clone());
                 self.name.clone_from(&it.thread.name);
@@ -150,19 +150,19 @@ impl ClientView {
             Notification::ItemStarted(it) => {
                 let id = id_of(&it.item)?;
                 self.turn(&it.turn_id)?;
-                let seen = ItemView {
+                let item_view = ItemView {
                     turn: it.turn_id.clone(),
                     item: it.item.clone(),
                     texts: BTreeMap::new(),
                     open: true,
                 };
-                self.items.insert(id, seen);
+                self.items.insert(id, item_view);
             }
             Notification::ItemCompleted(it) => {
-                let seen = self.open_item(&id_of(&it.item)?)?;
-                seen.item = it.item.clone();
-                seen.texts.clear();
-                seen.open = false;
+                let item_view = self.open_item(&id_of(&it.item)?)?;
+                item_view.item = it.item.clone();
+                item_view.texts.clear();
+                item_view.open = false;
             }
             Notification::AgentMessageDelta(it) => {
                 self.grow(&it.item_id, ItemPart::Text, &it.delta)?
@@ -179,10 +179,10 @@ impl ClientView {
             Notification::CommandExecutionOutputDelta(it) => {
                 self.grow(&it.item_id, ItemPart::Printed, &it.delta)?;
             }
-            // What waits is read anew when it changed.
+            // A client reads the queue again when it changed.
             Notification::ThreadQueueChanged(_) => {}
-            // A client reads the history anew when some of it was taken back. Errors and warnings are shown
-            // when they come, and requests are kept beside the picture.
+            // A client reads the history again after a revert. Errors and warnings are shown when
+            // they come, and requests are kept beside the view.
             Notification::ThreadReverted(_)
             | Notification::Error(_)
             | Notification::Warning(_)
@@ -192,7 +192,7 @@ impl ClientView {
         Ok(())
     }
 
-    /// The turn that runs.
+    /// Returns the running turn.
     pub fn running(&self) -> Option<&TurnId> {
         self.running.as_ref()
     }
@@ -202,7 +202,7 @@ impl ClientView {
         self.items.get(id).is_some_and(|item| item.open)
     }
 
-    /// Where it is unlike another.
+    /// Describes the first difference to another view.
     pub fn differs(&self, other: &Self) -> Option<String> {
         if self == other {
             return None;
@@ -246,8 +246,8 @@ impl ClientView {
     }
 
     fn grow(&mut self, id: &ItemId, part: ItemPart, text: &str) -> Result<(), ViewError> {
-        let seen = self.open_item(id)?;
-        seen.texts.entry(part).or_default().push_str(text);
+        let item_view = self.open_item(id)?;
+        item_view.texts.entry(part).or_default().push_str(text);
         Ok(())
     }
 }
@@ -256,7 +256,7 @@ fn index(index: i64) -> Result<u32, ViewError> {
     u32::try_from(index).map_err(|_| format!("there is no part {index}"))
 }
 
-/// The id of an item of the kinds that occur here.
+/// Returns the id of an item of the kinds that occur here.
 fn id_of(item: &ThreadItem) -> Result<ItemId, ViewError> {
     Ok(match item {
         ThreadItem::UserMessage(it) => it.id.clone(),

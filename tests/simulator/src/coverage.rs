@@ -1,4 +1,4 @@
-//! What was reached: a simulator that never meets a situation proves nothing about it.
+//! Coverage: a simulator that never meets a situation proves nothing about it.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,11 @@ use raddle_core::{
     Resolution, TurnEnd, WriterEnd,
 };
 
-/// How often each thing happened.
+/// Number of times that each situation occurred.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Coverage(pub BTreeMap<&'static str, u64>);
 
-/// Everything that must happen, often.
+/// Every situation that must occur, often.
 pub const REQUIRED: &[&str] = &[
     "fault kill",
     "fault leave",
@@ -161,19 +161,19 @@ pub const REQUIRED: &[&str] = &[
 ];
 
 impl Coverage {
-    /// It happened.
+    /// Counts a situation that occurred.
     pub fn hit(&mut self, what: &'static str) {
         *self.0.entry(what).or_default() += 1;
     }
 
-    /// Both together.
+    /// Adds the counters of another run.
     pub fn add(&mut self, other: &Self) {
         for (what, count) in &other.0 {
             *self.0.entry(what).or_default() += count;
         }
     }
 
-    /// What must happen and did so less than this often.
+    /// Returns the required situations that occurred less than this often.
     pub fn below(&self, least: u64) -> Vec<(&'static str, u64)> {
         let count = |what: &&'static str| (*what, self.0.get(*what).copied().unwrap_or(0));
         REQUIRED
@@ -183,7 +183,7 @@ impl Coverage {
             .collect()
     }
 
-    /// A record was stored.
+    /// Counts a stored record.
     pub fn record(&mut self, record: &Record) {
         let RecordBody::Event(event) = &record.body else {
             return self.hit("delta");
@@ -300,7 +300,7 @@ fn event_name(event: &Event) -> &'static str {
     }
 }
 
-/// The name of a refusal among the counters.
+/// Returns the name of a refusal among the counters.
 pub fn refusal_name(refusal: &Refusal) -> &'static str {
     match refusal {
         Refusal::NotStarted => "refusal NotStarted",
@@ -335,7 +335,7 @@ pub fn refusal_name(refusal: &Refusal) -> &'static str {
     }
 }
 
-/// The name of a task's end among the counters.
+/// Returns the name of a task's end among the counters.
 pub fn ended_name(ended: &WriterEnd) -> &'static str {
     match ended {
         WriterEnd::OwnedElsewhere => "ended OwnedElsewhere",

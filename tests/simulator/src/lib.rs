@@ -1,8 +1,8 @@
 //! Tries to break the core of Raddle, by seed and in virtual time.
 //!
-//! One 64-bit seed decides everything: sizes, what clients want, what the model says, what goes wrong
-//! and when. The core's own task is driven against a model of the journal, and the promises of the
-//! design are checked all along. A seed that fails is the report of a bug.
+//! One 64-bit seed decides everything: sizes, the requests of clients, the output of the model, the
+//! faults and their times. The core's own writer is driven against a model of the journal, and the
+//! promises of the design are checked all along. A seed that fails is the report of a bug.
 
 pub mod check;
 pub mod client;

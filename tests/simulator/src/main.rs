@@ -20,10 +20,10 @@ use simulator::{check::BrokenPromise, isolated, play, shrink};
 /// Tries to break the core, by seed and in virtual time.
 #[derive(Parser)]
 struct SimulatorArgs {
-    /// How many seeds to play.
+    /// Number of seeds to play.
     #[arg(long, default_value_t = 10_000)]
     seeds: u64,
-    /// The first of them.
+    /// First seed to play.
     #[arg(long, default_value_t = 0)]
     from: u64,
     /// Plant this bug, or `all` of them one after the other; each must be caught.
@@ -32,27 +32,27 @@ struct SimulatorArgs {
     /// Play only this seed.
     #[arg(long)]
     seed: Option<u64>,
-    /// Name the first seeds that reach this, as the counters call it.
+    /// Print the first seeds that reach this situation, as the counters name it.
     #[arg(long)]
     reaching: Option<String>,
-    /// Say what happens, with `--seed`.
+    /// Print the trace, with `--seed`.
     #[arg(long)]
     trace: bool,
-    /// Do not make a failing seed smaller.
+    /// Do not shrink a failing seed.
     #[arg(long)]
     whole: bool,
-    /// Print every counter.
+    /// Print every counter of situations.
     #[arg(long)]
     counters: bool,
 }
 
-/// How many threads of the process play.
+/// Number of threads of the process that play seeds.
 const PLAYERS: u64 = 2;
 
-/// Every so many seeds are played twice, and must come out the same.
+/// Interval of the seeds that are played twice, and must have the same result.
 const TWICE_EVERY: u64 = 10;
 
-/// At full size, everything that must happen happens at least this often in 10,000 seeds.
+/// Least number of times per 10,000 seeds of full size that every required situation must occur.
 const REACH_PER_TEN_THOUSAND: u64 = 100;
 
 fn main() -> Result<ExitCode> {
@@ -76,20 +76,20 @@ fn main() -> Result<ExitCode> {
     }
 }
 
-/// The first few seeds that reach something, for the file of seeds.
+/// Prints the first few seeds that reach a situation, for the file of seeds.
 fn reaching(what: &str, arguments: &SimulatorArgs) -> Result<ExitCode> {
     if !REQUIRED.contains(&what) {
         bail!("nothing is counted as {what:?}; `--counters` prints what is");
     }
     let seeds = arguments.from..arguments.from + arguments.seeds;
-    let reach = |seed: &u64| play(&Scenario::of(*seed), false).reach.0.contains_key(what);
-    let found: Vec<u64> = seeds.filter(reach).take(3).collect();
-    println!("{what}: {found:?}");
-    Ok(code(!found.is_empty()))
+    let reach = |seed: &u64| play(&Scenario::of(*seed), false).coverage.0.contains_key(what);
+    let matching: Vec<u64> = seeds.filter(reach).take(3).collect();
+    println!("{what}: {matching:?}");
+    Ok(code(!matching.is_empty()))
 }
 
-fn code(well: bool) -> ExitCode {
-    if well {
+fn code(is_success: bool) -> ExitCode {
+    if is_success {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
@@ -124,7 +124,7 @@ fn one(seed: u64, arguments: &SimulatorArgs) -> Result<ExitCode> {
     }
 }
 
-/// What many seeds came to.
+/// Results of many seeds.
 #[derive(Default)]
 struct SeedCounters {
     failures: Vec<(u64, BrokenPromise)>,
@@ -136,7 +136,7 @@ struct SeedCounters {
 fn many(arguments: &SimulatorArgs, bug: Option<Bug>, failures_max: usize) -> SeedCounters {
     let next = AtomicU64::new(arguments.from);
     let enough = AtomicBool::new(false);
-    let tally = Mutex::new(SeedCounters::default());
+    let counters = Mutex::new(SeedCounters::default());
     let player = || {
         raddle_core::plant(bug);
         let mut mine = SeedCounters::default();
@@ -147,7 +147,7 @@ fn many(arguments: &SimulatorArgs, bug: Option<Bug>, failures_max: usize) -> See
             }
             let scenario = Scenario::of(seed);
             let outcome = play(&scenario, false);
-            mine.coverage.add(&outcome.reach);
+            mine.coverage.add(&outcome.coverage);
             mine.ms += outcome.ms;
             mine.played += 1;
             let mut broken = outcome.broken;
@@ -169,11 +169,11 @@ fn many(arguments: &SimulatorArgs, bug: Option<Bug>, failures_max: usize) -> See
                 }
             }
         }
-        if let Ok(mut tally) = tally.lock() {
-            tally.failures.append(&mut mine.failures);
-            tally.coverage.add(&mine.coverage);
-            tally.ms += mine.ms;
-            tally.played += mine.played;
+        if let Ok(mut counters) = counters.lock() {
+            counters.failures.append(&mut mine.failures);
+            counters.coverage.add(&mine.coverage);
+            counters.ms += mine.ms;
+            counters.played += mine.played;
         }
     };
     std::thread::scope(|scope| {
@@ -181,44 +181,44 @@ fn many(arguments: &SimulatorArgs, bug: Option<Bug>, failures_max: usize) -> See
             scope.spawn(player);
         }
     });
-    let mut tally = tally.into_inner().unwrap_or_default();
-    tally.failures.sort_by_key(|(seed, _)| *seed);
-    tally
+    let mut counters = counters.into_inner().unwrap_or_default();
+    counters.failures.sort_by_key(|(seed, _)| *seed);
+    counters
 }
 
 fn clean(arguments: &SimulatorArgs) -> Result<ExitCode> {
     let begun = Instant::now();
-    let tally = many(arguments, None, 5);
+    let counters = many(arguments, None, 5);
     let seconds = begun.elapsed().as_secs_f64();
-    for (seed, broken) in &tally.failures {
+    for (seed, broken) in &counters.failures {
         println!("seed {seed}: {}: {}", broken.promise, broken.how);
     }
-    if let Some((seed, broken)) = tally.failures.first() {
+    if let Some((seed, broken)) = counters.failures.first() {
         report(*seed, broken, arguments);
     }
     if arguments.counters {
-        for (what, count) in &tally.coverage.0 {
+        for (what, count) in &counters.coverage.0 {
             println!("{count:>9} {what}");
         }
     }
     println!(
         "figure: {} seeds in {seconds:.1} s: {:.0} seeds/s, {:.0} virtual hours, {} broken promises",
-        tally.played,
-        tally.played as f64 / seconds,
-        tally.ms as f64 / 3.6e6,
-        tally.failures.len()
+        counters.played,
+        counters.played as f64 / seconds,
+        counters.ms as f64 / 3.6e6,
+        counters.failures.len()
     );
     let least = arguments.seeds * REACH_PER_TEN_THOUSAND / 10_000;
-    let below = tally.coverage.below(least);
+    let below = counters.coverage.below(least);
     for (what, count) in &below {
         println!("reached too rarely: {what}, {count} times instead of {least}");
     }
-    Ok(code(tally.failures.is_empty() && below.is_empty()))
+    Ok(code(counters.failures.is_empty() && below.is_empty()))
 }
 
 fn caught(bug: Bug, arguments: &SimulatorArgs) -> bool {
-    let tally = many(arguments, Some(bug), 1);
-    match tally.failures.first() {
+    let counters = many(arguments, Some(bug), 1);
+    match counters.failures.first() {
         Some((seed, broken)) => {
             println!(
                 "figure: {bug:?}: caught at seed {seed}, {}: {}",
@@ -227,7 +227,7 @@ fn caught(bug: Bug, arguments: &SimulatorArgs) -> bool {
             true
         }
         None => {
-            println!("figure: {bug:?}: NOT caught in {} seeds", tally.played);
+            println!("figure: {bug:?}: NOT caught in {} seeds", counters.played);
             false
         }
     }

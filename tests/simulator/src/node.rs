@@ -1,4 +1,4 @@
-//! What a node does: it asks for threads, opens them, and carries out what the core's task says.
+//! Nodes: they lease threads, open them, and perform the actions of the core's writer.
 
 mod append;
 mod catch_up;
@@ -16,7 +16,7 @@ use crate::store::Append;
 use crate::world::{AtNode, Caller, CallerRequest, Next, OpenThread, OpenWaiter, SimWorld};
 
 impl SimWorld {
-    /// Something comes to a node that runs.
+    /// Handles an event at a running node.
     pub fn at_node(&mut self, node: usize, it: AtNode) -> Check {
         match it {
             AtNode::Granted(thread, epoch) => self.granted(thread, node, epoch),
@@ -30,11 +30,11 @@ impl SimWorld {
             }
             AtNode::Answer(thread, opening, result) => self.answer(thread, node, opening, result),
             AtNode::Head(thread, opening, head) => self.head(thread, node, opening, head),
-            AtNode::Model(thread, opening, call) => self.model_goes_on(thread, node, opening, call),
+            AtNode::Model(thread, opening, call) => self.model_step(thread, node, opening, call),
             AtNode::Tool(thread, opening, item, plan) => {
-                self.tool_goes_on(thread, node, opening, &item, plan)
+                self.tool_step(thread, node, opening, &item, plan)
             }
-            AtNode::Begin(thread, opening) => self.turn_begins(thread, node, opening),
+            AtNode::Begin(thread, opening) => self.begin_turn(thread, node, opening),
             AtNode::Late(thread, opening, command) => {
                 if self.live(thread, node, opening).is_some() {
                     self.report(thread, node, command)?;
@@ -50,15 +50,15 @@ impl SimWorld {
         }
     }
 
-    /// Something comes to a node that is gone.
-    pub fn nobody_there(&mut self, it: AtNode) -> Check {
+    /// Handles an event at a dead node.
+    pub fn at_dead_node(&mut self, it: AtNode) -> Check {
         if let AtNode::Message(thread, client, link, _) = it {
-            self.tell_client(thread, client, link, ToClient::Closed);
+            self.send_to_client(thread, client, link, ToClient::Closed);
         }
         Ok(())
     }
 
-    /// A thread that is open here, if it is this opening.
+    /// Returns a thread that is open here, if it is this opening.
     pub fn live(&mut self, thread: usize, node: usize, opening: u64) -> Option<&mut OpenThread> {
         let live = self.nodes[node].live.get_mut(&thread)?;
         (live.opening == opening).then_some(live)
@@ -74,61 +74,61 @@ impl SimWorld {
     ) -> Check {
         if !self.nodes[node].live.contains_key(&thread) {
             match message {
-                ToNode::Subscribe(seen) => {
-                    self.want(thread, node, OpenWaiter { client, link, seen })
+                ToNode::Subscribe(cursor) => {
+                    self.request_open(thread, node, OpenWaiter { client, link, cursor })
                 }
                 ToNode::Request { number, .. } => {
-                    let refused = Err(Refusal::OwnedElsewhere);
-                    self.tell_client(thread, client, link, ToClient::Reply(number, refused));
+                    let refusal = Err(Refusal::OwnedElsewhere);
+                    self.send_to_client(thread, client, link, ToClient::Reply(number, refusal));
                 }
             }
             return Ok(());
         }
         let token = self.token(thread);
-        let (asked, envelope) = match message {
-            ToNode::Subscribe(seen) => (
-                CallerRequest::Subscribe(seen),
-                Envelope::Subscribe { token, seen },
+        let (request, envelope) = match message {
+            ToNode::Subscribe(cursor) => (
+                CallerRequest::Subscribe(cursor),
+                Envelope::Subscribe { token, cursor },
             ),
             ToNode::Request {
-                wish: ClientRequest::Fork,
+                request: ClientRequest::Fork,
                 number,
                 ..
             } => {
                 self.fork(thread, node);
                 let done = Ok(CommandOutcome::Done {});
-                self.tell_client(thread, client, link, ToClient::Reply(number, done));
+                self.send_to_client(thread, client, link, ToClient::Reply(number, done));
                 return Ok(());
             }
             ToNode::Request {
                 number,
-                mut wish,
+                mut request,
                 key,
             } => {
-                let command = self.command_of(thread, &wish);
-                if let (ClientRequest::Revert(at), Command::Revert(it)) = (&mut wish, &command) {
+                let command = self.command_of(thread, &request);
+                if let (ClientRequest::Revert(at), Command::Revert(it)) = (&mut request, &command) {
                     *at = Some(it.at);
                 }
-                self.count_interrupt(thread, node, &wish);
+                self.count_interrupt(thread, node, &request);
                 let envelope = Envelope::Command {
                     command,
                     token: Some(token),
-                    key: key.map(|(key, asked)| {
-                        let shows = None;
+                    key: key.map(|(key, request_hash)| {
+                        let render = None;
                         Box::new(IdempotentRequest {
                             key,
-                            asked,
-                            render: shows,
+                            request_hash,
+                            render,
                         })
                     }),
                 };
-                (CallerRequest::Request(number, wish), envelope)
+                (CallerRequest::Request(number, request), envelope)
             }
         };
         let caller = Caller {
             client,
             link,
-            request: asked,
+            request,
         };
         let Some(live) = self.nodes[node].live.get_mut(&thread) else {
             return Ok(());
@@ -142,16 +142,16 @@ impl SimWorld {
         }
     }
 
-    /// Interrupts come at all times, and late ones are the dangerous ones.
-    fn count_interrupt(&mut self, thread: usize, node: usize, wish: &ClientRequest) {
+    /// Counts interrupts at risky moments: during an append, and late ones.
+    fn count_interrupt(&mut self, thread: usize, node: usize, request: &ClientRequest) {
         let (ClientRequest::Interrupt(turn), Some(live)) =
-            (wish, self.nodes[node].live.get(&thread))
+            (request, self.nodes[node].live.get(&thread))
         else {
             return;
         };
         let running = live.owner.thread().turn().map(|turn| &turn.id);
         if live.busy && running.is_some() {
-            self.reach.hit("interrupt while an append is under way");
+            self.coverage.hit("interrupt while an append is under way");
         }
         let turns = &self.lanes[thread].oracle.turns;
         let over = |turn: &TurnId| turns.iter().any(|(known, _)| known == turn);
@@ -160,7 +160,7 @@ impl SimWorld {
                 .as_ref()
                 .is_some_and(|it| over(it) && running != Some(it))
         {
-            self.reach.hit("interrupt of a turn that is over");
+            self.coverage.hit("interrupt of a turn that is over");
         }
     }
 
@@ -169,7 +169,7 @@ impl SimWorld {
         Token(self.lanes[thread].minted)
     }
 
-    /// Does what the core's task says, until it waits.
+    /// Performs the steps of the core's writer, until it waits.
     pub fn drive(&mut self, thread: usize, node: usize) -> Check {
         let now = self.clock(node);
         for _ in 0..200 {
@@ -204,7 +204,7 @@ impl SimWorld {
                     self.push(wait, Next::AskHead(thread, node, opening));
                     return Ok(());
                 }
-                Step::Do(outs) => self.carry_out(thread, node, outs)?,
+                Step::Do(actions) => self.perform(thread, node, actions)?,
                 Step::Wait(None) => return self.all_are_answered(thread, node),
                 Step::Wait(Some(at)) if at <= now => {
                     return broken("I5 ending", "a task waits for a time that has passed");
@@ -229,9 +229,9 @@ impl SimWorld {
     }
 
     fn ended(&mut self, thread: usize, node: usize, ended: &WriterEnd) {
-        self.say(|| format!("thread {thread}: node {node} has ended: {ended:?}"));
-        self.reach.hit(ended_name(ended));
-        let me = (node, self.nodes[node].life);
+        self.trace_line(|| format!("thread {thread}: node {node} has ended: {ended:?}"));
+        self.coverage.hit(ended_name(ended));
+        let me = (node, self.nodes[node].incarnation);
         let epoch = self.nodes[node].live.get(&thread).map(|live| live.epoch.0);
         let lane = &mut self.lanes[thread];
         if lane.lease.holder == Some(me) && Some(lane.lease.epoch) == epoch {

@@ -1,18 +1,19 @@
-//! Chance, all of it from one seed.
+//! Randomness, all of it from one seed.
 
 /// SplitMix64: small, fast, and the same everywhere.
 #[derive(Clone, Debug)]
 pub struct Rng(u64);
 
 impl Rng {
-    /// A stream of its own for each purpose, so that taking one away leaves the others as they were.
+    /// Creates a separate stream for each purpose, so that removing one leaves the others as they
+    /// were.
     pub fn new(seed: u64, purpose: u64) -> Self {
         let mut rng = Self(seed ^ purpose.wrapping_mul(0xd134_2543_de82_ef95));
         rng.bits();
         rng
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -21,22 +22,22 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// Below a bound; zero if the bound is.
+    /// Returns a number below a bound; zero if the bound is.
     pub fn below(&mut self, bound: u64) -> u64 {
         if bound == 0 { 0 } else { self.bits() % bound }
     }
 
-    /// From `low` up to but not including `high`.
+    /// Returns a number from `low` up to but not including `high`.
     pub fn range(&mut self, low: u64, high: u64) -> u64 {
         low + self.below(high.saturating_sub(low))
     }
 
-    /// An index into something of this length.
+    /// Returns an index into a list of this length.
     pub fn index(&mut self, length: usize) -> usize {
         usize::try_from(self.below(length as u64)).unwrap_or(0)
     }
 
-    /// True this many times in a hundred.
+    /// Returns true with this probability in percent.
     pub fn percent(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
@@ -53,14 +54,14 @@ impl Default for Hash {
 }
 
 impl Hash {
-    /// Takes in some bytes.
-    pub fn eat(&mut self, bytes: &[u8]) {
+    /// Adds bytes to the hash.
+    pub fn add_bytes(&mut self, bytes: &[u8]) {
         for byte in bytes {
             self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
         }
     }
 
-    /// Takes in a number.
+    /// Adds a number to the hash.
     pub fn number(&mut self, number: u64) {
         self.0 = (self.0 ^ number)
             .wrapping_mul(0x0000_0100_0000_01b3)

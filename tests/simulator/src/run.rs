@@ -1,4 +1,4 @@
-//! Playing a scenario, and making one that fails small.
+//! Running a scenario, and shrinking one that fails.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -8,21 +8,21 @@ use crate::rng::Hash;
 use crate::scenario::{PlannedFault, Scenario};
 use crate::world::SimWorld;
 
-/// What came of a run.
+/// Result of a run.
 pub struct RunOutcome {
-    /// The promise that was broken, if one was.
+    /// Promise that was broken, if any.
     pub broken: Option<BrokenPromise>,
-    /// A hash of everything that happened.
+    /// Hash of everything that happened.
     pub trace: Hash,
-    /// What was reached.
-    pub reach: Coverage,
-    /// For how long it ran, in virtual milliseconds.
+    /// Situations that were reached.
+    pub coverage: Coverage,
+    /// Length of the run, in virtual milliseconds.
     pub ms: u64,
-    /// What happened, in words, if that was asked for.
+    /// Trace of the run, if it was requested.
     pub lines: Vec<String>,
 }
 
-/// Plays a scenario to its end, or to the first broken promise.
+/// Runs a scenario to its end, or to the first broken promise.
 pub fn play(scenario: &Scenario, keeps_lines: bool) -> RunOutcome {
     raddle_core::small_bounds(true);
     let mut world = SimWorld::new(scenario, keeps_lines);
@@ -42,7 +42,7 @@ pub fn play(scenario: &Scenario, keeps_lines: bool) -> RunOutcome {
     RunOutcome {
         broken,
         trace: world.trace,
-        reach: world.reach,
+        coverage: world.coverage,
         ms: world.now,
         lines: world.lines.unwrap_or_default(),
     }
@@ -51,7 +51,8 @@ pub fn play(scenario: &Scenario, keeps_lines: bool) -> RunOutcome {
 /// I9: a thread's log is the same whether or not another thread is there.
 pub fn isolated(scenario: &Scenario) -> Check {
     let power = |fault: &(u64, PlannedFault)| matches!(fault.1, PlannedFault::PowerCut { .. });
-    // A power cut is survived by what another thread happened to sync, so those are left out.
+    // After a power cut, records may survive because another thread was synced, so those runs are
+    // left out.
     if scenario.threads < 2 || scenario.forks || scenario.faults.iter().any(power) {
         return Ok(());
     }
@@ -75,14 +76,14 @@ pub fn isolated(scenario: &Scenario) -> Check {
         })
         .collect();
     let common = logs[0].len().min(logs[1].len());
-    // One of the two runs may be watched a little longer.
+    // One of the two runs may last a little longer.
     if logs[0][..common] != logs[1][..common] {
         return broken("I9 isolation", "a thread's log depends on another thread");
     }
     Ok(())
 }
 
-/// The smallest scenario found that breaks the same promise.
+/// Returns the smallest scenario found that breaks the same promise.
 pub fn shrink(scenario: &Scenario, promise: &str) -> Scenario {
     let mut smallest = scenario.clone();
     let mut tries = 0;

@@ -1,137 +1,138 @@
-//! What a seed stands for: sizes, chances and a plan of faults. Everything in it can be taken away
-//! without changing the rest, which is how a failure is made small.
+//! Scenarios: sizes, probabilities and a plan of faults, all from a seed. Every part can be removed
+//! without changing the rest, which is how a failure is shrunk.
 
 use crate::rng::Rng;
 
-/// One run.
+/// Parameters of one run.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// Where it comes from.
+    /// Seed that it was made from.
     pub seed: u64,
-    /// How many nodes there are.
+    /// Number of simulated nodes.
     pub nodes: usize,
-    /// How many clients each thread has.
+    /// Number of clients of each thread.
     pub clients: usize,
-    /// How many threads there are, forks aside.
+    /// Number of threads, without forks.
     pub threads: usize,
-    /// How many turns clients ask for, in each thread.
+    /// Number of turns that clients start, in each thread.
     pub turns: u32,
-    /// How many other commands each client sends.
+    /// Number of other commands of each client.
     pub commands: u32,
-    /// When faults end, in milliseconds.
+    /// Time at which faults end, in milliseconds.
     pub heal_at: u64,
-    /// What is under the threads.
+    /// Storage of the threads.
     pub medium: Medium,
-    /// In a hundred appends, how many lose their way or their answer.
+    /// Percentage of appends that are lost, or whose response is.
     pub lost: u64,
-    /// In a hundred leases, how many are granted too late.
+    /// Percentage of leases that are granted too late.
     pub late: u64,
-    /// In a hundred steps of a client, in how many its connection is cut.
+    /// Percentage of a client's steps in which its connection is cut.
     pub cuts: u64,
     /// Whether a thread may be forked.
     pub forks: bool,
     /// Whether a thread may be deleted.
     pub deletes: bool,
-    /// Whether clients go back again and again.
+    /// Whether clients revert again and again.
     pub reverts: bool,
-    /// What goes wrong and when.
+    /// Faults and their times.
     pub faults: Vec<(u64, PlannedFault)>,
 }
 
-/// What keeps the records.
+/// Storage of the records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Medium {
-    /// One file on one box: what was not synced goes with the power, over all threads.
+    /// One file on one machine: a loss of power drops what was not synced, over all threads.
     Local,
-    /// A file for each thread, and each is synced alone.
+    /// One file for each thread, synced separately.
     Apart,
-    /// A replicated log: what was acknowledged stays, whatever box loses power.
+    /// A replicated log: acknowledged records stay, whichever machine loses power.
     Fleet,
 }
 
-/// What can go wrong at a planned moment.
+/// A fault at a planned time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PlannedFault {
     /// A node's process is killed.
     Kill {
-        /// Which.
+        /// Index of the node.
         node: usize,
-        /// For how long it stays away.
+        /// Downtime of the node in milliseconds.
         ms: u64,
     },
-    /// A node leaves in good order.
+    /// A node shuts down cleanly.
     Shutdown {
-        /// Which.
+        /// Index of the node.
         node: usize,
-        /// For how long it stays away.
+        /// Downtime of the node in milliseconds.
         ms: u64,
     },
-    /// The box loses power: every node dies, and what was not synced may be gone.
+    /// The machine loses power: every node dies, and what was not synced may be lost.
     PowerCut {
-        /// For how long.
+        /// Downtime of the node in milliseconds.
         ms: u64,
-        /// In a hundred unsynced transactions, how many the disk has all the same.
-        kept: u64,
-        /// Whether the disk keeps more of one thread than of another, and loses bases; and how it chooses.
+        /// Percentage of unsynced transactions that the disk keeps nevertheless.
+        kept_percent: u64,
+        /// Seed of a torn loss, in which the disk keeps more of one thread than of another, and
+        /// loses bases.
         torn: Option<u64>,
     },
-    /// A node stands still, and later goes on as if nothing had been.
+    /// A node is paused, and later continues as if nothing had happened.
     Pause {
-        /// Which.
+        /// Index of the node.
         node: usize,
-        /// For how long.
+        /// Length of the pause in milliseconds.
         ms: u64,
     },
     /// A node's clock jumps.
     ClockJump {
-        /// Which.
+        /// Index of the node.
         node: usize,
-        /// By how many milliseconds.
+        /// Size of the jump in milliseconds.
         by: i64,
-        /// At what moment.
+        /// Condition that the jump waits for.
         moment: Moment,
     },
-    /// A thread's records can be neither read nor written.
+    /// The records of a thread can be neither read nor written.
     Unavailable {
-        /// Which.
+        /// Index of the thread.
         thread: usize,
-        /// For how long.
+        /// Duration of the fault in milliseconds.
         ms: u64,
     },
-    /// There is no room for a thread's records.
+    /// The store has no space for a thread's records.
     Full {
-        /// Which.
+        /// Index of the thread.
         thread: usize,
-        /// For how long.
+        /// Duration of the fault in milliseconds.
         ms: u64,
     },
     /// A thread's records can only be read.
     ReadOnly {
-        /// Which.
+        /// Index of the thread.
         thread: usize,
-        /// For how long.
+        /// Duration of the fault in milliseconds.
         ms: u64,
     },
-    /// A thread's lease is taken to have run out although its owner is well.
+    /// A thread's lease counts as expired although its owner is alive.
     LeaseLost {
-        /// Which.
+        /// Index of the thread.
         thread: usize,
     },
 }
 
-/// What a fault waits for once its time has come.
+/// Condition that a fault waits for once its time has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
-    /// Nothing.
+    /// No condition: at once.
     Now,
-    /// That a thread of the node waits for a time to come.
+    /// A thread of the node waits for a time.
     Waiting,
-    /// That an append of the node is under way.
+    /// An append of the node is under way.
     Appending,
 }
 
 impl PlannedFault {
-    /// Its name among the reach counters.
+    /// Name among the coverage counters.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Kill { .. } => "fault kill",
@@ -148,7 +149,7 @@ impl PlannedFault {
 }
 
 impl Scenario {
-    /// What a seed stands for.
+    /// Creates the scenario of a seed.
     pub fn of(seed: u64) -> Self {
         let mut rng = Rng::new(seed, 1);
         let nodes = 1 + rng.index(3);
@@ -188,7 +189,7 @@ impl Scenario {
             let at = rng.range(50, heal_at);
             scenario.faults.push((at, fault(&mut rng, nodes, threads)));
         }
-        // Now and then one owner after the other dies, so that a turn loses too many.
+        // Sometimes one owner after the other dies, so that a turn loses too many.
         if rng.percent(12) {
             let (from, gap) = (rng.range(500, heal_at / 2), rng.range(400, 1_500));
             for death in 0..4 {
@@ -204,7 +205,7 @@ impl Scenario {
         scenario
     }
 
-    /// Smaller ones, from the boldest to the most careful cut.
+    /// Returns smaller scenarios, from the largest to the smallest reduction.
     pub fn smaller(&self) -> Vec<Self> {
         let mut all = Vec::new();
         let mut with = |change: &dyn Fn(&mut Self)| {
@@ -271,7 +272,7 @@ fn fault(rng: &mut Rng, nodes: usize, threads: usize) -> PlannedFault {
         },
         6..=8 | 21..=22 => PlannedFault::PowerCut {
             ms: rng.range(10, 1_000),
-            kept: rng.below(101),
+            kept_percent: rng.below(101),
             torn: rng.percent(50).then(|| rng.bits()),
         },
         9..=11 => PlannedFault::Pause {

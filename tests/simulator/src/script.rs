@@ -1,4 +1,4 @@
-//! What the scripted model says and what tools do. Times in it are waits, until they are [said](said_at).
+//! Scripts of the model and of tools. Times in them are relative until they are reported.
 
 pub mod tool;
 
@@ -15,20 +15,20 @@ use raddle_core::{
 
 use crate::rng::Rng;
 
-/// What happens and how long it takes.
+/// Commands with the wait before each.
 pub type Steps = VecDeque<(u64, Command)>;
 
-/// What a call of the model says.
+/// Script of a model call.
 pub struct CallScript<'a> {
-    /// Chance.
+    /// Source of the script's randomness.
     pub rng: &'a mut Rng,
-    /// The number of the call.
+    /// Number of the call.
     pub call: u32,
-    /// The beginning of all names it gives.
+    /// Prefix of all ids that it uses.
     pub prefix: String,
-    /// Whether things may go wrong.
+    /// Whether faults may occur.
     pub faults: bool,
-    /// What has a yes until the session ends.
+    /// Digests that are approved until the session ends.
     pub granted: BTreeSet<String>,
 }
 
@@ -37,7 +37,7 @@ impl CallScript<'_> {
         ItemId::from(format!("{}-{index}", self.prefix).as_str())
     }
 
-    /// An answer: thinking, talk, tools, and an end.
+    /// Returns the steps of an answer: reasoning, messages, tools, and an end.
     pub fn answer(mut self) -> Steps {
         let mut steps = Steps::new();
         let mut items = 0;
@@ -58,9 +58,9 @@ impl CallScript<'_> {
             };
             steps.push_back((3, Command::UpdatePlan(plan)));
         }
-        // Sooner or later it has nothing more to do.
-        let chance = 70u64.saturating_sub(u64::from(self.call) * 9);
-        if self.call < 7 && self.rng.percent(chance) {
+        // The chance of further tools falls, so that the turn ends.
+        let tool_percent = 70u64.saturating_sub(u64::from(self.call) * 9);
+        if self.call < 7 && self.rng.percent(tool_percent) {
             for _ in 0..self.rng.range(1, 4) {
                 self.tool(&mut steps, &mut items);
             }
@@ -70,7 +70,7 @@ impl CallScript<'_> {
         steps
     }
 
-    /// A summary of the history.
+    /// Returns the steps of a summary of the history.
     pub fn summary(mut self) -> Steps {
         let mut steps = Steps::new();
         if !self.faults || self.rng.percent(90) {
@@ -82,7 +82,7 @@ impl CallScript<'_> {
             steps.push_back((self.rng.range(5, 200), Command::Compact(compact)));
         }
         self.end(&mut steps);
-        // The last word may come long after the summary, and much can happen between them.
+        // The end may come long after the summary, and much can happen between them.
         if self.faults
             && self.rng.percent(40)
             && let Some(end) = steps.back_mut()
@@ -149,20 +149,20 @@ impl CallScript<'_> {
         if self.rng.percent(12) {
             steps.push_back((12, Command::StartItem(Box::new(start))));
         }
-        let mut said = String::new();
+        let mut message_text = String::new();
         for _ in 0..self.rng.range(1, 14) {
             let text = self.text(&item, ItemPart::Text);
             if let Command::AppendText(it) = &text {
-                said.push_str(&it.text);
+                message_text.push_str(&it.text);
             }
             steps.push_back((self.wait(), text));
         }
-        // Some vendors never say that a message is whole.
+        // Some vendors never report that a message is complete.
         if self.rng.percent(80) {
             let complete = CompleteItem {
                 call: self.call,
                 item: item.clone(),
-                body: body(&said),
+                body: body(&message_text),
                 sealed: None,
             };
             steps.push_back((self.wait(), Command::CompleteItem(Box::new(complete))));
@@ -269,25 +269,26 @@ impl CallScript<'_> {
                 Admission::Ask { ask, expires_at }
             }
         };
-        // Some vendors count their calls from one in every answer, and some give two the same name.
+        // Some vendors number their calls from one in every answer, and some give two calls the
+        // same id.
         let id = if self.rng.percent(10) {
             "call".to_owned()
         } else {
             format!("c-{item}")
         };
-        let asked = ToolCall {
+        let tool_call = ToolCall {
             id,
             tool: "tool".to_owned(),
             arguments: "{}".to_owned(),
             freeform: false,
             alone: self.rng.percent(30),
         };
-        let (admission, ruling) = self.ruled(admission, is_clients);
+        let (admission, ruling) = self.apply_policy(admission, is_clients);
         let call = CallTool {
             call: self.call,
             item,
             body,
-            asked,
+            tool_call,
             admission,
             ruling: Some(ruling),
             approve_on_timeout: self.rng.percent(40),
@@ -295,8 +296,9 @@ impl CallScript<'_> {
         steps.push_back((self.wait(), Command::CallTool(Box::new(call))));
     }
 
-    /// What policy says of a call, and what becomes of it. The same few things are wanted again and again.
-    fn ruled(&mut self, admission: Admission, is_clients: bool) -> (Admission, Ruling) {
+    /// Returns the policy's ruling on a call, and the decision. The same few acts occur again and
+    /// again.
+    fn apply_policy(&mut self, admission: Admission, is_clients: bool) -> (Admission, Ruling) {
         let digest = format!("d{}", self.rng.below(3));
         let is_approval = matches!(
             &admission,
@@ -327,7 +329,7 @@ impl CallScript<'_> {
         (admission, ruling)
     }
 
-    /// An answer may be cut off anywhere, or stop for a long time.
+    /// Cuts an answer off anywhere, or delays it for a long time.
     fn break_in(&mut self, steps: &mut Steps) {
         if self.faults && self.rng.percent(12) {
             steps.truncate(self.rng.index(steps.len() + 1));
@@ -388,8 +390,8 @@ impl CallScript<'_> {
     }
 }
 
-/// A step as it is reported: what waits, waits from now on.
-pub fn said_at(command: &Command, now: Timestamp) -> Command {
+/// Returns a step as it is reported: relative times become absolute from now on.
+pub fn with_absolute_times(command: &Command, now: Timestamp) -> Command {
     let mut command = command.clone();
     let from_now = |wait: &mut Timestamp| *wait = now.plus_ms(wait.0);
     match &mut command {

@@ -1,4 +1,5 @@
-//! A model of the journal: logs with a conditional append, and a disk that forgets what was not synced.
+//! A model of the journal: logs with a conditional append, and a disk that loses what was not
+//! synced.
 
 use std::rc::Rc;
 
@@ -8,38 +9,38 @@ use raddle_core::{Base, Bug, Class, Record, RecordBody, Seq, Tail, Thread};
 use crate::rng::Rng;
 use crate::scenario::Medium;
 
-/// A record as it lies in the log.
+/// A record as it is stored in the log.
 #[derive(Debug)]
 pub struct LogRow {
-    /// The record.
+    /// Record as it was appended.
     pub record: Record,
-    /// The same as it is written.
+    /// JSON form of the record.
     pub json: String,
 }
 
-/// One thread's log.
+/// Log of one thread.
 #[derive(Clone, Debug, Default)]
 pub struct Log {
-    /// What is in it, in order.
+    /// Rows of the log, in order.
     pub rows: Vec<Rc<LogRow>>,
-    /// The fence.
+    /// Head of the conditional append.
     pub head: Seq,
-    /// Snapshots, oldest first, as they are written.
+    /// Snapshots, oldest first, in JSON form.
     bases: Vec<Rc<(Seq, String)>>,
 }
 
-/// What an owner asks of the store.
+/// An append, as an owner sends it to the store.
 #[derive(Clone, Debug)]
 pub struct Append {
-    /// Which thread.
+    /// Index of the thread.
     pub thread: usize,
-    /// What is copied in front of it from another thread's log, in the same step.
+    /// Rows to copy in front of it from another thread's log, in the same step.
     pub copy: Option<Rc<Vec<Rc<LogRow>>>>,
-    /// The head it must follow.
+    /// Head that it must follow.
     pub after: Seq,
-    /// What is appended.
+    /// Records to append, in order.
     pub records: Vec<Record>,
-    /// What it must survive.
+    /// Failure that they must survive.
     pub class: Class,
 }
 
@@ -58,19 +59,19 @@ enum Transaction {
     },
 }
 
-/// All logs.
+/// The logs of all threads.
 #[derive(Debug)]
 pub struct Store {
     medium: Medium,
     logs: Vec<Log>,
-    /// The logs as the disk has them for certain.
+    /// The logs as the disk surely has them.
     synced: Vec<Log>,
-    /// What has happened since.
+    /// Transactions since the last sync.
     unsynced: Vec<Transaction>,
 }
 
 impl Store {
-    /// With this many empty logs.
+    /// Creates a store with this many empty logs.
     pub fn new(medium: Medium, threads: usize) -> Self {
         Self {
             medium,
@@ -80,19 +81,19 @@ impl Store {
         }
     }
 
-    /// Makes room for one more thread and says which it is.
+    /// Adds an empty log and returns its index.
     pub fn add(&mut self) -> usize {
         self.logs.push(Log::default());
         self.synced.push(Log::default());
         self.logs.len() - 1
     }
 
-    /// A thread's log.
+    /// Returns the log of a thread.
     pub fn log(&self, thread: usize) -> &Log {
         &self.logs[thread]
     }
 
-    /// Appends if the head is where the writer thinks; answers with the rows that were written.
+    /// Appends if the head is where the writer expects it; returns the rows that were written.
     pub fn append(&mut self, append: &Append) -> Result<Vec<Rc<LogRow>>, AppendError> {
         let log = &self.logs[append.thread];
         let mut rows = Vec::new();
@@ -117,18 +118,18 @@ impl Store {
         Ok(written)
     }
 
-    /// Keeps a snapshot. Nothing waits for it to be durable.
+    /// Stores a snapshot, which need not be durable.
     pub fn save_base(&mut self, thread: usize, base: &Base) {
         let head = base.thread.head();
         let json = serde_json::to_string(base).unwrap_or_default();
-        // One that was made by a former owner and comes late says nothing about what is stored now.
+        // A late snapshot of a former owner says nothing about what is stored now.
         if head <= self.logs[thread].head {
             let base = Rc::new((head, json));
             self.commit(Transaction::Base { thread, base }, false);
         }
     }
 
-    /// Removes a thread.
+    /// Removes the log of a thread.
     pub fn delete(&mut self, thread: usize) {
         self.commit(Transaction::Delete { thread }, true);
     }
@@ -146,23 +147,23 @@ impl Store {
         }
     }
 
-    /// The power goes. Of what was not synced, some first part is there all the same.
+    /// Loses power. A prefix of what was not synced survives nevertheless.
     pub fn lose_power(&mut self, kept_percent: u64) {
-        let kept = share(self.unsynced.len(), kept_percent);
-        for transaction in self.unsynced.drain(..).take(kept) {
+        let surviving = share(self.unsynced.len(), kept_percent);
+        for transaction in self.unsynced.drain(..).take(surviving) {
             transaction.apply(&mut self.synced);
         }
         self.logs.clone_from(&self.synced);
     }
 
-    /// The power goes, and the disk kept of each thread what it liked: some first part of what was not
-    /// synced, of one thread more than of another. Bases may be gone, also those of records that stayed.
+    /// Loses power, with a prefix of what was not synced surviving for each thread: of one thread
+    /// more than of another. Bases may be lost, also those of surviving records.
     pub fn tear(&mut self, rng: &mut Rng) {
         for thread in 0..self.logs.len() {
             let mine = |it: &mut Transaction| it.thread() == thread;
             let mine: Vec<Transaction> = self.unsynced.extract_if(.., mine).collect();
-            let kept = share(mine.len(), rng.below(101));
-            for transaction in mine.iter().take(kept) {
+            let surviving = share(mine.len(), rng.below(101));
+            for transaction in mine.iter().take(surviving) {
                 transaction.apply(&mut self.synced);
             }
             self.synced[thread].bases.retain(|_| rng.percent(60));
@@ -171,7 +172,7 @@ impl Store {
     }
 }
 
-/// So many in a hundred.
+/// Returns this percentage of a number.
 fn share(all: usize, percent: u64) -> usize {
     usize::try_from(all as u64 * percent / 100).unwrap_or(0)
 }
@@ -194,7 +195,7 @@ impl Transaction {
                 bases.sort_by_key(|base| base.0);
             }
             Self::Delete { thread } => {
-                // The fence stays, so that nobody who still believes in the thread can write it anew.
+                // The head stays, so that no former owner can write the thread again.
                 let log = &mut logs[*thread];
                 log.rows.clear();
                 log.bases.clear();
@@ -211,14 +212,14 @@ impl Log {
         after == self.head || (Bug::ZombieAfterDeltas.is_planted() && after >= self.newest_event())
     }
 
-    /// The head, as a store that only fences events would know it.
+    /// The head, as a store would know it whose conditional append compares only events.
     fn newest_event(&self) -> Seq {
         let mut events = self.rows.iter().rev();
         let event = events.find(|row| matches!(row.record.body, RecordBody::Event(_)));
         event.map_or(Seq::ZERO, |row| row.record.seq)
     }
 
-    /// The fence as a reader sees it.
+    /// The head of the conditional append, as a reader sees it.
     pub fn fence(&self) -> Seq {
         if Bug::ZombieAfterDeltas.is_planted() {
             self.newest_event()
@@ -241,18 +242,18 @@ impl Log {
         }
     }
 
-    /// Whether it was begun and not removed.
+    /// Whether the log has no rows: the thread was not started, or was removed.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// How many snapshots there are to open it from.
+    /// Number of snapshots to open it from.
     pub fn bases(&self) -> usize {
         self.bases.len()
     }
 
-    /// The thread as a node opens it: the newest base not above a number, and what follows up to it, and
-    /// how much that was. Everything is read from its written form.
+    /// Opens the thread as a node does: from the newest base not above a number, and the records up
+    /// to it. Returns the size of that tail too. Everything is parsed from its JSON form.
     pub fn open(&self, upto: Seq) -> (Thread, Tail) {
         let base = self.bases.iter().rev().find(|base| base.0 <= upto);
         let base = base.and_then(|base| serde_json::from_str::<Base>(&base.1).ok());
@@ -272,7 +273,7 @@ impl Log {
         (thread, tail)
     }
 
-    /// The thread folded from all its records up to a number.
+    /// Folds the thread from all its records up to a number.
     pub fn fold(&self, upto: Seq) -> Thread {
         let mut thread = Thread::new();
         for row in self.rows.iter().take_while(|row| row.record.seq <= upto) {

@@ -1,14 +1,14 @@
-//! Work that nodes start and stop: calls of the model, and tools.
+//! Work that nodes start and stop: model calls and tools.
 
 use raddle_core::{BeginTurn, Command, Effect, ItemId, Purpose, TurnId};
 
 use crate::check::Check;
-use crate::client_request::surroundings;
+use crate::client_request::environment_briefs;
 use crate::script::{CallScript, tool};
 use crate::world::{AtNode, SimWorld, ToolRun};
 
 impl SimWorld {
-    /// Work begins.
+    /// Starts the work of an effect.
     pub fn start_work(&mut self, thread: usize, node: usize, effect: &Effect) -> Check {
         let Some(live) = self.nodes[node].live.get_mut(&thread) else {
             return Ok(());
@@ -18,7 +18,7 @@ impl SimWorld {
         match effect {
             Effect::CallModel { call, .. } => {
                 lane.minted += 1;
-                let saying = CallScript {
+                let script = CallScript {
                     prefix: format!("i{}", lane.minted),
                     rng: &mut lane.rng,
                     call: *call,
@@ -26,8 +26,8 @@ impl SimWorld {
                     granted: live.owner.thread().granted(),
                 };
                 let steps = match live.owner.thread().purpose() {
-                    Some(Purpose::Compact) => saying.summary(),
-                    _ => saying.answer(),
+                    Some(Purpose::Compact) => script.summary(),
+                    _ => script.answer(),
                 };
                 let wait = steps.front().map_or(0, |step| step.0);
                 live.model = Some((*call, steps));
@@ -36,7 +36,7 @@ impl SimWorld {
             Effect::RunTool { item, .. } => {
                 let times = lane.starts.entry(item.clone()).or_default();
                 *times += 1;
-                if !lane.gone {
+                if !lane.removed {
                     lane.oracle.i3_started_in_the_world(item, *times)?;
                 }
                 let turn = live.owner.thread().turn();
@@ -79,7 +79,8 @@ impl SimWorld {
         Ok(())
     }
 
-    /// Work is to end, and nobody waits for its report. Some of it may be on its way all the same.
+    /// Stops work whose report is no longer needed. Some of its reports may be under way
+    /// nevertheless.
     pub fn stop_work(&mut self, thread: usize, node: usize, effect: &Effect) {
         let Some(live) = self.nodes[node].live.get_mut(&thread) else {
             return;
@@ -93,11 +94,11 @@ impl SimWorld {
             Effect::RunTool { item, .. } => {
                 let run = live.tools.remove(item);
                 if run.as_ref().is_some_and(|run| run.plan > 0) {
-                    self.reach.hit("tool stopped too slowly");
+                    self.coverage.hit("tool stopped too slowly");
                 }
                 run.map(|run| run.steps)
             }
-            // Whoever was to begin a turn does so all the same, and is refused.
+            // The start of a turn still arrives, and is refused.
             Effect::BeginTurn { .. } | Effect::StopTool { .. } => None,
         };
         let late = self.lanes[thread].rng.index(3);
@@ -107,8 +108,8 @@ impl SimWorld {
         }
     }
 
-    /// A turn begins that is to begin by itself.
-    pub fn turn_begins(&mut self, thread: usize, node: usize, opening: u64) -> Check {
+    /// Starts the turn that needs no client.
+    pub fn begin_turn(&mut self, thread: usize, node: usize, opening: u64) -> Check {
         if self.live(thread, node, opening).is_none() {
             return Ok(());
         }
@@ -116,7 +117,7 @@ impl SimWorld {
         lane.minted += 1;
         let begin = BeginTurn {
             turn: TurnId::from(format!("t{}", lane.minted).as_str()),
-            briefs: surroundings(lane.minted),
+            briefs: environment_briefs(lane.minted),
         };
         if !self.report(thread, node, Command::BeginTurn(begin))? {
             self.push_node(5, node, AtNode::Begin(thread, opening));
@@ -124,8 +125,8 @@ impl SimWorld {
         Ok(())
     }
 
-    /// The model says the next thing.
-    pub fn model_goes_on(&mut self, thread: usize, node: usize, opening: u64, call: u32) -> Check {
+    /// Reports the next step of the model.
+    pub fn model_step(&mut self, thread: usize, node: usize, opening: u64, call: u32) -> Check {
         let Some(live) = self.live(thread, node, opening) else {
             return Ok(());
         };
@@ -141,7 +142,7 @@ impl SimWorld {
         };
         let next = steps.front().map(|step| step.0);
         if !self.report(thread, node, command.clone())? {
-            // There is no room: whoever reports waits.
+            // Without capacity the report waits.
             if let Some(live) = self.live(thread, node, opening)
                 && let Some((running, steps)) = &mut live.model
                 && *running == call
@@ -157,8 +158,8 @@ impl SimWorld {
         Ok(())
     }
 
-    /// A tool does the next thing.
-    pub fn tool_goes_on(
+    /// Reports the next step of a tool.
+    pub fn tool_step(
         &mut self,
         thread: usize,
         node: usize,
@@ -194,7 +195,7 @@ impl SimWorld {
             return Ok(());
         }
         match next {
-            // It goes on once its question is answered.
+            // It continues once its request is answered.
             Some(_) if asks => {}
             Some(wait) => {
                 self.push_node(
@@ -208,7 +209,7 @@ impl SimWorld {
         Ok(())
     }
 
-    /// A tool that waits has its answer.
+    /// Continues a tool whose request was answered.
     pub fn tool_is_answered(&mut self, thread: usize, node: usize, item: &ItemId) {
         let Some(live) = self.nodes[node].live.get_mut(&thread) else {
             return;

@@ -1,4 +1,4 @@
-//! The world: virtual time, a queue of what comes next, and everything it comes to.
+//! The simulated world: virtual time, a queue of events, and all parts.
 
 mod fault;
 mod parts;
@@ -16,41 +16,41 @@ use crate::rng::{Hash, Rng};
 use crate::scenario::Scenario;
 use crate::store::Store;
 
-/// For how long a lease is granted.
+/// Duration of a lease, in milliseconds.
 pub const LEASE_MS: u64 = 1_500;
 
-/// How long after the last fault everything must have come to an end.
+/// Time after the last fault within which everything must have ended.
 const HEALING_MS: u64 = 240_000;
 
-/// The time at which runs begin.
+/// Timestamp at which runs begin.
 const BEGINNING: i64 = 1_700_000_000_000;
 
-/// Everything there is.
+/// State of a run.
 pub struct SimWorld {
-    /// What is played.
+    /// Scenario of the run.
     pub scenario: Scenario,
     /// Milliseconds since the run began.
     pub now: u64,
-    /// Whether faults are over.
+    /// Whether faults have ended.
     pub healed: bool,
     order: u64,
     queue: BTreeMap<(u64, u64), Next>,
-    /// The journal.
+    /// Model of the journal.
     pub store: Store,
-    /// The nodes.
+    /// Every node, by index.
     pub nodes: Vec<SimNode>,
-    /// The threads, each with everything of its own.
+    /// Threads, each with all of its own state.
     pub lanes: Vec<Lane>,
-    /// What was reached.
-    pub reach: Coverage,
-    /// A hash of everything that happened, in order.
+    /// Situations that were reached.
+    pub coverage: Coverage,
+    /// Hash of everything that happened, in order.
     pub trace: Hash,
-    /// The same in words, if someone reads it.
+    /// Trace of the run, if it was requested.
     pub lines: Option<Vec<String>>,
 }
 
 impl SimWorld {
-    /// The world of a scenario, before anything happens.
+    /// Creates the world of a scenario, before anything happens.
     pub fn new(scenario: &Scenario, keeps_lines: bool) -> Self {
         let store = Store::new(scenario.medium, scenario.threads);
         let mut world = Self {
@@ -62,7 +62,7 @@ impl SimWorld {
             store,
             nodes: Vec::new(),
             lanes: Vec::new(),
-            reach: Coverage::default(),
+            coverage: Coverage::default(),
             trace: Hash::default(),
             lines: keeps_lines.then(Vec::new),
         };
@@ -83,7 +83,7 @@ impl SimWorld {
         world
     }
 
-    /// One more thread.
+    /// Adds a thread with its clients.
     pub fn add_lane(&mut self, thread: usize) {
         let seed = self.scenario.seed;
         let mut rng = Rng::new(seed, 100 + thread as u64);
@@ -98,15 +98,15 @@ impl SimWorld {
             minted: 100_000 * thread as u64,
             starts: BTreeMap::new(),
             turns_left: self.scenario.turns,
-            trouble: None,
-            gone: false,
+            store_fault: None,
+            removed: false,
             forks: self.scenario.forks && thread < self.scenario.threads,
             rng,
         };
         self.lanes.push(lane);
     }
 
-    /// The clients of a thread begin.
+    /// Starts the clients of a thread.
     pub fn start_clients(&mut self, thread: usize) {
         for client in 0..self.lanes[thread].clients.len() {
             let wait = self.lanes[thread].rng.range(1, 100);
@@ -114,7 +114,7 @@ impl SimWorld {
         }
     }
 
-    /// Plays everything.
+    /// Runs the scenario to its end.
     pub fn run(&mut self) -> Check {
         while let Some(((at, _), next)) = self.queue.pop_first() {
             self.now = at;
@@ -134,32 +134,32 @@ impl SimWorld {
         Ok(())
     }
 
-    /// Puts something off.
+    /// Schedules an event after a wait.
     pub fn push(&mut self, wait: u64, next: Next) {
         self.push_at(self.now + wait, next);
     }
 
-    /// Puts something off to a time.
+    /// Schedules an event at a time.
     pub fn push_at(&mut self, at: u64, next: Next) {
         self.order += 1;
         self.queue.insert((at, self.order), next);
     }
 
-    /// Puts off something that comes to a node, if it is still in this life by then.
+    /// Schedules an event at a node, if the node is still in this incarnation by then.
     pub fn push_node(&mut self, wait: u64, node: usize, at_node: AtNode) {
-        let life = self.nodes[node].life;
-        self.push(wait, Next::Node(node, life, at_node));
+        let incarnation = self.nodes[node].incarnation;
+        self.push(wait, Next::Node(node, incarnation, at_node));
     }
 
-    /// Says what happened, to whoever reads.
-    pub fn say(&mut self, line: impl FnOnce() -> String) {
+    /// Adds a line to the trace, if it was requested.
+    pub fn trace_line(&mut self, line: impl FnOnce() -> String) {
         let now = self.now;
         if let Some(lines) = &mut self.lines {
             lines.push(format!("{now:>7} {}", line()));
         }
     }
 
-    /// What a node's clock shows.
+    /// Returns the time of a node's clock.
     pub fn clock(&self, node: usize) -> Timestamp {
         let now = i64::try_from(self.now).unwrap_or(i64::MAX);
         Timestamp(BEGINNING + now + self.nodes[node].clock)
@@ -172,8 +172,8 @@ impl SimWorld {
                 self.nodes[node].alive = true;
                 Ok(())
             }
-            Next::Resume(node, life) => {
-                self.resume(node, life);
+            Next::Resume(node, incarnation) => {
+                self.resume(node, incarnation);
                 Ok(())
             }
             Next::Heal => {
@@ -181,20 +181,20 @@ impl SimWorld {
                 Ok(())
             }
             Next::CheckDone => Ok(()),
-            Next::Node(node, life, at_node) => {
+            Next::Node(node, incarnation, at_node) => {
                 let it = &mut self.nodes[node];
-                if !it.alive || it.life != life {
-                    return self.nobody_there(at_node);
+                if !it.alive || it.incarnation != incarnation {
+                    return self.at_dead_node(at_node);
                 }
                 if it.paused {
-                    it.deferred.push(Next::Node(node, life, at_node));
+                    it.deferred.push(Next::Node(node, incarnation, at_node));
                     return Ok(());
                 }
                 self.at_node(node, at_node)
             }
             Next::Arrive(arrival) => self.arrive(*arrival),
             Next::AskHead(thread, node, opening) => {
-                let head = match self.trouble(thread) {
+                let head = match self.store_fault(thread) {
                     Some(StoreFault::Unavailable) => None,
                     _ => Some(self.store.log(thread).fence()),
                 };
@@ -203,14 +203,14 @@ impl SimWorld {
                 Ok(())
             }
             Next::SaveBase(thread, base) => {
-                if self.trouble(thread).is_none() && !self.lanes[thread].gone {
+                if self.store_fault(thread).is_none() && !self.lanes[thread].removed {
                     self.store.save_base(thread, &base);
                 }
                 Ok(())
             }
             Next::Remove(thread) => {
                 self.store.delete(thread);
-                self.lanes[thread].gone = true;
+                self.lanes[thread].removed = true;
                 Ok(())
             }
             Next::Step(thread, client) => self.client_step(thread, client),
@@ -220,17 +220,17 @@ impl SimWorld {
         }
     }
 
-    /// What is wrong with a thread's store now.
-    pub fn trouble(&self, thread: usize) -> Option<StoreFault> {
-        let (trouble, until) = self.lanes[thread].trouble?;
-        (self.now < until).then_some(trouble)
+    /// Returns the present fault of a thread's store.
+    pub fn store_fault(&self, thread: usize) -> Option<StoreFault> {
+        let (fault, until) = self.lanes[thread].store_fault?;
+        (self.now < until).then_some(fault)
     }
 
     fn is_quiet(&self) -> bool {
         self.lanes.iter().enumerate().all(|(thread, lane)| {
             let log = self.store.log(thread);
             let unborn = thread >= self.scenario.threads && log.is_empty();
-            lane.gone
+            lane.removed
                 || unborn
                 || (ending::is_idle(&lane.oracle)
                     && lane
@@ -241,31 +241,31 @@ impl SimWorld {
     }
 
     fn last_checks(&self) -> Check {
-        for (thread, lane) in self.lanes.iter().enumerate().filter(|(_, lane)| !lane.gone) {
+        for (thread, lane) in self.lanes.iter().enumerate().filter(|(_, lane)| !lane.removed) {
             ending::i5_all_ended(&lane.oracle)?;
             lane.oracle.i8_opens_alike(self.store.log(thread))?;
             for client in &lane.clients {
-                if let Some(believed) = &client.believes {
-                    rejoin::i1_picture(&lane.oracle, believed)?;
-                    requests::i4_all_are_asked(&lane.oracle, client.asked())?;
+                if let Some(view) = &client.view {
+                    rejoin::i1_picture(&lane.oracle, view)?;
+                    requests::i4_all_are_sent(&lane.oracle, client.open_requests())?;
                 }
             }
         }
         Ok(())
     }
 
-    /// Long after the last fault something is still under way.
+    /// Reports what is still under way long after the last fault.
     fn too_late(&self) -> Check {
-        for lane in self.lanes.iter().filter(|lane| !lane.gone) {
+        for lane in self.lanes.iter().filter(|lane| !lane.removed) {
             ending::i5_all_ended(&lane.oracle)?;
         }
-        let lanes = self.lanes.iter().enumerate().filter(|(_, it)| !it.gone);
-        let behind = lanes.flat_map(|(thread, lane)| {
+        let lanes = self.lanes.iter().enumerate().filter(|(_, it)| !it.removed);
+        let unsettled = lanes.flat_map(|(thread, lane)| {
             let head = self.store.log(thread).head;
             let clients = lane.clients.iter().filter(move |it| !it.is_settled(head));
             clients.map(move |client| (thread, head, client))
         });
-        match behind.into_iter().next() {
+        match unsettled.into_iter().next() {
             Some((thread, head, client)) => broken(
                 "I5 ending",
                 format!("thread {thread} is at {head} and a client of it is not: {client}"),

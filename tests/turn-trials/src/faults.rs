@@ -1,34 +1,35 @@
-//! What the models do, and what a turn must come to.
+//! Faults of models, and the expected end of a turn.
 
 use std::time::Duration;
 
-/// How long a model may be silent.
+/// Timeout for a silent model.
 pub const LIMIT: Duration = Duration::from_secs(2);
 
-/// How much later a turn may end: the machine is busy with many turns at once.
+/// Additional time allowed for the end of a turn: the machine runs many turns at once.
 const SLACK: Duration = Duration::from_secs(1);
 
-/// What a healthy model may keep silent for: nine tenths of the limit.
+/// Silence of a healthy model in milliseconds: nine tenths of the limit.
 const SILENCE: &str = "1800";
 
-/// The longest wait before a first retry: 200 ms and a fifth.
+/// Longest delay before a first retry: 200 ms and a fifth.
 const PAUSE: Duration = Duration::from_millis(240);
 
-/// Where a provider's calls go.
+/// Destination of a provider's calls.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum CallTarget {
     Mock,
-    /// A socket that is reset once the call has come.
-    HangsUp,
-    /// A port where nobody listens.
-    Refuses,
+    /// A socket that resets the connection once the call has arrived.
+    Reset,
+    /// A port without a listener.
+    Refused,
 }
 
-/// The wires on which models are asked.
+/// Wire formats on which models are called.
 const WIRES: [&str; 4] = ["responses", "chat", "messages", "gemini"];
 
-/// A provider of the server's configuration. Each model has two on each wire: one that is asked once, so that a
-/// turn ends with its first fault, and one that is asked twice, so that the end after a retry is seen too.
+/// A provider of the server's configuration. Each model has two on each wire: one without retries,
+/// so that a turn ends with its first fault, and one with one retry, to check the end after a retry
+/// too.
 #[derive(Clone, Copy)]
 pub struct Provider {
     pub model: CallTarget,
@@ -36,11 +37,11 @@ pub struct Provider {
     wire: &'static str,
 }
 
-/// All of them.
+/// Returns all providers of the configuration.
 pub fn providers() -> impl Iterator<Item = Provider> {
-    let models = [CallTarget::Mock, CallTarget::HangsUp, CallTarget::Refuses].into_iter();
-    let tried = models.flat_map(|model| [0, 1].map(|retries| (model, retries)));
-    tried.flat_map(|(model, retries)| {
+    let models = [CallTarget::Mock, CallTarget::Reset, CallTarget::Refused].into_iter();
+    let with_retries = models.flat_map(|model| [0, 1].map(|retries| (model, retries)));
+    with_retries.flat_map(|(model, retries)| {
         WIRES.map(|wire| Provider {
             model,
             retries,
@@ -74,47 +75,47 @@ impl Provider {
     }
 }
 
-/// One way of a model to behave.
+/// A fault of a model.
 pub struct FaultCase {
     pub name: &'static str,
-    does: ModelBehaviour,
-    /// The name of the error; none when the turn completes.
+    behaviour: ModelBehaviour,
+    /// Name of the error; `None` when the turn completes.
     pub error: Option<&'static str>,
-    /// Whether a call that came to this may be made again.
-    is_tried_again: bool,
-    /// Whether the model says nothing until the limit is passed.
+    /// Whether the server may retry a call with this fault.
+    is_retried: bool,
+    /// Whether the model is silent until the timeout.
     is_silent: bool,
-    /// How long the model asks to be left alone before it is called again.
-    away: Duration,
-    /// Whether the history is condensed, and the question put again.
-    is_condensed: bool,
+    /// Delay that the model requests before the next call.
+    retry_after: Duration,
+    /// Whether the server compacts the history and calls the model again.
+    is_compacted: bool,
 }
 
 enum ModelBehaviour {
-    /// The mock does this in place of an answer.
+    /// The mock fails in place of a response.
     Instead(&'static str),
-    /// The same, and in every other turn after it has begun to speak.
+    /// The mock fails in place of a response, or in every other turn in the middle of one.
     Within(&'static str),
     Calls(CallTarget),
-    /// An answer that takes its time.
+    /// A slow but complete response.
     Answers,
 }
 
-const fn case(name: &'static str, does: ModelBehaviour, error: &'static str) -> FaultCase {
+const fn case(name: &'static str, behaviour: ModelBehaviour, error: &'static str) -> FaultCase {
     FaultCase {
         name,
-        does,
+        behaviour,
         error: Some(error),
-        is_tried_again: false,
+        is_retried: false,
         is_silent: false,
-        away: Duration::ZERO,
-        is_condensed: false,
+        retry_after: Duration::ZERO,
+        is_compacted: false,
     }
 }
 
 impl FaultCase {
-    const fn again(mut self) -> Self {
-        self.is_tried_again = true;
+    const fn retried(mut self) -> Self {
+        self.is_retried = true;
         self
     }
 
@@ -123,13 +124,13 @@ impl FaultCase {
         self
     }
 
-    const fn condensed(mut self) -> Self {
-        self.is_condensed = true;
+    const fn compacted(mut self) -> Self {
+        self.is_compacted = true;
         self
     }
 
-    const fn away(mut self, away: Duration) -> Self {
-        self.away = away;
+    const fn retry_after(mut self, delay: Duration) -> Self {
+        self.retry_after = delay;
         self
     }
 }
@@ -137,80 +138,80 @@ impl FaultCase {
 const BROKEN: &str = "responseStreamDisconnected";
 const UNCONNECTED: &str = "httpConnectionFailed";
 
-/// The names of errors are those of the table in `docs/models.md`.
+/// All faults. The names of errors are those of the table in `docs/models.md`.
 pub const CASES: &[FaultCase] = &[
     case("stall", ModelBehaviour::Within("stall"), BROKEN)
-        .again()
+        .retried()
         .silent(),
     case("keep-alive", ModelBehaviour::Within("keep-alive"), BROKEN)
-        .again()
+        .retried()
         .silent(),
     case("mute", ModelBehaviour::Instead("mute"), BROKEN)
-        .again()
+        .retried()
         .silent(),
-    case("cut", ModelBehaviour::Within("cut"), BROKEN).again(),
-    case("reset", ModelBehaviour::Within("reset"), BROKEN).again(),
+    case("cut", ModelBehaviour::Within("cut"), BROKEN).retried(),
+    case("reset", ModelBehaviour::Within("reset"), BROKEN).retried(),
     case(
         "reset at once",
-        ModelBehaviour::Calls(CallTarget::HangsUp),
+        ModelBehaviour::Calls(CallTarget::Reset),
         UNCONNECTED,
     )
-    .again(),
-    case("hang-up", ModelBehaviour::Instead("hang-up"), UNCONNECTED).again(),
+    .retried(),
+    case("hang-up", ModelBehaviour::Instead("hang-up"), UNCONNECTED).retried(),
     case(
         "refused",
-        ModelBehaviour::Calls(CallTarget::Refuses),
+        ModelBehaviour::Calls(CallTarget::Refused),
         UNCONNECTED,
     )
-    .again(),
+    .retried(),
     case("garbage", ModelBehaviour::Within("garbage"), BROKEN),
     case(
         "content type",
         ModelBehaviour::Instead("content-type"),
         BROKEN,
     ),
-    case("empty", ModelBehaviour::Instead("empty"), BROKEN).again(),
-    case("429", ModelBehaviour::Within("429"), "rateLimitExceeded").again(),
+    case("empty", ModelBehaviour::Instead("empty"), BROKEN).retried(),
+    case("429", ModelBehaviour::Within("429"), "rateLimitExceeded").retried(),
     case(
         "429, retry-after",
         ModelBehaviour::Within("429 retry_after=1"),
         "rateLimitExceeded",
     )
-    .again()
-    .away(Duration::from_secs(1)),
-    case("500", ModelBehaviour::Within("500"), "internalServerError").again(),
-    case("529", ModelBehaviour::Within("529"), "serverOverloaded").again(),
+    .retried()
+    .retry_after(Duration::from_secs(1)),
+    case("500", ModelBehaviour::Within("500"), "internalServerError").retried(),
+    case("529", ModelBehaviour::Within("529"), "serverOverloaded").retried(),
     case(
         "context overflow",
         ModelBehaviour::Within("context"),
         "contextWindowExceeded",
     )
-    .condensed(),
+    .compacted(),
     FaultCase {
         error: None,
         ..case("healthy and slow", ModelBehaviour::Answers, "")
     },
 ];
 
-/// What one turn is asked, and of whom.
+/// Provider and input of one turn.
 pub struct TurnPlan {
     pub provider: String,
-    pub says: String,
-    /// How often its provider may be called.
+    pub prompt: String,
+    /// Maximum number of calls to its provider.
     attempts: usize,
-    /// Whether a later call goes well: a message that was cut off is gone on with, or the history condensed, and
-    /// the model is asked for that, not for the fault.
-    is_mended: bool,
+    /// Whether a later call succeeds: an interrupted message is continued or the history compacted,
+    /// and the input of that call does not request the fault.
+    succeeds_later: bool,
 }
 
 impl FaultCase {
-    /// Of four turns, two may try again, and of each two one is in the middle of an answer. The next four are
-    /// on the next wire.
-    pub fn asked(&self, number: usize) -> TurnPlan {
-        let is_begun = number / 2 % 2 == 1;
-        let (model, says) = match self.does {
+    /// Plans a turn. Of four turns, two may retry, and one of each two fails in the middle of a
+    /// response. The next four use the next wire.
+    pub fn plan(&self, number: usize) -> TurnPlan {
+        let is_mid_response = number / 2 % 2 == 1;
+        let (model, prompt) = match self.behaviour {
             ModelBehaviour::Instead(fault) => (CallTarget::Mock, format!("MOCK {fault}")),
-            ModelBehaviour::Within(fault) if is_begun => (
+            ModelBehaviour::Within(fault) if is_mid_response => (
                 CallTarget::Mock,
                 format!("MOCK reasoning say=\"let me see\" text say=\"half a sent\" {fault}"),
             ),
@@ -225,13 +226,13 @@ impl FaultCase {
         };
         let retries = number % 2;
         let wire = WIRES[number / 4 % WIRES.len()];
-        let is_cut_off = is_begun && matches!(self.does, ModelBehaviour::Within(_));
-        // On the others, the mock says that its message is whole before it fails.
-        let is_gone_on_with =
-            is_cut_off && self.is_tried_again && matches!(wire, "chat" | "gemini") && retries > 0;
-        // Elsewhere, what the user said and what asks to condense it are one message, so the fault is asked for
-        // again and again.
-        let is_fitted = self.is_condensed && (is_begun || wire == "responses");
+        let is_cut_off = is_mid_response && matches!(self.behaviour, ModelBehaviour::Within(_));
+        // On the other wires, the mock completes its message before it fails.
+        let is_continued =
+            is_cut_off && self.is_retried && matches!(wire, "chat" | "gemini") && retries > 0;
+        // On the other wires, the user's input and the compaction prompt are one message, so every
+        // call requests the fault again.
+        let is_compacted_successfully = self.is_compacted && (is_mid_response || wire == "responses");
         let provider = Provider {
             model,
             retries,
@@ -239,40 +240,40 @@ impl FaultCase {
         };
         TurnPlan {
             provider: provider.name(),
-            says,
+            prompt,
             attempts: 1 + retries,
-            is_mended: is_gone_on_with || is_fitted,
+            succeeds_later: is_continued || is_compacted_successfully,
         }
     }
 
-    /// The name of the error that such a turn ends with; none when it completes.
-    pub fn error_of(&self, asked: &TurnPlan) -> Option<&'static str> {
-        self.error.filter(|_| !asked.is_mended)
+    /// Returns the name of the error that ends such a turn; `None` when it completes.
+    pub fn error_of(&self, plan: &TurnPlan) -> Option<&'static str> {
+        self.error.filter(|_| !plan.succeeds_later)
     }
 
-    /// How often the model is called in such a turn. One that refuses to be called is not.
-    pub fn calls(&self, asked: &TurnPlan) -> usize {
-        match self.does {
-            ModelBehaviour::Calls(CallTarget::Refuses) => 0,
-            _ => self.attempts(asked),
+    /// Returns the number of model calls in such a turn. Refused connections do not count.
+    pub fn calls(&self, plan: &TurnPlan) -> usize {
+        match self.behaviour {
+            ModelBehaviour::Calls(CallTarget::Refused) => 0,
+            _ => self.attempts(plan),
         }
     }
 
-    fn attempts(&self, asked: &TurnPlan) -> usize {
-        match (self.is_condensed, asked.is_mended) {
-            // The question, what asks to condense it, and the question again.
+    fn attempts(&self, plan: &TurnPlan) -> usize {
+        match (self.is_compacted, plan.succeeds_later) {
+            // The input, the compaction call, and the input again.
             (true, true) => 3,
-            // The question, and four times less to be condensed.
+            // The input, and four compaction calls with less and less input.
             (true, false) => 5,
-            _ if self.is_tried_again => asked.attempts,
+            _ if self.is_retried => plan.attempts,
             _ => 1,
         }
     }
 
-    /// How soon and how late such a turn may end.
-    pub fn within(&self, asked: &TurnPlan) -> (Duration, Duration) {
-        let attempts = self.attempts(asked);
-        let failed = attempts - usize::from(asked.is_mended);
+    /// Returns the earliest and the latest end of such a turn.
+    pub fn within(&self, plan: &TurnPlan) -> (Duration, Duration) {
+        let attempts = self.attempts(plan);
+        let failed = attempts - usize::from(plan.succeeds_later);
         (self.shortest(failed), self.longest(attempts))
     }
 
@@ -283,22 +284,22 @@ impl FaultCase {
         } else {
             Duration::ZERO
         };
-        silent + self.away * (attempts - 1)
+        silent + self.retry_after * (attempts - 1)
     }
 
-    /// The limit for each call, the waits between them, and some slack.
+    /// Returns the sum of the timeouts of all calls, the delays between them, and some slack.
     pub fn longest(&self, attempts: usize) -> Duration {
         if self.error.is_none() {
-            // It is silent twice, and never for too long.
+            // The model is silent twice, and never for too long.
             return LIMIT * 2 + SLACK;
         }
-        let attempts = if self.is_tried_again || self.is_condensed {
+        let attempts = if self.is_retried || self.is_compacted {
             attempts
         } else {
             1
         };
         let attempts = u32::try_from(attempts).unwrap_or(u32::MAX);
-        let pause = PAUSE.max(self.away * 6 / 5);
+        let pause = PAUSE.max(self.retry_after * 6 / 5);
         LIMIT * attempts + pause * (attempts - 1) + SLACK
     }
 }

@@ -1,4 +1,5 @@
-//! A turn on a disk that becomes full: it ends once, and its end is the same when there is room again.
+//! A turn on a disk that becomes full: it ends once, and its end stays the same when there is space
+//! again.
 
 use std::fs::File;
 use std::io::{ErrorKind, Write};
@@ -13,13 +14,13 @@ use crate::EXTRA_TIMEOUT;
 use crate::mock::MockModel;
 use crate::server::TurnsServer;
 
-/// An answer that takes longer than the trial.
+/// Input for a response that takes longer than the trial.
 const LONG: &str = "MOCK text n=100000 size=64 gap_ms=2";
 
-/// The code of an error after which the same request may be sent again.
+/// Code of an error after which the client may retry the same request.
 const OVERLOADED: i64 = -32001;
 
-/// Fills a real disk, if this may mount one. Returns what was wrong.
+/// Fills a real disk, if the process may mount one. Returns the problem, if there was one.
 pub fn run(raddle: &Path) -> Result<Option<String>> {
     let folder = tempfile::tempdir()?;
     for words in [&["--mount"][..], &["--user", "--map-root-user", "--mount"]] {
@@ -42,22 +43,22 @@ pub fn run(raddle: &Path) -> Result<Option<String>> {
             .arg(folder.path())
             .status()?;
         println!("{:<20}{:>6}", "a full disk", 1);
-        let wrong = !status.success();
-        return Ok(wrong.then(|| "the turn on a full disk ended otherwise, see above".to_owned()));
+        let has_failed = !status.success();
+        return Ok(has_failed.then(|| "the turn on a full disk ended otherwise, see above".to_owned()));
     }
     println!("a full disk: not possible here, because this may not mount one");
     Ok(None)
 }
 
-/// Plays a turn on a small disk that is filled meanwhile.
+/// Runs a turn on a small disk that is filled meanwhile.
 pub fn inside(raddle: &Path, folder: &Path) -> Result<()> {
     let home = folder.join("home");
     std::fs::create_dir(&home)?;
-    let mounted = Command::new("mount")
+    let mount_status = Command::new("mount")
         .args(["-t", "tmpfs", "-o", "size=6m", "tmpfs"])
         .arg(&home)
         .status()?;
-    ensure!(mounted.success(), "no disk can be mounted");
+    ensure!(mount_status.success(), "no disk can be mounted");
     let mock = MockModel::start(raddle, folder)?;
     let config = format!("[model_providers.mock]\nbase_url = {:?}\n", mock.address());
     std::fs::write(home.join("config.toml"), config)?;
@@ -70,10 +71,10 @@ pub fn inside(raddle: &Path, folder: &Path) -> Result<()> {
 
     let filler = home.join("filler");
     fill(&filler)?;
-    let seen = until(&mut server, |it| it["method"] == "turn/completed")?;
-    let ended = &seen.last().context("an end")?["params"]["turn"];
-    require_full("the turn that was told", ended)?;
-    let methods = seen.iter().map(|it| it["method"].as_str());
+    let messages = until(&mut server, |it| it["method"] == "turn/completed")?;
+    let ended_turn = &messages.last().context("an end")?["params"]["turn"];
+    require_full("the turn that was told", ended_turn)?;
+    let methods = messages.iter().map(|it| it["method"].as_str());
     let methods: Vec<&str> = methods
         .flatten()
         .filter(|it| !it.ends_with("/delta"))
@@ -86,25 +87,25 @@ pub fn inside(raddle: &Path, folder: &Path) -> Result<()> {
     ];
     ensure!(methods == expected, "the turn ended with {methods:?}");
 
-    // As long as there is no room nothing begins, and what is stored can be read.
-    let refused = outcome(&mut server, "turn/start", turn(thread, "hello"))?;
-    ensure!(refused.get("error").is_some(), "a turn began: {refused}");
+    // While the disk is full, no turn starts, and stored turns can be read.
+    let response = outcome(&mut server, "turn/start", turn(thread, "hello"))?;
+    ensure!(response.get("error").is_some(), "a turn began: {response}");
     std::fs::remove_file(&filler)?;
-    resumed(&mut server, thread)?;
+    check_resumed(&mut server, thread)?;
     answer(&mut server, "turn/start", turn(thread, "hello"))?;
-    let seen = until(&mut server, |it| it["method"] == "turn/completed")?;
-    let next = &seen.last().context("an end")?["params"]["turn"];
+    let messages = until(&mut server, |it| it["method"] == "turn/completed")?;
+    let next = &messages.last().context("an end")?["params"]["turn"];
     ensure!(next["status"] == "completed", "the next turn: {next}");
     server.end()?;
 
     let mut server = TurnsServer::start(raddle, &home)?;
-    resumed(&mut server, thread)?;
+    check_resumed(&mut server, thread)?;
     server.end()?;
     Ok(())
 }
 
-/// The first turn of a thread that is resumed is the one that failed.
-fn resumed(server: &mut TurnsServer, thread: &str) -> Result<()> {
+/// Checks that the first turn of the resumed thread is the failed one.
+fn check_resumed(server: &mut TurnsServer, thread: &str) -> Result<()> {
     let answer = answer(server, "thread/resume", json!({"threadId": thread}))?;
     require_full("the turn that is stored", &answer["thread"]["turns"][0])
 }
@@ -115,11 +116,11 @@ fn require_full(what: &str, turn: &Value) -> Result<()> {
     Ok(())
 }
 
-fn turn(thread: &str, says: &str) -> Value {
-    json!({"threadId": thread, "input": [{"type": "text", "text": says}]})
+fn turn(thread: &str, prompt: &str) -> Value {
+    json!({"threadId": thread, "input": [{"type": "text", "text": prompt}]})
 }
 
-/// Writes to a file until the disk takes nothing more.
+/// Writes to a file until the disk is full.
 fn fill(path: &Path) -> Result<()> {
     let mut file = File::create(path)?;
     loop {
@@ -131,8 +132,8 @@ fn fill(path: &Path) -> Result<()> {
     }
 }
 
-/// What a request is answered. It is sent again as long as it comes too early, as clients do it: the thread
-/// may be about to be unloaded.
+/// Returns the result of a request. Retries while the server is overloaded, as clients do: the
+/// thread may be about to be unloaded.
 fn answer(server: &mut TurnsServer, method: &str, params: Value) -> Result<Value> {
     let end = Instant::now() + EXTRA_TIMEOUT;
     loop {
@@ -145,24 +146,24 @@ fn answer(server: &mut TurnsServer, method: &str, params: Value) -> Result<Value
     }
 }
 
-/// What a request is answered, with a result or an error.
+/// Returns the response to a request, with a result or an error.
 fn outcome(server: &mut TurnsServer, method: &str, params: Value) -> Result<Value> {
-    let id = server.ask(method, params)?;
-    let mut seen = until(server, |it| it["id"] == id && it.get("method").is_none())?;
-    seen.pop().context("an answer")
+    let id = server.send_request(method, params)?;
+    let mut messages = until(server, |it| it["id"] == id && it.get("method").is_none())?;
+    messages.pop().context("an answer")
 }
 
-/// Everything up to and including the message that is waited for.
+/// Returns all messages up to and including the matching one.
 fn until(server: &mut TurnsServer, is_it: impl Fn(&Value) -> bool) -> Result<Vec<Value>> {
     let end = Instant::now() + EXTRA_TIMEOUT;
-    let mut seen = Vec::new();
+    let mut messages = Vec::new();
     while let Some((_, message)) = server.next(end)? {
         let is_last = is_it(&message);
-        seen.push(message);
+        messages.push(message);
         if is_last {
-            return Ok(seen);
+            return Ok(messages);
         }
     }
-    let last: Vec<&Value> = seen.iter().rev().take(5).collect();
+    let last: Vec<&Value> = messages.iter().rev().take(5).collect();
     bail!("nothing more came; the last were {last:?}")
 }

@@ -1,9 +1,8 @@
-//! `turn-trials`: turns whose model fails in every way we know, through the real program.
+//! `turn-trials`: turns whose model fails in every known way, through the real program.
 //!
-//! A server on stdio, `raddle mock` behind it, and sockets that are ruder than the mock can be. Whatever
-//! the model does, a turn ends: once, in time, with a typed error, and after its items. So it does on a disk
-//! that is full.
-//! `cargo xtask prove always-ends` runs it at full size, CI a slice.
+//! A server on stdio uses `raddle mock` and sockets that fail in ways the mock cannot. Regardless
+//! of the model's behaviour, a turn ends: once, in time, with a typed error, and after its items.
+//! The same holds on a full disk. `cargo xtask prove always-ends` runs it at full size, CI a slice.
 
 #![expect(
     clippy::print_stdout,
@@ -33,28 +32,28 @@ use crate::server::TurnsServer;
 use crate::sockets::{ClosedPort, ResettingSocket};
 use crate::turn::TurnObservation;
 
-/// How much later than promised an end is waited for, so that its lateness can be told.
+/// Additional wait for a late end, so that the delay can be reported.
 const EXTRA_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Begins the text of a wrong that is nothing but a missed time limit.
+/// Prefix of a problem that is only a missed time limit.
 const LATE: &str = "late: ";
 
-/// Exit code where nothing else was wrong (`EX_TEMPFAIL` of sysexits.h): CI tries again then.
+/// Exit code if only time limits were missed (`EX_TEMPFAIL` of sysexits.h): CI retries then.
 const LATE_CODE: u8 = 75;
 
-/// How many wrongs are told of each case.
+/// Maximum number of reported problems of each case.
 const REPORTED_MAX: usize = 5;
 
-/// Lets the model fail, and sees that every turn ends.
+/// Makes the model fail, and checks that every turn ends.
 #[derive(Parser)]
 struct TurnsArgs {
-    /// The program under test.
+    /// Path of the program under test.
     #[arg(long)]
     raddle: PathBuf,
-    /// How many turns meet each fault.
+    /// Number of turns for each fault.
     #[arg(long, default_value_t = 100)]
     turns: usize,
-    /// Fills a disk that is mounted here; started by this trial in a place where it may mount one.
+    /// Fills a disk mounted at this path; used internally where the trial may mount one.
     #[arg(long, hide = true)]
     full_disk: Option<PathBuf>,
 }
@@ -70,34 +69,34 @@ fn main() -> Result<ExitCode> {
         "{:<20}{:>6}{:>8}{:>12}{:>12}",
         "", "turns", "calls", "longest ms", "of at most"
     );
-    let mut wrongs = Vec::new();
+    let mut problems = Vec::new();
     for case in faults::CASES {
-        wrongs.extend(bench.run(case, arguments.turns)?);
+        problems.extend(bench.run(case, arguments.turns)?);
     }
     let turns = bench.observations.len();
-    wrongs.extend(bench.close()?);
-    wrongs.extend(full::run(&arguments.raddle)?);
+    problems.extend(bench.close()?);
+    problems.extend(full::run(&arguments.raddle)?);
     println!(
         "figure: {turns} turns over {} kinds of failure, {} did not end as they should",
         faults::CASES.len(),
-        wrongs.len()
+        problems.len()
     );
-    let is_only_late = wrongs.iter().all(|it| it.starts_with(LATE));
-    Ok(match (wrongs.is_empty(), is_only_late) {
+    let is_only_late = problems.iter().all(|it| it.starts_with(LATE));
+    Ok(match (problems.is_empty(), is_only_late) {
         (true, _) => ExitCode::SUCCESS,
         (false, true) => ExitCode::from(LATE_CODE),
         (false, false) => ExitCode::FAILURE,
     })
 }
 
-/// A server, its models, and what was seen of every turn.
+/// A server, its models, and the observations of every turn.
 struct TurnsHarness {
     _folder: tempfile::TempDir,
     mock: MockModel,
     hanging: ResettingSocket,
     _refusing: ClosedPort,
     server: TurnsServer,
-    /// By thread; each has one turn.
+    /// Observations by thread; each thread has one turn.
     observations: HashMap<String, TurnObservation>,
 }
 
@@ -110,8 +109,8 @@ impl TurnsHarness {
         let config = providers().map(|provider| {
             provider.config(match provider.model {
                 faults::CallTarget::Mock => mock.address(),
-                faults::CallTarget::HangsUp => hanging.address(),
-                faults::CallTarget::Refuses => refusing.address(),
+                faults::CallTarget::Reset => hanging.address(),
+                faults::CallTarget::Refused => refusing.address(),
             })
         });
         let config: String = config.collect();
@@ -127,15 +126,15 @@ impl TurnsHarness {
         })
     }
 
-    /// All turns of one case side by side. Returns what was wrong with them.
+    /// Runs all turns of one case concurrently. Returns the problems.
     fn run(&mut self, case: &FaultCase, turns: usize) -> Result<Vec<String>> {
-        let asked: Vec<TurnPlan> = (0..turns).map(|number| case.asked(number)).collect();
+        let plans: Vec<TurnPlan> = (0..turns).map(|number| case.plan(number)).collect();
         let calls_before = self.calls()?;
-        let threads = self.start_threads(&asked)?;
-        for (thread, asked) in threads.iter().zip(&asked) {
-            let input = json!([{"type": "text", "text": asked.says}]);
+        let threads = self.start_threads(&plans)?;
+        for (thread, plan) in threads.iter().zip(&plans) {
+            let input = json!([{"type": "text", "text": plan.prompt}]);
             self.server
-                .ask("turn/start", json!({"threadId": thread, "input": input}))?;
+                .send_request("turn/start", json!({"threadId": thread, "input": input}))?;
             self.observations
                 .insert(thread.clone(), TurnObservation::new());
         }
@@ -145,41 +144,41 @@ impl TurnsHarness {
             .any(|thread| !self.observations[thread].has_ended())
         {
             match self.server.next(end)? {
-                Some((when, message)) => self.hear(when, &message)?,
+                Some((when, message)) => self.receive(when, &message)?,
                 None => break,
             }
         }
         let calls = self.calls()? - calls_before;
 
-        let mut wrongs = Vec::new();
-        for (thread, asked) in threads.iter().zip(&asked) {
-            let seen = &self.observations[thread];
-            wrongs.extend(seen.wrongs(case, asked).map(|it| of_thread(thread, &it)));
+        let mut problems = Vec::new();
+        for (thread, plan) in threads.iter().zip(&plans) {
+            let observation = &self.observations[thread];
+            problems.extend(observation.problems(case, plan).map(|it| of_thread(thread, &it)));
         }
-        let expected: usize = asked.iter().map(|asked| case.calls(asked)).sum();
+        let expected: usize = plans.iter().map(|plan| case.calls(plan)).sum();
         if calls != expected {
-            wrongs.push(format!(
+            problems.push(format!(
                 "the model was called {calls} times, not {expected}"
             ));
         }
-        let took = threads
+        let durations = threads
             .iter()
-            .filter_map(|thread| self.observations[thread].took());
+            .filter_map(|thread| self.observations[thread].duration());
         println!(
             "{:<20}{turns:>6}{calls:>8}{:>12}{:>12}",
             case.name,
-            took.max().unwrap_or_default().as_millis(),
+            durations.max().unwrap_or_default().as_millis(),
             case.longest(2).as_millis()
         );
-        show(&wrongs);
-        Ok(wrongs)
+        show(&problems);
+        Ok(problems)
     }
 
-    fn start_threads(&mut self, asked: &[TurnPlan]) -> Result<Vec<String>> {
+    fn start_threads(&mut self, plans: &[TurnPlan]) -> Result<Vec<String>> {
         let mut ids = Vec::new();
-        for asked in asked {
-            let params = json!({"model": "mock", "modelProvider": asked.provider});
-            ids.push(self.server.ask("thread/start", params)?);
+        for plan in plans {
+            let params = json!({"model": "mock", "modelProvider": plan.provider});
+            ids.push(self.server.send_request("thread/start", params)?);
         }
         ids.iter().map(|id| self.started(*id)).collect()
     }
@@ -192,70 +191,70 @@ impl TurnsHarness {
             .to_owned())
     }
 
-    /// The answer under this id. What comes before it is heard too.
+    /// Returns the response with this id. Notifications that arrive before it are recorded too.
     fn answer(&mut self, id: u64) -> Result<Value> {
         let end = Instant::now() + EXTRA_TIMEOUT;
         while !self.server.answers.contains_key(&id) {
             match self.server.next(end)? {
-                Some((when, message)) => self.hear(when, &message)?,
+                Some((when, message)) => self.receive(when, &message)?,
                 None => bail!("no answer came within {} s", EXTRA_TIMEOUT.as_secs()),
             }
         }
         self.server.answers.remove(&id).context("it is there")
     }
 
-    fn hear(&mut self, when: Instant, message: &Value) -> Result<()> {
+    fn receive(&mut self, when: Instant, message: &Value) -> Result<()> {
         if let Some(id) = message["id"].as_u64() {
             if message.get("error").is_some() {
-                bail!("a request was refused: {message}");
+                bail!("a request failed: {message}");
             }
             self.server.answers.insert(id, message.clone());
             return Ok(());
         }
         let thread = message["params"]["threadId"].as_str().unwrap_or_default();
-        if let Some(seen) = self.observations.get_mut(thread) {
-            seen.hear(when, message);
+        if let Some(observation) = self.observations.get_mut(thread) {
+            observation.observe(when, message);
         }
         Ok(())
     }
 
-    /// How often the models were called.
+    /// Returns the number of model calls.
     fn calls(&self) -> Result<usize> {
         Ok(self.mock.calls()? + self.hanging.calls())
     }
 
-    /// Ends the server, and sees that nothing more was told of any turn.
+    /// Ends the server, and checks that no notification followed the end of any turn.
     fn close(mut self) -> Result<Vec<String>> {
-        let mut wrongs = Vec::new();
+        let mut problems = Vec::new();
         for (when, message) in self.server.end()? {
-            self.hear(when, &message)?;
+            self.receive(when, &message)?;
         }
-        for (thread, seen) in &self.observations {
-            wrongs.extend(seen.afterwards().map(|it| of_thread(thread, &it)));
+        for (thread, observation) in &self.observations {
+            problems.extend(observation.afterwards().map(|it| of_thread(thread, &it)));
         }
         println!(
             "{} turns, the limit of silence {} ms",
             self.observations.len(),
             LIMIT.as_millis()
         );
-        show(&wrongs);
-        Ok(wrongs)
+        show(&problems);
+        Ok(problems)
     }
 }
 
-/// A wrong with the thread it belongs to; that it is only late stays at its beginning.
-fn of_thread(thread: &str, wrong: &str) -> String {
-    match wrong.strip_prefix(LATE) {
-        Some(wrong) => format!("{LATE}{thread}: {wrong}"),
-        None => format!("{thread}: {wrong}"),
+/// Adds the thread to a problem; the prefix of a late one stays in front.
+fn of_thread(thread: &str, problem: &str) -> String {
+    match problem.strip_prefix(LATE) {
+        Some(problem) => format!("{LATE}{thread}: {problem}"),
+        None => format!("{thread}: {problem}"),
     }
 }
 
-fn show(wrongs: &[String]) {
-    for wrong in wrongs.iter().take(REPORTED_MAX) {
-        println!("    WRONG {wrong}");
+fn show(problems: &[String]) {
+    for problem in problems.iter().take(REPORTED_MAX) {
+        println!("    WRONG {problem}");
     }
-    if wrongs.len() > REPORTED_MAX {
-        println!("    and {} more", wrongs.len() - REPORTED_MAX);
+    if problems.len() > REPORTED_MAX {
+        println!("    and {} more", problems.len() - REPORTED_MAX);
     }
 }

@@ -1,4 +1,4 @@
-//! `raddle mock`, and what it says of itself.
+//! The process of `raddle mock`, and its statistics.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::process::ChildGuard;
 
-/// The model, on a port of its own.
+/// A process of `raddle mock`, on its own port.
 pub struct MockModel {
     _process: ChildGuard,
     address: String,
@@ -37,7 +37,7 @@ impl MockModel {
         &self.address
     }
 
-    /// How often it was called.
+    /// Returns the number of calls to the mock.
     pub fn calls(&self) -> Result<usize> {
         let host = self.address.trim_start_matches("http://");
         let host = host.trim_end_matches("/v1");

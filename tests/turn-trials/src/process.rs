@@ -9,7 +9,8 @@ use anyhow::{Context, Result};
 pub struct ChildGuard(pub Child);
 
 impl ChildGuard {
-    /// Starts it with pipes for stdin and stdout, and a home of its own. Its stderr goes to a file there.
+    /// Starts a process with pipes for stdin and stdout, and its own home. Its stderr goes to a
+    /// file there.
     pub fn start(raddle: &Path, words: &[&str], home: &Path) -> Result<Self> {
         let log = std::fs::File::create(home.join(format!("{}.stderr", words[0])))?;
         let process = Command::new(raddle)
@@ -27,7 +28,7 @@ impl ChildGuard {
 
 impl Drop for ChildGuard {
     fn drop(&mut self) {
-        // One that has ended already cannot be killed.
+        // A process that has already ended cannot be killed.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

@@ -1,4 +1,4 @@
-//! The server on stdio, as a client drives it.
+//! The server on stdio, driven by a client.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
@@ -12,25 +12,25 @@ use serde_json::{Value, json};
 
 use crate::process::ChildGuard;
 
-/// How long the server may take to end, after the last turn did.
+/// Maximum time for the server to exit after the last turn has ended.
 const END_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A message, and when it came.
+/// A message with its arrival time.
 pub type TimedMessage = (Instant, Value);
 
-/// The process, and what it says.
+/// The server process and its messages.
 pub struct TurnsServer {
     process: ChildGuard,
     stdin: Option<ChildStdin>,
     messages: Receiver<TimedMessage>,
     next_id: u64,
     log: PathBuf,
-    /// Answers that nobody has taken yet.
+    /// Responses that were not consumed yet.
     pub answers: HashMap<u64, Value>,
 }
 
 impl TurnsServer {
-    /// Starts it, and introduces itself.
+    /// Starts the server, and initialises the connection.
     pub fn start(raddle: &Path, home: &Path) -> Result<Self> {
         let mut process = ChildGuard::start(raddle, &["app-server"], home)?;
         let stdin = process.0.stdin.take();
@@ -53,12 +53,12 @@ impl TurnsServer {
             answers: HashMap::new(),
         };
         let me = json!({"name": "turn-trials", "version": env!("CARGO_PKG_VERSION")});
-        server.ask("initialize", json!({"clientInfo": me}))?;
+        server.send_request("initialize", json!({"clientInfo": me}))?;
         Ok(server)
     }
 
-    /// Sends a request, and gives its id.
-    pub fn ask(&mut self, method: &str, params: Value) -> Result<u64> {
+    /// Sends a request, and returns its id.
+    pub fn send_request(&mut self, method: &str, params: Value) -> Result<u64> {
         self.next_id += 1;
         let id = self.next_id;
         let request = json!({"id": id, "method": method, "params": params});
@@ -67,11 +67,11 @@ impl TurnsServer {
         Ok(id)
     }
 
-    /// The next message, if one comes in time.
+    /// Returns the next message, if one arrives in time.
     pub fn next(&mut self, end: Instant) -> Result<Option<TimedMessage>> {
-        let left = end.saturating_duration_since(Instant::now());
-        match self.messages.recv_timeout(left) {
-            Ok(heard) => Ok(Some(heard)),
+        let remaining = end.saturating_duration_since(Instant::now());
+        match self.messages.recv_timeout(remaining) {
+            Ok(message) => Ok(Some(message)),
             Err(RecvTimeoutError::Timeout) => Ok(None),
             Err(RecvTimeoutError::Disconnected) => {
                 bail!("the server ended; its stderr:\n{}", self.stderr())
@@ -79,15 +79,15 @@ impl TurnsServer {
         }
     }
 
-    /// Closes its stdin, and gives what it still says. It must end well.
+    /// Closes stdin, and returns the remaining messages. The server must exit successfully.
     pub fn end(&mut self) -> Result<Vec<TimedMessage>> {
         drop(self.stdin.take());
         let end = Instant::now() + END_TIMEOUT;
         let mut last = Vec::new();
         loop {
-            let left = end.saturating_duration_since(Instant::now());
-            match self.messages.recv_timeout(left) {
-                Ok(heard) => last.push(heard),
+            let remaining = end.saturating_duration_since(Instant::now());
+            match self.messages.recv_timeout(remaining) {
+                Ok(message) => last.push(message),
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => bail!("the server did not end"),
             }

@@ -1,4 +1,4 @@
-//! Models that are ruder than the mock can be.
+//! Models that fail in ways the mock cannot.
 
 use std::io::Read;
 use std::net::{TcpListener, TcpStream};
@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::Result;
 use socket2::SockRef;
 
-/// Takes a call, and resets its connection.
+/// A listener that accepts a call and resets its connection.
 pub struct ResettingSocket {
     address: String,
     calls: Arc<AtomicUsize>,
@@ -20,15 +20,15 @@ impl ResettingSocket {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = address_of(listener.local_addr()?.port());
         let calls = Arc::new(AtomicUsize::new(0));
-        let counted = calls.clone();
-        // It ends with the process.
+        let call_count = calls.clone();
+        // The thread ends with the process.
         std::thread::spawn(move || {
             for mut stream in listener.incoming().flatten() {
-                let begun = stream.read(&mut [0; 1024]);
-                if begun.is_ok_and(|bytes| bytes > 0) {
-                    counted.fetch_add(1, Ordering::Relaxed);
+                let read_result = stream.read(&mut [0; 1024]);
+                if read_result.is_ok_and(|bytes| bytes > 0) {
+                    call_count.fetch_add(1, Ordering::Relaxed);
                 }
-                // Closing then sends a reset, whatever is unread.
+                // Closing with a zero linger time sends a reset, even with unread data.
                 let _ = SockRef::from(&stream).set_linger(Some(Duration::ZERO));
             }
         });
@@ -44,7 +44,7 @@ impl ResettingSocket {
     }
 }
 
-/// A port where nobody listens and nobody else can: it is the near end of a connection.
+/// A port without a listener that no other process can bind: it is the local end of a connection.
 pub struct ClosedPort {
     address: String,
     _near: TcpStream,

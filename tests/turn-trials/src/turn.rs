@@ -1,4 +1,4 @@
-//! One turn, as a client saw it.
+//! One turn, as observed by a client.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -8,16 +8,16 @@ use serde_json::Value;
 use crate::LATE;
 use crate::faults::{FaultCase, TurnPlan};
 
-/// What was heard of a turn.
+/// Observations of a turn.
 pub struct TurnObservation {
-    asked_at: Instant,
-    /// Items that were started and not completed, and what was said of each so far.
+    requested_at: Instant,
+    /// Items that were started and not completed, with the deltas of each so far.
     open: BTreeMap<String, String>,
     end: Option<ObservedEnd>,
-    /// How often the client was told of an error for good.
+    /// Number of errors with `willRetry` false.
     errors: usize,
-    wrongs: Vec<String>,
-    /// What came after the end, by its method.
+    problems: Vec<String>,
+    /// Methods of the notifications that arrived after the end.
     late: Vec<String>,
 }
 
@@ -28,14 +28,14 @@ struct ObservedEnd {
 }
 
 impl TurnObservation {
-    /// A turn that is asked for now.
+    /// Starts the observation of a turn that is requested now.
     pub fn new() -> Self {
         Self {
-            asked_at: Instant::now(),
+            requested_at: Instant::now(),
             open: BTreeMap::new(),
             end: None,
             errors: 0,
-            wrongs: Vec::new(),
+            problems: Vec::new(),
             late: Vec::new(),
         }
     }
@@ -44,14 +44,14 @@ impl TurnObservation {
         self.end.is_some()
     }
 
-    pub fn took(&self) -> Option<Duration> {
-        self.end.as_ref().map(|end| end.at - self.asked_at)
+    pub fn duration(&self) -> Option<Duration> {
+        self.end.as_ref().map(|end| end.at - self.requested_at)
     }
 
-    pub fn hear(&mut self, when: Instant, message: &Value) {
+    pub fn observe(&mut self, when: Instant, message: &Value) {
         let method = message["method"].as_str().unwrap_or_default();
         let params = &message["params"];
-        // Of the thread, not of its turn: these may follow.
+        // Notifications about the thread instead of the turn may follow its end.
         if method.starts_with("thread/") {
             return;
         }
@@ -72,14 +72,14 @@ impl TurnObservation {
                     .get_mut(params["itemId"].as_str().unwrap_or_default())
                 {
                     Some(text) => text.push_str(delta),
-                    None => self.wrongs.push(format!("{delta:?} is of no open item")),
+                    None => self.problems.push(format!("{delta:?} is of no open item")),
                 }
             }
             "item/completed" => self.complete(&params["item"]),
             "error" if params["willRetry"] == false => self.errors += 1,
             "turn/completed" => {
                 for item in self.open.keys() {
-                    self.wrongs
+                    self.problems
                         .push(format!("the turn ended before its item {item}"));
                 }
                 let turn = &params["turn"];
@@ -95,8 +95,8 @@ impl TurnObservation {
 
     fn complete(&mut self, item: &Value) {
         let id = id(item);
-        let Some(told) = self.open.remove(&id) else {
-            self.wrongs.push(format!("{id} was completed and not open"));
+        let Some(streamed) = self.open.remove(&id) else {
+            self.problems.push(format!("{id} was completed and not open"));
             return;
         };
         let parts = |of: &Value| -> String {
@@ -108,44 +108,44 @@ impl TurnObservation {
             Some("reasoning") => parts(&item["summary"]) + &parts(&item["content"]),
             _ => return,
         };
-        if text != told {
-            self.wrongs
-                .push(format!("{id} says {text:?}, and its deltas said {told:?}"));
+        if text != streamed {
+            self.problems
+                .push(format!("{id} says {text:?}, and its deltas said {streamed:?}"));
         }
     }
 
-    /// What is wrong with a turn of this case.
-    pub fn wrongs(&self, case: &FaultCase, asked: &TurnPlan) -> impl Iterator<Item = String> {
-        let mut wrongs = self.wrongs.clone();
-        let (soonest, latest) = case.within(asked);
+    /// Returns the problems with a turn of this case.
+    pub fn problems(&self, case: &FaultCase, plan: &TurnPlan) -> impl Iterator<Item = String> {
+        let mut problems = self.problems.clone();
+        let (soonest, latest) = case.within(plan);
         match &self.end {
-            None => wrongs.push("it did not end".to_owned()),
+            None => problems.push("it did not end".to_owned()),
             Some(end) => {
-                let status = if case.error_of(asked).is_some() {
+                let status = if case.error_of(plan).is_some() {
                     "failed"
                 } else {
                     "completed"
                 };
-                if end.status != status || end.error.as_deref() != case.error_of(asked) {
-                    wrongs.push(format!("it ended {} with {:?}", end.status, end.error));
+                if end.status != status || end.error.as_deref() != case.error_of(plan) {
+                    problems.push(format!("it ended {} with {:?}", end.status, end.error));
                 }
-                let took = end.at - self.asked_at;
-                let late = if took > latest { LATE } else { "" };
-                if took < soonest || took > latest {
-                    wrongs.push(format!(
-                        "{late}it took {took:?}, not {soonest:?} to {latest:?}"
+                let elapsed = end.at - self.requested_at;
+                let late = if elapsed > latest { LATE } else { "" };
+                if elapsed < soonest || elapsed > latest {
+                    problems.push(format!(
+                        "{late}it took {elapsed:?}, not {soonest:?} to {latest:?}"
                     ));
                 }
             }
         }
-        let expected = usize::from(case.error_of(asked).is_some());
+        let expected = usize::from(case.error_of(plan).is_some());
         if self.errors != expected {
-            wrongs.push(format!("{} errors were told, not {expected}", self.errors));
+            problems.push(format!("{} errors were told, not {expected}", self.errors));
         }
-        wrongs.into_iter()
+        problems.into_iter()
     }
 
-    /// What came when nothing should any more.
+    /// Returns the notifications that arrived after the end.
     pub fn afterwards(&self) -> impl Iterator<Item = String> {
         self.late
             .iter()
@@ -157,7 +157,7 @@ fn id(item: &Value) -> String {
     item["id"].as_str().unwrap_or_default().to_owned()
 }
 
-/// A name alone, or the name over some detail.
+/// Returns the name of an error: a bare name, or the only key of an object.
 fn error_name(info: &Value) -> Option<String> {
     match info {
         Value::String(name) => Some(name.clone()),
@@ -173,8 +173,8 @@ mod tests {
     use super::*;
     use crate::faults::CASES;
 
-    /// What is told of a turn in the middle of whose answer the connection was cut.
-    fn told() -> Vec<Value> {
+    /// Returns the notifications of a turn whose connection was reset in the middle of a response.
+    fn notifications() -> Vec<Value> {
         let item = |text: &str| json!({"item": {"id": "a", "type": "agentMessage", "text": text}});
         let delta = |text: &str| json!({"itemId": "a", "delta": text});
         let error = json!({"codexErrorInfo": {"responseStreamDisconnected": {}}});
@@ -195,62 +195,62 @@ mod tests {
         .into()
     }
 
-    fn wrongs(told: &[Value]) -> Vec<String> {
+    fn problems(notifications: &[Value]) -> Vec<String> {
         let case = CASES
             .iter()
             .find(|case| case.name == "cut")
             .expect("it is there");
-        let mut seen = TurnObservation::new();
-        for message in told {
-            seen.hear(Instant::now(), message);
+        let mut observation = TurnObservation::new();
+        for message in notifications {
+            observation.observe(Instant::now(), message);
         }
-        let asked = case.asked(0);
-        let wrongs = seen.wrongs(case, &asked);
-        wrongs.chain(seen.afterwards()).collect()
+        let plan = case.plan(0);
+        let problems = observation.problems(case, &plan);
+        problems.chain(observation.afterwards()).collect()
     }
 
     #[test]
-    fn a_good_end_is_good() {
-        assert_eq!(wrongs(&told()), [""; 0]);
+    fn expected_messages_cause_no_problems() {
+        assert_eq!(problems(&notifications()), [""; 0]);
     }
 
     #[test]
     fn each_message_matters() {
-        for (at, message) in told().iter().enumerate() {
+        for (at, message) in notifications().iter().enumerate() {
             let method = message["method"].as_str().expect("a method");
             if matches!(method, "turn/started" | "thread/status/changed") {
                 continue;
             }
-            let mut without = told();
+            let mut without = notifications();
             without.remove(at);
-            assert_ne!(wrongs(&without), [""; 0], "without {method}");
-            let mut twice = told();
+            assert_ne!(problems(&without), [""; 0], "without {method}");
+            let mut twice = notifications();
             twice.push(message.clone());
-            assert_ne!(wrongs(&twice), [""; 0], "{method} again");
+            assert_ne!(problems(&twice), [""; 0], "{method} again");
         }
     }
 
     #[test]
-    fn another_error_or_a_late_end_is_wrong() {
-        let mut other = told();
-        other[7]["params"]["turn"]["error"]["codexErrorInfo"] = json!("other");
-        assert_ne!(wrongs(&other), [""; 0]);
+    fn other_error_or_wrong_time_is_a_problem() {
+        let mut changed = notifications();
+        changed[7]["params"]["turn"]["error"]["codexErrorInfo"] = json!("other");
+        assert_ne!(problems(&changed), [""; 0]);
 
         let case = CASES
             .iter()
             .find(|case| case.name == "stall")
             .expect("it is there");
-        let asked = case.asked(0);
-        let (soonest, latest) = case.within(&asked);
+        let plan = case.plan(0);
+        let (soonest, latest) = case.within(&plan);
         for took in [
             soonest - Duration::from_millis(1),
             latest + Duration::from_millis(1),
         ] {
-            let mut seen = TurnObservation::new();
-            for message in told() {
-                seen.hear(seen.asked_at + took, &message);
+            let mut observation = TurnObservation::new();
+            for message in notifications() {
+                observation.observe(observation.requested_at + took, &message);
             }
-            assert_eq!(seen.wrongs(case, &asked).count(), 1, "{took:?}");
+            assert_eq!(observation.problems(case, &plan).count(), 1, "{took:?}");
         }
     }
 }

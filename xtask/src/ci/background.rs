@@ -1,4 +1,4 @@
-//! Steps that run beside others, at low priority, with a log of their own.
+//! Background steps, which run concurrently at low priority with their own log.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use anyhow::{Context, Result, anyhow};
 
 use crate::run;
 
-/// A step under way, with its own clock.
+/// A running background step, with its own clock.
 pub struct Background {
     pub step: &'static str,
     log: PathBuf,
@@ -17,7 +17,7 @@ pub struct Background {
 }
 
 impl Background {
-    /// Starts `work` on a thread of its own; the programs it starts write to a log in `folder`.
+    /// Starts `work` on its own thread; the programs it starts write to a log in `folder`.
     pub fn start(
         step: &'static str,
         folder: &Path,
@@ -26,18 +26,18 @@ impl Background {
         fs::create_dir_all(folder)?;
         let log = folder.join(format!("{step}.log"));
         let file = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
-        let begun = Instant::now();
+        let start_time = Instant::now();
         let thread = thread::spawn(move || {
             run::in_background(file);
             let result = work();
-            (begun.elapsed(), result)
+            (start_time.elapsed(), result)
         });
         Ok(Self { step, log, thread })
     }
 
-    /// Waits for the end and prints the log. The time is that of the work, not of the waiting.
+    /// Waits for the step and prints its log. Returns the duration of the work, without the wait.
     pub fn join(self) -> (Duration, Result<()>) {
-        let ended = self.thread.join().unwrap_or_else(|_| {
+        let result = self.thread.join().unwrap_or_else(|_| {
             (
                 Duration::ZERO,
                 Err(anyhow!("the step in the background panicked")),
@@ -45,6 +45,6 @@ impl Background {
         });
         println!("\n=== {} (from the background)", self.step);
         print!("{}", fs::read_to_string(&self.log).unwrap_or_default());
-        ended
+        result
     }
 }

@@ -1,4 +1,4 @@
-//! Which steps are run.
+//! Selection of the steps to run.
 
 use std::collections::BTreeSet;
 
@@ -7,20 +7,20 @@ use anyhow::{Result, bail};
 use super::Ci;
 use super::rotation::Day;
 
-/// One named step.
+/// A named step of CI.
 pub struct CiStep {
     pub name: &'static str,
     pub about: &'static str,
-    /// Steps whose result this one uses. They are run too, whatever was asked for.
+    /// Steps whose result this one uses. They are run too, regardless of the selection.
     pub needs: &'static [&'static str],
-    /// Whether it runs beside the steps that follow, until one needs it.
+    /// Whether the step runs concurrently with later steps, until one needs it.
     pub background: bool,
-    /// The day of the rotation on which it is run; `None` is every day.
+    /// Day of the rotation on which the step is run; `None` means every day.
     pub rotation: Option<u64>,
     pub run: fn(&Ci) -> Result<()>,
 }
 
-/// What was asked for.
+/// Steps that the user selected.
 pub enum StepChoice {
     All,
     Only(Vec<String>),
@@ -28,7 +28,7 @@ pub enum StepChoice {
 }
 
 impl CiStep {
-    /// A step that runs every day, in the foreground, and needs no other.
+    /// Creates a step that runs every day, in the foreground, and needs no other.
     pub const fn new(name: &'static str, about: &'static str, run: fn(&Ci) -> Result<()>) -> Self {
         Self {
             name,
@@ -56,15 +56,15 @@ impl CiStep {
     }
 }
 
-/// The steps to run, in the order of the list. A day leaves out the slices of other days, but for those that
-/// were asked for by name.
+/// Returns the steps to run, in the order of the list. A day omits the slices of other days, except
+/// those selected by name.
 pub fn plan<'a>(
     all: &'a [CiStep],
     choice: &StepChoice,
     day: Option<Day>,
 ) -> Result<Vec<&'a CiStep>> {
     let is_today = |at: &usize| day.is_none_or(|day| day.runs(&all[*at]));
-    let mut wanted: BTreeSet<usize> = match choice {
+    let mut selected: BTreeSet<usize> = match choice {
         StepChoice::All => (0..all.len()).filter(is_today).collect(),
         StepChoice::Only(names) => names
             .iter()
@@ -76,18 +76,18 @@ pub fn plan<'a>(
             rest.chain([first]).collect()
         }
     };
-    // A need may have needs: go on until nothing is added.
+    // A needed step may have needs itself: repeat until nothing is added.
     loop {
         let mut needed = BTreeSet::new();
-        for at in &wanted {
+        for at in &selected {
             for name in all[*at].needs {
                 needed.insert(find(all, name)?);
             }
         }
-        if needed.is_subset(&wanted) {
-            return Ok(wanted.into_iter().map(|at| &all[at]).collect());
+        if needed.is_subset(&selected) {
+            return Ok(selected.into_iter().map(|at| &all[at]).collect());
         }
-        wanted.extend(needed);
+        selected.extend(needed);
     }
 }
 
@@ -115,19 +115,19 @@ mod tests {
     }
 
     #[test]
-    fn what_a_step_needs_is_run_before_it() {
+    fn needed_steps_run_first() {
         let only = StepChoice::Only(vec!["clients".to_owned()]);
         assert_eq!(names(&only), ["parts", "release", "clients"]);
     }
 
     #[test]
     fn from_goes_to_the_end() {
-        let found = names(&StepChoice::From("soak".to_owned()));
-        assert_eq!(found, ["parts", "release", "soak", "journal"]);
+        let selected = names(&StepChoice::From("soak".to_owned()));
+        assert_eq!(selected, ["parts", "release", "soak", "journal"]);
     }
 
     #[test]
-    fn a_slice_of_another_day_is_left_out_unless_it_is_named() {
+    fn slice_of_another_day_is_omitted_unless_named() {
         let planned = |choice: &StepChoice, day: u64| -> Vec<&str> {
             let steps = plan(STEPS, choice, Some(Day(day))).expect("known steps");
             steps.iter().map(|step| step.name).collect()
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_step_is_refused() {
+    fn unknown_step_is_rejected() {
         assert!(plan(STEPS, &StepChoice::From("clipy".to_owned()), None).is_err());
     }
 }

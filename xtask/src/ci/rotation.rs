@@ -1,4 +1,5 @@
-//! Slices that CI runs by turns, because all of them every time would take too long.
+//! Rotation of slices that CI runs on alternating days, because running all of them every time
+//! takes too long.
 
 use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -7,7 +8,7 @@ use anyhow::Result;
 
 use super::plan::CiStep;
 
-/// How many days a rotation takes.
+/// Number of days of a rotation.
 pub const DAYS: u64 = 3;
 
 const DAY_SECONDS: u64 = 24 * 60 * 60;
@@ -22,12 +23,12 @@ impl Day {
         Ok(Self(since.as_secs() / DAY_SECONDS))
     }
 
-    /// Whether CI runs the step on this day.
+    /// Returns whether CI runs the step on this day.
     pub fn runs(self, step: &CiStep) -> bool {
         step.rotation.is_none_or(|on| self.0 % DAYS == on)
     }
 
-    /// The slices of this day, and those of other days.
+    /// Describes the slices of this day and of the other days.
     pub fn describe(self, steps: &[CiStep]) -> String {
         let rotating = |today: bool| {
             let steps = steps.iter().filter(|it| it.rotation.is_some());
@@ -47,26 +48,26 @@ impl Day {
 }
 
 impl fmt::Display for Day {
-    /// The date, as in 2026-11-17.
+    /// Formats the date, as in 2026-11-17.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (mut year, mut left) = (1970, self.0);
+        let (mut year, mut remaining) = (1970, self.0);
         loop {
             let length = if is_leap(year) { 366 } else { 365 };
-            if left < length {
+            if remaining < length {
                 break;
             }
-            left -= length;
+            remaining -= length;
             year += 1;
         }
         let mut month = 1;
         for days in months(year) {
-            if left < days {
+            if remaining < days {
                 break;
             }
-            left -= days;
+            remaining -= days;
             month += 1;
         }
-        write!(out, "{year:04}-{month:02}-{:02}", left + 1)
+        write!(out, "{year:04}-{month:02}-{:02}", remaining + 1)
     }
 }
 

@@ -1,4 +1,4 @@
-//! The steps themselves.
+//! The steps of CI.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,13 +18,13 @@ pub const MUSL: &str = "x86_64-unknown-linux-musl";
 const BINARY_BYTES_MAX: u64 = 27_000_000;
 const CRATES_MAX: usize = 320;
 const SIMULATED_SEEDS: &str = "10000";
-/// Of each kind; five take every way through a kind.
+/// Failed turns of each kind; five cover every path through a kind.
 const FAILED_TURNS: &str = "16";
-/// Records of a message at each of which clients are cut off, servers killed on each transport, requests that two
-/// clients answer at once, and how often every request is sent again.
+/// Records of a message at which clients are disconnected, servers killed on each transport,
+/// requests that two clients answer at once, and repetitions of every request.
 const REJOINED: [&str; 4] = ["300", "12", "60", "1"];
 const NODES: &[&str] = &["--threads", "20", "--kills", "10", "--starts", "16"];
-/// On a machine that may be busy, a ratio can be no more than rough.
+/// On a machine that may be busy, a ratio is only a rough measure.
 const CROWD: &[&str] = &[
     "crowd",
     "--pieces",
@@ -43,8 +43,8 @@ const CROWD: &[&str] = &[
 const SOAK: &[&str] = &["soak", "--seconds", "60", "--warm", "30", "--percent", "30"];
 const HIJACKED_CALLS: &str = "2000";
 
-/// In the order they are run: what fails often and fast comes early. The release build and the build of a tool
-/// go on beside the tests, which wait more than they compute.
+/// All steps in the order they are run: steps that fail often and fast come first. The release
+/// build and the build of a tool run beside the tests, which wait more than they compute.
 pub const STEPS: &[CiStep] = &[
     CiStep::new(PARTS, "install the real parts", |ci| {
         parts::install(&ci.cache, &[]).map(|_| ())
@@ -208,15 +208,15 @@ fn clippy(ci: &Ci) -> Result<()> {
     .go()
 }
 
-/// Not all features, and without the simulator: one of them plants bugs, and what is built together
-/// with it has them too.
+/// Runs the tests without all features and without the simulator: one of its features plants bugs,
+/// and crates that are built together with it contain them too.
 fn tests(ci: &Ci) -> Result<()> {
-    // Below the folder of the sources, wherever cargo builds.
+    // Nextest writes it below the source directory, wherever cargo builds.
     let report = ci.root.join("target/nextest/default/junit.xml");
     ci.run(tools::cargo_nextest(&ci.cache)?)
         .args(["nextest", "run", "--cargo-profile", workspace::PROFILE])
         .args(workspace::SELECTION)
-        // The same cases each time; a new seed is a search, and searches are proofs.
+        // The same cases each time; new seeds are a search, and searches belong to the proofs.
         .env("PROPTEST_RNG_SEED", "1")
         .go()?;
     let text = fs::read_to_string(&report)
@@ -226,14 +226,14 @@ fn tests(ci: &Ci) -> Result<()> {
         println!("unsteady: {test} passed only when it was run again");
         ci.mark_unsteady("tests");
     }
-    // nextest does not run the examples in doc comments.
+    // Nextest does not run the examples in doc comments.
     ci.cargo(&["test", "--doc", "--profile", workspace::PROFILE])
         .args(workspace::SELECTION)
         .go()
 }
 
-/// Names of the tests in a JUnit report of nextest that failed first and passed later. Only tests of a promise
-/// in seconds are run again; `.config/nextest.toml` lists them.
+/// Returns the names of the tests in a JUnit report of nextest that failed first and passed later.
+/// Only tests with a time limit are retried; `.config/nextest.toml` lists them.
 fn unsteady_tests(report: &str) -> Vec<&str> {
     let cases = report.split("<testcase ").skip(1);
     cases
@@ -242,7 +242,7 @@ fn unsteady_tests(report: &str) -> Vec<&str> {
         .collect()
 }
 
-/// The seeds of the regression file, and the first thousands.
+/// Runs the seeds of the regression file, and the first thousands.
 fn simulator(ci: &Ci) -> Result<()> {
     ci.run(tools::cargo_nextest(&ci.cache)?)
         .args(["nextest", "run", "--locked", "--cargo-profile", "ci"])
@@ -265,7 +265,7 @@ pub fn release(ci: &Ci) -> Result<()> {
     Ok(())
 }
 
-/// What builds the binary that users get, in whatever folder this cargo runs.
+/// Builds the binary that users get, in the directory of this cargo command.
 pub fn release_build(cargo: Run) -> Run {
     cargo.args([
         "build",
@@ -278,7 +278,8 @@ pub fn release_build(cargo: Run) -> Run {
     ])
 }
 
-/// The toolchain file names this target; a toolchain that was installed otherwise may lack it.
+/// Ensures that the musl target is installed. The toolchain file names it, but a toolchain that was
+/// installed otherwise may lack it.
 fn ensure_musl(ci: &Ci) -> Result<()> {
     let libraries = ci
         .run("rustc")
@@ -315,7 +316,7 @@ fn deny(ci: &Ci) -> Result<()> {
     let program = tools::cargo_deny(&ci.cache)?;
     let deny = |words: &[&str]| ci.run(&program).args(words).minutes(10).go();
     deny(&["--locked", "check", "bans", "licenses", "sources"])?;
-    // deny.toml reads the variable; off-line, because the database is the one that was given.
+    // deny.toml reads the variable. Offline, because the given database must be used.
     if std::env::var_os("RADDLE_ADVISORY_DB").is_some_and(|it| !it.is_empty()) {
         deny(&["--locked", "--offline", "check", "advisories"])
     } else {
@@ -358,7 +359,8 @@ fn crates(ci: &Ci) -> Result<()> {
     Ok(())
 }
 
-/// Name and version are the first two words; what follows differs between mentions of one crate.
+/// Counts crates by name and version, the first two words; the rest differs between mentions of one
+/// crate.
 fn count_crates(tree: &str) -> usize {
     tree.lines()
         .filter_map(|line| {

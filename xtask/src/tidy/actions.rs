@@ -1,4 +1,5 @@
-//! Actions of the public workflows are pinned by commit: a tag can be moved to other code.
+//! Check that actions of the public workflows are pinned by commit: a tag can be moved to other
+//! code.
 
 use super::numbered;
 use crate::repository::Tree;
@@ -7,7 +8,7 @@ const WORKFLOWS: &str = ".github/workflows/";
 
 pub fn check(tree: &Tree) -> Vec<String> {
     let workflows = tree.texts().filter(|(path, _)| path.starts_with(WORKFLOWS));
-    let found = workflows.flat_map(|(path, text)| {
+    let problems = workflows.flat_map(|(path, text)| {
         let unpinned = numbered(text).filter_map(|(line, text)| unpinned(text).map(|it| (line, it)));
         unpinned.map(move |(line, action)| {
             format!(
@@ -16,10 +17,10 @@ pub fn check(tree: &Tree) -> Vec<String> {
             )
         })
     });
-    found.collect()
+    problems.collect()
 }
 
-/// The action of a line that uses one which is not pinned.
+/// Returns the action of a line that uses an unpinned one.
 fn unpinned(line: &str) -> Option<&str> {
     let step = line.trim_start().trim_start_matches("- ").trim_start();
     let value = step.strip_prefix("uses:")?;
@@ -38,7 +39,7 @@ mod tests {
     fn only_a_whole_commit_pins_an_action() {
         let commit = "0123456789abcdef0123456789abcdef01234567";
         let pinned = format!("      - uses: a/b@{commit} # v4.4.0");
-        for (line, found) in [
+        for (line, expected) in [
             (pinned.as_str(), None),
             ("      - run: uses: a/b@v4", None),
             ("      - uses: a/b@v4", Some("a/b@v4")),
@@ -46,7 +47,7 @@ mod tests {
             ("      - uses: a/b", Some("a/b")),
             ("      - uses: a/b@0123456", Some("a/b@0123456")),
         ] {
-            assert_eq!(unpinned(line), found, "{line}");
+            assert_eq!(unpinned(line), expected, "{line}");
         }
     }
 

@@ -1,27 +1,27 @@
-//! The places of a page that a link can lead to: its headings, as hosts and mdBook name them.
+//! Anchors of a page that a link can target: its headings, as hosts and mdBook name them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::numbered;
 
-/// The names of all headings. A second one with the same words gets a number.
+/// Returns the anchors of all headings. A repeated heading gets a number.
 pub fn of(text: &str) -> BTreeSet<String> {
-    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
-    let mut found = BTreeSet::new();
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    let mut anchors = BTreeSet::new();
     for (_, line) in outside_code(text) {
         let Some(words) = heading(line) else { continue };
         let name = name(words);
-        let count = seen.entry(name.clone()).or_default();
-        found.insert(match *count {
+        let count = counts.entry(name.clone()).or_default();
+        anchors.insert(match *count {
             0 => name,
             more => format!("{name}-{more}"),
         });
         *count += 1;
     }
-    found
+    anchors
 }
 
-/// Lines with their numbers, without blocks of code.
+/// Returns lines with their numbers, except blocks of code.
 pub fn outside_code(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut fence: Option<&str> = None;
     numbered(text).filter(move |(_, line)| {
@@ -36,7 +36,7 @@ pub fn outside_code(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// What a line of one to six `#` says.
+/// Returns the text of a heading, a line with one to six `#`.
 fn heading(line: &str) -> Option<&str> {
     let words = line.trim_start_matches('#');
     let depth = line.len() - words.len();
@@ -44,7 +44,8 @@ fn heading(line: &str) -> Option<&str> {
     (1..=6).contains(&depth).then(|| words.trim())
 }
 
-/// Letters, digits, `-` and `_` stay, in small letters; spaces become `-`. Of a link its words count.
+/// Returns the anchor of a heading. Letters, digits, `-` and `_` stay, in lower case; spaces become
+/// `-`. Of a link only the text counts.
 fn name(words: &str) -> String {
     let mut name = String::new();
     let mut rest = words;
@@ -66,8 +67,8 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expected: &[&str]) {
-        let found: Vec<_> = of(text).into_iter().collect();
-        assert_eq!(found, expected, "{text}");
+        let anchors: Vec<_> = of(text).into_iter().collect();
+        assert_eq!(anchors, expected, "{text}");
     }
 
     #[test]
@@ -85,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_heading_has_no_name() {
+    fn other_lines_have_no_anchor() {
         check(
             "#tag\n####### seven\n```sh\n# comment\n```\ntext # text\n",
             &[],

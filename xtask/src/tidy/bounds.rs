@@ -1,4 +1,5 @@
-//! The table of bounds in ARCHITECTURE.md names where each bound is in the code, and it is there.
+//! Check that the table of bounds in ARCHITECTURE.md names the constant of each bound, and that it
+//! exists.
 
 use super::numbered;
 use crate::repository::Tree;
@@ -6,7 +7,7 @@ use crate::repository::Tree;
 const FILE: &str = "ARCHITECTURE.md";
 const HEADING: &str = "## Bounds";
 
-/// The column that holds `NAME` in `path`.
+/// Index of the column that holds `NAME` in `path`.
 const LOCATION_COLUMN: usize = 2;
 
 pub fn check(tree: &Tree) -> Vec<String> {
@@ -18,14 +19,14 @@ pub fn check(tree: &Tree) -> Vec<String> {
     }
     rows.iter()
         .filter_map(|(number, cells)| {
-            let place = cells.get(LOCATION_COLUMN).copied().unwrap_or_default();
-            let problem = match place.split('`').collect::<Vec<_>>()[..] {
+            let location = cells.get(LOCATION_COLUMN).copied().unwrap_or_default();
+            let problem = match location.split('`').collect::<Vec<_>>()[..] {
                 ["", name, " in ", path, ""] => match tree.text(path) {
                     None => format!("there is no file `{path}`"),
                     Some(text) if !has_word(text, name) => format!("`{path}` has no `{name}`"),
                     Some(_) => return None,
                 },
-                _ => format!("`{place}` does not say where, as in \"`NAME` in `path`\""),
+                _ => format!("`{location}` does not say where, as in \"`NAME` in `path`\""),
             };
             Some(format!(
                 "{FILE}:{number}: {problem}; make the row true, or take it out"
@@ -34,7 +35,7 @@ pub fn check(tree: &Tree) -> Vec<String> {
         .collect()
 }
 
-/// The rows of the first table under the heading, without its head.
+/// Returns the rows of the first table under the heading, without its header.
 fn rows(text: &str) -> Vec<(usize, Vec<&str>)> {
     numbered(text)
         .skip_while(|(_, line)| *line != HEADING)
@@ -71,12 +72,12 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_that_is_there_is_fine() {
+    fn existing_bound_is_accepted() {
         assert!(problems("| rows | 3 | `ROWS_MAX` in `crates/a/src/b.rs` | an error |").is_empty());
     }
 
     #[test]
-    fn a_bound_that_is_not_there_is_found() {
+    fn missing_bound_is_reported() {
         for row in [
             "| rows | 3 | `ROWS` in `crates/a/src/b.rs` | an error |",
             "| rows | 3 | `ROWS_MAX` in `crates/a/src/c.rs` | an error |",
@@ -88,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn no_table_at_all_is_found() {
+    fn missing_table_is_reported() {
         assert_eq!(problems("").len(), 1);
         assert_eq!(check(&Tree::of(&[])).len(), 1);
     }

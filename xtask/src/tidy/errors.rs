@@ -1,4 +1,4 @@
-//! Every error code that a client can meet has a page that says what to do about it.
+//! Check that every error code of the server has a page that explains how to handle it.
 
 use std::collections::BTreeMap;
 
@@ -31,14 +31,14 @@ pub fn check(tree: &Tree) -> Vec<String> {
     }
     if codes.is_empty() && problems.is_empty() {
         problems.push(format!(
-            "no error code -32xxx in {}; if they have moved, tell tidy where",
+            "no error code -32xxx in {}; if they have moved, update the list in tidy/errors.rs",
             SOURCES.join(" or ")
         ));
     }
-    for (code, place) in codes {
+    for (code, path) in codes {
         if !has_page(tree, &code) {
             problems.push(format!(
-                "{place}: error {code} has no page; write one in {PAGES} that names the code and \
+                "{path}: error {code} has no page; write one in {PAGES} that names the code and \
                  says what the client can do"
             ));
         }
@@ -52,7 +52,7 @@ fn has_page(tree: &Tree, code: &str) -> bool {
         .any(|(_, text)| codes_in(text).any(|it| it == code))
 }
 
-/// Every `-32xxx` in a text, with exactly five digits.
+/// Returns every `-32xxx` in a text, with exactly five digits.
 fn codes_in(text: &str) -> impl Iterator<Item = String> {
     text.match_indices("-32").filter_map(|(at, _)| {
         let digits: String = text[at + 1..]
@@ -84,14 +84,14 @@ mod tests {
     }
 
     #[test]
-    fn a_code_without_a_page_is_found() {
-        let found = problems("`-32700` and -320011");
-        assert_eq!(found.len(), 1, "{found:?}");
-        assert!(found[0].contains("error -32001"), "{found:?}");
+    fn code_without_page_is_reported() {
+        let reported = problems("`-32700` and -320011");
+        assert_eq!(reported.len(), 1, "{reported:?}");
+        assert!(reported[0].contains("error -32001"), "{reported:?}");
     }
 
     #[test]
-    fn no_codes_at_all_is_not_a_pass() {
+    fn missing_codes_are_reported() {
         assert_eq!(check(&Tree::of(&[])).len(), 2);
         assert_eq!(
             check(&Tree::of(&[(SOURCES[0], ""), (SOURCES[1], "")])).len(),

@@ -1,4 +1,4 @@
-//! Crates may depend on each other only as the `layers` block of ARCHITECTURE.md says.
+//! Check that crates depend on each other only as the `layers` block of ARCHITECTURE.md allows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -13,15 +13,16 @@ const FILE: &str = "ARCHITECTURE.md";
 const OPEN: &str = "```layers";
 const CLOSE: &str = "```";
 
-/// A crate of the workspace and the crates of the workspace that it names.
+/// A crate of the workspace and its dependencies in the workspace.
 pub struct Package {
     pub name: String,
     pub depends_on: BTreeSet<String>,
-    /// Those that only its tests need.
+    /// Dependencies that only its tests need.
     pub tests_need: BTreeSet<String>,
 }
 
-/// Reads the crates from cargo. Nothing is resolved, so this works in a broken workspace too.
+/// Reads the crates from cargo without resolving dependencies, so this works in a broken workspace
+/// too.
 pub fn packages(root: &Path) -> Result<Vec<Package>> {
     let text = cargo(root)
         .args(["metadata", "--no-deps", "--format-version", "1"])
@@ -39,7 +40,7 @@ fn from_metadata(metadata: &Value) -> Vec<Package> {
     packages
         .iter()
         .map(|package| {
-            // Normal, dev and build dependencies stand in one list.
+            // Normal, dev and build dependencies are in one list.
             let below = |for_tests: bool| {
                 let all = package["dependencies"].as_array().into_iter().flatten();
                 all.filter(|it| (it["kind"] == "dev") == for_tests)
@@ -71,8 +72,8 @@ pub fn check(tree: &Tree, packages: &[Package]) -> Vec<String> {
         let allowed = layers.get(&package.name);
         let allowed_for_tests = format!("{}{TESTS}", package.name);
         let allowed_for_tests = layers.get(&allowed_for_tests);
-        let wanted = package.depends_on.iter().map(|it| (it, false));
-        for (below, for_tests) in wanted.chain(package.tests_need.iter().map(|it| (it, true))) {
+        let dependencies = package.depends_on.iter().map(|it| (it, false));
+        for (below, for_tests) in dependencies.chain(package.tests_need.iter().map(|it| (it, true))) {
             let has = |list: Option<&BTreeSet<String>>| list.is_some_and(|it| it.contains(below));
             if !(has(allowed) || for_tests && has(allowed_for_tests)) {
                 problems.push(format!(
@@ -100,12 +101,12 @@ pub fn check(tree: &Tree, packages: &[Package]) -> Vec<String> {
     problems
 }
 
-/// Follows the name of a crate on the line of the arrows that only its tests have.
+/// Suffix of a crate name in a line with the arrows of its tests only.
 const TESTS: &str = " (tests)";
 
 type Layers = BTreeMap<String, BTreeSet<String>>;
 
-/// One crate per line: `name: below below`, or `name:` for one that needs none of ours.
+/// Parses one crate per line: `name: below below`, or `name:` for one without our dependencies.
 fn parse(text: &str) -> Result<Layers, String> {
     let mut lines = numbered(text).skip_while(|(_, line)| line.trim() != OPEN);
     if lines.next().is_none() {
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn listed_arrows_are_fine() {
+    fn listed_dependencies_are_accepted() {
         let packages = [
             package("a", &["b", "c"]),
             package("b", &[]),
@@ -173,18 +174,18 @@ mod tests {
     }
 
     #[test]
-    fn an_arrow_that_is_not_listed_is_found() {
+    fn unlisted_dependency_is_reported() {
         let packages = [package("a", &["b"]), package("b", &["a"])];
-        let found = problems("a: b\nb:", &packages);
-        assert_eq!(found.len(), 1, "{found:?}");
-        assert!(found[0].starts_with("b depends on a"), "{found:?}");
+        let reported = problems("a: b\nb:", &packages);
+        assert_eq!(reported.len(), 1, "{reported:?}");
+        assert!(reported[0].starts_with("b depends on a"), "{reported:?}");
     }
 
     #[test]
-    fn a_listed_crate_that_is_not_there_is_found() {
-        let found = problems("a: gone", &[package("a", &[])]);
-        assert_eq!(found.len(), 1, "{found:?}");
-        assert!(found[0].contains("names gone"), "{found:?}");
+    fn missing_listed_crate_is_reported() {
+        let reported = problems("a: gone", &[package("a", &[])]);
+        assert_eq!(reported.len(), 1, "{reported:?}");
+        assert!(reported[0].contains("names gone"), "{reported:?}");
     }
 
     #[test]
@@ -217,7 +218,7 @@ mod tests {
             {"name": "b", "dependencies": []},
             {"name": "c", "dependencies": [{"name": "b", "kind": "build"}]},
         ]});
-        let found: Vec<String> = from_metadata(&metadata)
+        let described: Vec<String> = from_metadata(&metadata)
             .iter()
             .flat_map(|it| {
                 it.depends_on
@@ -226,6 +227,6 @@ mod tests {
                     .map(move |below| format!("{}>{below}", it.name))
             })
             .collect();
-        assert_eq!(found, ["a>c", "a>b", "c>b"]);
+        assert_eq!(described, ["a>c", "a>b", "c>b"]);
     }
 }

@@ -1,4 +1,4 @@
-//! Links between the files of the repository lead somewhere.
+//! Check that links between the files of the repository resolve.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,12 +34,13 @@ pub fn check(tree: &Tree) -> Vec<String> {
     problems
 }
 
-/// The headings of the pages that were looked at.
+/// Headings of the pages read so far.
 #[derive(Default)]
 struct Pages(BTreeMap<String, BTreeSet<String>>);
 
 impl Pages {
-    /// Places in what is not Markdown, such as lines of code, are their host's.
+    /// Returns whether the page has the anchor. Anchors in other files, such as lines of code, are
+    /// defined by their host.
     fn have(&mut self, tree: &Tree, page: &str, anchor: &str) -> bool {
         if !page.ends_with(".md") {
             return true;
@@ -56,7 +57,7 @@ fn is_elsewhere(target: &str) -> bool {
     target.contains("://") || target.starts_with("mailto:")
 }
 
-/// The path from the top of the repository, or nothing if it leaves it.
+/// Returns the path from the root of the repository, or `None` if the link leaves it.
 pub fn resolve(from: &str, target: &str) -> Option<String> {
     let target = target.replace("%20", " ");
     let mut steps: Vec<&str> = match target.strip_prefix('/') {
@@ -82,24 +83,24 @@ pub fn resolve(from: &str, target: &str) -> Option<String> {
     Some(steps.join("/"))
 }
 
-/// Link targets with their line numbers, outside code.
+/// Returns link targets with their line numbers, outside code.
 pub fn links(text: &str) -> Vec<(usize, String)> {
-    let mut found = Vec::new();
+    let mut targets = Vec::new();
     for (number, line) in anchors::outside_code(text) {
         let line = without_code(line);
         for (at, _) in line.match_indices("](") {
             if let Some(target) = inline_target(&line[at + 2..]) {
-                found.push((number, target));
+                targets.push((number, target));
             }
         }
         if let Some((_, target)) = line.strip_prefix('[').and_then(|it| it.split_once("]: ")) {
-            found.extend(first_word(target).map(|target| (number, target)));
+            targets.extend(first_word(target).map(|target| (number, target)));
         }
     }
-    found
+    targets
 }
 
-/// What stands between the brackets, without a title.
+/// Returns the target between the parentheses, without a title.
 fn inline_target(after: &str) -> Option<String> {
     let mut depth = 0;
     let end = after.find(|it| {
@@ -121,7 +122,7 @@ fn first_word(text: &str) -> Option<String> {
     text.split_whitespace().next().map(str::to_owned)
 }
 
-/// The line with its code spans taken out. An odd backtick at the end opens nothing.
+/// Removes the code spans of a line. An unpaired backtick at the end opens nothing.
 fn without_code(line: &str) -> String {
     let pieces: Vec<&str> = line.split('`').collect();
     let mut out = String::new();
@@ -155,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn links_that_lead_nowhere_are_found() {
+    fn broken_links_are_reported() {
         for text in [
             "[x](nowhere.md)",
             "[x](errors/c.md#part)",
@@ -172,8 +173,8 @@ mod tests {
     }
 
     #[test]
-    fn the_place_is_named() {
-        let found = problems("one\n[x](nowhere.md)\n");
-        assert!(found[0].starts_with("docs/a.md:2: "), "{found:?}");
+    fn location_is_reported() {
+        let reported = problems("one\n[x](nowhere.md)\n");
+        assert!(reported[0].starts_with("docs/a.md:2: "), "{reported:?}");
     }
 }

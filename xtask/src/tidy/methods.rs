@@ -1,4 +1,5 @@
-//! One method, one file, one name: a served method has its handler, its test, its conversation.
+//! Check that every served method has its handler, its test and its conformance page, all under its
+//! name.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +9,7 @@ use crate::repository::Tree;
 const ROUTES: &str = "crates/raddle-server/src/routes.rs";
 const CONFORMANCE: &str = "conformance/";
 
-/// Pages that are about no one method: how to read the others, bad frames, the gate.
+/// Pages that are not about a single method: how to read the others, bad frames, the gate.
 const COMMON: &[&str] = &["README", "frames", "gate"];
 
 pub fn check(tree: &Tree) -> Vec<String> {
@@ -58,7 +59,7 @@ pub fn check(tree: &Tree) -> Vec<String> {
     problems
 }
 
-/// The methods of the route table, in its order.
+/// Returns the methods of the route table, in its order.
 fn routes(text: &str) -> Vec<String> {
     code_lines(text)
         .map(|(_, line)| line.trim())
@@ -72,7 +73,7 @@ fn routes(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// `fs/readFile` is `fs/read_file`.
+/// Converts a method name to a path: `fs/readFile` becomes `fs/read_file`.
 fn path_of(method: &str) -> String {
     let mut path = String::new();
     for letter in method.chars() {
@@ -136,39 +137,39 @@ mod tests {
     }
 
     #[test]
-    fn each_missing_file_is_found() {
+    fn each_missing_file_is_reported() {
         for path in ["fs/read_file", "fuzzy_file_search"] {
             for file in files_of(path) {
-                let found = problems_without(&file, &[]);
-                assert_eq!(found.len(), 1, "{found:?}");
-                assert!(found[0].contains(&file), "{found:?}");
+                let reported = problems_without(&file, &[]);
+                assert_eq!(reported.len(), 1, "{reported:?}");
+                assert!(reported[0].contains(&file), "{reported:?}");
             }
         }
     }
 
     #[test]
-    fn an_orphan_conversation_is_found() {
-        let found = problems_without("", &[("conformance/fs/rename.md", "")]);
-        assert_eq!(found.len(), 1, "{found:?}");
+    fn orphan_conformance_page_is_reported() {
+        let reported = problems_without("", &[("conformance/fs/rename.md", "")]);
+        assert_eq!(reported.len(), 1, "{reported:?}");
         assert!(
-            found[0].starts_with("conformance/fs/rename.md"),
-            "{found:?}"
+            reported[0].starts_with("conformance/fs/rename.md"),
+            "{reported:?}"
         );
     }
 
     #[test]
-    fn no_table_is_not_a_pass() {
+    fn missing_route_table_is_reported() {
         assert_eq!(check(&Tree::of(&[])).len(), 1);
         assert_eq!(check(&Tree::of(&[(ROUTES, "fn main() {}")])).len(), 1);
     }
 
     #[test]
-    fn a_method_that_stands_twice_is_found() {
+    fn duplicate_method_is_reported() {
         let twice = TABLE.replace("\"fuzzyFileSearch\" => fuzzy,", "\"fs/readFile\" => again,");
-        let found = check(&Tree::of(&[(ROUTES, &twice)]));
+        let reported = check(&Tree::of(&[(ROUTES, &twice)]));
         assert!(
-            found.iter().any(|it| it.contains("stands twice")),
-            "{found:?}"
+            reported.iter().any(|it| it.contains("stands twice")),
+            "{reported:?}"
         );
     }
 }

@@ -1,11 +1,12 @@
-//! A type name means one thing: in four or more modules it needs a qualifier. A crate has the name of its folder.
+//! Checks of names: a type name that occurs in four or more modules needs a qualifier, and a crate
+//! has the name of its directory.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::code_lines;
 use crate::repository::Tree;
 
-/// The number of modules from which on a type name needs a qualifier.
+/// Number of modules from which a type name needs a qualifier.
 const MODULES: usize = 4;
 
 /// General words that may name a type anywhere.
@@ -16,7 +17,7 @@ const FREE: &[&str] = &[
 /// Types of the wire and of the records have the names of the contract.
 const CONTRACT: &str = "crates/raddle-protocol/";
 
-/// Folders whose crates have the name of their folder.
+/// Directories whose crates have the name of their directory.
 const CRATES: &[&str] = &["crates/", "tests/"];
 
 pub fn check(tree: &Tree) -> Vec<String> {
@@ -28,21 +29,21 @@ pub fn check(tree: &Tree) -> Vec<String> {
                 modules.entry(name).or_default().insert(path);
             }
         }
-        problems.extend(other_name(path, text));
+        problems.extend(name_mismatch(path, text));
     }
     modules.retain(|name, files| files.len() >= MODULES && !FREE.contains(name));
     problems.extend(modules.into_iter().map(|(name, files)| {
         let count = files.len();
         let files: Vec<&str> = files.into_iter().collect();
         format!(
-            "{count} modules have a type `{name}`; qualify it by what it is of, as in `Model{name}`: {}",
+            "{count} modules have a type `{name}`; add a qualifier, as in `Model{name}`: {}",
             files.join(", ")
         )
     }));
     problems
 }
 
-/// The names of types that a file defines, without associated types.
+/// Returns the names of types that a file defines, without associated types.
 fn types(text: &str) -> BTreeSet<&str> {
     let name = |line| {
         let (before, rest) = definition(line)?;
@@ -57,7 +58,7 @@ fn types(text: &str) -> BTreeSet<&str> {
         .collect()
 }
 
-/// The keyword of a definition, and the text behind it.
+/// Splits a definition into its keyword and the rest.
 fn definition(line: &str) -> Option<(&str, &str)> {
     let mut rest = line.trim_start();
     if let Some(public) = rest.strip_prefix("pub") {
@@ -69,8 +70,8 @@ fn definition(line: &str) -> Option<(&str, &str)> {
     keywords.contains(&keyword).then_some((keyword, rest))
 }
 
-/// The problem of a manifest whose crate is not called like its folder.
-fn other_name(path: &str, text: &str) -> Option<String> {
+/// Returns the problem of a manifest whose crate is not named like its directory.
+fn name_mismatch(path: &str, text: &str) -> Option<String> {
     let folder = path.strip_suffix("/Cargo.toml")?;
     let expected = CRATES.iter().find_map(|it| folder.strip_prefix(it))?;
     let mut names = text.lines().filter_map(|it| it.strip_prefix("name = "));
@@ -85,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_fourth_type_of_a_name_is_found() {
+    fn fourth_type_of_a_name_is_reported() {
         let definitions = [
             "struct Found;\n",
             "    pub(crate) enum Found {}\n",
@@ -101,18 +102,18 @@ mod tests {
         for (count, name, expected) in [(3, "Found", 0), (4, "Found", 1), (4, "Options", 0)] {
             let files = files(count, name);
             let files: Vec<(&str, &str)> = files.iter().map(|(a, b)| (&**a, &**b)).collect();
-            let found = check(&Tree::of(&files));
-            assert_eq!(found.len(), expected, "{count} {name}: {found:?}");
+            let reported = check(&Tree::of(&files));
+            assert_eq!(reported.len(), expected, "{count} {name}: {reported:?}");
         }
-        // These define no type of their own.
+        // These lines define no type.
         let text = "// struct Found;\nimpl X {\n    type Found = u8;\n}\nlet structure = Found;\n";
         let files: Vec<(&str, &str)> = paths.iter().map(|it| (&**it, text)).collect();
         assert_eq!(check(&Tree::of(&files)), Vec::<String>::new());
     }
 
     #[test]
-    fn a_crate_of_another_name_than_its_folder_is_found() {
-        let found = check(&Tree::of(&[
+    fn crate_named_unlike_its_directory_is_reported() {
+        let reported = check(&Tree::of(&[
             (
                 "tests/turns/Cargo.toml",
                 "[package]\nname = \"always-ends\"\n",
@@ -120,7 +121,7 @@ mod tests {
             ("tests/rejoin/Cargo.toml", "[package]\nname = \"rejoin\"\n"),
             ("xtask/Cargo.toml", "[package]\nname = \"other\"\n"),
         ]));
-        assert_eq!(found.len(), 1, "{found:?}");
-        assert!(found[0].starts_with("tests/turns holds"), "{found:?}");
+        assert_eq!(reported.len(), 1, "{reported:?}");
+        assert!(reported[0].starts_with("tests/turns holds"), "{reported:?}");
     }
 }

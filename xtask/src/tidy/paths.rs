@@ -1,20 +1,20 @@
-//! No file names a place that exists on one machine only, or a server that packages come from.
+//! Check that no file names a path that exists on one machine only, or a package registry.
 
 use super::numbered;
 use crate::repository::Tree;
 
-/// What may stand around a needle for it to count.
+/// Context in which a needle counts.
 #[derive(Clone, Copy)]
 enum NeedleContext {
-    /// Anything.
+    /// Any context.
     Anything,
-    /// It begins a path: what stands before is no part of a name.
+    /// The needle begins a path: the text before is not part of a name.
     PathBegins,
-    /// It begins a path, and a name ends with it.
+    /// The needle begins a path and ends a name.
     WholeName,
 }
 
-/// Written in pieces, so that this file does not hold what it forbids.
+/// Needles, written in pieces so that this file does not contain them.
 fn needles() -> Vec<(String, NeedleContext)> {
     let hosts = [
         ["registry.", "npmjs.org"],
@@ -79,28 +79,28 @@ mod tests {
     }
 
     #[test]
-    fn every_needle_is_found() {
+    fn every_needle_is_reported() {
         for (needle, _) in needles() {
             for text in [
                 format!("see {needle}\n"),
                 format!("\"{needle}/x\""),
                 needle.clone(),
             ] {
-                let found = problems(&text);
-                assert_eq!(found.len(), 1, "{text}");
-                assert!(found[0].starts_with("docs/a.md:1: "), "{found:?}");
+                let reported = problems(&text);
+                assert_eq!(reported.len(), 1, "{text}");
+                assert!(reported[0].starts_with("docs/a.md:1: "), "{reported:?}");
             }
         }
     }
 
     #[test]
-    fn a_scheme_in_front_does_not_hide_it() {
-        let place = needles()[0].0.clone();
-        assert_eq!(problems(&format!("unix://{place}a.sock")).len(), 1);
+    fn needle_after_a_scheme_is_reported() {
+        let needle = needles()[0].0.clone();
+        assert_eq!(problems(&format!("unix://{needle}a.sock")).len(), 1);
     }
 
     #[test]
-    fn made_up_examples_are_fine() {
+    fn invented_examples_are_accepted() {
         let text = ["/home/ada/wo", "rk/project ~/wo", "rk/x /tm", "p/project"].concat();
         assert_eq!(problems(&text), Vec::<String>::new());
     }

@@ -1,5 +1,6 @@
-//! Programs that the product starts: each place is known, and stands in the table of docs/security.md with how the
-//! program is found. A new one would be found by `PATH`, and a workspace may be first in that.
+//! Check of programs that the product starts: each call site is listed in the table of
+//! docs/security.md with how the program is located. A new one would be located by `PATH`, in which
+//! a workspace may come first.
 
 use super::code_lines;
 use crate::repository::Tree;
@@ -7,7 +8,7 @@ use crate::repository::Tree;
 /// The page with the table.
 const PAGE: &str = "docs/security.md";
 
-/// The files that start a program.
+/// Files that start a program.
 const STARTERS: &[&str] = &[
     "crates/raddle-client/src/child.rs",
     "crates/raddle-sandbox/src/confinement/helper.rs",
@@ -17,7 +18,7 @@ const STARTERS: &[&str] = &[
     "crates/raddle/src/sandbox.rs",
 ];
 
-/// How a program is started.
+/// Calls that start a program.
 const NEEDLES: &[&str] = &[
     "Command::new(",
     "process::Command as ",
@@ -25,7 +26,7 @@ const NEEDLES: &[&str] = &[
     "execv",
 ];
 
-/// Where the tests of a file begin.
+/// Start of the tests of a file.
 const TESTS: [&str; 2] = [
     "#[cfg(test)]\nmod tests",
     "#[cfg(test)]\npub(super) mod tests",
@@ -77,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_new_place_that_starts_a_program_is_found() {
+    fn new_starter_of_a_program_is_reported() {
         let known: Vec<(&str, &str)> = STARTERS
             .iter()
             .map(|it| (*it, "let child = Command::new(program);"))

@@ -1,13 +1,15 @@
-//! On stdio, stdout is the wire: one stray line breaks every client. So only the wire may touch it, and
-//! the one file through which commands print that serve no wire.
+//! Check of writes to stdout. On stdio transport, stdout is the wire: one stray line breaks every
+//! client. So only the wire may write to it, and the one file through which commands without a wire
+//! print.
 //!
-//! Clippy's `print_stdout` catches the macros; this also catches the other ways, and anyone who
-//! silences Clippy. A child inherits our stdout unless it is given another, so every child must be.
+//! Clippy's `print_stdout` catches the macros; this check also catches other ways, and code that
+//! silences Clippy. A child inherits our stdout unless it is given another, so every child must get
+//! one.
 
 use super::code_lines;
 use crate::repository::Tree;
 
-/// The files that may write to stdout, and why. Anything new here needs a very good reason.
+/// Files that may write to stdout, and why. A new entry needs a very good reason.
 const ALLOWED: &[(&str, &str)] = &[
     ("crates/raddle-rpc/src/stdio.rs", "it is the wire"),
     (
@@ -16,8 +18,8 @@ const ALLOWED: &[(&str, &str)] = &[
     ),
 ];
 
-/// The files that may start a child whose stdout this check cannot see being set, and why they are
-/// right.
+/// Files that may start a child whose stdout this check cannot see being set, with the reason why
+/// they are correct.
 const CHILDREN_ALLOWED: &[(&str, &str)] = &[
     (
         "crates/raddle-sandbox/src/confinement/helper.rs",
@@ -29,7 +31,8 @@ const CHILDREN_ALLOWED: &[(&str, &str)] = &[
     ),
 ];
 
-/// Where a needle begins with a letter it must begin a word: `eprintln!` is not `println!`.
+/// Forbidden calls. A needle that begins with a letter must begin a word: `eprintln!` is not
+/// `println!`.
 const NEEDLES: &[&str] = &[
     "print!",
     "println!",
@@ -45,7 +48,7 @@ const NEEDLES: &[&str] = &[
     "/proc/self/fd/1",
 ];
 
-/// Log output goes to stdout unless told otherwise.
+/// Loggers that write to stdout by default.
 const LOGGERS: &[&str] = &[
     "tracing_subscriber::fmt()",
     "tracing_subscriber::fmt::init",
@@ -76,8 +79,8 @@ fn is_listed(list: &[(&str, &str)], path: &str) -> bool {
     list.iter().any(|(listed, _)| *listed == path)
 }
 
-/// Looks from each new command to the end of its function for the stdout it is given. `output`
-/// gives one by itself.
+/// Searches from each new command to the end of its function for its stdout. `output` sets one by
+/// itself.
 fn check_children(path: &str, text: &str, problems: &mut Vec<String>) {
     let lines: Vec<(usize, &str)> = code_lines(text).collect();
     for (at, (number, line)) in lines.iter().enumerate() {
@@ -136,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn every_way_to_stdout_is_found() {
+    fn every_write_to_stdout_is_reported() {
         for line in [
             "println!(\"hi\");",
             "std::print!(\"hi\");",
@@ -159,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks_like_it_is_not() {
+    fn similar_code_is_accepted() {
         for line in [
             "eprintln!(\"hi\");",
             "eprint!(\"hi\");",
@@ -181,16 +184,16 @@ mod tests {
     fn the_stdout_of_another_function_does_not_count() {
         let text = "fn f() {\n    Command::new(\"git\").spawn();\n}\n\npub fn g(it: &mut Command) {\n    \
                     it.stdout(Stdio::null());\n}\n";
-        let found = check(&Tree::of(&[("crates/raddle/src/main.rs", text)]));
-        assert_eq!(found.len(), 1, "{found:?}");
+        let reported = check(&Tree::of(&[("crates/raddle/src/main.rs", text)]));
+        assert_eq!(reported.len(), 1, "{reported:?}");
         assert!(
-            found[0].starts_with("crates/raddle/src/main.rs:2:"),
-            "{found:?}"
+            reported[0].starts_with("crates/raddle/src/main.rs:2:"),
+            "{reported:?}"
         );
     }
 
     #[test]
-    fn only_the_wire_and_what_is_not_product_may() {
+    fn only_the_wire_and_developer_tools_may_write_to_stdout() {
         let line = "std::io::stdout();";
         assert_eq!(problems("crates/raddle-rpc/src/stdio.rs", line), 0);
         assert_eq!(problems("crates/raddle/src/print.rs", line), 0);

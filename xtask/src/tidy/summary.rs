@@ -1,4 +1,4 @@
-//! Every page of the documentation is in its table of contents, once.
+//! Check that every page of the documentation is in its table of contents exactly once.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::links;
 use crate::repository::Tree;
 
 const SUMMARY: &str = "docs/SUMMARY.md";
-/// Generated pages, which their index lists.
+/// Generated pages, which have their own index.
 const REFERENCE: &str = "docs/reference/";
 
 pub fn check(tree: &Tree) -> Vec<String> {
@@ -54,15 +54,15 @@ mod tests {
 
     #[test]
     fn pages_are_listed_once() {
-        let whole = "- [A](a.md)\n  - [All](reference/README.md)\n";
-        assert_eq!(problems(whole), 0);
-        assert_eq!(problems(&format!("{whole}- [A](a.md)\n")), 1);
+        let complete = "- [A](a.md)\n  - [All](reference/README.md)\n";
+        assert_eq!(problems(complete), 0);
+        assert_eq!(problems(&format!("{complete}- [A](a.md)\n")), 1);
         assert_eq!(problems("- [A](a.md)\n"), 1);
         assert_eq!(problems(""), 2);
     }
 
     #[test]
-    fn it_must_be_there() {
+    fn missing_table_of_contents_is_reported() {
         assert_eq!(check(&Tree::of(&[("docs/a.md", "")])).len(), 1);
     }
 }

@@ -1,5 +1,4 @@
-//! Those who take less than comes, or come back after they were away: they are told from the journal, at their
-//! own pace.
+//! Slow or returning subscribers, caught up from the journal at their own pace.
 
 mod job;
 mod notices;
@@ -20,62 +19,63 @@ use self::notices::Notices;
 use super::Task;
 use crate::{Delivery, Subscriber};
 
-/// How much of the journal is read for one of them at a time.
+/// Maximum bytes of one journal read for a subscriber.
 const PAGE_BYTES: usize = 256 << 10;
 
-/// How long a thread waits for the last pages of those who have nearly caught up.
+/// Maximum time that the thread waits for subscribers to read their last pages.
 const LAST_PAGES: Duration = Duration::from_secs(2);
 
-/// Someone who hears of the thread.
+/// A subscriber of the thread.
 pub(super) struct Subscription {
-    /// No other seat has it, also of the same listener.
+    /// Unique, also among subscriptions of the same subscriber.
     number: u64,
     pub(super) subscriber: Arc<dyn Subscriber>,
     closed: ClosedFlag,
-    /// Set while it reads for itself.
+    /// Set while it catches up from the journal.
     catch_up: Option<CatchUp>,
 }
 
-/// What the thread keeps of one who reads for itself.
+/// The task's side of a catch-up.
 struct CatchUp {
-    /// What is no record, and is heard after all that is.
+    /// Events that are not records. They are delivered after all records.
     notices: Notices,
     job: AbortHandle,
 }
 
-/// Whether nobody sits there any more. Held while something is said, so that nothing is said afterwards.
+/// Whether the subscription is removed. Locked during each delivery, so that none follows the
+/// removal.
 type ClosedFlag = Arc<Mutex<bool>>;
 
-/// Those who read for themselves.
+/// The subscribers that catch up.
 #[derive(Default)]
 pub(super) struct CatchUps {
     next_number: u64,
     jobs: JoinSet<(CatchUpJob, ReadProgress)>,
-    /// Those who have nearly caught up.
-    nearly: Vec<CatchUpJob>,
-    /// How far they may read: what is stored, as the owner knows.
+    /// Jobs with few records left.
+    nearly_done: Vec<CatchUpJob>,
+    /// Sequence number up to which jobs may read: the last one that the writer knows as stored.
     stored: Arc<AtomicU64>,
 }
 
 impl Subscription {
-    pub(super) fn is(&self, listener: &Arc<dyn Subscriber>) -> bool {
-        Arc::ptr_eq(&self.subscriber, listener)
+    pub(super) fn is(&self, subscriber: &Arc<dyn Subscriber>) -> bool {
+        Arc::ptr_eq(&self.subscriber, subscriber)
     }
 
-    /// Says what is a record, or a question about one: who reads for itself comes to it. False when nobody
-    /// hears it any more.
-    pub(super) fn deliver(&self, heard: &Delivery) -> bool {
+    /// Delivers a record, or a request about one, unless the subscriber catches up and will read
+    /// it. Returns false if the subscriber is gone.
+    pub(super) fn deliver(&self, delivery: &Delivery) -> bool {
         match self.catch_up {
-            None => self.subscriber.deliver(heard),
+            None => self.subscriber.deliver(delivery),
             Some(_) => true,
         }
     }
 
-    /// Says what is no record.
+    /// Delivers an event that is not a record.
     pub(super) fn notice(&self, notice: &Delivery) -> bool {
         match &self.catch_up {
             None => self.subscriber.deliver(notice),
-            Some(behind) => behind.notices.put(notice.clone()),
+            Some(catch_up) => catch_up.notices.put(notice.clone()),
         }
     }
 
@@ -83,60 +83,60 @@ impl Subscription {
         self.catch_up.is_some()
     }
 
-    /// Whether it reads for itself no more although it should.
+    /// Whether its catch-up job has ended unexpectedly.
     fn is_lost(&self) -> bool {
-        let behind = self.catch_up.as_ref();
-        behind.is_some_and(|it| it.notices.is_alone())
+        let catch_up = self.catch_up.as_ref();
+        catch_up.is_some_and(|it| it.notices.is_disconnected())
     }
 
-    /// Nobody sits here any more, and nothing more is said here.
+    /// Removes the subscription. No delivery follows.
     pub(super) fn clear(&self) {
         *self.closed.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        if let Some(behind) = &self.catch_up {
-            behind.job.abort();
+        if let Some(catch_up) = &self.catch_up {
+            catch_up.job.abort();
         }
     }
 }
 
 impl Task {
-    /// Whoever has no room for what comes next reads it for itself.
+    /// Switches subscribers without capacity to catch-up.
     pub(super) fn start_catch_ups(&mut self) {
-        let Some(thread) = self.owner.settled() else {
+        let Some(thread) = self.writer.stored_thread() else {
             return;
         };
         let stored = thread.head();
         self.catch_ups.stored.store(stored.0, Ordering::Release);
-        let falls = |seat: &Subscription| !seat.is_catching_up() && !seat.subscriber.has_capacity();
-        if !self.subscriptions.iter().any(falls) {
+        let lacks_capacity = |subscription: &Subscription| !subscription.is_catching_up() && !subscription.subscriber.has_capacity();
+        if !self.subscriptions.iter().any(lacks_capacity) {
             return;
         }
-        let known = Box::new(CatchUpReader::at_head(thread));
-        let mut seats = std::mem::take(&mut self.subscriptions);
-        for seat in seats.iter_mut().filter(|seat| falls(seat)) {
-            tracing::debug!(thread = %self.id, after = %stored, "a client reads slowly");
+        let reader = Box::new(CatchUpReader::at_head(thread));
+        let mut subscriptions = std::mem::take(&mut self.subscriptions);
+        for seat in subscriptions.iter_mut().filter(|subscription| lacks_capacity(subscription)) {
+            tracing::debug!(thread = %self.id, after = %stored, "a slow client switches to catch-up");
             self.shared.counters.fell_behind.add(1);
-            self.start_catch_up(seat, known.clone());
+            self.start_catch_up(seat, reader.clone());
         }
-        self.subscriptions = seats;
+        self.subscriptions = subscriptions;
     }
 
-    /// Someone comes back who was told a part: it reads what it missed.
-    pub(super) fn let_return(&mut self, listener: Arc<dyn Subscriber>, reader: Box<CatchUpReader>) {
-        let stored = self.owner.stored();
+    /// Adds a returning subscriber, which first catches up after its cursor.
+    pub(super) fn resubscribe(&mut self, subscriber: Arc<dyn Subscriber>, reader: Box<CatchUpReader>) {
+        let stored = self.writer.stored();
         self.catch_ups.stored.store(stored.0, Ordering::Release);
-        let mut seat = self.catch_ups.subscription(listener);
-        self.start_catch_up(&mut seat, reader);
-        self.subscriptions.push(seat);
+        let mut subscription = self.catch_ups.subscription(subscriber);
+        self.start_catch_up(&mut subscription, reader);
+        self.subscriptions.push(subscription);
     }
 
-    /// From here on who sits there is told from the journal.
-    fn start_catch_up(&mut self, seat: &mut Subscription, reader: Box<CatchUpReader>) {
+    /// From here on the subscriber is served from the journal.
+    fn start_catch_up(&mut self, subscription: &mut Subscription, reader: Box<CatchUpReader>) {
         let notices = Notices::default();
-        let reading = CatchUpJob {
+        let job = CatchUpJob {
             id: self.id,
-            subscription: seat.number,
-            subscriber: seat.subscriber.clone(),
-            closed: seat.closed.clone(),
+            subscription: subscription.number,
+            subscriber: subscription.subscriber.clone(),
+            closed: subscription.closed.clone(),
             reader,
             pending: VecDeque::new(),
             notices: notices.clone(),
@@ -144,28 +144,28 @@ impl Task {
             blobs: self.blobs.clone(),
             stored: self.catch_ups.stored.clone(),
             is_deleted: false,
-            is_told: false,
+            is_complete: false,
         };
-        let reading = self.catch_ups.jobs.spawn(reading.run());
-        seat.catch_up = Some(CatchUp {
+        let job = self.catch_ups.jobs.spawn(job.run());
+        subscription.catch_up = Some(CatchUp {
             notices,
-            job: reading,
+            job,
         });
     }
 
-    /// One has nearly caught up, or hears no more.
+    /// Handles a job that has nearly caught up, or whose subscriber is gone.
     pub(super) fn catch_up_ended(
         &mut self,
-        reading: Result<(CatchUpJob, ReadProgress), JoinError>,
+        joined: Result<(CatchUpJob, ReadProgress), JoinError>,
     ) {
-        match reading {
-            Ok((reading, ReadProgress::Closed)) => self
+        match joined {
+            Ok((job, ReadProgress::Closed)) => self
                 .subscriptions
-                .retain(|it| it.number != reading.subscription),
-            Ok((reading, _)) => self.catch_ups.nearly.push(reading),
+                .retain(|it| it.number != job.subscription),
+            Ok((job, _)) => self.catch_ups.nearly_done.push(job),
             Err(error) if error.is_cancelled() => {}
             Err(error) => {
-                tracing::error!(thread = %self.id, %error, "a client that read slowly was lost");
+                tracing::error!(thread = %self.id, %error, "the catch-up of a slow client failed");
                 let closed = ThreadClosedNotification { thread_id: self.id };
                 let closed = Delivery::Notice(Arc::new(closed.into()));
                 self.subscriptions.retain(|it| {
@@ -179,47 +179,47 @@ impl Task {
         }
     }
 
-    /// Those who have nearly caught up are told the rest while nothing is appended, and hear live again.
+    /// Completes nearly finished catch-ups while no append runs, and switches them to live events.
     pub(super) async fn finish_catch_ups(&mut self) {
-        while let Some(reading) = self.catch_ups.jobs.try_join_next() {
-            self.catch_up_ended(reading);
+        while let Some(joined) = self.catch_ups.jobs.try_join_next() {
+            self.catch_up_ended(joined);
         }
         let until = Instant::now() + LAST_PAGES;
-        while self.owner.settled().is_some()
-            && let Some(mut reading) = self.catch_ups.nearly.pop()
+        while self.writer.stored_thread().is_some()
+            && let Some(mut job) = self.catch_ups.nearly_done.pop()
         {
-            let rest = self.during(timeout_at(until, reading.rest())).await;
-            let (seats, thread) = (&mut self.subscriptions, self.owner.settled());
-            // It may have left meanwhile.
-            let Some(seat) = seats
+            let rest = self.during(timeout_at(until, job.rest())).await;
+            let (subscriptions, thread) = (&mut self.subscriptions, self.writer.stored_thread());
+            // It may have unsubscribed meanwhile.
+            let Some(subscription) = subscriptions
                 .iter_mut()
-                .find(|it| it.number == reading.subscription)
+                .find(|it| it.number == job.subscription)
             else {
                 continue;
             };
             match (rest.unwrap_or(ReadProgress::Blocked), thread) {
                 (ReadProgress::Closed, _) => self
                     .subscriptions
-                    .retain(|it| it.number != reading.subscription),
+                    .retain(|it| it.number != job.subscription),
                 (ReadProgress::Last, Some(thread)) => {
-                    seat.catch_up = None;
+                    subscription.catch_up = None;
                     let CatchUpJob {
-                        subscriber: listener,
+                        subscriber,
                         reader,
                         notices,
                         ..
-                    } = reading;
+                    } = job;
                     for request in reader.catch_up(thread) {
-                        self.ask(request, Some(&*listener));
+                        self.ask(request, Some(&*subscriber));
                     }
                     while let Some(notice) = notices.next() {
-                        listener.deliver(&notice);
+                        subscriber.deliver(&notice);
                     }
                 }
                 _ => {
-                    let reading = self.catch_ups.jobs.spawn(reading.run());
-                    if let Some(behind) = &mut seat.catch_up {
-                        behind.job = reading;
+                    let job_handle = self.catch_ups.jobs.spawn(job.run());
+                    if let Some(catch_up) = &mut subscription.catch_up {
+                        catch_up.job = job_handle;
                     }
                 }
             }
@@ -228,29 +228,30 @@ impl Task {
 }
 
 impl CatchUps {
-    /// A seat for someone who hears of the thread from here on.
-    pub(super) fn subscription(&mut self, listener: Arc<dyn Subscriber>) -> Subscription {
+    /// Creates a subscription for live events.
+    pub(super) fn subscription(&mut self, subscriber: Arc<dyn Subscriber>) -> Subscription {
         self.next_number += 1;
         Subscription {
             number: self.next_number,
-            subscriber: listener,
+            subscriber,
             closed: ClosedFlag::default(),
             catch_up: None,
         }
     }
 
-    /// Resolves when one has nearly caught up, or hears no more.
+    /// Resolves when a job has nearly caught up, or its subscriber is gone.
     pub(super) async fn next(&mut self) -> Result<(CatchUpJob, ReadProgress), JoinError> {
         match self.jobs.join_next().await {
-            Some(reading) => reading,
+            Some(joined) => joined,
             None => std::future::pending().await,
         }
     }
 
-    /// The thread's task is over: they read to the end of what it stored, and are told its last words.
-    pub(super) fn let_go(&mut self) {
+    /// Detaches the jobs when the task ends. They read to the end of what is stored and deliver the
+    /// last notices.
+    pub(super) fn detach(&mut self) {
         let mut readers = std::mem::take(self);
-        if readers.nearly.is_empty() && readers.jobs.is_empty() {
+        if readers.nearly_done.is_empty() && readers.jobs.is_empty() {
             return;
         }
         let Ok(runtime) = Handle::try_current() else {
@@ -258,13 +259,13 @@ impl CatchUps {
         };
         runtime.spawn(async move {
             loop {
-                for reading in readers.nearly.drain(..) {
-                    readers.jobs.spawn(reading.run());
+                for job in readers.nearly_done.drain(..) {
+                    readers.jobs.spawn(job.run());
                 }
                 match readers.jobs.join_next().await {
-                    // It came back just before.
-                    Some(Ok((reading, ReadProgress::Last))) if !reading.is_told => {
-                        readers.nearly.push(reading);
+                    // It returned just before the task ended.
+                    Some(Ok((job, ReadProgress::Last))) if !job.is_complete => {
+                        readers.nearly_done.push(job);
                     }
                     Some(_) => {}
                     None => return,

@@ -1,4 +1,4 @@
-//! The work that a thread owes, started and cut off.
+//! Effects of a thread: starting and cancelling them.
 
 use raddle_core::policy::Amendment;
 use raddle_core::ports::{Prompt, ToolJob};
@@ -16,13 +16,13 @@ impl Task {
     pub(super) fn start(&mut self, effect: Effect) {
         match &effect {
             Effect::CallModel { call, .. } => {
-                let thread = self.owner.thread();
+                let thread = self.writer.thread();
                 let Some(purpose) = thread.purpose() else {
                     return;
                 };
-                let settings = thread.routed();
+                let settings = thread.effective_settings();
                 let tools =
-                    OfferedTools::of(&thread.settings().client_tools).with_goal(thread.pursues());
+                    OfferedTools::of(&thread.settings().client_tools).with_goal(thread.has_active_goal());
                 let meter = UsageMeter::default();
                 let work = ModelWork {
                     journal: self.journal.clone(),
@@ -39,7 +39,7 @@ impl Task {
                         output_schema: thread.turn().and_then(|turn| turn.output_schema.clone()),
                     },
                     lineage: thread.lineage().to_vec(),
-                    head: self.owner.stored(),
+                    head: self.writer.stored(),
                     history: self.history.clone(),
                     overflows: thread.overflows(),
                     tools,
@@ -53,15 +53,15 @@ impl Task {
                     reports: self.reporter.clone(),
                 };
                 let (reporter, call) = (self.reporter.clone(), *call);
-                self.owner
+                self.writer
                     .meter(raddle_core::Meter::new(call, move || meter.read()));
                 let running = tokio::spawn(work.run());
                 self.work.retain(|_, work| !work.is_finished());
                 self.work.insert(effect, running.abort_handle());
                 tokio::spawn(async move {
-                    // A fault of ours ends the turn, it does not leave it waiting.
+                    // An internal error ends the turn instead of leaving it waiting.
                     if running.await.is_err_and(|error| error.is_panic()) {
-                        let message = "the server failed inside; its log says more".to_owned();
+                        let message = "internal error; see the server's log".to_owned();
                         let _ = reporter.send(failed(call, message)).await;
                     }
                 });
@@ -69,7 +69,7 @@ impl Task {
             Effect::RunTool { turn, item } => self.run_tool(turn.clone(), item.clone(), effect),
             Effect::BeginTurn { .. } => {
                 let (shared, reporter) = (self.shared.clone(), self.reporter.clone());
-                let settings = self.owner.thread().settings().clone();
+                let settings = self.writer.thread().settings().clone();
                 let running = tokio::spawn(async move {
                     let begin = BeginTurn {
                         turn: TurnId::mint(),
@@ -83,40 +83,40 @@ impl Task {
                 self.work.retain(|_, work| !work.is_finished());
                 self.work.insert(effect, running.abort_handle());
             }
-            // Who listens for this hears that nobody holds the other end any more.
+            // Dropping the sender signals the tool to stop.
             Effect::StopTool { item } => drop(self.stops.remove(item)),
         }
     }
 
     fn run_tool(&mut self, turn: TurnId, item: ItemId, effect: Effect) {
-        let thread = self.owner.thread();
+        let thread = self.writer.thread();
         let open = thread.turn().into_iter().flat_map(|it| &it.items);
         let Some(open) = open.into_iter().find(|open| open.item.id == item) else {
             return;
         };
         let (stop, stopped) = watch::channel(());
-        let mut told = stopped.clone();
+        let mut stop_signal = stopped.clone();
         let body = open.item.body.clone();
         let job = ToolJob {
             thread: self.id,
             turn,
             item: open.item.clone(),
-            settings: thread.routed(),
+            settings: thread.effective_settings(),
             authorization: None,
             reports: Box::new(TaskReports(self.reporter.clone())),
-            stopped: Box::pin(async move { while told.changed().await.is_ok() {} }),
+            stopped: Box::pin(async move { while stop_signal.changed().await.is_ok() {} }),
         };
-        let yes = Approvals {
+        let approvals = Approvals {
             once: open.approved_digest().map(str::to_owned),
             session: thread.granted(),
             rights: thread.rights(),
         };
-        let (hands, reporter) = (self.shared.tool_gate.clone(), self.reporter.clone());
+        let (gate, reporter) = (self.shared.tool_gate.clone(), self.reporter.clone());
         let blobs = self.blobs.clone();
         let running = tokio::spawn(carry_out(
-            hands,
+            gate,
             blobs,
-            (job, yes),
+            (job, approvals),
             stopped,
             reporter.clone(),
         ));
@@ -131,7 +131,7 @@ impl Task {
         });
     }
 
-    /// Someone said yes by a rule, which is written down. The yes stands whatever becomes of the rule.
+    /// Stores the rule of an approval with a rule. The approval stands even if that fails.
     pub(super) fn amend(&self, resolution: &Resolution) {
         let Resolution::Answered { by, answer } = resolution else {
             return;
@@ -151,19 +151,19 @@ impl Task {
                 Err(error) => Err(error.to_string()),
             };
             let Err(why) = amended else {
-                return tracing::info!(%thread, by, "a rule was written down");
+                return tracing::info!(%thread, by, "a rule was stored");
             };
-            tracing::warn!(%thread, by, why, "a rule was not written down");
+            tracing::warn!(%thread, by, why, "a rule was not stored");
             let warning =
-                format!("The rule was not written down: {why}. The command was allowed this once.");
+                format!("The rule was not stored: {why}. The command was allowed this once.");
             if let Some(reporter) = reporter.upgrade() {
                 let _ = reporter.send(Command::Warn(warning)).await;
             }
         });
     }
 
-    /// What calls of a turn left running ends with the turn, and the user hears of it.
-    pub(super) fn end_with(&self, turn: TurnId) {
+    /// Ends the commands that calls of a turn left running, and warns the user.
+    pub(super) fn end_turn_tools(&self, turn: TurnId) {
         let (thread, reporter) = (self.id, self.reporter.downgrade());
         let ending = self.shared.tool_gate.tools.end_turn(thread, turn);
         tokio::spawn(async move {
@@ -180,12 +180,12 @@ impl Task {
         });
     }
 
-    /// What a turn waits for ends at once, before its interrupt is stored.
-    pub(super) fn cut_off(&mut self, named: Option<&TurnId>) {
-        let Some(running) = self.owner.thread().turn() else {
+    /// Cancels the running work of a turn at once, before its interrupt is stored.
+    pub(super) fn cancel_turn_work(&mut self, requested: Option<&TurnId>) {
+        let Some(running) = self.writer.thread().turn() else {
             return;
         };
-        if named.is_some_and(|named| *named != running.id) {
+        if requested.is_some_and(|named| *named != running.id) {
             return;
         }
         for (effect, work) in &self.work {

@@ -1,4 +1,4 @@
-//! While a turn runs, those who want to know hear what it waits for.
+//! Progress notifications: what a running turn waits for.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,13 +12,13 @@ use tokio::time::{Instant, sleep_until};
 use super::{Subscription, Task};
 use crate::Delivery;
 
-/// How often it is said. What is promised is 5 seconds, and the way to a client takes time too.
+/// Interval of the notifications. The contract is 5 seconds, and delivery takes time too.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(4);
 
-/// A journal that takes longer than this is what the turn waits for.
+/// Duration of an append after which the turn counts as waiting for storage.
 const SLOW_APPEND: Duration = Duration::from_secs(1);
 
-/// What was last seen of the turn that runs, as it is stored and was told.
+/// Last observed state of the running turn, as it is stored and announced.
 #[derive(Default)]
 pub(super) struct Progress(Option<ObservedWait>);
 
@@ -26,98 +26,99 @@ struct ObservedWait {
     turn: TurnId,
     waiting_for: WaitReason,
     since: Instant,
-    /// When it was last looked at.
-    looked: Instant,
-    /// When it is to be said next.
+    /// Time of the last update.
+    updated_at: Instant,
+    /// Time of the next notification.
     due: Instant,
 }
 
 impl Progress {
-    /// Resolves when it is time to say something.
+    /// Resolves when a notification is due.
     pub(super) async fn due(&self) {
         match &self.0 {
-            Some(seen) => sleep_until(seen.due).await,
+            Some(observed) => sleep_until(observed.due).await,
             None => std::future::pending().await,
         }
     }
 }
 
 impl Task {
-    /// Looks at what the turn waits for, and says it if it is time.
-    pub(super) fn look_at_progress(&mut self) {
+    /// Updates what the turn waits for, and sends a notification if it is due.
+    pub(super) fn update_progress(&mut self) {
         let now = Instant::now();
-        if let Some(thread) = self.owner.settled() {
-            let before = self.progress.0.take();
+        if let Some(thread) = self.writer.stored_thread() {
+            let previous = self.progress.0.take();
             let turn = thread.turn().map(|it| &it.id);
             self.progress.0 = turn.zip(thread.waiting_for()).map(|(turn, waiting_for)| {
-                let before = before.filter(|it| it.turn == *turn);
-                let due = before.as_ref().map_or(now + PROGRESS_INTERVAL, |it| it.due);
-                let same = before.filter(|it| it.waiting_for == waiting_for);
+                let previous = previous.filter(|it| it.turn == *turn);
+                let due = previous.as_ref().map_or(now + PROGRESS_INTERVAL, |it| it.due);
+                let same = previous.filter(|it| it.waiting_for == waiting_for);
                 ObservedWait {
                     turn: turn.clone(),
                     waiting_for,
                     since: same.map_or(now, |it| it.since),
-                    looked: now,
+                    updated_at: now,
                     due,
                 }
             });
         }
         if self.progress.0.as_ref().is_some_and(|it| it.due <= now) {
-            self.say_progress();
+            self.send_progress();
         }
     }
 
-    /// Whether anyone hears what a turn waits for. Who reads for itself has more to hear than that.
+    /// Whether any subscriber wants progress. Subscribers that catch up are skipped: they have
+    /// older events to read.
     pub(super) fn is_progress_wanted(&self) -> bool {
-        self.progress.0.is_some() && self.subscriptions.iter().any(wants)
+        self.progress.0.is_some() && self.subscriptions.iter().any(receives_progress)
     }
 
-    /// Says what the turn waits for.
-    pub(super) fn say_progress(&mut self) {
+    /// Sends what the turn waits for.
+    pub(super) fn send_progress(&mut self) {
         let now = Instant::now();
-        let is_stored = self.owner.settled().is_some();
-        let Some(seen) = &mut self.progress.0 else {
+        let is_stored = self.writer.stored_thread().is_some();
+        let Some(observed) = &mut self.progress.0 else {
             return;
         };
-        seen.due = now + PROGRESS_INTERVAL;
-        let is_held_up = !is_stored && now - seen.looked >= SLOW_APPEND;
-        let (waiting_for, since) = match is_held_up {
-            true => (named(Type::Storage, None), seen.looked),
-            false => (on_wire(&seen.waiting_for), seen.since),
+        observed.due = now + PROGRESS_INTERVAL;
+        let is_append_slow = !is_stored && now - observed.updated_at >= SLOW_APPEND;
+        let (waiting_for, since) = match is_append_slow {
+            true => (with_name(Type::Storage, None), observed.updated_at),
+            false => (on_wire(&observed.waiting_for), observed.since),
         };
         let since_ms = u64::try_from((now - since).as_millis()).unwrap_or(u64::MAX);
         let progress = Notification::from(TurnProgressNotification {
             thread_id: self.id,
-            turn_id: seen.turn.clone(),
+            turn_id: observed.turn.clone(),
             waiting_for,
             since_ms,
         });
         let notice = Delivery::Notice(Arc::new(progress));
         self.subscriptions
-            .retain(|seat| !wants(seat) || seat.notice(&notice));
+            .retain(|subscription| !receives_progress(subscription) || subscription.notice(&notice));
     }
 }
 
-fn wants(seat: &Subscription) -> bool {
-    !seat.is_catching_up() && seat.subscriber.wants_progress()
+fn receives_progress(subscription: &Subscription) -> bool {
+    !subscription.is_catching_up() && subscription.subscriber.wants_progress()
 }
 
 fn on_wire(waiting_for: &WaitReason) -> TurnWaitingFor {
-    let about = |kind, it: &ToolRef| TurnWaitingFor {
+    let for_tool = |kind, it: &ToolRef| TurnWaitingFor {
         item_id: Some(it.item.clone()),
-        ..named(kind, it.name.as_ref())
+        ..with_name(kind, it.name.as_ref())
     };
     match waiting_for {
-        WaitReason::Model(name) => named(Type::Model, name.as_ref()),
-        WaitReason::Tool(it) => about(Type::Tool, it),
-        WaitReason::Approval(it) => about(Type::Approval, it),
-        WaitReason::Question(it) => about(Type::Question, it),
-        WaitReason::Retry(name) => named(Type::Retry, name.as_ref()),
-        WaitReason::Nothing => named(Type::Server, None),
+        WaitReason::Model(name) => with_name(Type::Model, name.as_ref()),
+        WaitReason::Tool(it) => for_tool(Type::Tool, it),
+        WaitReason::Approval(it) => for_tool(Type::Approval, it),
+        WaitReason::Question(it) => for_tool(Type::Question, it),
+        WaitReason::Retry(name) => with_name(Type::Retry, name.as_ref()),
+        WaitReason::Nothing => with_name(Type::Server, None),
     }
 }
 
-fn named(kind: Type, name: Option<&String>) -> TurnWaitingFor {
+fn with_name(kind: Type, name: Option<&String>) -> TurnWaitingFor {
     TurnWaitingFor {
         kind,
         name: name.cloned(),

@@ -1,4 +1,4 @@
-//! A journal without room: the turn that runs ends as failed, and that is the last thing stored of it.
+//! A full journal: the running turn ends as failed, and that is the last record stored of it.
 
 use raddle_core::ports::AppendError;
 use raddle_core::{Epoch, Failure, FailureKind, Tail, Thread, WriterEnd};
@@ -9,14 +9,14 @@ use super::{JOURNAL_TIMEOUT, RETRY_DELAY, Task};
 use crate::open::open;
 
 impl Task {
-    /// Takes the thread anew after an append that found no room. A turn that runs in it ends: the journal
-    /// holds room back for this. Returns whether the task goes on.
+    /// Reloads the thread after an append failed on full storage. A running turn ends as failed:
+    /// the journal reserves space for that record. Returns whether the task continues.
     ///
-    /// The append that failed is part of the thread in memory, so the thread is folded again from what
-    /// is stored. Subscribers stay: they have received all of that and nothing else.
+    /// The thread in memory contains the failed append, so it is folded again from what is stored.
+    /// Subscribers stay: they have received exactly the stored records.
     pub(super) async fn fail_turn(&mut self, ended: &WriterEnd) -> bool {
-        if let Some(failure) = self.owner.fails() {
-            // The end of the turn was not stored either. The next opening in this process stores it.
+        if let Some(failure) = self.writer.fails() {
+            // The end of the turn was not stored either. The next load in this process stores it.
             if matches!(ended, WriterEnd::NotStored(_)) {
                 let failure = failure.clone();
                 self.shared.unstored_ends().insert(self.id, failure);
@@ -27,7 +27,7 @@ impl Task {
             return false;
         };
         let failure = storage_full(why);
-        let stored = self.owner.stored();
+        let stored = self.writer.stored();
         if stored == self.initial_head {
             // No turn ran here.
             return false;
@@ -46,18 +46,18 @@ impl Task {
             return false;
         }
         let Some(turn) = thread.turn().map(|turn| turn.id.clone()) else {
-            return self.go_on(thread, tail).await;
+            return self.continue_idle(thread, tail).await;
         };
         tracing::warn!(thread = %self.id, %turn, "the journal is full: the turn ends as failed");
         // A command of this turn may be filling the disk.
-        self.end_with(turn);
+        self.end_turn_tools(turn);
         for (_, work) in std::mem::take(&mut self.work) {
             work.abort();
         }
         self.stops.clear();
         let node = self.shared.node(Epoch(thread.epoch().0 + 1));
         let now = self.shared.now();
-        self.owner.fail_turn(thread, node, failure, now, tail);
+        self.writer.fail_turn(thread, node, failure, now, tail);
         self.unavailable_since = None;
         self.released = false;
         for message in std::mem::take(&mut self.late) {
@@ -66,13 +66,13 @@ impl Task {
         true
     }
 
-    /// Goes on with a thread in which no turn runs: what was asked is refused, and whoever listens keeps listening.
-    /// One that is being left is left. Returns whether the task goes on.
-    async fn go_on(&mut self, thread: Thread, tail: Tail) -> bool {
+    /// Continues with an idle thread: pending commands are rejected, and subscribers stay. A thread
+    /// that is being unloaded ends. Returns whether the task continues.
+    async fn continue_idle(&mut self, thread: Thread, tail: Tail) -> bool {
         if self.closed || self.unloading.is_some() {
             return false;
         }
-        self.owner.reset_to_stored(thread, tail);
+        self.writer.reset_to_stored(thread, tail);
         for message in std::mem::take(&mut self.late) {
             self.offer(message);
         }
@@ -81,22 +81,23 @@ impl Task {
         true
     }
 
-    /// Waits before the end of the turn is stored again, and unloads the thread if there was no room for
-    /// too long. A thread that was only just opened is unloaded at once: no client waits for its turn.
+    /// Waits before the end of the turn is appended again, and unloads the thread if the storage
+    /// stays full for too long. A thread that was only just loaded is unloaded at once: no client
+    /// waits for its turn.
     pub(super) async fn wait_for_space(&mut self) {
         let since = *self.unavailable_since.get_or_insert_with(Instant::now);
-        if self.owner.stored() > self.initial_head && since.elapsed() < JOURNAL_TIMEOUT {
+        if self.writer.stored() > self.initial_head && since.elapsed() < JOURNAL_TIMEOUT {
             return self.during(tokio::time::sleep(RETRY_DELAY)).await;
         }
         let why = self.failed.as_ref().map(ToString::to_string);
-        let outs = self.owner.give_up(why.unwrap_or_default());
-        self.act(outs);
+        let actions = self.writer.give_up(why.unwrap_or_default());
+        self.act(actions);
     }
 }
 
 fn storage_full(why: &str) -> Failure {
     let message = format!(
-        "the turn was ended because nothing more of it can be stored: {why}; make room on the disk \
+        "the turn was ended because nothing more of it can be stored: {why}; free space on the disk \
          that holds the threads, then go on with a new turn"
     );
     Failure::new(FailureKind::StorageFull, message)

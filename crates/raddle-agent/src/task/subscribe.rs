@@ -1,4 +1,4 @@
-//! Those who come to hear of the thread.
+//! Adding subscribers to the thread.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -15,189 +15,191 @@ use crate::open::open_at;
 use crate::threads::{AgentError, SubscribeResult};
 use crate::{Delivery, Subscriber};
 
-/// Someone who is about to hear of the thread.
+/// A subscriber that is about to be added.
 pub(crate) struct NewSubscriber {
     pub(crate) subscriber: Arc<dyn Subscriber>,
     pub(crate) reply: SubscribeReply,
     pub(crate) usage: UsageReport,
-    /// Whether it comes back to a thread, and is told how its goal stands.
-    pub(crate) comes_back: bool,
-    /// The last record it was told, if it goes on from there.
-    pub(crate) seen: Option<Seq>,
+    /// Whether it returns to a thread, and then receives the state of the goal.
+    pub(crate) is_returning: bool,
+    /// The last record that it received, if it continues from there.
+    pub(crate) cursor: Option<Seq>,
 }
 
-/// Answers a new subscriber. What it returns is waited for before anything else happens in the thread, so
-/// that the answer may be read from the journal and be exact; it says whether there was an answer.
+/// Replies to a new subscriber. The task waits for the returned future before anything else happens
+/// in the thread, so that the reply may be read from the journal and be exact. The future returns
+/// whether a reply was sent.
 pub(crate) type SubscribeReply =
     Box<dyn FnOnce(Result<SubscribeResult, AgentError>) -> Option<BoxFuture<'static, bool>> + Send>;
 
-/// Whether a new subscriber is told what the model has used.
+/// Whether a new subscriber receives the token usage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UsageReport {
     Sent,
     Omitted,
 }
 
-/// A subscriber who is being answered.
+/// A subscriber whose reply is being prepared.
 pub(super) struct PendingSubscriber {
     subscriber: AcceptedSubscriber,
-    /// Nothing where there was no answer, or where it was no.
+    /// Resolves to `None` if no reply, or an error, was sent.
     answer: BoxFuture<'static, Option<StartPoint>>,
 }
 
-/// A subscriber who was answered.
+/// A subscriber that has received its reply.
 struct AcceptedSubscriber {
     subscriber: Arc<dyn Subscriber>,
     usage: UsageReport,
-    comes_back: bool,
+    is_returning: bool,
 }
 
-/// With what a subscriber begins.
+/// First events of a subscriber.
 enum StartPoint {
-    /// With how things stand.
+    /// A snapshot of the current state.
     Whole,
-    /// With what it missed.
+    /// The records after its cursor.
     After(Box<CatchUpReader>),
 }
 
 impl Task {
-    /// Answers a new subscriber, and then it hears.
-    pub(super) fn introduce(&mut self, subscriber: NewSubscriber, settled: SubscriptionStart) {
+    /// Replies to a new subscriber, then adds it.
+    pub(super) fn reply_and_add(&mut self, subscriber: NewSubscriber, start: SubscriptionStart) {
         let NewSubscriber {
-            subscriber: listener,
+            subscriber,
             reply,
             usage,
-            comes_back,
-            seen,
+            is_returning,
+            cursor,
         } = subscriber;
-        let guest = AcceptedSubscriber {
-            subscriber: listener,
+        let accepted = AcceptedSubscriber {
+            subscriber,
             usage,
-            comes_back,
+            is_returning,
         };
         let subscribed = SubscribeResult {
-            thread: Box::new(self.owner.thread().clone()),
-            cursor: settled.cursor,
-            after: settled.after,
-            head: settled.head,
+            thread: Box::new(self.writer.thread().clone()),
+            cursor: start.cursor,
+            after: start.after,
+            head: start.head,
         };
-        let goes_on = seen.is_some() && settled.cursor == CursorStatus::Good;
-        let answer: BoxFuture<'static, _> = if goes_on {
+        let continues = cursor.is_some() && start.cursor == CursorStatus::Good;
+        let answer: BoxFuture<'static, _> = if continues {
             let (journal, id) = (self.journal.clone(), self.id);
             Box::pin(async move {
                 // Read before anything is appended: later the text that it knows may be gone.
-                let known = match open_at(&*journal, id, settled.after).await {
-                    Ok(known) => known,
+                let known_thread = match open_at(&*journal, id, start.after).await {
+                    Ok(known_thread) => known_thread,
                     Err(error) => {
                         drop(reply(Err(error.into())));
                         return None;
                     }
                 };
-                let reader = CatchUpReader::returning(known, &subscribed.thread);
-                let welcome = StartPoint::After(Box::new(reader));
-                is_answered(reply(Ok(subscribed))).await.then_some(welcome)
+                let reader = CatchUpReader::returning(known_thread, &subscribed.thread);
+                let start_point = StartPoint::After(Box::new(reader));
+                is_answered(reply(Ok(subscribed))).await.then_some(start_point)
             })
         } else {
             let answer = match reply(Ok(subscribed)) {
-                None => return self.welcome(guest, StartPoint::Whole),
+                None => return self.add_subscriber(accepted, StartPoint::Whole),
                 answer => is_answered(answer),
             };
             Box::pin(async { answer.await.then_some(StartPoint::Whole) })
         };
         self.pending_subscribers.push_back(PendingSubscriber {
-            subscriber: guest,
+            subscriber: accepted,
             answer,
         });
     }
 
-    /// Waits for the answers to those who come. Nothing is appended meanwhile, so what they read is where
-    /// they begin to hear.
-    pub(super) async fn let_in(&mut self) {
-        while let Some(joining) = self.pending_subscribers.pop_front() {
+    /// Waits for the replies to pending subscribers. Nothing is appended meanwhile, so live events
+    /// continue exactly where their reply ends.
+    pub(super) async fn add_pending_subscribers(&mut self) {
+        while let Some(pending) = self.pending_subscribers.pop_front() {
             let PendingSubscriber {
-                subscriber: guest,
+                subscriber: accepted,
                 answer,
-            } = joining;
+            } = pending;
             let mut answer = pin!(timeout(JOURNAL_TIMEOUT, answer));
-            let welcome = loop {
+            let start_point = loop {
                 let is_wanted = self.is_progress_wanted();
                 tokio::select! {
                     biased;
-                    welcome = &mut answer => break welcome.unwrap_or_default(),
+                    start_point = &mut answer => break start_point.unwrap_or_default(),
                     message = self.inbox.recv(), if !self.closed => {
                         self.receive(message);
                         self.run_inspections();
                     }
-                    () = self.progress.due(), if is_wanted => self.say_progress(),
+                    () = self.progress.due(), if is_wanted => self.send_progress(),
                 }
             };
-            if let Some(welcome) = welcome {
-                self.welcome(guest, welcome);
+            if let Some(start_point) = start_point {
+                self.add_subscriber(accepted, start_point);
             }
         }
-        let held = std::mem::take(&mut self.deferred);
-        self.act(held);
+        let deferred = std::mem::take(&mut self.deferred);
+        self.act(deferred);
     }
 
-    /// From here on it hears: first how things stand and what is open, or what it missed; then what is still
-    /// asked, then what happens.
-    fn welcome(&mut self, guest: AcceptedSubscriber, welcome: StartPoint) {
+    /// Adds a subscriber. It first receives the current state and the open items, or the records
+    /// after its cursor; then the open requests; then live events.
+    fn add_subscriber(&mut self, accepted: AcceptedSubscriber, start_point: StartPoint) {
         let AcceptedSubscriber {
-            subscriber: listener,
+            subscriber,
             usage,
-            comes_back,
-        } = guest;
-        self.remove_subscriber(&listener);
+            is_returning,
+        } = accepted;
+        self.remove_subscriber(&subscriber);
         self.is_known = true;
-        if let StartPoint::After(reader) = welcome {
-            return self.let_return(listener, reader);
+        if let StartPoint::After(reader) = start_point {
+            return self.resubscribe(subscriber, reader);
         }
         self.subscriptions
-            .push(self.catch_ups.subscription(listener.clone()));
-        let thread = self.owner.thread();
+            .push(self.catch_ups.subscription(subscriber.clone()));
+        let thread = self.writer.thread();
         let used = tell_usage(thread).filter(|_| usage == UsageReport::Sent);
-        let goal = tell_goal(thread).filter(|_| comes_back);
+        let goal = tell_goal(thread).filter(|_| is_returning);
         let open = tell_open(thread);
-        let asked: Vec<RequestNumber> = thread.requests().map(|(number, _)| number).collect();
-        let told: Vec<_> = used.into_iter().chain(goal).chain(open).collect();
-        // Who has heard all of it has heard what all records up to here say.
-        let (count, stored) = (told.len(), self.owner.stored());
-        for (at, notification) in told.into_iter().enumerate() {
-            listener.deliver(&Delivery::Record {
+        let requests: Vec<RequestNumber> = thread.requests().map(|(number, _)| number).collect();
+        let notifications: Vec<_> = used.into_iter().chain(goal).chain(open).collect();
+        // The last notification carries the head: together they cover all records up to it.
+        let (count, stored) = (notifications.len(), self.writer.stored());
+        for (at, notification) in notifications.into_iter().enumerate() {
+            subscriber.deliver(&Delivery::Record {
                 notification: Arc::new(notification),
                 seq: (at + 1 == count).then_some(stored),
             });
         }
-        for request in asked {
-            self.ask(request, Some(&*listener));
+        for request in requests {
+            self.ask(request, Some(&*subscriber));
         }
     }
 
-    /// Someone hears of the thread no more; whether it had.
-    pub(super) fn remove_subscriber(&mut self, listener: &Arc<dyn Subscriber>) -> bool {
-        let at = self.subscriptions.iter().position(|seat| seat.is(listener));
+    /// Removes a subscriber. Returns whether it was subscribed.
+    pub(super) fn remove_subscriber(&mut self, subscriber: &Arc<dyn Subscriber>) -> bool {
+        let at = self.subscriptions.iter().position(|subscription| subscription.is(subscriber));
         at.map(|at| self.subscriptions.remove(at).clear()).is_some()
     }
 
-    /// What a newcomer wants otherwise counts only where nobody else is and nothing runs.
+    /// Applies a new subscriber's changes of settings only if there is no other subscriber and
+    /// nothing runs.
     pub(super) fn change_for(&mut self, change: Option<Box<ChangeSettings>>) {
-        // What was ordered before and is not carried out yet may be a turn.
+        // A pending command may start a turn.
         let is_free = self.subscriptions.is_empty()
             && self.callers.is_empty()
-            && self.owner.thread().turn().is_none();
+            && self.writer.thread().turn().is_none();
         let Some(change) = change.filter(|_| is_free) else {
             return;
         };
         self.tokens += 1;
         let change = Command::ChangeSettings(change);
-        // Without room the newcomer is refused as well.
+        // If the inbox is full, the subscriber is rejected as well.
         let _ = self
-            .owner
+            .writer
             .offer(Envelope::command(Token(self.tokens), change));
     }
 }
 
-/// Whether there was an answer.
+/// Whether a reply was sent.
 async fn is_answered(answer: Option<BoxFuture<'static, bool>>) -> bool {
     match answer {
         Some(answer) => answer.await,

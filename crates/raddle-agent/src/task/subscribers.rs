@@ -1,4 +1,4 @@
-//! Those who hear of the thread, and what they are told.
+//! The subscribers of the thread, and their notifications.
 
 use std::sync::Arc;
 
@@ -18,145 +18,146 @@ use super::{Caller, Task};
 use crate::{Delivery, Subscriber};
 
 impl Task {
-    pub(super) fn subscribe(&mut self, settled: SubscriptionStart) {
-        if let Some(Caller::Subscribe(subscriber)) = self.callers.remove(&settled.token) {
-            self.introduce(subscriber, settled);
+    pub(super) fn subscribe(&mut self, start: SubscriptionStart) {
+        if let Some(Caller::Subscribe(subscriber)) = self.callers.remove(&start.token) {
+            self.reply_and_add(subscriber, start);
         }
     }
 
-    /// Tells a record: to everyone what concerns everyone, to subscribers the rest.
-    pub(super) fn tell(&mut self, told: Announcement) {
-        self.shared.counters.stored(&told.record);
-        self.is_known |= self.owner.thread().turn().is_some();
-        let count = told.notifications.len();
-        if let RecordBody::Event(event) = &told.record.body
+    /// Announces a record: global notifications to all clients, the others to subscribers.
+    pub(super) fn tell(&mut self, announcement: Announcement) {
+        self.shared.counters.stored(&announcement.record);
+        self.is_known |= self.writer.thread().turn().is_some();
+        let count = announcement.notifications.len();
+        if let RecordBody::Event(event) = &announcement.record.body
             && let Event::ModelEnded(ended) = &**event
             && let Some(usage) = &ended.usage
         {
-            let provider = told.notifications.iter().find_map(|it| match it {
+            let provider = announcement.notifications.iter().find_map(|it| match it {
                 Notification::ThreadTokenUsageUpdated(it) => it.model_provider.as_deref(),
                 _ => None,
             });
             self.shared.counters.provider_tokens.add(provider, usage);
         }
-        for (at, notification) in told.notifications.into_iter().enumerate() {
+        for (at, notification) in announcement.notifications.into_iter().enumerate() {
             let scope = notification.scope();
             let notification = Arc::new(notification);
-            let seq = (at + 1 == count).then_some(told.record.seq);
+            let seq = (at + 1 == count).then_some(announcement.record.seq);
             let numbered = Delivery::Record {
                 notification: notification.clone(),
                 seq,
             };
-            self.subscriptions.retain(|seat| seat.deliver(&numbered));
+            self.subscriptions.retain(|subscription| subscription.deliver(&numbered));
             if scope == Scope::Everyone {
                 self.tell_others(&Delivery::Notice(notification));
             }
         }
     }
 
-    /// Asks all subscribers, or one who has just come.
+    /// Sends a request to all subscribers, or to one new subscriber.
     pub(super) fn ask(&mut self, request: RequestNumber, one: Option<&dyn Subscriber>) {
-        let Some((id, method, params)) = ask(self.owner.thread(), request) else {
+        let Some((id, method, params)) = ask(self.writer.thread(), request) else {
             return;
         };
-        let asked = Delivery::Request {
+        let delivery = Delivery::Request {
             id,
             method,
             params: Arc::new(params),
         };
         match one {
-            Some(listener) if listener.can_answer() => drop(listener.deliver(&asked)),
+            Some(subscriber) if subscriber.can_answer() => drop(subscriber.deliver(&delivery)),
             Some(_) => {}
             None => {
-                let hears =
-                    |seat: &Subscription| !seat.subscriber.can_answer() || seat.deliver(&asked);
-                self.subscriptions.retain(hears);
+                let is_kept =
+                    |subscription: &Subscription| !subscription.subscriber.can_answer() || subscription.deliver(&delivery);
+                self.subscriptions.retain(is_kept);
             }
         }
     }
 
-    /// Someone cannot answer a request. As long as another was asked who has not said the same, it stays open;
-    /// whether there is none.
+    /// Records that a subscriber cannot answer a request. The request stays open as long as another
+    /// subscriber may answer it. Returns whether there is none.
     pub(super) fn note_cannot_answer(
         &mut self,
         request: RequestNumber,
-        listener: Arc<dyn Subscriber>,
+        subscriber: Arc<dyn Subscriber>,
     ) -> bool {
-        let thread = self.owner.thread();
+        let thread = self.writer.thread();
         let is_open = |it: RequestNumber| thread.requests().any(|(number, _)| number == it);
         self.unable.retain(|(number, _)| is_open(*number));
         let is_same = |(number, it): &(RequestNumber, Arc<dyn Subscriber>)| {
-            *number == request && Arc::ptr_eq(it, &listener)
+            *number == request && Arc::ptr_eq(it, &subscriber)
         };
         if !self.unable.iter().any(is_same) {
-            self.unable.push((request, listener));
+            self.unable.push((request, subscriber));
         }
-        self.able(request).next().is_none()
+        self.answerers(request).next().is_none()
     }
 
-    /// Those who hear of a request, may answer it, and have not said that they cannot.
-    pub(super) fn able(&self, request: RequestNumber) -> impl Iterator<Item = &Subscription> {
-        self.subscriptions.iter().filter(move |seat| {
-            let listener = &seat.subscriber;
+    /// Subscribers that received a request, may answer it, and have not declined to.
+    pub(super) fn answerers(&self, request: RequestNumber) -> impl Iterator<Item = &Subscription> {
+        self.subscriptions.iter().filter(move |subscription| {
+            let subscriber = &subscription.subscriber;
             let mut unable = self.unable.iter();
-            let is_unable = unable.any(|(number, it)| *number == request && seat.is(it));
-            listener.is_connected() && listener.can_answer() && !is_unable
+            let is_unable = unable.any(|(number, it)| *number == request && subscription.is(it));
+            subscriber.is_connected() && subscriber.can_answer() && !is_unable
         })
     }
 
-    /// Whoever hears of the thread must not wait for what will not come. This is no record, so it has no
-    /// number: the turn, if one runs, is ended or taken up by whoever opens the thread next.
-    pub(super) fn say_why(&mut self, ended: &WriterEnd) {
+    /// Notifies subscribers of the end, so that they do not wait for further events. The
+    /// notification is not a record, so it has no sequence number. The next process that loads the
+    /// thread ends or resumes a running turn.
+    pub(super) fn notify_end(&mut self, ended: &WriterEnd) {
         let id = self.id;
         if *ended == WriterEnd::Deleted {
-            // The others were told. To who reads slowly the records may be gone.
+            // The others have received the record. For a slow subscriber the records may be gone.
             let deleted = ThreadDeletedNotification { thread_id: id };
             let deleted = Delivery::Notice(Arc::new(deleted.into()));
-            for seat in self
+            for subscription in self
                 .subscriptions
                 .iter()
-                .filter(|seat| seat.is_catching_up())
+                .filter(|subscription| subscription.is_catching_up())
             {
-                seat.notice(&deleted);
+                subscription.notice(&deleted);
             }
             return;
         }
-        let thread = self.owner.thread();
-        // The end of a turn that was not stored is in memory only: to subscribers the turn is open.
-        let unstored = self.owner.fails().and_then(|_| thread.last_turn());
+        let thread = self.writer.thread();
+        // The end of an unstored turn exists in memory only: for subscribers the turn is open.
+        let unstored = self.writer.fails().and_then(|_| thread.last_turn());
         let turn = thread.turn().map(|turn| turn.id.clone());
         let turn = turn.or_else(|| unstored.map(|turn| turn.id.clone()));
         if let (WriterEnd::NotStored(why), Some(turn)) = (ended, turn) {
             self.notice(not_stored(id, turn, why, self.failed.as_ref()).into());
         }
         if self.unloading.is_some() {
-            return self.say_goodbye();
+            return self.notify_unloaded();
         }
         self.notice(ThreadClosedNotification { thread_id: id }.into());
     }
 
-    /// Tells subscribers what is no record.
+    /// Sends an event that is not a record to the subscribers.
     pub(super) fn notice(&mut self, notification: Notification) {
         let notice = Delivery::Notice(Arc::new(notification));
-        self.subscriptions.retain(|seat| seat.notice(&notice));
+        self.subscriptions.retain(|subscription| subscription.notice(&notice));
     }
 
-    /// Tells everyone what is no record.
+    /// Sends an event that is not a record to all clients.
     pub(super) fn notice_all(&mut self, notification: Notification) {
         let notice = Delivery::Notice(Arc::new(notification));
-        self.subscriptions.retain(|seat| seat.notice(&notice));
+        self.subscriptions.retain(|subscription| subscription.notice(&notice));
         self.tell_others(&notice);
     }
 
-    /// Tells those who do not hear it as subscribers.
+    /// Sends an event to the clients that do not receive it as subscribers.
     fn tell_others(&self, notice: &Delivery) {
         let is_subscriber =
-            |it: &Arc<dyn Subscriber>| self.subscriptions.iter().any(|seat| seat.is(it));
+            |it: &Arc<dyn Subscriber>| self.subscriptions.iter().any(|subscription| subscription.is(it));
         self.shared.tell_others(notice, is_subscriber);
     }
 }
 
-/// A turn goes no further here, because nothing more can be stored.
+/// The error of a turn that cannot continue because the journal cannot be written.
 fn not_stored(
     thread: ThreadId,
     turn: TurnId,

@@ -1,4 +1,4 @@
-//! Questions that wait for someone while nobody is there.
+//! Requests that no attached client can answer.
 
 use std::time::Duration;
 
@@ -13,84 +13,86 @@ use tokio::task::AbortHandle;
 
 use super::Task;
 
-/// Who answers what was put to an address.
+/// Principal of answers by a webhook.
 const WEBHOOK: &str = "webhook";
 
-/// How long a question may be that is put to an address. One that is longer is a no in the end.
+/// Maximum length of a question to a webhook. A longer one is declined at its deadline.
 const QUESTION_BYTES_MAX: usize = 256 << 10;
 
 impl Task {
-    /// While nobody is there who could answer, a tool of a client's is given up in time, and what may be is put to
-    /// whom the rules name. Whoever comes back is asked again and has all the time there is.
+    /// Starts a timer for each request that no attached client can answer. A client's tool call
+    /// fails after a timeout; an approval goes to the webhook of the rules. A client that returns
+    /// receives the request again, and the timer is cancelled.
     pub(super) fn start_unattended(&mut self) {
-        let open = self.owner.thread().requests();
-        let alone: Vec<RequestNumber> = open
+        let open = self.writer.thread().requests();
+        let unanswerable: Vec<RequestNumber> = open
             .map(|(number, _)| number)
             .filter(|it| !self.could_be_answered(*it))
             .collect();
-        self.unattended.retain(|request, waiting| {
-            let is_alone = alone.contains(request);
-            if !is_alone {
-                waiting.abort();
+        self.unattended.retain(|request, timer| {
+            let is_unanswerable = unanswerable.contains(request);
+            if !is_unanswerable {
+                timer.abort();
             }
-            is_alone
+            is_unanswerable
         });
-        for request in alone {
+        for request in unanswerable {
             if !self.unattended.contains_key(&request)
-                && let Some(waiting) = self.wait_for_someone(request)
+                && let Some(timer) = self.start_timer(request)
             {
-                self.unattended.insert(request, waiting);
+                self.unattended.insert(request, timer);
             }
         }
     }
 
-    /// Whether someone hears of a request who has not said that they cannot answer it.
+    /// Whether a subscriber, present or pending, may answer a request.
     fn could_be_answered(&self, request: RequestNumber) -> bool {
-        !self.pending_subscribers.is_empty() || self.able(request).next().is_some()
+        !self.pending_subscribers.is_empty() || self.answerers(request).next().is_some()
     }
 
-    fn wait_for_someone(&self, request: RequestNumber) -> Option<AbortHandle> {
-        let mut open = self.owner.thread().requests();
+    fn start_timer(&self, request: RequestNumber) -> Option<AbortHandle> {
+        let mut open = self.writer.thread().requests();
         let (_, open) = open.find(|(number, _)| *number == request)?;
-        let waiting = match &open.ask {
-            Ask::ClientTool {} => tokio::spawn(self.give_up_in_time(request)),
+        let timer = match &open.ask {
+            Ask::ClientTool {} => tokio::spawn(self.fail_on_timeout(request)),
             Ask::Command(_) | Ask::Patch(_) | Ask::Tool(_) => {
                 tokio::spawn(self.send_to_webhook(request, open))
             }
-            // Nobody but the user can say what the user says, and nobody's silence gives rights.
+            // Only the user can answer these, and a timeout grants no permissions.
             Ask::Permissions(_) | Ask::Questions(_) | Ask::Elicitation(_) => return None,
         };
-        Some(waiting.abort_handle())
+        Some(timer.abort_handle())
     }
 
-    fn give_up_in_time(&self, request: RequestNumber) -> impl Future<Output = ()> + use<> {
-        let (hands, reporter) = (self.shared.tool_gate.clone(), self.reporter.clone());
+    fn fail_on_timeout(&self, request: RequestNumber) -> impl Future<Output = ()> + use<> {
+        let (gate, reporter) = (self.shared.tool_gate.clone(), self.reporter.clone());
         async move {
-            // Without rules nothing is decided, so it waits. Who only answers questions cannot run a tool.
-            let unattended = hands.policy().await.map(|it| it.unattended());
+            // Without rules there is no decision, so it waits. A webhook cannot run a tool.
+            let unattended = gate.policy().await.map(|it| it.unattended());
             let Some(after_ms) = unattended.and_then(|it| it.after_ms()) else {
                 return;
             };
             let after = Duration::from_millis(after_ms);
             tokio::time::sleep(after).await;
             let message = format!("for {after:?} no client was there that could run this tool");
-            let answer = answered(request, POLICY, RequestAnswer::Failed { message });
+            let answer = answer_command(request, POLICY, RequestAnswer::Failed { message });
             let _ = reporter.send(answer).await;
         }
     }
 
-    /// Puts a question to an address, if the rules name one. Without an answer it is over at its deadline.
+    /// Sends a question to the webhook, if the rules name one. Without an answer it expires at its
+    /// deadline.
     fn send_to_webhook(
         &self,
         request: RequestNumber,
         open: &OpenRequest,
     ) -> impl Future<Output = ()> + use<> {
-        let (hands, reporter) = (self.shared.tool_gate.clone(), self.reporter.clone());
+        let (gate, reporter) = (self.shared.tool_gate.clone(), self.reporter.clone());
         let question = self.question(request, open);
-        let left = open.expires_at.map(|at| at.since(self.shared.now()));
-        let (thread, left) = (self.id, left.and_then(|ms| u64::try_from(ms).ok()));
+        let remaining_ms = open.expires_at.map(|at| at.since(self.shared.now()));
+        let (thread, remaining_ms) = (self.id, remaining_ms.and_then(|ms| u64::try_from(ms).ok()));
         async move {
-            let unattended = hands.policy().await.map(|it| it.unattended());
+            let unattended = gate.policy().await.map(|it| it.unattended());
             let Some(UnattendedPolicy::Webhook {
                 after_ms,
                 url,
@@ -100,28 +102,28 @@ impl Task {
                 return;
             };
             let Some(question) = question else {
-                return tracing::warn!(%thread, %request, "a question is too long to be put to a webhook");
+                return tracing::warn!(%thread, %request, "a question is too long for the webhook");
             };
-            let put = WebhookRequest {
+            let webhook_request = WebhookRequest {
                 url,
                 token_env,
                 question,
-                within: Duration::from_millis(left.unwrap_or(after_ms)),
+                timeout: Duration::from_millis(remaining_ms.unwrap_or(after_ms)),
             };
-            let answer = match hands.webhook.send(put).await {
+            let answer = match gate.webhook.send(webhook_request).await {
                 Ok(WebhookDecision::Accept) => RequestAnswer::Accept {},
                 Ok(WebhookDecision::Decline) => RequestAnswer::Decline {},
                 Err(why) => {
                     return tracing::warn!(%thread, %request, why, "a webhook gave no answer");
                 }
             };
-            let _ = reporter.send(answered(request, WEBHOOK, answer)).await;
+            let _ = reporter.send(answer_command(request, WEBHOOK, answer)).await;
         }
     }
 
-    /// A question as clients are asked it, with what they know beside it.
+    /// The question as clients receive it, with the context that they have.
     fn question(&self, request: RequestNumber, open: &OpenRequest) -> Option<Value> {
-        let thread = self.owner.thread();
+        let thread = self.writer.thread();
         let (id, method, params) = ask(thread, request)?;
         let items = thread.turn().into_iter().flat_map(|turn| &turn.items);
         let bodies = items.filter(|it| it.item.id == open.item);
@@ -145,7 +147,7 @@ impl Task {
     }
 }
 
-/// The file that a change names, and where it moves it.
+/// The path of a change, and its target if the file is moved.
 fn changed_paths(change: &FileChange) -> impl Iterator<Item = &str> {
     let target = match &change.kind {
         ChangeKind::Update { moved_to } => moved_to.as_deref(),
@@ -154,7 +156,7 @@ fn changed_paths(change: &FileChange) -> impl Iterator<Item = &str> {
     std::iter::once(change.path.as_str()).chain(target)
 }
 
-fn answered(request: RequestNumber, by: &str, answer: RequestAnswer) -> Command {
+fn answer_command(request: RequestNumber, by: &str, answer: RequestAnswer) -> Command {
     Command::AnswerRequest(Box::new(AnswerRequest {
         request,
         by: by.to_owned(),

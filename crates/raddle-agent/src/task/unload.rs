@@ -1,4 +1,4 @@
-//! Leaving a thread that need not be in memory.
+//! Unloading a thread that need not be in memory.
 
 use std::time::Duration;
 
@@ -9,25 +9,25 @@ use tokio::time::Instant;
 use super::{Task, TaskEnd, TaskMessage};
 use crate::AgentError;
 
-/// How long a thread stays in memory to which nobody listens and in which nothing happens.
+/// Time for which a thread without subscribers and activity stays in memory.
 const IDLE_MAX: Duration = Duration::from_secs(60);
 
-/// Why a thread is left.
+/// Reason why a thread is unloaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UnloadReason {
-    /// Nobody needs it.
+    /// It is not in use.
     Idle,
-    /// Someone asked for what implies it, and everyone has been told.
+    /// A command implies it, and the clients are notified.
     Requested,
 }
 
 impl Task {
-    /// How much longer the thread stays; nothing when there is a reason to.
+    /// Time until the thread is unloaded; `None` while it is in use.
     pub(super) fn idle_remaining(&mut self) -> Option<Duration> {
         self.subscriptions
-            .retain(|seat| seat.subscriber.is_connected());
+            .retain(|subscription| subscription.subscriber.is_connected());
         let waits = self.starter.is_some() || !self.callers.is_empty();
-        let runs = self.owner.thread().turn().is_some();
+        let runs = self.writer.thread().turn().is_some();
         if waits || runs || self.closed || !self.subscriptions.is_empty() {
             self.idle_since = None;
             return None;
@@ -36,33 +36,32 @@ impl Task {
         Some(IDLE_MAX.saturating_sub(since.elapsed()))
     }
 
-    /// Takes nothing more in and leaves in good order. What comes from now on is for whoever opens the
-    /// thread next.
+    /// Closes the inbox and unloads the thread. Later messages go to the next task of the thread.
     pub(super) fn unload(&mut self, why: UnloadReason) {
         self.unloading = Some(why);
         self.inbox.close();
         self.closed = true;
     }
 
-    /// The last order of all, behind those that are there.
+    /// Offers the release command, behind all others.
     pub(super) fn release(&mut self) {
         if !self.closed || self.released {
             return;
         }
         self.tokens += 1;
         let release = Envelope::command(Token(self.tokens), Command::Release);
-        self.released = self.owner.offer(release).is_ok();
+        self.released = self.writer.offer(release).is_ok();
     }
 
     pub(super) async fn finish(mut self, ended: WriterEnd) -> TaskEnd {
         self.inbox.close();
         let mut late = std::mem::take(&mut self.late);
-        // Whoever found a place before it was closed may still be about to use it: only the end of the
-        // inbox says that nothing more comes.
+        // A sender that reserved a slot before the close may still use it. Only the end of the
+        // inbox shows that no message follows.
         while let Some(message) = self.inbox.recv().await {
             late.push(message);
         }
-        // A thread that is left need not be opened to be left again.
+        // An unloaded thread need not be loaded to be unloaded again.
         late.retain(|message| !matches!(message, TaskMessage::Unload));
         if self.unloading.is_none() {
             let why = match ended {
@@ -72,12 +71,12 @@ impl Task {
             late.drain(..)
                 .for_each(|message| message.refuse(why.clone()));
         }
-        let head = self.owner.thread().head();
+        let head = self.writer.thread().head();
         TaskEnd { ended, head, late }
     }
 
-    /// The thread is no longer in memory; who did not know that it was is not told.
-    pub(super) fn say_not_loaded(&mut self) {
+    /// Notifies that the thread is no longer in memory, unless no client knew that it was.
+    pub(super) fn notify_not_loaded(&mut self) {
         if self.is_known {
             let status = ThreadStatusChangedNotification {
                 thread_id: self.id,
@@ -87,9 +86,9 @@ impl Task {
         }
     }
 
-    pub(super) fn say_goodbye(&mut self) {
+    pub(super) fn notify_unloaded(&mut self) {
         if self.unloading == Some(UnloadReason::Idle) && self.is_known {
-            self.say_not_loaded();
+            self.notify_not_loaded();
             self.notice_all(ThreadClosedNotification { thread_id: self.id }.into());
         }
     }

@@ -1,4 +1,4 @@
-//! Clients that take less than comes.
+//! Slow subscribers.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -10,26 +10,26 @@ use raddle_protocol::Notification;
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::script::ScriptLine;
-use super::{begin, client, journal, order, rename, subscribe, threads, turn, until};
+use super::{begin, client, journal, execute, rename, subscribe, threads, turn, until};
 
-/// A client that takes nothing while it is full.
+/// A subscriber that accepts nothing while it is full.
 struct SlowSubscriber {
     full: AtomicBool,
     emptied: Arc<Notify>,
     numbers: Mutex<Vec<u64>>,
-    heard: mpsc::UnboundedSender<String>,
+    deliveries_tx: mpsc::UnboundedSender<String>,
 }
 
 impl SlowSubscriber {
     fn new() -> (Arc<Self>, mpsc::UnboundedReceiver<String>) {
-        let (heard, hears) = mpsc::unbounded_channel();
+        let (deliveries_tx, deliveries) = mpsc::unbounded_channel();
         let slow = Self {
             full: AtomicBool::new(false),
             emptied: Arc::default(),
             numbers: Mutex::default(),
-            heard,
+            deliveries_tx,
         };
-        (Arc::new(slow), hears)
+        (Arc::new(slow), deliveries)
     }
 
     fn fill(&self) {
@@ -43,8 +43,8 @@ impl SlowSubscriber {
 }
 
 impl Subscriber for SlowSubscriber {
-    fn deliver(&self, heard: &Delivery) -> bool {
-        let line = match heard {
+    fn deliver(&self, delivery: &Delivery) -> bool {
+        let line = match delivery {
             Delivery::Record { notification, seq } => {
                 self.numbers
                     .lock()
@@ -58,11 +58,11 @@ impl Subscriber for SlowSubscriber {
             Delivery::Notice(notice) => notice.method().to_owned(),
             Delivery::Request { method, .. } => format!("ask {method}"),
         };
-        self.heard.send(line).is_ok()
+        self.deliveries_tx.send(line).is_ok()
     }
 
     fn is_connected(&self) -> bool {
-        !self.heard.is_closed()
+        !self.deliveries_tx.is_closed()
     }
 
     fn has_capacity(&self) -> bool {
@@ -80,8 +80,8 @@ impl Subscriber for SlowSubscriber {
     }
 }
 
-/// A thread with one who is full, and one who sees everything.
-async fn with_one_who_is_full(
+/// Starts a thread with a subscriber that is full, and a witness that receives everything.
+async fn with_slow_subscriber(
     script: &[&[ScriptLine]],
 ) -> (
     Threads,
@@ -90,37 +90,37 @@ async fn with_one_who_is_full(
     mpsc::UnboundedReceiver<String>,
 ) {
     let (threads, _) = threads(&journal(), script);
-    let (witness, mut sees) = client();
+    let (witness, mut witness_deliveries) = client();
     let thread = begin(&threads, ThreadId::mint(), witness).await;
-    let (slow, hears) = SlowSubscriber::new();
+    let (slow, deliveries) = SlowSubscriber::new();
     slow.fill();
     subscribe(&thread, slow.clone()).await;
-    order(&thread, rename(Some("a"))).await.expect("a name");
-    until(&mut sees, "thread/name/updated").await;
-    (threads, thread, (slow, hears), sees)
+    execute(&thread, rename(Some("a"))).await.expect("a name");
+    until(&mut witness_deliveries, "thread/name/updated").await;
+    (threads, thread, (slow, deliveries), witness_deliveries)
 }
 
-fn there(hears: &mut mpsc::UnboundedReceiver<String>) -> Vec<String> {
-    std::iter::from_fn(|| hears.try_recv().ok()).collect()
+fn drain(deliveries: &mut mpsc::UnboundedReceiver<String>) -> Vec<String> {
+    std::iter::from_fn(|| deliveries.try_recv().ok()).collect()
 }
 
 #[tokio::test]
-async fn whoever_falls_behind_is_told_the_rest_and_then_hears_live() {
+async fn a_slow_subscriber_catches_up_and_then_receives_live_events() {
     let script: &[&[ScriptLine]] = &[
         &[ScriptLine::Says("one")],
         &[ScriptLine::Begins("two"), ScriptLine::Hangs],
     ];
-    let (_threads, thread, (slow, mut hears), mut sees) = with_one_who_is_full(script).await;
-    order(&thread, turn("t1", "hi")).await.expect("a turn");
-    until(&mut sees, "turn/completed").await;
-    order(&thread, turn("t2", "hi")).await.expect("a turn");
-    until(&mut sees, "item/agentMessage/delta").await;
-    assert_eq!(there(&mut hears), [""; 0]);
+    let (_threads, thread, (slow, mut deliveries), mut witness_deliveries) = with_slow_subscriber(script).await;
+    execute(&thread, turn("t1", "hi")).await.expect("a turn");
+    until(&mut witness_deliveries, "turn/completed").await;
+    execute(&thread, turn("t2", "hi")).await.expect("a turn");
+    until(&mut witness_deliveries, "item/agentMessage/delta").await;
+    assert_eq!(drain(&mut deliveries), [""; 0]);
 
     slow.empty();
-    let told = until(&mut hears, "text two").await;
+    let received = until(&mut deliveries, "text two").await;
     assert_eq!(
-        told,
+        received,
         [
             "thread/name/updated",
             "thread/status/changed",
@@ -141,75 +141,75 @@ async fn whoever_falls_behind_is_told_the_rest_and_then_hears_live() {
             "text two",
         ]
     );
-    order(&thread, rename(Some("b"))).await.expect("a name");
-    assert_eq!(hears.recv().await.as_deref(), Some("thread/name/updated"));
+    execute(&thread, rename(Some("b"))).await.expect("a name");
+    assert_eq!(deliveries.recv().await.as_deref(), Some("thread/name/updated"));
     let numbers = slow.numbers.lock().expect("numbers").clone();
     assert!(numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");
 }
 
 #[tokio::test]
-async fn whoever_is_behind_when_a_thread_is_left_is_told_all_that_was_stored() {
+async fn a_slow_subscriber_receives_all_stored_records_after_an_unload() {
     let script: &[&[ScriptLine]] = &[&[ScriptLine::Says("one")]];
-    let (threads, thread, (slow, mut hears), mut sees) = with_one_who_is_full(script).await;
-    order(&thread, turn("t1", "hi")).await.expect("a turn");
-    until(&mut sees, "turn/completed").await;
+    let (threads, thread, (slow, mut deliveries), mut witness_deliveries) = with_slow_subscriber(script).await;
+    execute(&thread, turn("t1", "hi")).await.expect("a turn");
+    until(&mut witness_deliveries, "turn/completed").await;
     drop(thread);
     threads.close().await;
-    until(&mut sees, "thread/closed").await;
+    until(&mut witness_deliveries, "thread/closed").await;
     slow.empty();
-    let told = until(&mut hears, "thread/closed").await;
-    assert_eq!(told[told.len() - 2..], ["turn/completed", "thread/closed"]);
+    let received = until(&mut deliveries, "thread/closed").await;
+    assert_eq!(received[received.len() - 2..], ["turn/completed", "thread/closed"]);
 }
 
 #[tokio::test]
-async fn whoever_is_behind_hears_once_that_a_thread_is_deleted() {
-    let (threads, thread, (slow, mut hears), mut sees) = with_one_who_is_full(&[]).await;
+async fn a_slow_subscriber_is_notified_once_of_a_deletion() {
+    let (threads, thread, (slow, mut deliveries), mut witness_deliveries) = with_slow_subscriber(&[]).await;
     let delete = raddle_core::Command::Delete(raddle_core::Delete { principal: None });
-    order(&thread, delete).await.expect("deleted");
-    until(&mut sees, "thread/deleted").await;
+    execute(&thread, delete).await.expect("deleted");
+    until(&mut witness_deliveries, "thread/deleted").await;
     slow.empty();
-    until(&mut hears, "thread/deleted").await;
+    until(&mut deliveries, "thread/deleted").await;
     drop((thread, threads, slow));
-    assert_eq!(hears.recv().await, None);
+    assert_eq!(deliveries.recv().await, None);
 }
 
 #[tokio::test]
-async fn whoever_unsubscribes_while_it_is_behind_hears_nothing_more() {
+async fn a_slow_subscriber_receives_nothing_after_it_unsubscribes() {
     let script: &[&[ScriptLine]] = &[&[ScriptLine::Says("one")]];
-    let (_threads, thread, (slow, mut hears), mut sees) = with_one_who_is_full(script).await;
+    let (_threads, thread, (slow, mut deliveries), mut witness_deliveries) = with_slow_subscriber(script).await;
     assert_eq!(thread.unsubscribe(slow.clone()).await, Ok(true));
     slow.empty();
-    order(&thread, turn("t1", "hi")).await.expect("a turn");
-    until(&mut sees, "turn/completed").await;
-    assert_eq!(there(&mut hears), [""; 0]);
+    execute(&thread, turn("t1", "hi")).await.expect("a turn");
+    until(&mut witness_deliveries, "turn/completed").await;
+    assert_eq!(drain(&mut deliveries), [""; 0]);
 }
 
 #[tokio::test]
-async fn whoever_comes_back_after_a_record_reads_the_rest_at_its_own_pace() {
-    let (_threads, thread, (slow, mut hears), mut sees) = with_one_who_is_full(&[]).await;
+async fn a_returning_subscriber_catches_up_at_its_own_pace() {
+    let (_threads, thread, (slow, mut deliveries), mut witness_deliveries) = with_slow_subscriber(&[]).await;
     assert_eq!(thread.unsubscribe(slow.clone()).await, Ok(true));
     let (other, _) = client();
-    let seen = subscribe(&thread, other).await.head;
+    let cursor = subscribe(&thread, other).await.head;
     for name in ["b", "c"] {
-        order(&thread, rename(Some(name))).await.expect("a name");
-        until(&mut sees, "thread/name/updated").await;
+        execute(&thread, rename(Some(name))).await.expect("a name");
+        until(&mut witness_deliveries, "thread/name/updated").await;
     }
     let (reply, answer) = oneshot::channel();
     let reply = |subscribed| drop(reply.send(subscribed));
-    thread.subscribe(Some(seen), slow.clone(), reply).await;
+    thread.subscribe(Some(cursor), slow.clone(), reply).await;
     let subscribed = answer.await.expect("an answer").expect("subscribed");
     assert_eq!(
         (subscribed.cursor, subscribed.after),
-        (CursorStatus::Good, seen)
+        (CursorStatus::Good, cursor)
     );
-    order(&thread, rename(Some("d"))).await.expect("a name");
-    until(&mut sees, "thread/name/updated").await;
-    assert_eq!(there(&mut hears), [""; 0]);
+    execute(&thread, rename(Some("d"))).await.expect("a name");
+    until(&mut witness_deliveries, "thread/name/updated").await;
+    assert_eq!(drain(&mut deliveries), [""; 0]);
 
     slow.empty();
     for _ in 0..3 {
-        assert_eq!(hears.recv().await.as_deref(), Some("thread/name/updated"));
+        assert_eq!(deliveries.recv().await.as_deref(), Some("thread/name/updated"));
     }
     let numbers = slow.numbers.lock().expect("numbers").clone();
-    assert_eq!(numbers, [1, 2, 3].map(|after| seen.0 + after));
+    assert_eq!(numbers, [1, 2, 3].map(|after| cursor.0 + after));
 }

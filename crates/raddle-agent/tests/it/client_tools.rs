@@ -1,4 +1,4 @@
-//! Tools that a client runs, and clients that are not there.
+//! Tools that a client runs, and clients that are absent.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,13 +12,13 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use crate::script::{ScriptLine, ScriptedAnswers};
-use crate::{client, journal, order, started, subscribe, threads_with, turn, until};
+use crate::{client, journal, execute, started, subscribe, threads_with, turn, until};
 
 const LOOK: &[ScriptLine] = &[ScriptLine::Calls("look", "{}")];
 const DONE: &[ScriptLine] = &[ScriptLine::Says("done")];
 
-/// What the model reads of a tool that nobody ran.
-const GIVEN_UP: &str = "user hi · call look · output No answer could be had: for 300s no client was there that could \
+/// The prompt after a tool call that timed out.
+const TIMED_OUT: &str = "user hi · call look · output The request failed: for 300s no client was there that could \
                         run this tool";
 
 fn rules(unattended: UnattendedPolicy) -> Arc<dyn Rulebook> {
@@ -28,7 +28,7 @@ fn rules(unattended: UnattendedPolicy) -> Arc<dyn Rulebook> {
     })))
 }
 
-fn every(after_ms: u64) -> [UnattendedPolicy; 3] {
+fn unattended_policies(after_ms: u64) -> [UnattendedPolicy; 3] {
     let url = "https://example.com".to_owned();
     [
         UnattendedPolicy::Deny { after_ms },
@@ -41,7 +41,7 @@ fn every(after_ms: u64) -> [UnattendedPolicy; 3] {
     ]
 }
 
-/// A thread whose client was just asked to run its tool.
+/// A thread with a pending tool call of its client.
 struct ClientToolHarness {
     journal: Arc<dyn Journal>,
     threads: Threads,
@@ -49,21 +49,21 @@ struct ClientToolHarness {
     thread: Handle,
     id: ThreadId,
     me: Arc<dyn Subscriber>,
-    hears: mpsc::UnboundedReceiver<String>,
+    deliveries: mpsc::UnboundedReceiver<String>,
 }
 
-async fn asked(unattended: UnattendedPolicy) -> ClientToolHarness {
-    let mut stage = begun(&[LOOK, DONE], rules(unattended)).await;
-    until(&mut stage.hears, "ask item/tool/call").await;
-    stage
+async fn start_tool_call(unattended: UnattendedPolicy) -> ClientToolHarness {
+    let mut harness = start_turn(&[LOOK, DONE], rules(unattended)).await;
+    until(&mut harness.deliveries, "ask item/tool/call").await;
+    harness
 }
 
-/// A thread with tools of a client's, in which a turn has begun.
-async fn begun(script: &[&[ScriptLine]], rules: Arc<dyn Rulebook>) -> ClientToolHarness {
+/// Starts a thread with tools of a client, and a turn in it.
+async fn start_turn(script: &[&[ScriptLine]], rules: Arc<dyn Rulebook>) -> ClientToolHarness {
     let journal = journal();
     let tools = Arc::new(raddle_agent::NoTools);
     let (threads, script) = threads_with(&journal, script, tools, rules);
-    let (me, hears) = client();
+    let (me, deliveries) = client();
     let id = ThreadId::mint();
     let mut start = started(id);
     let look = json!({"type": "function", "name": "look", "description": "Looks.", "inputSchema": {"type": "object"}});
@@ -73,7 +73,7 @@ async fn begun(script: &[&[ScriptLine]], rules: Arc<dyn Rulebook>) -> ClientTool
     let (reply, answer) = oneshot::channel();
     let thread = threads.start(start, me.clone(), |it| drop(reply.send(it)));
     answer.await.expect("an answer").expect("a thread");
-    order(&thread, turn("t1", "hi")).await.expect("a turn");
+    execute(&thread, turn("t1", "hi")).await.expect("a turn");
     ClientToolHarness {
         journal,
         threads,
@@ -81,12 +81,12 @@ async fn begun(script: &[&[ScriptLine]], rules: Arc<dyn Rulebook>) -> ClientTool
         thread,
         id,
         me,
-        hears,
+        deliveries,
     }
 }
 
-/// What the tool gives.
-fn seen() -> RequestAnswer {
+/// The result of the tool.
+fn tool_answer() -> RequestAnswer {
     RequestAnswer::Tool {
         output: Output::text("seen"),
         content: json!([]),
@@ -94,39 +94,39 @@ fn seen() -> RequestAnswer {
 }
 
 impl ClientToolHarness {
-    /// The client goes.
-    async fn goes(&self) {
+    /// The client unsubscribes.
+    async fn unsubscribe(&self) {
         self.threads.unsubscribe(self.id, self.me.clone()).await;
     }
 
-    /// A client comes, and is asked again.
-    async fn comes(&mut self) {
-        let (me, mut hears) = client();
+    /// A client subscribes, and receives the request again.
+    async fn resubscribe(&mut self) {
+        let (me, mut deliveries) = client();
         subscribe(&self.thread, me.clone()).await;
-        until(&mut hears, "ask item/tool/call").await;
-        (self.me, self.hears) = (me, hears);
+        until(&mut deliveries, "ask item/tool/call").await;
+        (self.me, self.deliveries) = (me, deliveries);
     }
 
-    async fn answers(&mut self) {
-        self.says(0, seen()).await;
-        until(&mut self.hears, "turn/completed").await;
+    async fn finish_turn(&mut self) {
+        self.answer(0, tool_answer()).await;
+        until(&mut self.deliveries, "turn/completed").await;
     }
 
-    async fn says(&self, request: u64, answer: RequestAnswer) {
+    async fn answer(&self, request: u64, answer: RequestAnswer) {
         let answer = AnswerRequest {
             request: RequestNumber(request),
             by: "ann".to_owned(),
             answer,
         };
         let answer = Command::AnswerRequest(Box::new(answer));
-        order(&self.thread, answer).await.expect("in time");
+        execute(&self.thread, answer).await.expect("in time");
     }
 
     fn read(&self) -> Option<String> {
         self.script.prompts().get(1).cloned()
     }
 
-    /// The turn ends although nobody hears it.
+    /// Waits until the turn ends, without a subscriber.
     async fn ends(&self) {
         let watch = async {
             let runs = |thread: &raddle_core::Thread| thread.turn().is_some();
@@ -139,70 +139,70 @@ impl ClientToolHarness {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_that_nobody_is_there_to_run_is_given_up_in_time() {
-    for unattended in every(300_000) {
-        let stage = asked(unattended.clone()).await;
-        let left = Instant::now();
-        stage.goes().await;
-        stage.ends().await;
-        let took = left.elapsed().as_secs();
-        assert!((300..=301).contains(&took), "{unattended:?}: {took}");
-        assert_eq!(stage.read().as_deref(), Some(GIVEN_UP), "{unattended:?}");
+async fn a_tool_call_times_out_without_a_client() {
+    for unattended in unattended_policies(300_000) {
+        let harness = start_tool_call(unattended.clone()).await;
+        let left_at = Instant::now();
+        harness.unsubscribe().await;
+        harness.ends().await;
+        let elapsed = left_at.elapsed().as_secs();
+        assert!((300..=301).contains(&elapsed), "{unattended:?}: {elapsed}");
+        assert_eq!(harness.read().as_deref(), Some(TIMED_OUT), "{unattended:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_parked_tool_waits_and_whoever_comes_is_asked() {
-    let mut stage = asked(UnattendedPolicy::Park).await;
-    stage.goes().await;
+async fn a_parked_tool_call_waits_for_the_next_client() {
+    let mut harness = start_tool_call(UnattendedPolicy::Park).await;
+    harness.unsubscribe().await;
     tokio::time::sleep(Duration::from_secs(1_000_000)).await;
-    stage.comes().await;
-    stage.answers().await;
+    harness.resubscribe().await;
+    harness.finish_turn().await;
     let read = "user hi · call look · output seen";
-    assert_eq!(stage.read().as_deref(), Some(read));
+    assert_eq!(harness.read().as_deref(), Some(read));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_is_there_may_take_its_time() {
-    for unattended in every(300_000) {
-        let mut stage = asked(unattended).await;
+async fn an_attached_client_has_no_timeout() {
+    for unattended in unattended_policies(300_000) {
+        let mut harness = start_tool_call(unattended).await;
         tokio::time::sleep(Duration::from_secs(1_000_000)).await;
-        stage.answers().await;
+        harness.finish_turn().await;
         let read = "user hi · call look · output seen";
-        assert_eq!(stage.read().as_deref(), Some(read));
+        assert_eq!(harness.read().as_deref(), Some(read));
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_comes_back_is_asked_again_and_waited_for() {
-    for unattended in every(300_000) {
-        let mut stage = asked(unattended).await;
+async fn a_returning_client_receives_the_request_again_without_timeout() {
+    for unattended in unattended_policies(300_000) {
+        let mut harness = start_tool_call(unattended).await;
         for _ in 0..3 {
-            stage.goes().await;
+            harness.unsubscribe().await;
             tokio::time::sleep(Duration::from_secs(299)).await;
-            stage.comes().await;
+            harness.resubscribe().await;
             tokio::time::sleep(Duration::from_secs(299)).await;
         }
-        stage.answers().await;
+        harness.finish_turn().await;
         let read = "user hi · call look · output seen";
-        assert_eq!(stage.read().as_deref(), Some(read));
+        assert_eq!(harness.read().as_deref(), Some(read));
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_cannot_run_a_tool_is_not_waited_for_once_the_others_are_gone() {
-    let stage = asked(UnattendedPolicy::Deny { after_ms: 300_000 }).await;
-    let (other, mut hears) = client();
-    subscribe(&stage.thread, other.clone()).await;
-    until(&mut hears, "ask item/tool/call").await;
-    let nobody = stage.thread.cannot(RequestNumber(0), other).await;
-    assert_eq!(nobody, Ok(false), "the first may");
-    stage.goes().await;
-    until(&mut hears, "turn/completed").await;
-    assert_eq!(stage.read().as_deref(), Some(GIVEN_UP));
+async fn a_client_that_cannot_run_the_tool_does_not_stop_the_timeout() {
+    let harness = start_tool_call(UnattendedPolicy::Deny { after_ms: 300_000 }).await;
+    let (other, mut deliveries) = client();
+    subscribe(&harness.thread, other.clone()).await;
+    until(&mut deliveries, "ask item/tool/call").await;
+    let none_left = harness.thread.note_cannot_answer(RequestNumber(0), other).await;
+    assert_eq!(none_left, Ok(false), "the first may");
+    harness.unsubscribe().await;
+    until(&mut deliveries, "turn/completed").await;
+    assert_eq!(harness.read().as_deref(), Some(TIMED_OUT));
 }
 
-/// Hears everything and may answer nothing.
+/// Receives everything and may answer nothing.
 struct ReadOnlySubscriber;
 
 impl raddle_agent::Subscriber for ReadOnlySubscriber {
@@ -220,12 +220,12 @@ impl raddle_agent::Subscriber for ReadOnlySubscriber {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_only_looks_is_nobody_who_could_run_a_tool() {
-    let stage = asked(UnattendedPolicy::Deny { after_ms: 300_000 }).await;
-    subscribe(&stage.thread, Arc::new(ReadOnlySubscriber)).await;
-    stage.goes().await;
-    stage.ends().await;
-    assert_eq!(stage.read().as_deref(), Some(GIVEN_UP));
+async fn an_observer_does_not_stop_the_timeout() {
+    let harness = start_tool_call(UnattendedPolicy::Deny { after_ms: 300_000 }).await;
+    subscribe(&harness.thread, Arc::new(ReadOnlySubscriber)).await;
+    harness.unsubscribe().await;
+    harness.ends().await;
+    assert_eq!(harness.read().as_deref(), Some(TIMED_OUT));
 }
 
 #[tokio::test(start_paused = true)]
@@ -234,30 +234,30 @@ async fn a_new_owner_waits_for_a_client_as_the_old_one_did() {
         (UnattendedPolicy::Deny { after_ms: 300_000 }, true),
         (UnattendedPolicy::Park, false),
     ] {
-        let mut stage = asked(unattended.clone()).await;
-        // The first owner is gone without a word.
+        let mut harness = start_tool_call(unattended.clone()).await;
+        // The first owner has crashed.
         let tools = Arc::new(raddle_agent::NoTools);
-        let (second, script) = threads_with(&stage.journal, &[DONE], tools, rules(unattended));
-        stage.thread = second.get(stage.id).await.expect("the thread");
-        stage.script = script;
+        let (second, script) = threads_with(&harness.journal, &[DONE], tools, rules(unattended));
+        harness.thread = second.get(harness.id).await.expect("the thread");
+        harness.script = script;
         match is_given_up {
-            true => stage.ends().await,
+            true => harness.ends().await,
             false => {
                 tokio::time::sleep(Duration::from_secs(1_000_000)).await;
-                stage.comes().await;
-                stage.answers().await;
+                harness.resubscribe().await;
+                harness.finish_turn().await;
             }
         }
         let read = match is_given_up {
-            true => GIVEN_UP,
+            true => TIMED_OUT,
             false => "user hi · call look · output seen",
         };
-        assert_eq!(stage.script.prompts(), [read]);
+        assert_eq!(harness.script.prompts(), [read]);
     }
 }
 
-/// Rules about tools by their names.
-fn named(tools: &[(&str, Verdict)], unattended: UnattendedPolicy) -> Arc<dyn Rulebook> {
+/// Rules about tools by name.
+fn rules_by_name(tools: &[(&str, Verdict)], unattended: UnattendedPolicy) -> Arc<dyn Rulebook> {
     let rules = tools.iter().map(|(name, verdict)| Rule {
         layer: Layer::User,
         subject: Subject::Tool((*name).to_owned()),
@@ -273,10 +273,10 @@ fn named(tools: &[(&str, Verdict)], unattended: UnattendedPolicy) -> Arc<dyn Rul
 }
 
 #[tokio::test]
-async fn rules_are_about_tools_by_their_names() {
+async fn rules_match_tools_by_name() {
     let far: &[ScriptLine] = &[ScriptLine::Calls("far__look", "{}")];
     let (allow, ask, deny) = (Verdict::Allow, Verdict::Ask, Verdict::Deny);
-    for (rules, call, wanted) in [
+    for (rules, call, expected) in [
         (&[][..], LOOK, allow),
         (&[("look", deny)], LOOK, deny),
         (&[("look", deny)], far, allow),
@@ -286,30 +286,30 @@ async fn rules_are_about_tools_by_their_names() {
         (&[("*", ask), ("look", allow)], LOOK, ask),
         (&[("*", ask), ("l*k", deny)], LOOK, deny),
     ] {
-        let mut stage = begun(&[call, DONE], named(rules, UnattendedPolicy::Park)).await;
-        match wanted {
+        let mut harness = start_turn(&[call, DONE], rules_by_name(rules, UnattendedPolicy::Park)).await;
+        match expected {
             Verdict::Allow => {
-                until(&mut stage.hears, "ask item/tool/call").await;
-                stage.answers().await;
+                until(&mut harness.deliveries, "ask item/tool/call").await;
+                harness.finish_turn().await;
             }
             Verdict::Ask => {
-                let heard = until(&mut stage.hears, "ask").await;
-                assert!(heard.ends_with(&["ask item/tool/requestUserInput".to_owned()]));
-                stage.says(0, RequestAnswer::Accept {}).await;
-                until(&mut stage.hears, "ask item/tool/call").await;
-                stage.says(1, seen()).await;
-                until(&mut stage.hears, "turn/completed").await;
+                let received = until(&mut harness.deliveries, "ask").await;
+                assert!(received.ends_with(&["ask item/tool/requestUserInput".to_owned()]));
+                harness.answer(0, RequestAnswer::Accept {}).await;
+                until(&mut harness.deliveries, "ask item/tool/call").await;
+                harness.answer(1, tool_answer()).await;
+                until(&mut harness.deliveries, "turn/completed").await;
             }
             Verdict::Deny => {
-                let heard = until(&mut stage.hears, "turn/completed").await;
+                let received = until(&mut harness.deliveries, "turn/completed").await;
                 let is_question = |it: &String| it.starts_with("ask");
-                assert!(!heard.iter().any(is_question), "{rules:?}: {heard:?}");
+                assert!(!received.iter().any(is_question), "{rules:?}: {received:?}");
             }
         }
-        let read = stage.read().expect("a second call");
+        let read = harness.read().expect("a second call");
         let is_denied =
             read.contains("because a rule forbids it (tool ") && read.contains("So it is written.");
-        assert_eq!(is_denied, wanted == deny, "{rules:?}: {read}");
+        assert_eq!(is_denied, expected == deny, "{rules:?}: {read}");
         assert_eq!(
             read.ends_with("output seen"),
             !is_denied,
@@ -319,33 +319,33 @@ async fn rules_are_about_tools_by_their_names() {
 }
 
 #[tokio::test]
-async fn a_yes_for_the_session_is_good_for_the_same_call_of_a_tool() {
+async fn an_approval_for_the_session_covers_the_same_call() {
     let other: &[ScriptLine] = &[ScriptLine::Calls("look", r#"{"at": 1}"#)];
-    let rules = named(&[("look", Verdict::Ask)], UnattendedPolicy::Park);
-    let mut stage = begun(&[LOOK, LOOK, other, DONE], rules).await;
-    until(&mut stage.hears, "ask item/tool/requestUserInput").await;
-    stage.says(0, RequestAnswer::AcceptForSession {}).await;
+    let rules = rules_by_name(&[("look", Verdict::Ask)], UnattendedPolicy::Park);
+    let mut harness = start_turn(&[LOOK, LOOK, other, DONE], rules).await;
+    until(&mut harness.deliveries, "ask item/tool/requestUserInput").await;
+    harness.answer(0, RequestAnswer::AcceptForSession {}).await;
     for request in [1, 2] {
-        until(&mut stage.hears, "ask item/tool/call").await;
-        stage.says(request, seen()).await;
+        until(&mut harness.deliveries, "ask item/tool/call").await;
+        harness.answer(request, tool_answer()).await;
     }
-    // Something else, which is asked about.
-    until(&mut stage.hears, "ask item/tool/requestUserInput").await;
-    stage.says(3, RequestAnswer::Decline {}).await;
-    until(&mut stage.hears, "turn/completed").await;
+    // A different call needs a new approval.
+    until(&mut harness.deliveries, "ask item/tool/requestUserInput").await;
+    harness.answer(3, RequestAnswer::Decline {}).await;
+    until(&mut harness.deliveries, "turn/completed").await;
 }
 
-/// A rule wants someone to see it, so nobody's silence is a yes.
+/// The rule requires an explicit approval, so a timeout never approves.
 #[tokio::test]
-async fn silence_about_a_tool_is_a_no() {
-    for unattended in every(0) {
-        let rules = named(&[("look", Verdict::Ask)], unattended);
-        let mut stage = begun(&[LOOK, DONE], rules).await;
-        until(&mut stage.hears, "turn/completed").await;
+async fn an_unanswered_approval_of_a_tool_is_declined() {
+    for unattended in unattended_policies(0) {
+        let rules = rules_by_name(&[("look", Verdict::Ask)], unattended);
+        let mut harness = start_turn(&[LOOK, DONE], rules).await;
+        until(&mut harness.deliveries, "turn/completed").await;
         assert_eq!(
-            stage.read().as_deref(),
+            harness.read().as_deref(),
             Some(
-                "user hi · call look · output Nobody answered in time whether this may run, so it was not."
+                "user hi · call look · output The request for approval timed out, so this was not run."
             )
         );
     }

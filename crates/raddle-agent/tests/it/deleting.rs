@@ -1,4 +1,4 @@
-//! Threads that are deleted, and made anew under the same id.
+//! Threads that are deleted and created again with the same id.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,39 +13,39 @@ use raddle_store::{FaultMode, FaultyJournal};
 use tokio::sync::oneshot;
 
 use super::script::ScriptedAnswers;
-use super::{client, options, order, rename, started};
+use super::{client, options, execute, rename, started};
 
-fn keyed() -> IdempotentRequest {
+fn idempotent_request() -> IdempotentRequest {
     IdempotentRequest {
         key: IdempotencyKey {
             principal: "user:a".to_owned(),
             method: "thread/start".to_owned(),
             id: "k".to_owned(),
         },
-        asked: "hash".to_owned(),
+        request_hash: "hash".to_owned(),
         render: None,
     }
 }
 
-/// Begins a thread under the key, as a request does: after a look whether it is there.
+/// Starts a thread under the key, as a request does: after a lookup of the key.
 async fn begin(threads: &Threads, start: ThreadStarted) {
-    let IdempotentRequest { key, asked, .. } = keyed();
-    let recalled = threads.recall(start.thread, &key, &asked).await;
-    let gone = matches!(
+    let IdempotentRequest { key, request_hash: fingerprint, .. } = idempotent_request();
+    let recalled = threads.recall(start.thread, &key, &fingerprint).await;
+    let is_gone = matches!(
         recalled,
         Err(AgentError::Read(ReadError::NotFound)
             | AgentError::Refused(raddle_core::Refusal::Deleted))
     );
-    assert!(gone, "{recalled:?}");
+    assert!(is_gone, "{recalled:?}");
     let (reply, answer) = oneshot::channel();
     let reply = |subscribed| drop(reply.send(subscribed));
-    threads.start_for(Some(keyed()), start, client().0, reply);
+    threads.start_for(Some(idempotent_request()), start, client().0, reply);
     answer.await.expect("an answer").expect("a thread");
 }
 
-/// Until what is left of it is gone, a deleted thread is in nobody's way and nobody's list.
+/// Until its remains are removed, a deleted thread blocks no new thread and appears in no list.
 #[tokio::test(start_paused = true)]
-async fn one_is_made_anew_once_what_was_before_it_is_gone() {
+async fn a_deleted_thread_is_created_anew_after_its_removal() {
     for ephemeral in [false, true] {
         let journal = Arc::new(FaultyJournal::new());
         let port: Arc<dyn Journal> = journal.clone();
@@ -64,7 +64,7 @@ async fn one_is_made_anew_once_what_was_before_it_is_gone() {
         let (reply, answer) = oneshot::channel();
         let slow = journal.clone();
         let deleted = move |outcome| {
-            // The deletion is stored, and what removes the records takes its time.
+            // The deletion is stored, but the removal of the records is slow.
             slow.set(FaultMode::Slow);
             drop(reply.send(outcome));
         };
@@ -74,7 +74,7 @@ async fn one_is_made_anew_once_what_was_before_it_is_gone() {
             .await;
         answer.await.expect("an answer").expect("stored");
         assert_eq!(threads.loaded(), [], "ephemeral: {ephemeral}");
-        assert!(order(&thread, rename(Some("a"))).await.is_err());
+        assert!(execute(&thread, rename(Some("a"))).await.is_err());
 
         let again = tokio::spawn({
             let threads = threads.clone();
@@ -86,7 +86,7 @@ async fn one_is_made_anew_once_what_was_before_it_is_gone() {
         again.await.expect("no panic");
         assert_eq!(threads.loaded(), [id]);
         let thread = threads.live(id).expect("it is live");
-        order(&thread, rename(Some("b"))).await.expect("stored");
+        execute(&thread, rename(Some("b"))).await.expect("stored");
         let name = thread
             .inspect(|thread| thread.name().map(str::to_owned))
             .await;
@@ -94,9 +94,9 @@ async fn one_is_made_anew_once_what_was_before_it_is_gone() {
     }
 }
 
-/// As where a server was killed between the two.
+/// As if the server was killed between the deletion and the removal.
 #[tokio::test]
-async fn what_a_deletion_left_behind_is_in_nobodys_way() {
+async fn the_remains_of_a_deletion_do_not_block_a_new_thread() {
     let journal = super::journal();
     let open = || Threads::new(options(&journal, Arc::new(ScriptedAnswers::new(&[]))));
     let start = started(ThreadId::mint());

@@ -1,9 +1,9 @@
-//! History that did not happen in the thread.
+//! History that is injected into the thread.
 
 use raddle_core::{Command, InjectItems, InjectedItem, Input, ThreadId};
 
 use crate::script::ScriptLine;
-use crate::{begin, client, journal, order, threads, turn, until};
+use crate::{begin, client, journal, execute, threads, turn, until};
 
 fn inject(text: &str) -> Command {
     let user = InjectedItem::User {
@@ -19,20 +19,20 @@ fn inject(text: &str) -> Command {
 }
 
 #[tokio::test]
-async fn it_is_read_by_whoever_opens_the_thread_next() {
+async fn injected_history_is_read_by_the_next_process() {
     let journal = journal();
     let id = ThreadId::mint();
     let (first, _) = threads(&journal, &[]);
     let thread = begin(&first, id, client().0).await;
-    order(&thread, inject("green")).await.expect("stored");
+    execute(&thread, inject("green")).await.expect("stored");
     first.close().await;
 
     let (second, script) = threads(&journal, &[&[ScriptLine::Says("so it is")]]);
     let thread = second.get(id).await.expect("the thread");
-    let (me, mut hears) = client();
+    let (me, mut deliveries) = client();
     crate::subscribe(&thread, me).await;
-    order(&thread, turn("t1", "is it?")).await.expect("a turn");
-    until(&mut hears, "turn/completed").await;
+    execute(&thread, turn("t1", "is it?")).await.expect("a turn");
+    until(&mut deliveries, "turn/completed").await;
     assert_eq!(
         script.prompts(),
         ["user green · assistant green indeed · user is it?"]

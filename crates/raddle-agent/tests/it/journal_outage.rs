@@ -1,4 +1,4 @@
-//! A journal that is slow, away, full or hard to understand.
+//! A journal that is slow, unavailable, full or ambiguous.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::script::{ScriptLine, ScriptedAnswers};
-use super::{begin, client, interrupt, order, rename, started, threads, turn, until};
+use super::{begin, client, interrupt, execute, rename, started, threads, turn, until};
 
 fn on_faulty(script: &[&[ScriptLine]]) -> (Arc<FaultyJournal>, Threads, Arc<ScriptedAnswers>) {
     let journal = Arc::new(FaultyJournal::new());
@@ -27,21 +27,21 @@ fn on_faulty(script: &[&[ScriptLine]]) -> (Arc<FaultyJournal>, Threads, Arc<Scri
 #[tokio::test]
 async fn an_interrupt_does_not_wait_for_a_slow_disk() {
     let (journal, threads, script) = on_faulty(&[&[ScriptLine::Begins("hel"), ScriptLine::Hangs]]);
-    let (me, mut hears) = client();
+    let (me, mut deliveries) = client();
     let thread = begin(&threads, ThreadId::mint(), me).await;
-    order(&thread, turn("t1", "hi")).await.expect("a turn");
-    until(&mut hears, "item/agentMessage/delta").await;
+    execute(&thread, turn("t1", "hi")).await.expect("a turn");
+    until(&mut deliveries, "item/agentMessage/delta").await;
     journal.set(FaultMode::Slow);
-    // An append is under way and stays so.
+    // An append is in progress and stays so.
     let renamed = tokio::spawn({
         let thread = thread.clone();
-        async move { order(&thread, rename(Some("a"))).await }
+        async move { execute(&thread, rename(Some("a"))).await }
     });
     let interrupted = tokio::spawn({
         let thread = thread.clone();
-        async move { order(&thread, interrupt()).await }
+        async move { execute(&thread, interrupt()).await }
     });
-    // The vendor is no longer asked, though nothing is stored yet.
+    // The model call is cancelled, though nothing is stored yet.
     script.dropped().await;
     assert!(!interrupted.is_finished());
     journal.set(FaultMode::Healthy);
@@ -53,27 +53,27 @@ async fn an_interrupt_does_not_wait_for_a_slow_disk() {
         renamed.await.expect("no panic"),
         Ok(CommandOutcome::Done {})
     );
-    until(&mut hears, "turn/completed").await;
+    until(&mut deliveries, "turn/completed").await;
 }
 
 #[tokio::test]
 async fn a_turn_ends_once_when_the_journal_is_full() {
     let (journal, threads, script) = on_faulty(&[&[ScriptLine::Begins("hel"), ScriptLine::Hangs]]);
-    let (me, mut hears) = client();
+    let (me, mut deliveries) = client();
     let id = ThreadId::mint();
     let thread = begin(&threads, id, me).await;
-    order(&thread, turn("t1", "hi")).await.expect("a turn");
-    until(&mut hears, "item/agentMessage/delta").await;
+    execute(&thread, turn("t1", "hi")).await.expect("a turn");
+    until(&mut deliveries, "item/agentMessage/delta").await;
     journal.set(FaultMode::Reserve);
-    let refused = order(&thread, rename(Some("a"))).await;
+    let result = execute(&thread, rename(Some("a"))).await;
     assert!(
-        matches!(refused, Err(AgentError::Refused(Refusal::NotStored(_)))),
-        "{refused:?}"
+        matches!(result, Err(AgentError::Refused(Refusal::NotStored(_)))),
+        "{result:?}"
     );
-    // The vendor is no longer asked, what was told of the answer stays, and the turn is over.
+    // The model call is cancelled, its announced text is kept, and the turn is over.
     script.dropped().await;
     assert_eq!(
-        until(&mut hears, "turn/completed").await,
+        until(&mut deliveries, "turn/completed").await,
         [
             "item/completed #",
             "thread/status/changed",
@@ -82,15 +82,15 @@ async fn a_turn_ends_once_when_the_journal_is_full() {
         ]
     );
     assert_eq!(ends(&journal, id).await, [FailureKind::StorageFull]);
-    // A client that opens the thread once there is room reads the same end.
+    // A client that opens the thread once there is space reads the same end.
     threads.close().await;
     journal.set(FaultMode::Healthy);
     let thread = threads.get(id).await.expect("the thread");
-    order(&thread, rename(Some("a"))).await.expect("stored");
+    execute(&thread, rename(Some("a"))).await.expect("stored");
     assert_eq!(ends(&journal, id).await, [FailureKind::StorageFull]);
 }
 
-/// The failures with which turns ended, as they are stored.
+/// The stored failures of the turns.
 async fn ends(journal: &FaultyJournal, id: ThreadId) -> Vec<FailureKind> {
     let records = Journal::read(journal, id, Seq::ZERO, usize::MAX).await;
     let records = records.expect("records").into_iter();
@@ -108,85 +108,85 @@ async fn ends(journal: &FaultyJournal, id: ThreadId) -> Vec<FailureKind> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn those_who_listen_are_told_when_nothing_more_can_be_stored() {
+async fn subscribers_are_notified_when_the_journal_is_full() {
     let (journal, threads, _) = on_faulty(&[&[ScriptLine::Begins("hel"), ScriptLine::Hangs]]);
-    let (me, mut hears) = client();
+    let (me, mut deliveries) = client();
     let id = ThreadId::mint();
     let thread = begin(&threads, id, me).await;
-    order(&thread, turn("t1", "hi")).await.expect("a turn");
-    until(&mut hears, "item/agentMessage/delta").await;
+    execute(&thread, turn("t1", "hi")).await.expect("a turn");
+    until(&mut deliveries, "item/agentMessage/delta").await;
     journal.set(FaultMode::Full);
-    let refused = order(&thread, rename(Some("a"))).await;
-    let full = "the journal is full: it was told to fail".to_owned();
-    assert_eq!(refused, Err(AgentError::Refused(Refusal::NotStored(full))));
+    let result = execute(&thread, rename(Some("a"))).await;
+    let full = "the journal is full: the test injected a fault".to_owned();
+    assert_eq!(result, Err(AgentError::Refused(Refusal::NotStored(full))));
     assert_eq!(
-        until(&mut hears, "thread/closed").await,
+        until(&mut deliveries, "thread/closed").await,
         ["error", "thread/closed"]
     );
     assert_eq!(ends(&journal, id).await, []);
-    // As long as there is no room, nobody waits for it to be opened.
+    // As long as the storage is full, opening fails without waiting.
     let thread = threads.get(id).await.expect("the thread");
-    let begun = Instant::now();
-    let refused = order(&thread, rename(Some("a"))).await;
+    let started_at = Instant::now();
+    let result = execute(&thread, rename(Some("a"))).await;
     assert!(
-        matches!(refused, Err(AgentError::Refused(Refusal::NotStored(_)))),
-        "{refused:?}"
+        matches!(result, Err(AgentError::Refused(Refusal::NotStored(_)))),
+        "{result:?}"
     );
-    assert_eq!(begun.elapsed(), Duration::ZERO);
-    // Once there is, the turn ends for the reason that was told.
+    assert_eq!(started_at.elapsed(), Duration::ZERO);
+    // Once there is space, the turn ends with the announced reason.
     journal.set(FaultMode::Healthy);
     let thread = threads.get(id).await.expect("the thread");
-    order(&thread, rename(Some("a"))).await.expect("stored");
+    execute(&thread, rename(Some("a"))).await.expect("stored");
     assert_eq!(ends(&journal, id).await, [FailureKind::StorageFull]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_end_of_a_turn_is_stored_as_soon_as_there_is_room() {
+async fn the_end_of_a_turn_is_stored_as_soon_as_there_is_space() {
     let (journal, threads, _) = on_faulty(&[&[ScriptLine::Begins("hel"), ScriptLine::Hangs]]);
-    let (me, mut hears) = client();
+    let (me, mut deliveries) = client();
     let id = ThreadId::mint();
     let thread = begin(&threads, id, me).await;
-    order(&thread, turn("t1", "hi")).await.expect("a turn");
-    until(&mut hears, "item/agentMessage/delta").await;
+    execute(&thread, turn("t1", "hi")).await.expect("a turn");
+    until(&mut deliveries, "item/agentMessage/delta").await;
     journal.set(FaultMode::Full);
-    let refused = order(&thread, rename(Some("a"))).await;
-    assert!(refused.is_err(), "{refused:?}");
+    let result = execute(&thread, rename(Some("a"))).await;
+    assert!(result.is_err(), "{result:?}");
     tokio::time::sleep(Duration::from_secs(10)).await;
     assert_eq!(ends(&journal, id).await, []);
     journal.set(FaultMode::Healthy);
-    until(&mut hears, "turn/completed").await;
+    until(&mut deliveries, "turn/completed").await;
     assert_eq!(ends(&journal, id).await, [FailureKind::StorageFull]);
-    order(&thread, rename(Some("a")))
+    execute(&thread, rename(Some("a")))
         .await
         .expect("the thread stays");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_journal_that_stays_away_is_waited_for_only_so_long() {
+async fn an_unavailable_journal_times_out() {
     let (journal, threads, _) = on_faulty(&[]);
-    let (me, mut hears) = client();
+    let (me, mut deliveries) = client();
     let thread = begin(&threads, ThreadId::mint(), me).await;
     journal.set(FaultMode::Unavailable);
-    let refused = order(&thread, rename(Some("a"))).await;
+    let result = execute(&thread, rename(Some("a"))).await;
     assert!(
-        matches!(refused, Err(AgentError::Refused(Refusal::NotStored(_)))),
-        "{refused:?}"
+        matches!(result, Err(AgentError::Refused(Refusal::NotStored(_)))),
+        "{result:?}"
     );
-    until(&mut hears, "thread/closed").await;
-    let (answer, answered) = oneshot::channel();
+    until(&mut deliveries, "thread/closed").await;
+    let (reply_tx, reply_rx) = oneshot::channel();
     threads.start(started(ThreadId::mint()), client().0, |reply| {
-        drop(answer.send(reply.map(drop)));
+        drop(reply_tx.send(reply.map(drop)));
     });
-    let started = answered.await.expect("an answer");
+    let started = reply_rx.await.expect("an answer");
     assert_eq!(started, Err(AgentError::Unavailable));
 }
 
-/// Hears only how a turn went wrong.
+/// Receives only the errors of turns.
 struct ErrorSubscriber(mpsc::UnboundedSender<CodexErrorInfo>);
 
 impl Subscriber for ErrorSubscriber {
-    fn deliver(&self, heard: &Delivery) -> bool {
-        if let Delivery::Notice(notice) = heard
+    fn deliver(&self, delivery: &Delivery) -> bool {
+        if let Delivery::Notice(notice) = delivery
             && let Notification::Error(error) = &**notice
         {
             let info = error.error.codex_error_info.clone();
@@ -201,8 +201,8 @@ impl Subscriber for ErrorSubscriber {
 }
 
 #[tokio::test(start_paused = true)]
-async fn those_who_listen_are_told_why_nothing_is_stored() {
-    for (mood, kind) in [
+async fn subscribers_receive_the_reason_of_a_storage_failure() {
+    for (fault, kind) in [
         (FaultMode::Full, "storageFull"),
         (FaultMode::ReadOnly, "storageReadOnly"),
         (FaultMode::Unavailable, "storageUnavailable"),
@@ -210,44 +210,44 @@ async fn those_who_listen_are_told_why_nothing_is_stored() {
         (FaultMode::Dropping, "storageUnavailable"),
     ] {
         let (journal, threads, _) = on_faulty(&[&[ScriptLine::Hangs]]);
-        let (complaint, mut complaints) = mpsc::unbounded_channel();
-        let me = Arc::new(ErrorSubscriber(complaint));
+        let (errors_tx, mut errors) = mpsc::unbounded_channel();
+        let me = Arc::new(ErrorSubscriber(errors_tx));
         let thread = begin(&threads, ThreadId::mint(), me).await;
-        order(&thread, turn("t1", "hi")).await.expect("a turn");
-        journal.set(mood);
-        let refused = order(&thread, rename(Some("a"))).await;
+        execute(&thread, turn("t1", "hi")).await.expect("a turn");
+        journal.set(fault);
+        let result = execute(&thread, rename(Some("a"))).await;
         assert!(
-            matches!(refused, Err(AgentError::Refused(Refusal::NotStored(_)))),
-            "{mood:?}: {refused:?}"
+            matches!(result, Err(AgentError::Refused(Refusal::NotStored(_)))),
+            "{fault:?}: {result:?}"
         );
         let kind = CodexErrorInfo::Unrecognized(kind.into());
-        assert_eq!(complaints.recv().await, Some(kind), "{mood:?}");
+        assert_eq!(errors.recv().await, Some(kind), "{fault:?}");
     }
 }
 
-/// How long an order takes until it is refused, and how many appends were tried.
-async fn refused_after(mood: FaultMode) -> Duration {
+/// Returns the time until a command is rejected.
+async fn time_until_rejected(fault: FaultMode) -> Duration {
     let (journal, threads, _) = on_faulty(&[]);
     let thread = begin(&threads, ThreadId::mint(), client().0).await;
-    journal.set(mood);
-    let begun = Instant::now();
-    let refused = order(&thread, rename(Some("a"))).await;
-    assert!(refused.is_err());
-    begun.elapsed()
+    journal.set(fault);
+    let started_at = Instant::now();
+    let result = execute(&thread, rename(Some("a"))).await;
+    assert!(result.is_err());
+    started_at.elapsed()
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_becomes_of_an_append_is_asked_only_so_long() {
-    for mood in [FaultMode::Unavailable, FaultMode::Lost, FaultMode::Dropping] {
-        let took = refused_after(mood).await;
+async fn an_append_with_unknown_outcome_times_out() {
+    for fault in [FaultMode::Unavailable, FaultMode::Lost, FaultMode::Dropping] {
+        let elapsed = time_until_rejected(fault).await;
         let range = Duration::from_secs(30)..Duration::from_secs(31);
-        assert!(range.contains(&took), "{mood:?}: {took:?}");
+        assert!(range.contains(&elapsed), "{fault:?}: {elapsed:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_append_whose_fate_was_not_known_is_not_done_twice() {
-    for (mood, back) in [
+async fn an_append_with_unknown_outcome_is_not_repeated() {
+    for (fault, recovered) in [
         (FaultMode::Unacknowledged, FaultMode::Unacknowledged),
         (FaultMode::Dropping, FaultMode::Healthy),
         (FaultMode::Lost, FaultMode::Healthy),
@@ -255,25 +255,25 @@ async fn an_append_whose_fate_was_not_known_is_not_done_twice() {
         let (journal, threads, _) = on_faulty(&[]);
         let thread = begin(&threads, ThreadId::mint(), client().0).await;
         let before = thread.inspect(Thread::head).await.expect("a look");
-        journal.set(mood);
+        journal.set(fault);
         let renamed = tokio::spawn({
             let thread = thread.clone();
-            async move { order(&thread, rename(Some("a"))).await }
+            async move { execute(&thread, rename(Some("a"))).await }
         });
         tokio::time::sleep(Duration::from_secs(10)).await;
-        journal.set(back);
+        journal.set(recovered);
         assert_eq!(
             renamed.await.expect("no panic"),
             Ok(CommandOutcome::Done {})
         );
         let after = thread.inspect(Thread::head).await.expect("a look");
-        assert_eq!(after, before.next(), "{mood:?}");
+        assert_eq!(after, before.next(), "{fault:?}");
     }
 }
 
-/// A request that is refused for lack of room takes nobody's seat.
+/// A request that is rejected on full storage removes no subscriber.
 #[tokio::test(start_paused = true)]
-async fn who_listens_goes_on_to_hear_after_a_full_disk() {
+async fn subscribers_receive_events_after_a_full_disk() {
     type CommandFn = fn() -> Command;
     let requests: [&[CommandFn]; 3] = [
         &[|| rename(Some("a"))],
@@ -284,31 +284,31 @@ async fn who_listens_goes_on_to_hear_after_a_full_disk() {
             || rename(Some("b")),
         ],
     ];
-    for (mood, refused) in [FaultMode::Full, FaultMode::Reserve]
+    for (fault, rejected_requests) in [FaultMode::Full, FaultMode::Reserve]
         .into_iter()
-        .flat_map(|mood| requests.map(|it| (mood, it)))
+        .flat_map(|fault| requests.map(|it| (fault, it)))
     {
         let lines: &[ScriptLine] = &[ScriptLine::Says("hello")];
         let (journal, threads, _) = on_faulty(&[lines, lines]);
-        let (me, mut hears) = client();
+        let (me, mut deliveries) = client();
         let thread = begin(&threads, ThreadId::mint(), me).await;
-        order(&thread, turn("t1", "hi")).await.expect("a turn");
-        until(&mut hears, "turn/completed").await;
-        journal.set(mood);
-        for request in refused {
-            let answer = order(&thread, request()).await;
+        execute(&thread, turn("t1", "hi")).await.expect("a turn");
+        until(&mut deliveries, "turn/completed").await;
+        journal.set(fault);
+        for request in rejected_requests {
+            let answer = execute(&thread, request()).await;
             let is_refused = matches!(answer, Err(AgentError::Refused(Refusal::NotStored(_))));
-            assert!(is_refused, "{mood:?}: {answer:?}");
+            assert!(is_refused, "{fault:?}: {answer:?}");
         }
         journal.set(FaultMode::Healthy);
-        order(&thread, turn("t3", "hi")).await.expect("a turn");
-        let heard = until(&mut hears, "turn/completed").await;
-        let is_closed = heard.iter().any(|it| it.starts_with("thread/closed"));
-        assert!(!is_closed, "{mood:?}: {heard:?}");
+        execute(&thread, turn("t3", "hi")).await.expect("a turn");
+        let received = until(&mut deliveries, "turn/completed").await;
+        let is_closed = received.iter().any(|it| it.starts_with("thread/closed"));
+        assert!(!is_closed, "{fault:?}: {received:?}");
     }
 }
 
-/// Gives so many orders that the thread takes no more, while the journal is slow.
+/// Sends commands until the inbox is full, while the journal is slow.
 async fn fill(journal: &FaultyJournal, thread: &Handle) {
     journal.set(FaultMode::Slow);
     let (busy, mut is_busy) = mpsc::unbounded_channel();
@@ -328,7 +328,7 @@ async fn fill(journal: &FaultyJournal, thread: &Handle) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_thread_that_takes_no_more_is_still_left_in_good_order() {
+async fn a_thread_with_a_full_inbox_is_unloaded_in_good_order() {
     let (journal, threads, _) = on_faulty(&[]);
     let id = ThreadId::mint();
     let thread = begin(&threads, id, client().0).await;
@@ -339,31 +339,31 @@ async fn a_thread_that_takes_no_more_is_still_left_in_good_order() {
     });
     tokio::time::sleep(Duration::from_secs(1)).await;
     journal.set(FaultMode::Healthy);
-    let begun = Instant::now();
+    let started_at = Instant::now();
     closed.await.expect("no panic");
-    assert_eq!(begun.elapsed(), Duration::ZERO);
-    // Its last word is that it left: nobody need count it as dead.
+    assert_eq!(started_at.elapsed(), Duration::ZERO);
+    // Its last record is the release, so no other process counts it as dead.
     let records = Journal::read(&*journal, id, Seq::ZERO, usize::MAX).await;
     let records = records.expect("records");
     let last = records.last().map(|record| &record.body);
-    let left = raddle_core::RecordBody::from(raddle_core::Event::Released {});
-    assert_eq!(last, Some(&left));
+    let released = raddle_core::RecordBody::from(raddle_core::Event::Released {});
+    assert_eq!(last, Some(&released));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_thread_that_nobody_holds_any_more_is_left_even_if_it_was_full() {
+async fn a_thread_with_a_hanging_journal_is_aborted_on_close() {
     let (journal, threads, _) = on_faulty(&[]);
     let thread = begin(&threads, ThreadId::mint(), client().0).await;
     fill(&journal, &thread).await;
-    let begun = Instant::now();
+    let started_at = Instant::now();
     let closed = tokio::spawn({
         let threads = threads.clone();
         async move { threads.close().await }
     });
-    // The journal hangs for good: closing cuts the thread off.
+    // The journal hangs for good: closing aborts the task.
     closed.await.expect("no panic");
-    let took = begun.elapsed();
-    assert!(took < Duration::from_secs(40), "{took:?}");
+    let elapsed = started_at.elapsed();
+    assert!(elapsed < Duration::from_secs(40), "{elapsed:?}");
     let (reply, answer) = oneshot::channel();
     thread
         .send_command(Command::Release, |outcome| drop(reply.send(outcome)))

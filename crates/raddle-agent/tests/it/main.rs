@@ -1,4 +1,4 @@
-//! A live thread, from an order to what is heard of it.
+//! A live thread, from a command to its notifications.
 
 mod catch_up;
 mod client_tools;
@@ -32,14 +32,14 @@ use tokio::sync::{mpsc, oneshot};
 
 use script::{ScriptLine, ScriptedAnswers};
 
-/// A client that writes down what it hears.
+/// A subscriber that records what it receives.
 struct RecordingSubscriber {
-    heard: mpsc::UnboundedSender<String>,
+    deliveries_tx: mpsc::UnboundedSender<String>,
 }
 
 impl Subscriber for RecordingSubscriber {
-    fn deliver(&self, heard: &Delivery) -> bool {
-        let line = match heard {
+    fn deliver(&self, delivery: &Delivery) -> bool {
+        let line = match delivery {
             Delivery::Record { notification, seq } => {
                 let number = if seq.is_some() { " #" } else { "" };
                 format!("{}{number}", notification.method())
@@ -47,11 +47,11 @@ impl Subscriber for RecordingSubscriber {
             Delivery::Notice(notice) => notice.method().to_owned(),
             Delivery::Request { method, .. } => format!("ask {method}"),
         };
-        self.heard.send(line).is_ok()
+        self.deliveries_tx.send(line).is_ok()
     }
 
     fn is_connected(&self) -> bool {
-        !self.heard.is_closed()
+        !self.deliveries_tx.is_closed()
     }
 }
 
@@ -70,13 +70,13 @@ fn interrupt() -> Command {
 }
 
 fn client() -> (Arc<dyn Subscriber>, mpsc::UnboundedReceiver<String>) {
-    let (heard, hears) = mpsc::unbounded_channel();
-    (Arc::new(RecordingSubscriber { heard }), hears)
+    let (deliveries_tx, deliveries) = mpsc::unbounded_channel();
+    (Arc::new(RecordingSubscriber { deliveries_tx }), deliveries)
 }
 
-async fn until(hears: &mut mpsc::UnboundedReceiver<String>, last: &str) -> Vec<String> {
+async fn until(deliveries: &mut mpsc::UnboundedReceiver<String>, last: &str) -> Vec<String> {
     let mut lines = Vec::new();
-    while let Some(line) = hears.recv().await {
+    while let Some(line) = deliveries.recv().await {
         let is_last = line.starts_with(last);
         lines.push(line);
         if is_last {
@@ -94,14 +94,14 @@ fn threads(
     threads_with(journal, script, Arc::new(raddle_agent::NoTools), rules)
 }
 
-/// The same with tools, and rules for them.
+/// Creates threads with tools and rules.
 fn threads_with(
     journal: &Arc<dyn Journal>,
     script: &[&[ScriptLine]],
     tools: Arc<dyn Tools>,
     rules: Arc<dyn Rulebook>,
 ) -> (Threads, Arc<ScriptedAnswers>) {
-    threads_asking(
+    threads_with_webhook(
         journal,
         script,
         tools,
@@ -110,8 +110,8 @@ fn threads_with(
     )
 }
 
-/// The same with someone far away.
-fn threads_asking(
+/// Creates threads with a webhook as well.
+fn threads_with_webhook(
     journal: &Arc<dyn Journal>,
     script: &[&[ScriptLine]],
     tools: Arc<dyn Tools>,
@@ -128,7 +128,7 @@ fn threads_asking(
     (Threads::new(options), script)
 }
 
-/// What threads need, without tools.
+/// Options without tools.
 fn options(journal: &Arc<dyn Journal>, script: Arc<ScriptedAnswers>) -> Options {
     Options {
         journal: journal.clone(),
@@ -168,7 +168,7 @@ fn started(id: ThreadId) -> ThreadStarted {
     }
 }
 
-/// Begins a thread and waits for it.
+/// Starts a thread and waits for the reply.
 async fn begin(threads: &Threads, id: ThreadId, me: Arc<dyn Subscriber>) -> Handle {
     let (reply, answer) = oneshot::channel();
     let handle = threads.start(started(id), me, |subscribed| drop(reply.send(subscribed)));
@@ -176,7 +176,7 @@ async fn begin(threads: &Threads, id: ThreadId, me: Arc<dyn Subscriber>) -> Hand
     handle
 }
 
-async fn order(thread: &Handle, command: Command) -> Result<CommandOutcome, AgentError> {
+async fn execute(thread: &Handle, command: Command) -> Result<CommandOutcome, AgentError> {
     let (reply, answer) = oneshot::channel();
     let reply = |outcome| drop(reply.send(outcome));
     thread.send_command(command, reply).await;
@@ -208,16 +208,16 @@ fn turn(id: &str, text: &str) -> Command {
 }
 
 #[tokio::test]
-async fn a_turn_is_heard_from_its_beginning_to_its_end() {
+async fn a_subscriber_receives_a_turn_from_start_to_end() {
     let journal = journal();
     let (threads, script) = threads(&journal, &[&[ScriptLine::Says("hello")]]);
-    let (me, mut hears) = client();
+    let (me, mut deliveries) = client();
     let thread = begin(&threads, ThreadId::mint(), me).await;
-    assert_eq!(hears.recv().await.as_deref(), Some("thread/started #"));
-    let outcome = order(&thread, turn("t1", "hi")).await.expect("a turn");
+    assert_eq!(deliveries.recv().await.as_deref(), Some("thread/started #"));
+    let outcome = execute(&thread, turn("t1", "hi")).await.expect("a turn");
     assert_eq!(outcome, CommandOutcome::Started { turn: "t1".into() });
     assert_eq!(
-        until(&mut hears, "turn/completed").await,
+        until(&mut deliveries, "turn/completed").await,
         [
             "thread/status/changed",
             "turn/started #",
@@ -234,7 +234,7 @@ async fn a_turn_is_heard_from_its_beginning_to_its_end() {
     assert_eq!(script.prompts(), ["user hi"]);
 }
 
-/// A thread of a folder.
+/// Starts a thread in a folder.
 async fn begin_in(threads: &Threads, cwd: &std::path::Path, me: Arc<dyn Subscriber>) -> Handle {
     let (reply, answer) = oneshot::channel();
     let mut start = started(ThreadId::mint());
@@ -245,13 +245,13 @@ async fn begin_in(threads: &Threads, cwd: &std::path::Path, me: Arc<dyn Subscrib
 }
 
 #[tokio::test]
-async fn what_the_model_reads_begins_alike_from_call_to_call() {
+async fn prompts_of_successive_calls_share_their_prefix() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("AGENTS.md");
     std::fs::write(&file, "use tabs").expect("a file");
     let says: &[ScriptLine] = &[ScriptLine::Says("ok")];
     let (threads, script) = threads(&journal(), &[says, says, says, says]);
-    let (me, mut hears) = client();
+    let (me, mut deliveries) = client();
     let thread = begin_in(&threads, folder.path(), me).await;
     for (id, rules) in [
         ("t1", None),
@@ -262,8 +262,8 @@ async fn what_the_model_reads_begins_alike_from_call_to_call() {
         if let Some(rules) = rules {
             std::fs::write(&file, rules).expect("a file");
         }
-        order(&thread, turn(id, id)).await.expect("a turn");
-        until(&mut hears, "turn/completed").await;
+        execute(&thread, turn(id, id)).await.expect("a turn");
+        until(&mut deliveries, "turn/completed").await;
     }
     let prompts = script.whole();
     for pair in prompts.windows(2) {
@@ -271,36 +271,36 @@ async fn what_the_model_reads_begins_alike_from_call_to_call() {
     }
     let notes: Vec<usize> = script.notes().iter().map(Vec::len).collect();
     assert_eq!(notes, [2, 2, 3, 3]);
-    let told = script.notes().pop().expect("notes");
+    let last_notes = script.notes().pop().expect("notes");
     assert!(
-        told[0].contains("use tabs") && told[2].contains("use spaces"),
-        "{told:?}"
+        last_notes[0].contains("use tabs") && last_notes[2].contains("use spaces"),
+        "{last_notes:?}"
     );
     assert!(
-        told[1].contains(&format!("folder: {}", folder.path().display())),
-        "{told:?}"
+        last_notes[1].contains(&format!("folder: {}", folder.path().display())),
+        "{last_notes:?}"
     );
 }
 
 #[tokio::test]
-async fn another_process_goes_on_where_one_left() {
+async fn another_process_continues_an_unloaded_thread() {
     let journal = journal();
     let id = ThreadId::mint();
     let (first, _) = threads(&journal, &[&[ScriptLine::Says("hello")]]);
-    let (me, mut hears) = client();
+    let (me, mut deliveries) = client();
     let thread = begin(&first, id, me).await;
-    order(&thread, turn("t1", "hi")).await.expect("a turn");
-    until(&mut hears, "turn/completed").await;
+    execute(&thread, turn("t1", "hi")).await.expect("a turn");
+    until(&mut deliveries, "turn/completed").await;
     first.close().await;
 
     let (second, script) = threads(&journal, &[&[ScriptLine::Says("again")]]);
     let thread = second.get(id).await.expect("the thread");
-    let (me, mut hears) = client();
+    let (me, mut deliveries) = client();
     let subscribed = subscribe(&thread, me).await;
     assert_eq!(subscribed.cursor, CursorStatus::Good);
     assert_eq!(subscribed.thread.turns(), 1);
-    order(&thread, turn("t2", "more")).await.expect("a turn");
-    until(&mut hears, "turn/completed").await;
+    execute(&thread, turn("t2", "more")).await.expect("a turn");
+    until(&mut deliveries, "turn/completed").await;
     assert_eq!(script.prompts(), ["user hi · assistant hello · user more"]);
 }
 
@@ -310,12 +310,12 @@ async fn a_former_owner_stops_as_soon_as_it_writes() {
     let id = ThreadId::mint();
     let (first, _) = threads(&journal, &[]);
     let old = begin(&first, id, client().0).await;
-    order(&old, rename(Some("a"))).await.expect("stored");
+    execute(&old, rename(Some("a"))).await.expect("stored");
     let (second, _) = threads(&journal, &[]);
     let new = second.get(id).await.expect("the thread");
-    order(&new, rename(Some("b"))).await.expect("stored");
-    let refused = order(&old, rename(Some("c"))).await;
-    assert_eq!(refused, Err(AgentError::Refused(Refusal::OwnedElsewhere)));
+    execute(&new, rename(Some("b"))).await.expect("stored");
+    let result = execute(&old, rename(Some("c"))).await;
+    assert_eq!(result, Err(AgentError::Refused(Refusal::OwnedElsewhere)));
     let name = new.inspect(|thread| thread.name().map(str::to_owned)).await;
     assert_eq!(name, Ok(Some("b".to_owned())));
 }
@@ -324,16 +324,16 @@ async fn a_former_owner_stops_as_soon_as_it_writes() {
 async fn an_interrupt_ends_the_call_of_the_model() {
     let journal = journal();
     let (threads, script) = threads(&journal, &[&[ScriptLine::Begins("hel"), ScriptLine::Hangs]]);
-    let (me, mut hears) = client();
+    let (me, mut deliveries) = client();
     let thread = begin(&threads, ThreadId::mint(), me).await;
-    assert_eq!(hears.recv().await.as_deref(), Some("thread/started #"));
-    order(&thread, turn("t1", "hi")).await.expect("a turn");
-    until(&mut hears, "item/agentMessage/delta").await;
+    assert_eq!(deliveries.recv().await.as_deref(), Some("thread/started #"));
+    execute(&thread, turn("t1", "hi")).await.expect("a turn");
+    until(&mut deliveries, "item/agentMessage/delta").await;
     assert_eq!(
-        order(&thread, interrupt()).await,
+        execute(&thread, interrupt()).await,
         Ok(CommandOutcome::Done {})
     );
-    let last = until(&mut hears, "turn/completed").await;
+    let last = until(&mut deliveries, "turn/completed").await;
     assert_eq!(last[0], "item/completed #");
     script.dropped().await;
     let status = thread.inspect(raddle_core::Thread::status).await;
@@ -341,7 +341,7 @@ async fn an_interrupt_ends_the_call_of_the_model() {
 }
 
 #[tokio::test]
-async fn everyone_hears_of_a_name_and_only_subscribers_of_its_number() {
+async fn all_clients_receive_a_rename_and_only_subscribers_its_sequence_number() {
     let journal = journal();
     let (threads, _) = threads(&journal, &[]);
     let (me, mut mine) = client();
@@ -349,7 +349,7 @@ async fn everyone_hears_of_a_name_and_only_subscribers_of_its_number() {
     threads.subscribe_global(&me);
     threads.subscribe_global(&other);
     let thread = begin(&threads, ThreadId::mint(), me.clone()).await;
-    order(&thread, rename(Some("a"))).await.expect("stored");
+    execute(&thread, rename(Some("a"))).await.expect("stored");
     assert_eq!(
         until(&mut others, "thread/name")
             .await
@@ -366,7 +366,7 @@ async fn everyone_hears_of_a_name_and_only_subscribers_of_its_number() {
     );
     assert_eq!(thread.unsubscribe(me.clone()).await, Ok(true));
     assert_eq!(thread.unsubscribe(me.clone()).await, Ok(false));
-    order(&thread, rename(None)).await.expect("stored");
+    execute(&thread, rename(None)).await.expect("stored");
     assert_eq!(
         until(&mut mine, "thread/name").await,
         ["thread/name/updated"]
@@ -374,7 +374,7 @@ async fn everyone_hears_of_a_name_and_only_subscribers_of_its_number() {
 }
 
 #[tokio::test]
-async fn a_thread_that_is_not_there_is_not_opened() {
+async fn a_missing_thread_is_not_opened() {
     let (threads, _) = threads(&journal(), &[]);
     let missing = threads.get(ThreadId::mint()).await;
     assert_eq!(missing.err(), Some(AgentError::Read(ReadError::NotFound)));
@@ -386,7 +386,7 @@ async fn a_deleted_thread_is_removed() {
     let (threads, _) = threads(&journal, &[]);
     let id = ThreadId::mint();
     let thread = begin(&threads, id, client().0).await;
-    order(&thread, Command::Delete(raddle_core::Delete::default()))
+    execute(&thread, Command::Delete(raddle_core::Delete::default()))
         .await
         .expect("stored");
     threads.close().await;
@@ -394,8 +394,8 @@ async fn a_deleted_thread_is_removed() {
 }
 
 #[tokio::test]
-async fn what_is_sealed_is_kept_unless_its_record_could_not_be_read_again() {
-    for (depth, kept) in [(1, true), (64, true), (65, false), (120, false)] {
+async fn a_sealed_value_is_stored_unless_it_is_too_deep() {
+    for (depth, is_stored) in [(1, true), (64, true), (65, false), (120, false)] {
         let folder = tempfile::tempdir().expect("a folder");
         let options = raddle_store::Options {
             folder: folder.path().to_owned(),
@@ -403,11 +403,11 @@ async fn what_is_sealed_is_kept_unless_its_record_could_not_be_read_again() {
         let journal = raddle_store::LocalJournal::open(&options).expect("a journal");
         let journal: Arc<dyn Journal> = Arc::new(journal);
         let (threads, _) = threads(&journal, &[&[ScriptLine::Seals(depth)]]);
-        let (me, mut hears) = client();
+        let (me, mut deliveries) = client();
         let id = ThreadId::mint();
         let thread = begin(&threads, id, me).await;
-        order(&thread, turn("t1", "hi")).await.expect("a turn");
-        until(&mut hears, "turn/completed").await;
+        execute(&thread, turn("t1", "hi")).await.expect("a turn");
+        until(&mut deliveries, "turn/completed").await;
         let records = journal.read(id, raddle_core::Seq::ZERO, usize::MAX).await;
         let records = records.expect("records that can be read");
         let sealed = records.iter().any(|record| match &record.body {
@@ -416,6 +416,6 @@ async fn what_is_sealed_is_kept_unless_its_record_could_not_be_read_again() {
             }
             RecordBody::Delta(_) => false,
         });
-        assert_eq!(sealed, kept, "{depth} levels");
+        assert_eq!(sealed, is_stored, "{depth} levels");
     }
 }

@@ -1,4 +1,4 @@
-//! Several nodes on one folder: a thread is taken from the dead, never from the living.
+//! Several nodes on one folder: a thread is taken over from a dead node, never from a live one.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,9 +9,9 @@ use raddle_core::{Recovery, ThreadId, Timestamp};
 use raddle_store::{LocalJournal, MemoryJournal, NodeLock};
 
 use super::script::ScriptedAnswers;
-use super::{begin, client, order, rename};
+use super::{begin, client, execute, rename};
 
-/// The nodes whose locks lie in a folder.
+/// Liveness by the node locks in a folder.
 struct LockLiveness(PathBuf);
 
 impl Liveness for LockLiveness {
@@ -22,7 +22,7 @@ impl Liveness for LockLiveness {
     }
 }
 
-/// A node with its own journal on a folder. It is alive as long as its lock is.
+/// A node with its own journal on a folder. It is alive as long as its lock.
 pub fn node(folder: &Path, name: &str) -> (Threads, NodeLock) {
     let options = raddle_store::Options {
         folder: folder.to_owned(),
@@ -49,24 +49,24 @@ pub fn node(folder: &Path, name: &str) -> (Threads, NodeLock) {
 }
 
 #[tokio::test]
-async fn a_thread_is_not_taken_from_the_living() {
+async fn a_thread_is_not_taken_over_from_a_live_node() {
     let folder = tempfile::tempdir().expect("a folder");
     let id = ThreadId::mint();
     let (first, alive) = node(folder.path(), "first");
     let (second, _alive) = node(folder.path(), "second");
     let thread = begin(&first, id, client().0).await;
-    let taken = second.get(id).await.err();
+    let error = second.get(id).await.err();
     let node = "first".to_owned();
-    assert_eq!(taken, Some(AgentError::OwnedBy { node }));
-    // It was not disturbed by that.
+    assert_eq!(error, Some(AgentError::OwnedBy { node }));
+    // That did not affect the owner.
     let epoch = thread
         .inspect(|thread| thread.epoch())
         .await
         .expect("a look");
-    let renamed = order(&thread, rename(Some("mine"))).await;
+    let renamed = execute(&thread, rename(Some("mine"))).await;
     renamed.expect("stored");
 
-    // Without its lock it is dead, whatever it still does.
+    // Without its lock it counts as dead, whatever it still does.
     drop(alive);
     let thread = second.get(id).await.expect("the thread");
     let next = thread
@@ -81,11 +81,11 @@ async fn a_thread_is_not_taken_from_the_living() {
 }
 
 #[tokio::test]
-async fn what_the_living_have_left_can_be_taken() {
+async fn a_thread_unloaded_by_a_live_node_can_be_taken_over() {
     let folder = tempfile::tempdir().expect("a folder");
     let id = ThreadId::mint();
     let (first, _alive) = node(folder.path(), "first");
-    let (second, _also) = node(folder.path(), "second");
+    let (second, _second_alive) = node(folder.path(), "second");
     begin(&first, id, client().0).await;
     assert!(matches!(
         second.get(id).await,
@@ -93,9 +93,9 @@ async fn what_the_living_have_left_can_be_taken() {
     ));
     first.close().await;
     let thread = second.get(id).await.expect("the thread");
-    // And now it is the second's.
+    // Now the second node owns it.
     thread.inspect(|_| ()).await.expect("a look");
-    let taken = first.get(id).await.err();
+    let error = first.get(id).await.err();
     let node = "second".to_owned();
-    assert_eq!(taken, Some(AgentError::OwnedBy { node }));
+    assert_eq!(error, Some(AgentError::OwnedBy { node }));
 }

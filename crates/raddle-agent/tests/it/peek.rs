@@ -1,4 +1,4 @@
-//! Looking at threads without taking them.
+//! Reading threads without ownership.
 
 use std::sync::Arc;
 
@@ -9,38 +9,38 @@ use raddle_store::{FaultMode, FaultyJournal};
 
 use super::owners::node;
 use super::script::ScriptedAnswers;
-use super::{begin, client, options, order, rename};
+use super::{begin, client, options, execute, rename};
 
 #[tokio::test]
-async fn a_look_takes_nothing() {
+async fn peeking_does_not_take_over_a_thread() {
     let folder = tempfile::tempdir().expect("a folder");
     let id = ThreadId::mint();
     let (first, alive) = node(folder.path(), "first");
     let (second, _alive) = node(folder.path(), "second");
     let thread = begin(&first, id, client().0).await;
-    let here = first.peek(id).await.expect("a look");
-    assert!(here.live && here.owned);
-    let there = second.peek(id).await.expect("a look");
-    assert!(!there.live && there.owned);
-    assert_eq!(there.thread, here.thread);
+    let local_view = first.peek(id).await.expect("a look");
+    assert!(local_view.live && local_view.owned);
+    let remote_view = second.peek(id).await.expect("a look");
+    assert!(!remote_view.live && remote_view.owned);
+    assert_eq!(remote_view.thread, local_view.thread);
     assert_eq!((first.loaded(), second.loaded()), (vec![id], vec![]));
-    // Nobody has noticed.
-    let renamed = order(&thread, rename(Some("mine"))).await;
+    // The owner is not affected.
+    let renamed = execute(&thread, rename(Some("mine"))).await;
     renamed.expect("stored");
-    let there = second.peek(id).await.expect("a look");
-    assert_eq!(there.thread.name(), Some("mine"));
-    assert_eq!(there.thread.epoch(), here.thread.epoch());
-    // Without its lock its owner is dead.
+    let remote_view = second.peek(id).await.expect("a look");
+    assert_eq!(remote_view.thread.name(), Some("mine"));
+    assert_eq!(remote_view.thread.epoch(), local_view.thread.epoch());
+    // Without its lock the owner counts as dead.
     drop(alive);
-    let there = second.peek(id).await.expect("a look");
-    assert!(!there.live && !there.owned);
+    let remote_view = second.peek(id).await.expect("a look");
+    assert!(!remote_view.live && !remote_view.owned);
 }
 
 #[tokio::test]
-async fn a_list_says_what_those_are_doing_that_are_live() {
+async fn a_list_contains_the_status_of_loaded_threads() {
     let folder = tempfile::tempdir().expect("a folder");
     let (first, _alive) = node(folder.path(), "first");
-    let (second, _also) = node(folder.path(), "second");
+    let (second, _second_alive) = node(folder.path(), "second");
     let (one, other) = (ThreadId::mint(), ThreadId::mint());
     begin(&first, one, client().0).await;
     begin(&second, other, client().0).await;
@@ -50,12 +50,12 @@ async fn a_list_says_what_those_are_doing_that_are_live() {
     };
     let page = first.list(query).await.expect("a page");
     let entries = page.entries.iter();
-    let mut found: Vec<_> = entries.map(|it| (it.summary.thread, it.status)).collect();
-    found.sort_by_key(|(id, _)| *id);
-    assert_eq!(found, [(one, Some(Status::Idle)), (other, None)]);
+    let mut statuses: Vec<_> = entries.map(|it| (it.summary.thread, it.status)).collect();
+    statuses.sort_by_key(|(id, _)| *id);
+    assert_eq!(statuses, [(one, Some(Status::Idle)), (other, None)]);
 }
 
-/// A thread that is busy, or whose disk is, holds up no list.
+/// A busy thread, or a slow disk, does not delay a list.
 #[tokio::test]
 async fn a_list_waits_for_no_thread() {
     let journal = Arc::new(FaultyJournal::new());
@@ -67,7 +67,7 @@ async fn a_list_waits_for_no_thread() {
     let id = ThreadId::mint();
     let thread = begin(&threads, id, client().0).await;
     journal.set(FaultMode::Slow);
-    let renaming = tokio::spawn(async move { order(&thread, rename(Some("mine"))).await });
+    let renaming = tokio::spawn(async move { execute(&thread, rename(Some("mine"))).await });
     while journal.waiting() == 0 {
         tokio::task::yield_now().await;
     }
@@ -76,14 +76,14 @@ async fn a_list_waits_for_no_thread() {
         ..ListQuery::default()
     };
     let page = threads.list(query).await.expect("a page");
-    let found: Vec<_> = page.entries.iter().map(|it| it.status).collect();
-    assert_eq!(found, [Some(Status::Idle)]);
+    let statuses: Vec<_> = page.entries.iter().map(|it| it.status).collect();
+    assert_eq!(statuses, [Some(Status::Idle)]);
     journal.set(FaultMode::Healthy);
     renaming.await.expect("an end").expect("stored");
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_not_seen() {
+async fn missing_and_deleted_threads_cannot_be_peeked() {
     let folder = tempfile::tempdir().expect("a folder");
     let (threads, _alive) = node(folder.path(), "first");
     let id = ThreadId::mint();
@@ -91,14 +91,14 @@ async fn what_is_not_there_is_not_seen() {
     assert_eq!(none, Some(AgentError::Read(ReadError::NotFound)));
     let thread = begin(&threads, id, client().0).await;
     let delete = raddle_core::Command::Delete(raddle_core::Delete { principal: None });
-    order(&thread, delete).await.expect("deleted");
+    execute(&thread, delete).await.expect("deleted");
     threads.close().await;
-    let gone = threads.peek(id).await.err();
+    let error = threads.peek(id).await.err();
     assert!(
         matches!(
-            gone,
+            error,
             Some(AgentError::Read(ReadError::NotFound) | AgentError::Refused(Refusal::Deleted))
         ),
-        "{gone:?}"
+        "{error:?}"
     );
 }

@@ -1,4 +1,4 @@
-//! What a turn waits for is said while it runs.
+//! Progress notifications while a turn runs.
 
 use std::future::{pending, ready};
 use std::sync::Arc;
@@ -15,25 +15,25 @@ use tokio::time::{Instant, advance};
 
 use crate::script::ScriptLine;
 use crate::tool_gate::TestTools;
-use crate::{client, interrupt, journal, order, rename, started, subscribe, threads_with, turn};
+use crate::{client, interrupt, journal, execute, rename, started, subscribe, threads_with, turn};
 
-/// What is promised.
+/// Maximum interval by the contract.
 const WITHIN: Duration = Duration::from_secs(5);
 
-/// A client that wants to know, and writes down only that, each with when it was said.
+/// A subscriber that wants progress, and records only that, with the time of each notification.
 struct ProgressSubscriber {
-    hears: mpsc::UnboundedSender<(Instant, Box<TurnProgressNotification>)>,
-    has_room: bool,
+    progress_tx: mpsc::UnboundedSender<(Instant, Box<TurnProgressNotification>)>,
+    has_capacity: bool,
 }
 
 type ProgressReceiver = mpsc::UnboundedReceiver<(Instant, Box<TurnProgressNotification>)>;
 
 impl Subscriber for ProgressSubscriber {
-    fn deliver(&self, heard: &Delivery) -> bool {
-        match heard {
+    fn deliver(&self, delivery: &Delivery) -> bool {
+        match delivery {
             Delivery::Notice(notice) => match &**notice {
                 Notification::TurnProgress(it) => {
-                    self.hears.send((Instant::now(), it.clone().into())).is_ok()
+                    self.progress_tx.send((Instant::now(), it.clone().into())).is_ok()
                 }
                 _ => true,
             },
@@ -50,11 +50,11 @@ impl Subscriber for ProgressSubscriber {
     }
 
     fn has_capacity(&self) -> bool {
-        self.has_room
+        self.has_capacity
     }
 
     fn reserve(&self, _: usize) -> BoxFuture<'static, Option<Permit>> {
-        match self.has_room {
+        match self.has_capacity {
             true => Box::pin(ready(Some(Box::new(()) as Permit))),
             false => Box::pin(pending()),
         }
@@ -65,17 +65,17 @@ impl Subscriber for ProgressSubscriber {
     }
 }
 
-fn keen(has_room: bool) -> (Arc<ProgressSubscriber>, ProgressReceiver) {
-    let (heard, hears) = mpsc::unbounded_channel();
-    let keen = ProgressSubscriber {
-        hears: heard,
-        has_room,
+fn progress_subscriber(has_capacity: bool) -> (Arc<ProgressSubscriber>, ProgressReceiver) {
+    let (progress_tx, deliveries) = mpsc::unbounded_channel();
+    let subscriber = ProgressSubscriber {
+        progress_tx,
+        has_capacity,
     };
-    (Arc::new(keen), hears)
+    (Arc::new(subscriber), deliveries)
 }
 
-/// A thread with tools of ours and one of a client's.
-async fn begun(
+/// Starts a thread with built-in tools and a tool of a client.
+async fn start_thread(
     journal: &Arc<dyn Journal>,
     script: &[&[ScriptLine]],
     me: Arc<dyn Subscriber>,
@@ -92,25 +92,25 @@ async fn begun(
     (threads, thread)
 }
 
-fn in_words(told: &TurnProgressNotification) -> String {
-    let it = &told.waiting_for;
+fn in_words(progress: &TurnProgressNotification) -> String {
+    let it = &progress.waiting_for;
     let name = it.name.as_deref().unwrap_or("-");
     let item = if it.item_id.is_some() { " item" } else { "" };
-    format!("{} {} {name}{item}", told.turn_id, it.kind.as_str())
+    format!("{} {} {name}{item}", progress.turn_id, it.kind.as_str())
 }
 
-/// It is said in time, again and again, and for how long.
-async fn check(hears: &mut ProgressReceiver, wanted: &str) {
+/// Checks that progress arrives in time, repeatedly, and with the right duration.
+async fn check(deliveries: &mut ProgressReceiver, expected: &str) {
     let mut last = (Instant::now(), 0);
     for time in 1..4 {
-        let (at, told) = hears.recv().await.expect("progress");
-        assert_eq!(in_words(&told), wanted);
-        assert!(at - last.0 <= WITHIN, "{wanted}: {:?}", at - last.0);
+        let (at, progress) = deliveries.recv().await.expect("progress");
+        assert_eq!(in_words(&progress), expected);
+        assert!(at - last.0 <= WITHIN, "{expected}: {:?}", at - last.0);
         if time > 1 {
             let passed = u64::try_from((at - last.0).as_millis()).expect("a time");
-            assert_eq!(told.since_ms, last.1 + passed, "{wanted}");
+            assert_eq!(progress.since_ms, last.1 + passed, "{expected}");
         }
-        last = (at, told.since_ms);
+        last = (at, progress.since_ms);
     }
 }
 
@@ -125,7 +125,7 @@ fn shell(line: &str) -> Command {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whatever_a_turn_waits_for_is_said_every_five_seconds() {
+async fn progress_is_sent_every_five_seconds_whatever_the_turn_waits_for() {
     let hi = || turn("t1", "hi");
     let cases: [(Command, &[ScriptLine], &str); 8] = [
         (hi(), &[ScriptLine::Hangs], "t1 model loom"),
@@ -157,82 +157,82 @@ async fn whatever_a_turn_waits_for_is_said_every_five_seconds() {
             "t1 question ask item",
         ),
     ];
-    for (command, says, wanted) in cases {
-        let (me, mut hears) = keen(true);
-        let (_threads, thread) = begun(&journal(), &[says], me).await;
-        order(&thread, command).await.expect("a turn");
-        check(&mut hears, wanted).await;
+    for (command, says, expected) in cases {
+        let (me, mut deliveries) = progress_subscriber(true);
+        let (_threads, thread) = start_thread(&journal(), &[says], me).await;
+        execute(&thread, command).await.expect("a turn");
+        check(&mut deliveries, expected).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn people_are_named_before_what_runs_beside_them() {
+async fn questions_to_the_user_take_precedence_over_running_tools() {
     let says: &[ScriptLine] = &[
         ScriptLine::Calls("do", "ignores"),
         ScriptLine::Calls("ask", ""),
         ScriptLine::Hangs,
     ];
-    let (me, mut hears) = keen(true);
-    let (_threads, thread) = begun(&journal(), &[says], me).await;
-    order(&thread, turn("t1", "hi")).await.expect("a turn");
-    check(&mut hears, "t1 question ask item").await;
+    let (me, mut deliveries) = progress_subscriber(true);
+    let (_threads, thread) = start_thread(&journal(), &[says], me).await;
+    execute(&thread, turn("t1", "hi")).await.expect("a turn");
+    check(&mut deliveries, "t1 question ask item").await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_journal_that_takes_nothing_is_named() {
-    for mood in [FaultMode::Slow, FaultMode::Unavailable] {
+async fn a_blocked_journal_is_reported_as_storage() {
+    for fault in [FaultMode::Slow, FaultMode::Unavailable] {
         let faulty = Arc::new(FaultyJournal::new());
         let journal: Arc<dyn Journal> = faulty.clone();
-        let (me, mut hears) = keen(true);
-        let (_threads, thread) = begun(&journal, &[&[ScriptLine::Hangs]], me).await;
-        order(&thread, turn("t1", "hi")).await.expect("a turn");
-        check(&mut hears, "t1 model loom").await;
-        faulty.set(mood);
-        let renamed = tokio::spawn(async move { order(&thread, rename(Some("a"))).await });
-        check(&mut hears, "t1 storage -").await;
+        let (me, mut deliveries) = progress_subscriber(true);
+        let (_threads, thread) = start_thread(&journal, &[&[ScriptLine::Hangs]], me).await;
+        execute(&thread, turn("t1", "hi")).await.expect("a turn");
+        check(&mut deliveries, "t1 model loom").await;
+        faulty.set(fault);
+        let renamed = tokio::spawn(async move { execute(&thread, rename(Some("a"))).await });
+        check(&mut deliveries, "t1 storage -").await;
         faulty.set(FaultMode::Healthy);
         renamed.await.expect("no panic").expect("stored");
-        check(&mut hears, "t1 model loom").await;
+        check(&mut deliveries, "t1 model loom").await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_said_before_a_turn_or_after_it() {
-    let (me, mut hears) = keen(true);
-    let (_threads, thread) = begun(&journal(), &[&[ScriptLine::Hangs]], me).await;
+async fn no_progress_is_sent_outside_of_a_turn() {
+    let (me, mut deliveries) = progress_subscriber(true);
+    let (_threads, thread) = start_thread(&journal(), &[&[ScriptLine::Hangs]], me).await;
     advance(WITHIN * 4).await;
-    assert!(hears.is_empty());
-    order(&thread, turn("t1", "hi")).await.expect("a turn");
-    check(&mut hears, "t1 model loom").await;
-    order(&thread, interrupt()).await.expect("an end");
+    assert!(deliveries.is_empty());
+    execute(&thread, turn("t1", "hi")).await.expect("a turn");
+    check(&mut deliveries, "t1 model loom").await;
+    execute(&thread, interrupt()).await.expect("an end");
     advance(WITHIN * 4).await;
-    order(&thread, rename(None)).await.expect("stored");
-    assert!(hears.is_empty());
+    execute(&thread, rename(None)).await.expect("stored");
+    assert!(deliveries.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_those_hear_it_who_want_to_and_read_along() {
-    let (me, mut hears) = keen(true);
-    let (slow, slow_hears) = keen(false);
-    let (other, mut other_hears) = client();
-    let (_threads, thread) = begun(&journal(), &[&[ScriptLine::Hangs]], me).await;
+async fn only_live_subscribers_that_want_progress_receive_it() {
+    let (me, mut deliveries) = progress_subscriber(true);
+    let (slow, slow_deliveries) = progress_subscriber(false);
+    let (other, mut other_deliveries) = client();
+    let (_threads, thread) = start_thread(&journal(), &[&[ScriptLine::Hangs]], me).await;
     subscribe(&thread, other).await;
     subscribe(&thread, slow).await;
-    order(&thread, turn("t1", "hi")).await.expect("a turn");
-    check(&mut hears, "t1 model loom").await;
-    assert!(slow_hears.is_empty());
-    while let Ok(line) = other_hears.try_recv() {
+    execute(&thread, turn("t1", "hi")).await.expect("a turn");
+    check(&mut deliveries, "t1 model loom").await;
+    assert!(slow_deliveries.is_empty());
+    while let Ok(line) = other_deliveries.try_recv() {
         assert!(!line.starts_with("turn/progress"), "{line}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_comes_later_hears_it_too() {
+async fn a_later_subscriber_receives_progress_too() {
     let (other, _hears) = client();
-    let (_threads, thread) = begun(&journal(), &[&[ScriptLine::Hangs]], other).await;
-    order(&thread, turn("t1", "hi")).await.expect("a turn");
+    let (_threads, thread) = start_thread(&journal(), &[&[ScriptLine::Hangs]], other).await;
+    execute(&thread, turn("t1", "hi")).await.expect("a turn");
     advance(WITHIN * 4).await;
-    let (me, mut hears) = keen(true);
+    let (me, mut deliveries) = progress_subscriber(true);
     subscribe(&thread, me).await;
-    check(&mut hears, "t1 model loom").await;
+    check(&mut deliveries, "t1 model loom").await;
 }

@@ -1,4 +1,4 @@
-//! A model that follows a script.
+//! A scripted model.
 
 use std::collections::VecDeque;
 use std::future::{pending, ready};
@@ -17,19 +17,19 @@ use tokio::sync::Notify;
 pub enum ScriptLine {
     /// A whole message.
     Says(&'static str),
-    /// A whole message with something sealed that is so deep.
+    /// A whole message with a sealed value of this depth.
     Seals(usize),
-    /// A message that is not ended.
+    /// A message without an end.
     Begins(&'static str),
-    /// A call of a tool with these arguments.
+    /// A tool call with these arguments.
     Calls(&'static str, &'static str),
-    /// An end that is tried again, in a minute.
+    /// An error that is retried after a minute.
     Breaks,
-    /// Nothing more, ever.
+    /// No further event.
     Hangs,
 }
 
-/// One list of lines for each call.
+/// One list of lines per call.
 pub struct ScriptedAnswers {
     calls: Mutex<VecDeque<Vec<ScriptLine>>>,
     prompts: Mutex<Vec<Vec<SharedEntry>>>,
@@ -45,20 +45,20 @@ impl ScriptedAnswers {
         }
     }
 
-    /// What was said so far, in words, for each call.
+    /// The prompt of each call as text, without notes.
     pub fn prompts(&self) -> Vec<String> {
-        let said = |entries: &Vec<SharedEntry>| {
-            let said = entries
+        let render = |entries: &Vec<SharedEntry>| {
+            let visible = entries
                 .iter()
                 .filter(|entry| !matches!(***entry, ContextEntry::Note(_)));
-            said.map(|entry| in_words(entry))
+            visible.map(|entry| in_words(entry))
                 .collect::<Vec<_>>()
                 .join(" · ")
         };
-        self.whole().iter().map(said).collect()
+        self.whole().iter().map(render).collect()
     }
 
-    /// What was read beside that.
+    /// The notes of each prompt.
     pub fn notes(&self) -> Vec<Vec<String>> {
         let note = |entry: &SharedEntry| match &**entry {
             ContextEntry::Note(text) => Some(text.clone()),
@@ -68,7 +68,7 @@ impl ScriptedAnswers {
         self.whole().iter().map(notes).collect()
     }
 
-    /// All that was read, for each call.
+    /// All entries of each prompt.
     pub fn whole(&self) -> Vec<Vec<SharedEntry>> {
         self.prompts.lock().expect("prompts").clone()
     }
@@ -87,7 +87,7 @@ impl Model for ScriptedAnswers {
     fn call(&self, prompt: Prompt) -> Box<dyn ModelAnswer> {
         self.prompts.lock().expect("prompts").push(prompt.entries);
         let lines = self.calls.lock().expect("calls").pop_front();
-        let mut said = VecDeque::new();
+        let mut events = VecDeque::new();
         let mut hangs = false;
         let mut end = ModelEnd::Done {};
         for line in lines.unwrap_or_default() {
@@ -95,8 +95,8 @@ impl Model for ScriptedAnswers {
             let open = ItemBody::AgentMessage(AgentMessage::default());
             match line {
                 ScriptLine::Says(text) => {
-                    said.push_back(ModelEvent::Started(id.clone(), open));
-                    said.push_back(ModelEvent::Text(
+                    events.push_back(ModelEvent::Started(id.clone(), open));
+                    events.push_back(ModelEvent::Text(
                         id.clone(),
                         ItemPart::Text,
                         text.to_owned(),
@@ -105,7 +105,7 @@ impl Model for ScriptedAnswers {
                         text: text.to_owned(),
                         phase: None,
                     };
-                    said.push_back(ModelEvent::Completed(
+                    events.push_back(ModelEvent::Completed(
                         id,
                         ItemBody::AgentMessage(whole),
                         None,
@@ -118,21 +118,21 @@ impl Model for ScriptedAnswers {
                         value: nested,
                     };
                     let whole = ItemBody::AgentMessage(AgentMessage::default());
-                    said.push_back(ModelEvent::Completed(id, whole, Some(sealed)));
+                    events.push_back(ModelEvent::Completed(id, whole, Some(sealed)));
                 }
                 ScriptLine::Begins(text) => {
-                    said.push_back(ModelEvent::Started(id.clone(), open));
-                    said.push_back(ModelEvent::Text(id, ItemPart::Text, text.to_owned()));
+                    events.push_back(ModelEvent::Started(id.clone(), open));
+                    events.push_back(ModelEvent::Text(id, ItemPart::Text, text.to_owned()));
                 }
                 ScriptLine::Calls(tool, arguments) => {
                     let call = ToolCall {
-                        id: format!("call-{}", said.len()),
+                        id: format!("call-{}", events.len()),
                         tool: tool.to_owned(),
                         arguments: arguments.to_owned(),
                         freeform: false,
                         alone: false,
                     };
-                    said.push_back(ModelEvent::Tool(id, call));
+                    events.push_back(ModelEvent::Tool(id, call));
                 }
                 ScriptLine::Breaks => {
                     end = ModelEnd::Broke {
@@ -144,10 +144,10 @@ impl Model for ScriptedAnswers {
             }
         }
         if !hangs {
-            said.push_back(ModelEvent::Ended(end, Some(Usage::default())));
+            events.push_back(ModelEvent::Ended(end, Some(Usage::default())));
         }
         Box::new(LineAnswer {
-            said,
+            events,
             dropped: self.dropped.clone(),
         })
     }
@@ -167,14 +167,14 @@ fn in_words(entry: &ContextEntry) -> String {
 }
 
 struct LineAnswer {
-    said: VecDeque<ModelEvent>,
+    events: VecDeque<ModelEvent>,
     dropped: Arc<Notify>,
 }
 
 impl ModelAnswer for LineAnswer {
     fn next(&mut self) -> BoxFuture<'_, ModelEvent> {
-        match self.said.pop_front() {
-            Some(said) => Box::pin(ready(said)),
+        match self.events.pop_front() {
+            Some(event) => Box::pin(ready(event)),
             None => Box::pin(pending()),
         }
     }

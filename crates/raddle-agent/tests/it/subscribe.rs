@@ -1,4 +1,4 @@
-//! Clients that come in the middle of a turn.
+//! Subscribers that join in the middle of a turn.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,17 +8,17 @@ use raddle_protocol::Notification;
 use tokio::sync::{mpsc, oneshot};
 
 use super::script::ScriptLine;
-use super::{begin, client, journal, order, rename, subscribe, threads, turn, until};
+use super::{begin, client, journal, execute, rename, subscribe, threads, turn, until};
 
-/// A client that keeps the text it hears.
+/// A subscriber that collects the text it receives.
 struct TextSubscriber {
     text: Mutex<String>,
-    heard: mpsc::UnboundedSender<String>,
+    deliveries_tx: mpsc::UnboundedSender<String>,
 }
 
 impl Subscriber for TextSubscriber {
-    fn deliver(&self, heard: &Delivery) -> bool {
-        let Delivery::Record { notification, seq } = heard else {
+    fn deliver(&self, delivery: &Delivery) -> bool {
+        let Delivery::Record { notification, seq } = delivery else {
             return true;
         };
         if let Notification::AgentMessageDelta(it) = &**notification {
@@ -26,7 +26,7 @@ impl Subscriber for TextSubscriber {
         }
         let number = if seq.is_some() { " #" } else { "" };
         let line = format!("{}{number}", notification.method());
-        self.heard.send(line).is_ok()
+        self.deliveries_tx.send(line).is_ok()
     }
 
     fn is_connected(&self) -> bool {
@@ -34,9 +34,9 @@ impl Subscriber for TextSubscriber {
     }
 }
 
-fn newcomer(listener: Arc<dyn Subscriber>, model: Option<&str>) -> SubscribeRequest {
+fn subscribe_request(subscriber: Arc<dyn Subscriber>, model: Option<&str>) -> SubscribeRequest {
     SubscribeRequest {
-        subscriber: listener,
+        subscriber,
         change: ChangeSettings {
             change: SettingsChange {
                 model: model.map(|it| Some(it.to_owned())),
@@ -45,60 +45,60 @@ fn newcomer(listener: Arc<dyn Subscriber>, model: Option<&str>) -> SubscribeRequ
             principal: None,
         },
         with_usage: false,
-        seen: None,
+        cursor: None,
     }
 }
 
-/// Whoever comes in the middle is answered first, however long that takes; then it hears what is open and
-/// all its text so far, and then what happens.
+/// A subscriber that joins in the middle of a turn receives the reply first, however long that
+/// takes. Then it receives the open items with their text so far, and then live events.
 #[tokio::test]
-async fn what_is_open_is_told_after_the_answer() {
+async fn open_items_are_delivered_after_the_reply() {
     let journal = journal();
     let (threads, _) = threads(
         &journal,
         &[&[ScriptLine::Begins("hello"), ScriptLine::Hangs]],
     );
     let id = ThreadId::mint();
-    let (me, mut hears) = client();
+    let (me, mut deliveries) = client();
     let thread = begin(&threads, id, me).await;
-    order(&thread, turn("t1", "hi")).await.expect("a turn");
-    until(&mut hears, "item/agentMessage/delta").await;
+    execute(&thread, turn("t1", "hi")).await.expect("a turn");
+    until(&mut deliveries, "item/agentMessage/delta").await;
 
-    let (heard, mut line) = mpsc::unbounded_channel();
+    let (deliveries_tx, mut text_deliveries) = mpsc::unbounded_channel();
     let reader = Arc::new(TextSubscriber {
         text: Mutex::default(),
-        heard,
+        deliveries_tx,
     });
     let (answer, answering) = oneshot::channel::<()>();
-    let (asked, is_asked) = oneshot::channel();
+    let (reply_tx, reply_rx) = oneshot::channel();
     let reply = |subscribed: Result<raddle_agent::SubscribeResult, _>| {
         let turn = subscribed
             .expect("subscribed")
             .thread
             .turn()
             .map(|turn| turn.id.clone());
-        drop(asked.send(turn));
+        drop(reply_tx.send(turn));
         Box::pin(async move { answering.await.is_ok() })
             as raddle_core::ports::BoxFuture<'static, bool>
     };
     threads
-        .resume(id, newcomer(reader.clone(), Some("big")), reply)
+        .resume(id, subscribe_request(reader.clone(), Some("big")), reply)
         .await;
-    assert_eq!(is_asked.await.expect("asked"), Some("t1".into()));
-    // Nothing happens in the thread before it is answered; who looks still sees.
+    assert_eq!(reply_rx.await.expect("asked"), Some("t1".into()));
+    // Nothing happens in the thread before the reply; reads still work.
     let renamed = tokio::spawn({
         let thread = thread.clone();
-        async move { order(&thread, rename(Some("a"))).await }
+        async move { execute(&thread, rename(Some("a"))).await }
     });
     let name = thread
         .inspect(|thread| thread.name().map(str::to_owned))
         .await;
     assert_eq!(name, Ok(None));
-    assert!(line.try_recv().is_err());
+    assert!(text_deliveries.try_recv().is_err());
     answer.send(()).expect("waited for");
     renamed.await.expect("no panic").expect("stored");
     assert_eq!(
-        until(&mut line, "thread/name").await,
+        until(&mut text_deliveries, "thread/name").await,
         [
             "thread/goal/cleared",
             "item/started",
@@ -107,27 +107,27 @@ async fn what_is_open_is_told_after_the_answer() {
         ]
     );
     assert_eq!(*reader.text.lock().expect("text"), "hello");
-    // Others were there, so what it wanted otherwise did not count.
+    // There were other subscribers, so its changes were ignored.
     let model = thread
         .inspect(|thread| thread.settings().model.clone())
         .await;
     assert_eq!(model, Ok(None));
 }
 
-/// What a newcomer wants otherwise counts where nobody else is.
+/// A new subscriber's changes apply if there is no other subscriber.
 #[tokio::test]
-async fn a_newcomer_to_an_empty_thread_may_change_it() {
+async fn the_only_subscriber_may_change_settings() {
     let journal = journal();
     let (threads, _) = threads(&journal, &[]);
     let id = ThreadId::mint();
-    let (me, mut hears) = client();
+    let (me, mut deliveries) = client();
     let thread = begin(&threads, id, me.clone()).await;
-    assert_eq!(hears.recv().await.as_deref(), Some("thread/started #"));
+    assert_eq!(deliveries.recv().await.as_deref(), Some("thread/started #"));
     threads.unsubscribe(id, me.clone()).await;
-    let (asked, is_asked) = oneshot::channel();
+    let (reply_tx, reply_rx) = oneshot::channel();
     let reply = |subscribed: Result<raddle_agent::SubscribeResult, _>| {
         drop(
-            asked.send(
+            reply_tx.send(
                 subscribed
                     .expect("subscribed")
                     .thread
@@ -139,34 +139,34 @@ async fn a_newcomer_to_an_empty_thread_may_change_it() {
         Box::pin(std::future::ready(true)) as raddle_core::ports::BoxFuture<'static, bool>
     };
     threads
-        .resume(id, newcomer(me.clone(), Some("big")), reply)
+        .resume(id, subscribe_request(me.clone(), Some("big")), reply)
         .await;
-    assert_eq!(is_asked.await.expect("asked").as_deref(), Some("big"));
+    assert_eq!(reply_rx.await.expect("asked").as_deref(), Some("big"));
     subscribe(&thread, me).await;
-    order(&thread, rename(Some("a"))).await.expect("stored");
-    // It was told with the answer, and is not told again.
+    execute(&thread, rename(Some("a"))).await.expect("stored");
+    // The change was part of the reply, and is not announced again.
     assert_eq!(
-        until(&mut hears, "thread/name").await,
+        until(&mut deliveries, "thread/name").await,
         ["thread/goal/cleared #", "thread/name/updated #"]
     );
 }
 
-/// Whoever cannot be answered does not hear either.
+/// A subscriber without a reply receives no events.
 #[tokio::test]
-async fn who_is_not_answered_hears_nothing() {
+async fn a_subscriber_without_a_reply_receives_nothing() {
     let journal = journal();
     let (threads, _) = threads(&journal, &[]);
     let id = ThreadId::mint();
     let thread = begin(&threads, id, client().0).await;
-    let (me, mut hears) = client();
+    let (me, mut deliveries) = client();
     let reply = |_: Result<raddle_agent::SubscribeResult, _>| {
         Box::pin(std::future::ready(false)) as raddle_core::ports::BoxFuture<'static, bool>
     };
-    threads.resume(id, newcomer(me.clone(), None), reply).await;
-    order(&thread, rename(Some("a"))).await.expect("stored");
+    threads.resume(id, subscribe_request(me.clone(), None), reply).await;
+    execute(&thread, rename(Some("a"))).await.expect("stored");
     assert_eq!(
         threads.unsubscribe(id, me).await,
         UnsubscribeResult::NotSubscribed
     );
-    assert!(hears.try_recv().is_err());
+    assert!(deliveries.try_recv().is_err());
 }

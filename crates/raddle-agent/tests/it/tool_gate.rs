@@ -1,4 +1,4 @@
-//! Tools of the agent's: asked about, run, stopped, and lost with their owner.
+//! Built-in tools: approved, run, stopped, and lost with their owner.
 
 mod many;
 mod recheck;
@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use raddle_agent::{FixedRules, Handle, NoWebhook, Subscriber, Threads};
 use raddle_core::policy::{
-    Act, ActKind, Amendment, Layer, ParsedScript as Line_, Policy, Rule, Subject, UnattendedPolicy,
+    Act, ActKind, Amendment, Layer, ParsedScript, Policy, Rule, Subject, UnattendedPolicy,
     Verdict,
 };
 use raddle_core::ports::{
@@ -25,24 +25,26 @@ use tokio::sync::{Barrier, Notify, mpsc};
 
 use crate::script::{ScriptLine, ScriptedAnswers};
 use crate::{
-    begin, client, interrupt, journal, order, subscribe, threads_asking, threads_with, turn, until,
+    begin, client, interrupt, journal, execute, subscribe, threads_with_webhook, threads_with, turn, until,
 };
 
-/// What a tool in a test does when it is run: `prints`, `waits` for the test, `gathers` with seven others,
-/// `hangs` until it is stopped, `ignores` that too, or `falls`; what begins with `writes` writes, and `writes moved`
-/// would move a file. With `beyond` before it, it goes beyond the sandbox; a tool `type` types it, and `ask` asks the user.
+/// Tools for tests. The argument says what a call does: `prints`, `waits` for the test, `gathers`
+/// with seven others, `hangs` until it is stopped, `ignores` the stop too, or `falls` (panics).
+/// Arguments that begin with `writes` write, and `writes moved` would move a file. With `beyond` in
+/// front, the call goes beyond the sandbox. The tool `type` types its argument, and `ask` asks the
+/// user.
 #[derive(Default)]
 pub struct TestTools {
-    ran: Mutex<Vec<String>>,
-    begun: Arc<Notify>,
+    runs: Mutex<Vec<String>>,
+    started: Arc<Notify>,
     go: Arc<Notify>,
     ended: Mutex<Vec<TurnId>>,
-    /// How often a tool wrote: what another one would write is then something else.
+    /// Number of writes so far: it changes what the next write would produce.
     written: AtomicUsize,
     gathered: Arc<ConcurrentCalls>,
 }
 
-/// Calls that run at once.
+/// Calls that run concurrently.
 struct ConcurrentCalls {
     barrier: Barrier,
     now: AtomicUsize,
@@ -60,8 +62,8 @@ impl Default for ConcurrentCalls {
 }
 
 impl TestTools {
-    pub fn ran(&self) -> Vec<String> {
-        self.ran.lock().expect("ran").clone()
+    pub fn runs(&self) -> Vec<String> {
+        self.runs.lock().expect("ran").clone()
     }
 }
 
@@ -99,8 +101,8 @@ impl Tools for TestTools {
                 questions: Vec::new(),
             });
             let body = ItemBody::Command(CommandRun::default());
-            let known = Some((body, ToolIntent::Ask(questions)));
-            return Box::pin(std::future::ready(known));
+            let intent = Some((body, ToolIntent::Ask(questions)));
+            return Box::pin(std::future::ready(intent));
         }
         let mut command = CommandRun {
             command: line.to_owned(),
@@ -116,7 +118,7 @@ impl Tools for TestTools {
             _ => ItemBody::Command(command),
         };
         let command = ActKind::Command {
-            script: Line_ {
+            script: ParsedScript {
                 line: line.to_owned(),
                 commands: vec![vec![line.to_owned()]],
                 plain: true,
@@ -139,12 +141,12 @@ impl Tools for TestTools {
         };
         let act = Act {
             digest,
-            why: None,
+            reason: None,
             kind,
         };
         let is_known = matches!(call.tool.as_str(), "do" | "type");
-        let known = is_known.then_some((body, ToolIntent::Act(act)));
-        Box::pin(std::future::ready(known))
+        let intent = is_known.then_some((body, ToolIntent::Act(act)));
+        Box::pin(std::future::ready(intent))
     }
 
     fn user_command(&self, _: &Settings, line: &str) -> CommandRun {
@@ -167,11 +169,11 @@ impl Tools for TestTools {
         if what.starts_with("writes") {
             self.written.fetch_add(1, Relaxed);
         }
-        self.ran
+        self.runs
             .lock()
             .expect("ran")
             .push(format!("{what}: {digest}"));
-        let (begun, go) = (self.begun.clone(), self.go.clone());
+        let (started, go) = (self.started.clone(), self.go.clone());
         let gathered = self.gathered.clone();
         Box::pin(async move {
             let printed = AppendText {
@@ -180,7 +182,7 @@ impl Tools for TestTools {
                 text: "out\n".to_owned(),
             };
             job.reports.report(Command::AppendText(printed)).await;
-            begun.notify_one();
+            started.notify_one();
             let status = match what.as_str() {
                 "hangs" => {
                     job.stopped.await;
@@ -221,46 +223,46 @@ impl Tools for TestTools {
 }
 
 pub struct GateHarness {
-    pub bench: Arc<TestTools>,
+    pub tools: Arc<TestTools>,
     pub threads: Threads,
     pub script: Arc<ScriptedAnswers>,
     pub thread: Handle,
-    /// Who began the thread,
+    /// The creator of the thread,
     pub me: Arc<dyn Subscriber>,
     pub id: ThreadId,
-    /// and what that one hears.
-    pub hears: mpsc::UnboundedReceiver<String>,
+    /// and what it receives.
+    pub deliveries: mpsc::UnboundedReceiver<String>,
     pub journal: Arc<dyn Journal>,
 }
 
-async fn stage(script: &[&[ScriptLine]]) -> GateHarness {
-    stage_with(script, Arc::new(FixedRules::default())).await
+async fn harness(script: &[&[ScriptLine]]) -> GateHarness {
+    harness_with_rules(script, Arc::new(FixedRules::default())).await
 }
 
-async fn stage_with(script: &[&[ScriptLine]], rules: Arc<dyn Rulebook>) -> GateHarness {
-    stage_asking(script, rules, Arc::new(NoWebhook)).await
+async fn harness_with_rules(script: &[&[ScriptLine]], rules: Arc<dyn Rulebook>) -> GateHarness {
+    harness_with_webhook(script, rules, Arc::new(NoWebhook)).await
 }
 
-/// The same with someone far away.
-pub async fn stage_asking(
+/// Creates a harness with a webhook.
+pub async fn harness_with_webhook(
     script: &[&[ScriptLine]],
     rules: Arc<dyn Rulebook>,
     webhook: Arc<dyn Webhook>,
 ) -> GateHarness {
     let journal = journal();
-    let bench = Arc::new(TestTools::default());
-    let (threads, script) = threads_asking(&journal, script, bench.clone(), rules, webhook);
-    let (me, hears) = client();
+    let tools = Arc::new(TestTools::default());
+    let (threads, script) = threads_with_webhook(&journal, script, tools.clone(), rules, webhook);
+    let (me, deliveries) = client();
     let id = ThreadId::mint();
     let thread = begin(&threads, id, me.clone()).await;
     GateHarness {
-        bench,
+        tools,
         threads,
         script,
         thread,
         me,
         id,
-        hears,
+        deliveries,
         journal,
     }
 }
@@ -273,7 +275,7 @@ impl GateHarness {
             answer,
         };
         let command = Command::AnswerRequest(Box::new(answer));
-        order(&self.thread, command).await.expect("an answer");
+        execute(&self.thread, command).await.expect("an answer");
     }
 
     pub async fn events(&self) -> Vec<Event> {
@@ -288,7 +290,7 @@ impl GateHarness {
         events.collect()
     }
 
-    /// How the items that carry out calls ended.
+    /// The results of the items that run calls.
     async fn ends(&self) -> Vec<(ItemStatus, Option<String>, String)> {
         let ended = self
             .events()
@@ -299,8 +301,8 @@ impl GateHarness {
                     let ItemBody::Command(command) = it.item.body else {
                         return None;
                     };
-                    let said = it.item.output.map(|it| it.text).unwrap_or_default();
-                    Some((it.item.status, command.printed, said))
+                    let output = it.item.output.map(|it| it.text).unwrap_or_default();
+                    Some((it.item.status, command.printed, output))
                 }
                 _ => None,
             });
@@ -311,17 +313,17 @@ impl GateHarness {
 const DONE: &[ScriptLine] = &[ScriptLine::Says("done")];
 
 #[tokio::test]
-async fn what_stays_in_the_sandbox_runs_at_once_and_is_recorded_with_its_rule() {
-    let mut stage = stage(&[&[ScriptLine::Calls("do", "prints")], DONE]).await;
-    order(&stage.thread, turn("t1", "hi"))
+async fn a_sandboxed_call_runs_at_once_and_is_recorded_with_its_rule() {
+    let mut harness = harness(&[&[ScriptLine::Calls("do", "prints")], DONE]).await;
+    execute(&harness.thread, turn("t1", "hi"))
         .await
         .expect("a turn");
-    until(&mut stage.hears, "turn/completed").await;
-    assert_eq!(stage.bench.ran(), ["prints: by policy"]);
+    until(&mut harness.deliveries, "turn/completed").await;
+    assert_eq!(harness.tools.runs(), ["prints: by policy"]);
     let out = Some("out\n".to_owned());
-    let wanted = (ItemStatus::Completed, out, "did prints".to_owned());
-    assert_eq!(stage.ends().await, [wanted]);
-    let rulings = stage
+    let expected = (ItemStatus::Completed, out, "did prints".to_owned());
+    assert_eq!(harness.ends().await, [expected]);
+    let rulings = harness
         .events()
         .await
         .into_iter()
@@ -330,100 +332,100 @@ async fn what_stays_in_the_sandbox_runs_at_once_and_is_recorded_with_its_rule() 
             _ => None,
         });
     let rulings: Vec<(String, String)> = rulings.map(|it| (it.rule, it.digest)).collect();
-    let wanted = ("approvalPolicy".to_owned(), "digest of prints".to_owned());
-    assert_eq!(rulings, [wanted]);
+    let expected = ("approvalPolicy".to_owned(), "digest of prints".to_owned());
+    assert_eq!(rulings, [expected]);
     assert_eq!(
-        stage.script.prompts()[1],
+        harness.script.prompts()[1],
         "user hi · call do · output did prints"
     );
-    // What the turn left running ended with it, and the user hears so.
-    until(&mut stage.hears, "warning").await;
+    // Commands that the turn left running ended with it, and the user is warned.
+    until(&mut harness.deliveries, "warning").await;
     assert_eq!(
-        *stage.bench.ended.lock().expect("ended"),
+        *harness.tools.ended.lock().expect("ended"),
         [TurnId::from("t1")]
     );
 }
 
 #[tokio::test]
-async fn an_answer_decides_what_becomes_of_a_call() {
-    let yes = "user hi · call do · output did prints";
-    let no = "user hi · call do · output The user declined this call. Nothing was done.";
-    for (answer, ran, read) in [
-        (RequestAnswer::Accept {}, 1, Some(yes)),
-        (RequestAnswer::AcceptForSession {}, 1, Some(yes)),
-        (RequestAnswer::Decline {}, 0, Some(no)),
+async fn the_answer_decides_whether_a_call_runs() {
+    let accepted = "user hi · call do · output did prints";
+    let declined = "user hi · call do · output The user declined this call. Nothing was done.";
+    for (answer, expected_runs, read) in [
+        (RequestAnswer::Accept {}, 1, Some(accepted)),
+        (RequestAnswer::AcceptForSession {}, 1, Some(accepted)),
+        (RequestAnswer::Decline {}, 0, Some(declined)),
         (RequestAnswer::Cancel {}, 0, None),
     ] {
         let call: &[ScriptLine] = &[ScriptLine::Calls("do", "beyond prints")];
-        let mut stage = stage(&[call, DONE]).await;
-        order(&stage.thread, turn("t1", "hi"))
+        let mut harness = harness(&[call, DONE]).await;
+        execute(&harness.thread, turn("t1", "hi"))
             .await
             .expect("a turn");
-        let heard = until(&mut stage.hears, "ask").await;
+        let received = until(&mut harness.deliveries, "ask").await;
         assert_eq!(
-            heard[heard.len() - 3..],
+            received[received.len() - 3..],
             [
                 "thread/status/changed",
                 "item/started #",
                 "ask item/commandExecution/requestApproval",
             ]
         );
-        stage.answer(0, answer.clone()).await;
-        until(&mut stage.hears, "turn/completed").await;
-        assert_eq!(stage.bench.ran().len(), ran, "{answer:?}");
-        let prompts = stage.script.prompts();
+        harness.answer(0, answer.clone()).await;
+        until(&mut harness.deliveries, "turn/completed").await;
+        assert_eq!(harness.tools.runs().len(), expected_runs, "{answer:?}");
+        let prompts = harness.script.prompts();
         assert_eq!(prompts.get(1).map(String::as_str), read, "{answer:?}");
     }
 }
 
 #[tokio::test]
-async fn a_yes_for_the_session_is_not_asked_for_again_but_only_for_the_same() {
+async fn an_approval_for_the_session_covers_only_the_same_act() {
     let call: &[ScriptLine] = &[ScriptLine::Calls("do", "beyond prints")];
     let other: &[ScriptLine] = &[ScriptLine::Calls("do", "beyond other")];
-    let mut stage = stage(&[call, call, other, DONE]).await;
-    order(&stage.thread, turn("t1", "hi"))
+    let mut harness = harness(&[call, call, other, DONE]).await;
+    execute(&harness.thread, turn("t1", "hi"))
         .await
         .expect("a turn");
-    until(&mut stage.hears, "ask").await;
-    stage.answer(0, RequestAnswer::AcceptForSession {}).await;
-    // Twice the same, and then something else, which is asked about.
-    until(&mut stage.hears, "ask").await;
-    assert_eq!(stage.bench.ran().len(), 2);
-    stage.answer(1, RequestAnswer::Accept {}).await;
-    until(&mut stage.hears, "turn/completed").await;
-    assert_eq!(stage.bench.ran().len(), 3);
+    until(&mut harness.deliveries, "ask").await;
+    harness.answer(0, RequestAnswer::AcceptForSession {}).await;
+    // Twice the same act, and then another, which needs approval.
+    until(&mut harness.deliveries, "ask").await;
+    assert_eq!(harness.tools.runs().len(), 2);
+    harness.answer(1, RequestAnswer::Accept {}).await;
+    until(&mut harness.deliveries, "turn/completed").await;
+    assert_eq!(harness.tools.runs().len(), 3);
 }
 
 #[tokio::test]
-async fn who_comes_back_is_asked_again_and_so_is_whoever_takes_over() {
+async fn an_open_request_is_sent_again_on_return_and_after_a_takeover() {
     let call: &[ScriptLine] = &[ScriptLine::Calls("do", "beyond prints")];
-    let mut stage = stage(&[call, DONE]).await;
-    order(&stage.thread, turn("t1", "hi"))
+    let mut harness = harness(&[call, DONE]).await;
+    execute(&harness.thread, turn("t1", "hi"))
         .await
         .expect("a turn");
-    until(&mut stage.hears, "ask").await;
-    let (me, mut hears) = client();
-    subscribe(&stage.thread, me).await;
-    until(&mut hears, "ask item/commandExecution/requestApproval").await;
+    until(&mut harness.deliveries, "ask").await;
+    let (me, mut deliveries) = client();
+    subscribe(&harness.thread, me).await;
+    until(&mut deliveries, "ask item/commandExecution/requestApproval").await;
 
-    // The first owner is gone without a word.
+    // The first owner has crashed.
     let rules = Arc::new(FixedRules::default());
-    let (second, script) = threads_with(&stage.journal, &[DONE], stage.bench.clone(), rules);
-    let thread = second.get(stage.id).await.expect("the thread");
-    let (me, mut hears) = client();
+    let (second, script) = threads_with(&harness.journal, &[DONE], harness.tools.clone(), rules);
+    let thread = second.get(harness.id).await.expect("the thread");
+    let (me, mut deliveries) = client();
     subscribe(&thread, me).await;
-    until(&mut hears, "ask item/commandExecution/requestApproval").await;
-    stage.thread = thread;
-    stage.answer(0, RequestAnswer::Accept {}).await;
-    until(&mut hears, "turn/completed").await;
-    assert_eq!(stage.bench.ran(), ["prints: digest of prints"]);
+    until(&mut deliveries, "ask item/commandExecution/requestApproval").await;
+    harness.thread = thread;
+    harness.answer(0, RequestAnswer::Accept {}).await;
+    until(&mut deliveries, "turn/completed").await;
+    assert_eq!(harness.tools.runs(), ["prints: digest of prints"]);
     assert_eq!(script.prompts(), ["user hi · call do · output did prints"]);
-    drop(stage.threads);
+    drop(harness.threads);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_tool_that_is_stopped_ends_with_what_it_printed() {
-    for (what, said) in [
+    for (what, expected_output) in [
         ("hangs", "did hangs"),
         (
             "ignores",
@@ -435,57 +437,56 @@ async fn a_tool_that_is_stopped_ends_with_what_it_printed() {
             "hangs" => &[ScriptLine::Calls("do", "hangs")],
             _ => &[ScriptLine::Calls("do", "ignores")],
         };
-        let mut stage = stage(&[call]).await;
-        order(&stage.thread, turn("t1", "hi"))
+        let mut harness = harness(&[call]).await;
+        execute(&harness.thread, turn("t1", "hi"))
             .await
             .expect("a turn");
-        until(&mut stage.hears, "item/commandExecution/outputDelta").await;
-        stage.bench.begun.notified().await;
-        order(&stage.thread, interrupt()).await.expect("an end");
-        until(&mut stage.hears, "turn/completed").await;
+        until(&mut harness.deliveries, "item/commandExecution/outputDelta").await;
+        harness.tools.started.notified().await;
+        execute(&harness.thread, interrupt()).await.expect("an end");
+        until(&mut harness.deliveries, "turn/completed").await;
         let out = Some("out\n".to_owned());
-        let wanted = (ItemStatus::Interrupted, out, said.to_owned());
-        assert_eq!(stage.ends().await, [wanted]);
+        let expected = (ItemStatus::Interrupted, out, expected_output.to_owned());
+        assert_eq!(harness.ends().await, [expected]);
     }
 }
 
 #[tokio::test]
-async fn a_tool_that_falls_fails_and_the_turn_goes_on() {
-    let mut stage = stage(&[&[ScriptLine::Calls("do", "falls")], DONE]).await;
-    order(&stage.thread, turn("t1", "hi"))
+async fn a_panicking_tool_fails_and_the_turn_continues() {
+    let mut harness = harness(&[&[ScriptLine::Calls("do", "falls")], DONE]).await;
+    execute(&harness.thread, turn("t1", "hi"))
         .await
         .expect("a turn");
-    until(&mut stage.hears, "turn/completed").await;
-    let ends = stage.ends().await;
+    until(&mut harness.deliveries, "turn/completed").await;
+    let ends = harness.ends().await;
     assert_eq!(ends[0].0, ItemStatus::Failed);
-    assert!(ends[0].2.starts_with("The tool failed inside"), "{ends:?}");
-    assert_eq!(stage.script.prompts().len(), 2);
+    assert!(ends[0].2.starts_with("The tool failed with an internal error"), "{ends:?}");
+    assert_eq!(harness.script.prompts().len(), 2);
 }
 
-/// Nobody answers: what becomes of that is in the rules, and in the record.
-/// A yes to typing is a yes to what is typed, so that is what is shown.
+/// An approval of typed input covers that input, so the request shows it.
 #[tokio::test]
-async fn whoever_is_asked_about_typing_is_shown_what_is_typed() {
+async fn an_approval_of_typed_input_shows_the_input() {
     let call: &[ScriptLine] = &[ScriptLine::Calls("type", "beyond rm -r /")];
-    let mut stage = stage(&[call, DONE]).await;
-    order(&stage.thread, turn("t1", "hi"))
+    let mut harness = harness(&[call, DONE]).await;
+    execute(&harness.thread, turn("t1", "hi"))
         .await
         .expect("a turn");
-    until(&mut stage.hears, "ask").await;
-    let events = stage.events().await;
-    let asked = events.iter().find_map(|event| match event {
+    until(&mut harness.deliveries, "ask").await;
+    let events = harness.events().await;
+    let command = events.iter().find_map(|event| match event {
         Event::RequestOpened(it) => match &it.ask {
             Ask::Command(ask) => Some(ask.command.as_str()),
             _ => None,
         },
         _ => None,
     });
-    assert_eq!(asked, Some("rm -r /"));
+    assert_eq!(command, Some("rm -r /"));
 }
 
-/// Nobody's answer stands for the user's: a question is over at its deadline without one.
+/// Only the user can answer: a question expires at its deadline without an answer.
 #[tokio::test]
-async fn a_question_that_nobody_answers_is_given_up() {
+async fn an_unanswered_question_expires() {
     for unattended in [
         UnattendedPolicy::Deny { after_ms: 0 },
         UnattendedPolicy::Allow { after_ms: 0 },
@@ -496,22 +497,22 @@ async fn a_question_that_nobody_answers_is_given_up() {
         };
         let rules = Arc::new(FixedRules(Arc::new(policy)));
         let call: &[ScriptLine] = &[ScriptLine::Calls("ask", "{}")];
-        let mut stage = stage_with(&[call, DONE], rules).await;
-        order(&stage.thread, turn("t1", "hi"))
+        let mut harness = harness_with_rules(&[call, DONE], rules).await;
+        execute(&harness.thread, turn("t1", "hi"))
             .await
             .expect("a turn");
-        until(&mut stage.hears, "turn/completed").await;
+        until(&mut harness.deliveries, "turn/completed").await;
         assert_eq!(
-            stage.script.prompts()[1],
-            "user hi · call ask · output Nobody answered in time."
+            harness.script.prompts()[1],
+            "user hi · call ask · output The request timed out."
         );
     }
 }
 
 #[tokio::test]
-async fn silence_is_settled_by_the_rules() {
+async fn an_unanswered_approval_is_resolved_by_the_rules() {
     let untrusted = "prints";
-    for (unattended, ran) in [
+    for (unattended, expected_runs) in [
         (UnattendedPolicy::Deny { after_ms: 0 }, 0),
         (UnattendedPolicy::Allow { after_ms: 0 }, 1),
     ] {
@@ -521,7 +522,7 @@ async fn silence_is_settled_by_the_rules() {
         };
         let rules = Arc::new(FixedRules(Arc::new(policy)));
         let call: &[ScriptLine] = &[ScriptLine::Calls("do", untrusted)];
-        let mut stage = stage_with(&[call, DONE], rules).await;
+        let mut harness = harness_with_rules(&[call, DONE], rules).await;
         let change = Box::new(raddle_core::SettingsChange {
             approval: Some(raddle_core::ApprovalPolicy::Untrusted),
             ..raddle_core::SettingsChange::default()
@@ -531,10 +532,10 @@ async fn silence_is_settled_by_the_rules() {
         };
         start.change = change;
         let start = Command::StartTurn(start);
-        order(&stage.thread, start).await.expect("a turn");
-        until(&mut stage.hears, "turn/completed").await;
-        assert_eq!(stage.bench.ran().len(), ran, "{unattended:?}");
-        let settled = stage
+        execute(&harness.thread, start).await.expect("a turn");
+        until(&mut harness.deliveries, "turn/completed").await;
+        assert_eq!(harness.tools.runs().len(), expected_runs, "{unattended:?}");
+        let resolution = harness
             .events()
             .await
             .into_iter()
@@ -542,21 +543,21 @@ async fn silence_is_settled_by_the_rules() {
                 Event::RequestResolved(it) => Some(it.resolution),
                 _ => None,
             });
-        let wanted = match ran {
+        let expected = match expected_runs {
             0 => Resolution::Expired {},
             _ => Resolution::Answered {
                 by: "policy".to_owned(),
                 answer: Box::new(RequestAnswer::Accept {}),
             },
         };
-        assert_eq!(settled, Some(wanted));
+        assert_eq!(resolution, Some(expected));
     }
 }
 
-/// Rules about tools by their names hold for ours too, and the strictest decides.
+/// Rules about tool names apply to built-in tools too, and the strictest decides.
 #[tokio::test]
-async fn a_rule_about_a_tool_holds_whatever_it_would_do() {
-    for (name, verdict, tool, wanted) in [
+async fn a_rule_about_a_tool_applies_whatever_its_act() {
+    for (name, verdict, tool, expected) in [
         ("d?", Verdict::Deny, "do", "turn/completed"),
         (
             "do",
@@ -565,7 +566,7 @@ async fn a_rule_about_a_tool_holds_whatever_it_would_do() {
             "ask item/commandExecution/requestApproval",
         ),
         ("ask", Verdict::Deny, "ask", "turn/completed"),
-        // A question is not asked about first.
+        // A question needs no approval.
         ("ask", Verdict::Ask, "ask", "ask item/tool/requestUserInput"),
         (
             "type",
@@ -590,24 +591,24 @@ async fn a_rule_about_a_tool_holds_whatever_it_would_do() {
             "do" => &[ScriptLine::Calls("do", "prints")],
             _ => &[ScriptLine::Calls("ask", "{}")],
         };
-        let mut stage = stage_with(&[call, DONE], rules).await;
-        order(&stage.thread, turn("t1", "hi"))
+        let mut harness = harness_with_rules(&[call, DONE], rules).await;
+        execute(&harness.thread, turn("t1", "hi"))
             .await
             .expect("a turn");
-        let heard = until(&mut stage.hears, wanted).await;
+        let received = until(&mut harness.deliveries, expected).await;
         assert_eq!(
-            heard.iter().any(|it| it.starts_with("ask")),
-            wanted.starts_with("ask")
+            received.iter().any(|it| it.starts_with("ask")),
+            expected.starts_with("ask")
         );
-        if wanted == "turn/completed" {
-            assert!(stage.bench.ran().is_empty());
-            let read = &stage.script.prompts()[1];
+        if expected == "turn/completed" {
+            assert!(harness.tools.runs().is_empty());
+            let read = &harness.script.prompts()[1];
             assert!(read.contains("because a rule forbids it (tool "), "{read}");
         }
     }
 }
 
-/// Rules that write down what they are given.
+/// Rules that record their amendments.
 #[derive(Default)]
 struct RecordingRules(Mutex<Vec<Vec<String>>>);
 
@@ -624,41 +625,41 @@ impl Rulebook for RecordingRules {
 }
 
 #[tokio::test]
-async fn a_yes_by_a_rule_is_a_yes_and_writes_the_rule_down() {
+async fn an_approval_with_a_rule_approves_and_stores_the_rule() {
     let rules = Arc::new(RecordingRules::default());
     let call: &[ScriptLine] = &[ScriptLine::Calls("do", "beyond prints")];
-    let mut stage = stage_with(&[call, DONE], rules.clone()).await;
-    order(&stage.thread, turn("t1", "hi"))
+    let mut harness = harness_with_rules(&[call, DONE], rules.clone()).await;
+    execute(&harness.thread, turn("t1", "hi"))
         .await
         .expect("a turn");
-    until(&mut stage.hears, "ask").await;
+    until(&mut harness.deliveries, "ask").await;
     let rule = serde_json::json!({"execpolicy_amendment": ["prints"]});
-    stage
+    harness
         .answer(0, RequestAnswer::AcceptWithRule { rule })
         .await;
-    until(&mut stage.hears, "turn/completed").await;
-    assert_eq!(stage.bench.ran().len(), 1);
+    until(&mut harness.deliveries, "turn/completed").await;
+    assert_eq!(harness.tools.runs().len(), 1);
     assert_eq!(*rules.0.lock().expect("rules"), [["prints"]]);
 }
 
 #[tokio::test]
-async fn a_command_of_the_users_has_its_turn_and_the_model_reads_of_it_later() {
-    let mut stage = stage(&[DONE]).await;
+async fn a_user_command_runs_in_its_own_turn_and_is_in_the_next_prompt() {
+    let mut harness = harness(&[DONE]).await;
     assert_eq!(
-        stage.hears.recv().await.as_deref(),
+        harness.deliveries.recv().await.as_deref(),
         Some("thread/started #")
     );
     let shell = RunShell {
         turn: "t1".into(),
         item: "u1".into(),
-        command: stage.bench.user_command(&Settings::default(), "prints"),
+        command: harness.tools.user_command(&Settings::default(), "prints"),
         briefs: Vec::new(),
         principal: None,
     };
     let shell = Command::RunShell(Box::new(shell));
-    order(&stage.thread, shell).await.expect("a turn");
+    execute(&harness.thread, shell).await.expect("a turn");
     assert_eq!(
-        until(&mut stage.hears, "turn/completed").await,
+        until(&mut harness.deliveries, "turn/completed").await,
         [
             "thread/status/changed",
             "turn/started #",
@@ -669,10 +670,10 @@ async fn a_command_of_the_users_has_its_turn_and_the_model_reads_of_it_later() {
             "turn/completed #",
         ]
     );
-    order(&stage.thread, turn("t2", "hi"))
+    execute(&harness.thread, turn("t2", "hi"))
         .await
         .expect("a turn");
-    until(&mut stage.hears, "turn/completed").await;
-    let notes = stage.script.notes().pop().expect("a call");
+    until(&mut harness.deliveries, "turn/completed").await;
+    let notes = harness.script.notes().pop().expect("a call");
     assert!(notes.contains(&"did prints".to_owned()), "{notes:?}");
 }

@@ -1,4 +1,4 @@
-//! Threads that leave memory, and those that ask for them meanwhile.
+//! Threads that are unloaded, and concurrent commands to them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,36 +10,36 @@ use raddle_store::{FaultMode, FaultyJournal};
 use tokio::sync::oneshot;
 
 use super::script::ScriptLine;
-use super::{begin, client, journal, order, rename, subscribe, threads, turn, until};
+use super::{begin, client, journal, execute, rename, subscribe, threads, turn, until};
 
 #[tokio::test(start_paused = true)]
-async fn a_thread_nobody_needs_is_left_and_can_be_opened_again() {
+async fn an_idle_thread_is_unloaded_and_can_be_opened_again() {
     let journal = journal();
     let (threads, _) = threads(&journal, &[]);
     let id = ThreadId::mint();
-    let (me, mut hears) = client();
+    let (me, mut deliveries) = client();
     threads.subscribe_global(&me);
     begin(&threads, id, me.clone()).await;
     assert_eq!(
         threads.unsubscribe(id, me.clone()).await,
         UnsubscribeResult::Done
     );
-    let begun = tokio::time::Instant::now();
+    let started_at = tokio::time::Instant::now();
     assert_eq!(
-        until(&mut hears, "thread/closed").await,
+        until(&mut deliveries, "thread/closed").await,
         ["thread/started #", "thread/status/changed", "thread/closed"]
     );
-    assert_eq!(begun.elapsed().as_secs(), 60);
+    assert_eq!(started_at.elapsed().as_secs(), 60);
     assert_eq!(
         threads.unsubscribe(id, me).await,
         UnsubscribeResult::NotLive
     );
     let thread = threads.get(id).await.expect("the thread");
-    order(&thread, rename(Some("a"))).await.expect("stored");
+    execute(&thread, rename(Some("a"))).await.expect("stored");
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_uses_a_thread_keeps_it() {
+async fn a_thread_in_use_stays_loaded() {
     let journal = journal();
     let (threads, _) = threads(&journal, &[]);
     let id = ThreadId::mint();
@@ -54,9 +54,9 @@ async fn whoever_uses_a_thread_keeps_it() {
     assert!(threads.live(id).is_none());
 }
 
-/// What comes while a thread is being left is carried out by its next task.
+/// The next task executes the commands that arrive while a thread is unloaded.
 #[tokio::test(start_paused = true)]
-async fn an_order_that_comes_too_late_is_carried_out_all_the_same() {
+async fn a_late_command_is_executed_by_the_next_task() {
     let journal = Arc::new(FaultyJournal::new());
     let port: Arc<dyn Journal> = journal.clone();
     let (threads, _) = threads(&port, &[]);
@@ -65,10 +65,10 @@ async fn an_order_that_comes_too_late_is_carried_out_all_the_same() {
     begin(&threads, id, me.clone()).await;
     threads.unsubscribe(id, me).await;
     journal.set(FaultMode::Slow);
-    // By now its last word is on its way to the journal, and stays so.
+    // By now the release is being appended, and stays so.
     tokio::time::sleep(Duration::from_secs(61)).await;
     let (reply, answer) = oneshot::channel();
-    let ordered = tokio::spawn({
+    let sending = tokio::spawn({
         let threads = threads.clone();
         async move {
             let reply = |done: raddle_agent::CommandResult<'_>| {
@@ -78,9 +78,9 @@ async fn an_order_that_comes_too_late_is_carried_out_all_the_same() {
         }
     });
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert!(!ordered.is_finished());
+    assert!(!sending.is_finished());
     journal.set(FaultMode::Healthy);
-    ordered.await.expect("no panic");
+    sending.await.expect("no panic");
     assert_eq!(
         answer.await.expect("an answer"),
         Ok(CommandOutcome::Done {})
@@ -92,12 +92,12 @@ async fn an_order_that_comes_too_late_is_carried_out_all_the_same() {
     assert_eq!(name, Ok(Some("a".to_owned())));
 }
 
-/// A listener with a fault of ours in it.
+/// A subscriber that panics.
 struct PanickingSubscriber;
 
 impl Subscriber for PanickingSubscriber {
-    fn deliver(&self, heard: &Delivery) -> bool {
-        match heard {
+    fn deliver(&self, delivery: &Delivery) -> bool {
+        match delivery {
             Delivery::Record { notification, .. } => {
                 assert_ne!(notification.method(), "thread/name/updated");
                 true
@@ -116,20 +116,20 @@ async fn a_fault_in_one_thread_ends_only_its_task() {
     let journal = journal();
     let (threads, _) = threads(&journal, &[&[ScriptLine::Says("hello")]]);
     let id = ThreadId::mint();
-    let (me, mut hears) = client();
+    let (me, mut deliveries) = client();
     let thread = begin(&threads, id, me).await;
     subscribe(&thread, Arc::new(PanickingSubscriber)).await;
-    let (witness, mut sees) = client();
-    let well = begin(&threads, ThreadId::mint(), witness).await;
-    // It was stored and answered before the fault.
-    order(&thread, rename(Some("a"))).await.expect("stored");
+    let (witness, mut witness_deliveries) = client();
+    let healthy = begin(&threads, ThreadId::mint(), witness).await;
+    // It was stored and answered before the panic.
+    execute(&thread, rename(Some("a"))).await.expect("stored");
     assert_eq!(
-        until(&mut hears, "thread/closed").await,
+        until(&mut deliveries, "thread/closed").await,
         ["thread/started #", "thread/name/updated #", "thread/closed"]
     );
-    order(&well, turn("t1", "hi")).await.expect("a turn");
-    until(&mut sees, "turn/completed").await;
-    // The thread itself is as it was stored.
+    execute(&healthy, turn("t1", "hi")).await.expect("a turn");
+    until(&mut witness_deliveries, "turn/completed").await;
+    // The thread itself is intact as stored.
     let thread = threads.get(id).await.expect("the thread");
     let name = thread
         .inspect(|thread| thread.name().map(str::to_owned))

@@ -1,10 +1,10 @@
-//! The threads that are followed, and how each goes on.
+//! The followed threads, and how each of them resumes.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use raddle_protocol::{Notification, RequestId, ThreadId};
-use raddle_rpc::{ErrorObject, Id, InboundNotification as Told, InboundRequest, code, refusal};
+use raddle_rpc::{ErrorObject, Id, InboundNotification, InboundRequest, code, refusal};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::sync::Notify;
@@ -14,41 +14,42 @@ use super::{Task, UNREAD_MAX};
 use crate::queue::EventQueue;
 use crate::{OpenQuestion, ServerQuestion, ThreadEvent};
 
-/// How many words that have no number yet are remembered.
+/// Maximum number of remembered notifications without a sequence number.
 const LOOSE_MAX: usize = 64;
 
-/// How long a thread waits to be asked for again when the server has too much to do.
+/// Delay before `thread/resume` is retried on an overloaded server.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// A thread that is followed.
+/// A thread with a follower.
 pub(super) struct FollowedThread {
     pub(super) queue: Arc<EventQueue>,
-    /// The number of the last record that was queued; none if the thread must be shown anew.
+    /// Sequence number of the last queued record; `None` if the thread must be loaded again.
     cursor: Option<u64>,
     pub(super) state: State,
-    /// What was told since that number and has none. It is told again by whoever goes on after the number.
+    /// Notifications without a sequence number since `cursor`. A resume after `cursor` repeats
+    /// them.
     loose: Vec<(String, String)>,
-    /// The same from before the connection was lost, as far as it was not told again.
+    /// The same from before the disconnect, without those that the server has repeated.
     repeated: Vec<(String, String)>,
     is_archived: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// What comes is queued.
+    /// Incoming events are queued.
     Live,
-    /// What comes is passed over until there is room, and then asked for again.
+    /// Incoming events are discarded until the queue has drained; then the thread is resumed.
     Lagging,
-    /// It was asked for, and what comes is passed over until the answer.
+    /// The thread is being resumed; events are discarded until the response.
     Resuming,
-    /// It is asked for again then.
+    /// The thread is resumed at this time.
     Retry(Instant),
 }
 
 impl FollowedThread {
-    pub(super) fn new(cursor: Option<u64>, stirred: Arc<Notify>) -> Self {
+    pub(super) fn new(cursor: Option<u64>, wake: Arc<Notify>) -> Self {
         Self {
-            queue: EventQueue::new(stirred),
+            queue: EventQueue::new(wake),
             cursor,
             state: State::Live,
             loose: Vec::new(),
@@ -57,52 +58,52 @@ impl FollowedThread {
         }
     }
 
-    /// The connection is lost.
-    pub(super) fn cut(&mut self, why: &str) {
+    /// Queues the disconnect.
+    pub(super) fn disconnect(&mut self, why: &str) {
         let why = why.to_owned();
         self.queue.push(ThreadEvent::Disconnected { why }, 0);
         self.state = State::Resuming;
     }
 
-    /// Queues what was told, unless it was before.
-    fn push(&mut self, told: &Told<'_>, bytes: usize) {
-        let params = told.params.map_or("null", RawValue::get);
-        if told.seq.is_some() {
-            self.cursor = told.seq;
+    /// Queues a notification, unless it is a repetition.
+    fn push(&mut self, inbound: &InboundNotification<'_>, bytes: usize) {
+        let params = inbound.params.map_or("null", RawValue::get);
+        if inbound.seq.is_some() {
+            self.cursor = inbound.seq;
             self.loose.clear();
             self.repeated.clear();
-        } else if told.method != "turn/progress" {
-            let word = (told.method.clone().into_owned(), params.to_owned());
-            let before = self.repeated.iter().position(|it| *it == word);
+        } else if inbound.method != "turn/progress" {
+            let unnumbered = (inbound.method.clone().into_owned(), params.to_owned());
+            let repeated_at = self.repeated.iter().position(|it| *it == unnumbered);
             if self.loose.len() < LOOSE_MAX {
-                self.loose.push(word);
+                self.loose.push(unnumbered);
             }
-            if let Some(at) = before {
+            if let Some(at) = repeated_at {
                 self.repeated.remove(at);
                 return;
             }
         }
-        let happening = match Notification::read(&told.method, params) {
+        let event = match Notification::read(&inbound.method, params) {
             Some(Ok(notification)) => ThreadEvent::Notification {
                 notification: Box::new(notification),
-                seq: told.seq,
+                seq: inbound.seq,
             },
             known => {
                 if let Some(Err(error)) = known {
-                    tracing::warn!(method = %told.method, %error, "what was told is not understood");
+                    tracing::warn!(method = %inbound.method, %error, "the params of a notification cannot be parsed");
                 }
                 ThreadEvent::Unknown {
-                    method: told.method.clone().into_owned(),
-                    params: told.params.unwrap_or(RawValue::NULL).to_owned(),
-                    seq: told.seq,
+                    method: inbound.method.clone().into_owned(),
+                    params: inbound.params.unwrap_or(RawValue::NULL).to_owned(),
+                    seq: inbound.seq,
                 }
             }
         };
-        self.queue.push(happening, bytes);
+        self.queue.push(event, bytes);
     }
 }
 
-/// Whom a message is about.
+/// The thread and the request that a message refers to.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct MessageSubject {
@@ -128,13 +129,13 @@ impl MessageSubject {
 }
 
 impl Task {
-    pub(super) fn told(&mut self, told: &Told<'_>, bytes: usize) {
-        let about = MessageSubject::of(told.params);
-        let thread = about.thread();
-        match (&*told.method, thread) {
+    pub(super) fn handle_notification(&mut self, inbound: &InboundNotification<'_>, bytes: usize) {
+        let subject = MessageSubject::of(inbound.params);
+        let thread = subject.thread();
+        match (&*inbound.method, thread) {
             ("serverRequest/resolved", _) => {
-                if let Some(id) = about.request_id {
-                    self.questions.settled(&of_wire(id));
+                if let Some(id) = subject.request_id {
+                    self.questions.resolve(&from_wire(id));
                 }
             }
             ("turn/completed", Some(thread)) => self.questions.forget_thread(thread),
@@ -142,42 +143,42 @@ impl Task {
         }
         let followed = thread.and_then(|id| Some((id, self.follows.get_mut(&id)?)));
         let Some((thread, followed)) = followed else {
-            return self.notice(told);
+            return self.notice(inbound);
         };
         if followed.state != State::Live {
             return;
         }
-        followed.push(told, bytes);
-        match &*told.method {
+        followed.push(inbound, bytes);
+        match &*inbound.method {
             "thread/archived" => followed.is_archived = true,
             "thread/unarchived" => followed.is_archived = false,
-            // What was told before is not so any more.
+            // The events so far are no longer valid.
             "thread/reverted" => {
                 followed.cursor = None;
-                self.go_on(thread);
+                self.resume(thread);
             }
-            // The server let go of it, and may take it up again.
-            "thread/closed" if !followed.is_archived => self.go_on(thread),
+            // The server unloaded the thread, and may load it again.
+            "thread/closed" if !followed.is_archived => self.resume(thread),
             "thread/closed" => self.lose(thread, "the thread was archived".to_owned()),
             "thread/deleted" => self.lose(thread, "the thread was deleted".to_owned()),
             _ => {}
         }
     }
 
-    /// Hands on what is about no thread that is followed.
-    fn notice(&self, told: &Told<'_>) {
+    /// Forwards a notification that belongs to no followed thread.
+    fn notice(&self, inbound: &InboundNotification<'_>) {
         if self.notices.receiver_count() == 0 {
             return;
         }
-        let params = told.params.map_or("null", RawValue::get);
-        if let Some(Ok(notification)) = Notification::read(&told.method, params) {
-            // Whoever listened may have left.
+        let params = inbound.params.map_or("null", RawValue::get);
+        if let Some(Ok(notification)) = Notification::read(&inbound.method, params) {
+            // The receivers may be gone.
             let _ = self.notices.send(notification);
         }
     }
 
-    /// Puts a question; the answer if there is one already.
-    pub(super) fn asked(
+    /// Passes a request to the handler. Returns a response if there is one already.
+    pub(super) fn handle_request(
         &mut self,
         request: &InboundRequest<'_>,
         bytes: usize,
@@ -199,19 +200,19 @@ impl Task {
         };
         let followed = thread.and_then(|id| self.follows.get(&id));
         let followed = followed.filter(|it| it.state == State::Live);
-        let heard = self
+        let status = self
             .questions
             .receive(&request.id, thread, &question, followed.is_some());
-        if let Some(followed) = followed.filter(|_| heard.is_new) {
+        if let Some(followed) = followed.filter(|_| status.is_new) {
             let id = to_wire(&request.id);
-            let asked = OpenQuestion { id, question };
-            followed.queue.push(ThreadEvent::Question(asked), bytes);
+            let open_question = OpenQuestion { id, question };
+            followed.queue.push(ThreadEvent::Question(open_question), bytes);
         }
-        heard.answer
+        status.answer
     }
 
-    /// Asks for a thread from where it stands.
-    pub(super) fn go_on(&mut self, thread: ThreadId) {
+    /// Resumes a thread after its cursor.
+    pub(super) fn resume(&mut self, thread: ThreadId) {
         let Some(followed) = self.follows.get_mut(&thread) else {
             return;
         };
@@ -220,44 +221,45 @@ impl Task {
         self.rejoin(thread, after);
     }
 
-    /// A thread was asked for, and this is the answer.
-    pub(super) fn rejoined(
+    /// Handles the response to `thread/resume`.
+    pub(super) fn handle_resumed(
         &mut self,
         thread: ThreadId,
         after: Option<u64>,
         outcome: Result<&RawValue, ErrorObject>,
     ) {
         let Some(followed) = self.follows.get_mut(&thread) else {
-            // Nobody follows it any more, and the server was told so; someone may have asked for it anew since.
+            // The follower was dropped, and the thread unsubscribed. A newer call may have opened
+            // it again since.
             return;
         };
         match outcome {
             Ok(_) if after.is_some() => {
                 followed.state = State::Live;
-                // What the last connection did not come to tell again is still to be told again.
-                let mut before = std::mem::take(&mut followed.loose);
-                before.append(&mut followed.repeated);
-                followed.repeated = before;
+                // Keep the expected repetitions that the last connection did not get to.
+                let mut expected = std::mem::take(&mut followed.loose);
+                expected.append(&mut followed.repeated);
+                followed.repeated = expected;
                 followed.queue.push(ThreadEvent::Reconnected, 0);
             }
-            Ok(shown) => match serde_json::from_str(shown.get()) {
+            Ok(snapshot) => match serde_json::from_str(snapshot.get()) {
                 Ok(head) => {
                     followed.state = State::Live;
                     followed.cursor = None;
                     followed.loose.clear();
                     followed.repeated.clear();
-                    let bytes = shown.get().len();
+                    let bytes = snapshot.get().len();
                     followed
                         .queue
                         .push(ThreadEvent::Reset(Box::new(head)), bytes);
-                    // Everything that is open is asked again.
+                    // The server repeats every open question.
                     self.questions.hide(thread);
                 }
                 Err(error) => self.lose(thread, error.to_string()),
             },
             Err(error) if is_expired(&error) && after.is_some() => {
                 followed.cursor = None;
-                self.go_on(thread);
+                self.resume(thread);
             }
             Err(error) if error.code == code::OVERLOADED => {
                 followed.state = State::Retry(Instant::now() + RETRY);
@@ -273,10 +275,10 @@ impl Task {
         }
     }
 
-    /// Lets go of threads that nobody follows, and sees to it that those who are slow do not hold up the others.
-    pub(super) fn look_after_follows(&mut self) {
-        let left: Vec<_> = self.matching(|it| it.queue.is_closed());
-        for thread in left {
+    /// Removes dropped followers, and keeps slow followers from blocking the others.
+    pub(super) fn maintain_followers(&mut self) {
+        let dropped: Vec<_> = self.matching(|it| it.queue.is_closed());
+        for thread in dropped {
             self.follows.remove(&thread);
             self.questions.forget_thread(thread);
             self.unsubscribe(thread);
@@ -285,7 +287,8 @@ impl Task {
         let now = Instant::now();
         self.paused_until = match (full.is_empty(), self.paused_until) {
             (true, _) => None,
-            // An answer that someone waits for may stand behind what there is no room for.
+            // A response that a caller waits for may be queued behind the events of the full
+            // follower.
             _ if self.follows.len() > 1 || !self.calls.is_empty() => None,
             (false, None) => Some(now + UNREAD_MAX),
             (false, Some(until)) if until > now => Some(until),
@@ -304,11 +307,11 @@ impl Task {
             State::Live | State::Resuming => false,
         });
         for thread in ready {
-            self.go_on(thread);
+            self.resume(thread);
         }
     }
 
-    /// Resolves when a thread is to be asked for again.
+    /// Resolves when a thread is due for another resume.
     pub(super) fn next_retry(&self) -> impl Future<Output = ()> + use<> {
         let retries = self.follows.values().filter_map(|it| match it.state {
             State::Retry(at) => Some(at),
@@ -323,9 +326,9 @@ impl Task {
         }
     }
 
-    pub(super) fn matching(&self, which: impl Fn(&FollowedThread) -> bool) -> Vec<ThreadId> {
-        let those = self.follows.iter().filter(|(_, it)| which(it));
-        those.map(|(thread, _)| *thread).collect()
+    pub(super) fn matching(&self, predicate: impl Fn(&FollowedThread) -> bool) -> Vec<ThreadId> {
+        let matches = self.follows.iter().filter(|(_, it)| predicate(it));
+        matches.map(|(thread, _)| *thread).collect()
     }
 }
 
@@ -334,7 +337,7 @@ fn is_expired(error: &ErrorObject) -> bool {
     info.is_some_and(|it| it == "cursorExpired")
 }
 
-fn of_wire(id: RequestId) -> Id {
+fn from_wire(id: RequestId) -> Id {
     match id {
         RequestId::String(text) => Id::String(text),
         RequestId::Integer(number) => Id::Integer(number),

@@ -1,4 +1,4 @@
-//! What the server asks: each question is put once, and its answer is given as often as it is asked for.
+//! The server's requests. The handler receives each once; a repeated request gets the same answer.
 
 use std::collections::HashMap;
 
@@ -11,53 +11,54 @@ use tokio::task::{AbortHandle, Id as TaskId, JoinSet};
 use crate::ServerQuestion;
 use crate::request_handler::HandlerFn;
 
-/// How many questions may be known at once. A server asks far fewer.
+/// Maximum number of unresolved questions. A server has far fewer.
 const KNOWN_MAX: usize = 4096;
 
 pub(super) struct Questions {
-    asker: HandlerFn,
+    handler: HandlerFn,
     known: HashMap<Id, KnownQuestion>,
     running: JoinSet<Option<Bytes>>,
-    /// Which question each of these is.
+    /// The question that each task answers.
     tasks: HashMap<TaskId, Id>,
 }
 
-/// A question that is not settled.
+/// A question that is not resolved.
 struct KnownQuestion {
     thread: Option<ThreadId>,
     state: State,
-    /// Whether whoever follows the thread was shown it.
+    /// Whether the follower has received it.
     is_shown: bool,
 }
 
 enum State {
-    /// Someone was asked.
+    /// The handler works on it.
     Pending(AbortHandle),
-    /// Whoever was asked leaves it open.
+    /// The handler left it open.
     Open,
-    /// It was answered so. The server may not have heard it.
+    /// The response that was sent, but possibly not received by the server.
     Answered(Bytes),
 }
 
-/// What is to be done about a question.
+/// Result of [`Questions::receive`].
 pub(super) struct QuestionStatus {
-    /// The answer, if it was given before.
+    /// The answer, if there is one already.
     pub(super) answer: Option<Bytes>,
-    /// Whether it is to be shown.
+    /// Whether the follower must receive it.
     pub(super) is_new: bool,
 }
 
 impl Questions {
-    pub(super) fn new(asker: HandlerFn) -> Self {
+    pub(super) fn new(handler: HandlerFn) -> Self {
         Self {
-            asker,
+            handler,
             known: HashMap::new(),
             running: JoinSet::new(),
             tasks: HashMap::new(),
         }
     }
 
-    /// Hears a question, which may have been asked before. `shows` says whether it can be shown now.
+    /// Registers a question, which may be a repetition. `shows` says whether a follower can receive
+    /// it now.
     pub(super) fn receive(
         &mut self,
         id: &Id,
@@ -75,17 +76,17 @@ impl Questions {
             return QuestionStatus { answer, is_new };
         }
         if self.known.len() >= KNOWN_MAX {
-            tracing::warn!(%id, "too many questions are open; this one is left to others");
+            tracing::warn!(%id, "too many open questions; this one is left to other clients");
             return QuestionStatus {
                 answer: None,
                 is_new: false,
             };
         }
-        let answering = (self.asker)(question.clone());
-        let asked = id.clone();
+        let answer_future = (self.handler)(question.clone());
+        let request_id = id.clone();
         let handle = self.running.spawn(async move {
-            let said = answering.await?;
-            Some(answer(&asked, &said))
+            let output = answer_future.await?;
+            Some(answer(&request_id, &output))
         });
         self.tasks.insert(handle.id(), id.clone());
         let known = KnownQuestion {
@@ -100,17 +101,17 @@ impl Questions {
         }
     }
 
-    /// The next answer to send. May be dropped while it waits.
+    /// Returns the next answer to send. Cancel-safe.
     pub(super) async fn next(&mut self) -> Bytes {
         loop {
             let Some(joined) = self.running.join_next_with_id().await else {
                 return std::future::pending().await;
             };
-            let (task, said) = match joined {
-                Ok((task, said)) => (task, said),
+            let (task, outcome) = match joined {
+                Ok((task, outcome)) => (task, outcome),
                 Err(error) if error.is_panic() => {
                     let task = error.id();
-                    tracing::error!(%error, "whoever answers questions panicked");
+                    tracing::error!(%error, "the request handler panicked");
                     let why = ErrorObject::new(code::INTERNAL, "the client failed to answer");
                     let id = self.tasks.get(&task);
                     (task, id.map(|id| refusal(Some(id), &why)))
@@ -127,7 +128,7 @@ impl Questions {
             else {
                 continue;
             };
-            match said {
+            match outcome {
                 Some(frame) => {
                     known.state = State::Answered(frame.clone());
                     return frame;
@@ -137,40 +138,41 @@ impl Questions {
         }
     }
 
-    /// The answer to a question that was left open, if it still is.
-    pub(super) fn answered_later(&mut self, id: &Id, said: &RawValue) -> Option<Bytes> {
+    /// Answers a question later with [`Client::answer`](crate::Client::answer). Returns `None` if
+    /// it is already answered or resolved.
+    pub(super) fn answer_later(&mut self, id: &Id, output: &RawValue) -> Option<Bytes> {
         let known = self.known.get_mut(id)?;
         let frame = match &known.state {
             State::Answered(_) => return None,
-            State::Open => answer(id, &said),
+            State::Open => answer(id, &output),
             State::Pending(handle) => {
-                // It may have ended already, and what it says is too late.
+                // The task may have finished already; its answer is discarded.
                 self.tasks.remove(&handle.id());
                 handle.abort();
-                answer(id, &said)
+                answer(id, &output)
             }
         };
         known.state = State::Answered(frame.clone());
         Some(frame)
     }
 
-    /// It is settled.
-    pub(super) fn settled(&mut self, id: &Id) {
+    /// Removes a resolved question.
+    pub(super) fn resolve(&mut self, id: &Id) {
         if let Some(known) = self.known.remove(id) {
             known.drop_answer(&mut self.tasks);
         }
     }
 
-    /// A turn of this thread is over, and all that was asked in it; or nobody follows it, and what is open is asked
-    /// again when someone does.
+    /// Forgets the questions of a thread. Either its turn is over, which resolves them, or it has
+    /// no follower, and the server repeats them when it has one again.
     pub(super) fn forget_thread(&mut self, thread: ThreadId) {
-        let of = self
+        let forgotten = self
             .known
             .extract_if(|_, known| known.thread == Some(thread));
-        of.for_each(|(_, known)| known.drop_answer(&mut self.tasks));
+        forgotten.for_each(|(_, known)| known.drop_answer(&mut self.tasks));
     }
 
-    /// What was shown of this thread is shown no more.
+    /// Marks the questions of a thread as not shown.
     pub(super) fn hide(&mut self, thread: ThreadId) {
         for known in self.known.values_mut() {
             known.is_shown &= known.thread != Some(thread);
@@ -185,7 +187,8 @@ impl Questions {
 }
 
 impl KnownQuestion {
-    /// Nobody needs the answer any more, also if it is there already: the same may be asked anew.
+    /// Cancels the handler, and forgets its answer even if it is finished: the server may ask the
+    /// same again.
     fn drop_answer(self, tasks: &mut HashMap<TaskId, Id>) {
         if let State::Pending(handle) = self.state {
             tasks.remove(&handle.id());

@@ -1,4 +1,4 @@
-//! What the examples show of what others wrote.
+//! Safety of the approval example against hostile text.
 
 #[path = "../../examples/approve.rs"]
 #[expect(dead_code, reason = "the rest is run where there is a whole server")]
@@ -11,13 +11,13 @@ use serde_json::json;
 
 #[tokio::test]
 async fn a_command_cannot_write_over_the_question() {
-    let heard = Arc::new(Mutex::new(String::new()));
-    let hears = heard.clone();
+    let prompt = Arc::new(Mutex::new(String::new()));
+    let prompt_writer = prompt.clone();
     let gate = approve::ApprovalPrompt(move |question: String| {
-        *hears.lock().expect("nobody panicked") = question;
+        *prompt_writer.lock().expect("nobody panicked") = question;
         false
     });
-    let asked = json!({
+    let params = json!({
         "threadId": "0197f0a0-0000-7000-8000-000000000000",
         "turnId": "turn",
         "itemId": "item",
@@ -25,9 +25,9 @@ async fn a_command_cannot_write_over_the_question() {
         "command": "rm -r \"a b\"\r\u{1b}[2Kls",
         "reason": "to\u{202e}look\n",
     });
-    let asked = serde_json::from_value(asked).expect("a question");
-    gate.command(asked).await.expect("an answer");
-    let heard = heard.lock().expect("nobody panicked").clone();
-    let wanted = r#"run rm -r "a b"\r\u{1b}[2Kls? to\u{202e}look\n"#;
-    assert_eq!(heard, wanted);
+    let params = serde_json::from_value(params).expect("a question");
+    gate.command(params).await.expect("an answer");
+    let prompt = prompt.lock().expect("nobody panicked").clone();
+    let expected = r#"run rm -r "a b"\r\u{1b}[2Kls? to\u{202e}look\n"#;
+    assert_eq!(prompt, expected);
 }

@@ -1,4 +1,4 @@
-//! A server in memory, and a way to it that ends where a test wants it to.
+//! A server in memory, and a transport to it that fails where a test wants it to.
 
 use std::collections::VecDeque;
 use std::future::ready;
@@ -15,7 +15,7 @@ use raddle_server::{Paths, Server};
 use tempfile::TempDir;
 use tokio::sync::Semaphore;
 
-/// A server whose model follows a script.
+/// A server with a scripted model.
 #[derive(Clone)]
 pub struct ClientHarness {
     shared: Arc<HarnessState>,
@@ -24,10 +24,11 @@ pub struct ClientHarness {
 struct HarnessState {
     _home: TempDir,
     server: Mutex<Server>,
-    /// After how many frames to the client each further connection is cut; when there are no more, none is.
+    /// Numbers of frames to the client after which each further connection is cut. Once the list is
+    /// empty, no connection is cut.
     cuts: Mutex<VecDeque<usize>>,
-    /// What clients said on the connections that are cut.
-    said: Mutex<Vec<String>>,
+    /// Frames that clients sent on the connections that are cut.
+    requests: Mutex<Vec<String>>,
 }
 
 impl ClientHarness {
@@ -48,46 +49,46 @@ impl ClientHarness {
             _home: home,
             server: Mutex::new(server),
             cuts: Mutex::default(),
-            said: Mutex::default(),
+            requests: Mutex::default(),
         };
         Self {
             shared: Arc::new(shared),
         }
     }
 
-    /// Connections made from now on are cut after so many frames to the client.
+    /// Cuts each further connection after this many frames to the client.
     pub fn cut(&self, after: impl IntoIterator<Item = usize>) {
         locked(&self.shared.cuts).extend(after);
     }
 
-    /// How often clients said something with this in it, on connections that are cut some time.
-    pub fn said(&self, what: &str) -> usize {
-        let said = locked(&self.shared.said);
-        said.iter().filter(|it| it.contains(what)).count()
+    /// Counts the frames with this text that clients sent, on connections that are cut.
+    pub fn count_requests(&self, what: &str) -> usize {
+        let requests = locked(&self.shared.requests);
+        requests.iter().filter(|it| it.contains(what)).count()
     }
 
-    pub fn place(&self) -> ServerAddress {
-        let stage = self.clone();
-        ServerAddress::Memory(Dialer::new(move || ready(Ok(stage.dial()))))
+    pub fn address(&self) -> ServerAddress {
+        let harness = self.clone();
+        ServerAddress::Memory(Dialer::new(move || ready(Ok(harness.dial()))))
     }
 
-    pub async fn client(&self, answers: impl RequestHandler) -> Client {
-        self.client_with(Options::new("it", "1"), answers).await
+    pub async fn client(&self, handler: impl RequestHandler) -> Client {
+        self.client_with(Options::new("it", "1"), handler).await
     }
 
-    pub async fn client_with(&self, options: Options, answers: impl RequestHandler) -> Client {
-        let client = Client::connect(self.place(), options, answers).await;
+    pub async fn client_with(&self, options: Options, handler: impl RequestHandler) -> Client {
+        let client = Client::connect(self.address(), options, handler).await;
         client.expect("a client")
     }
 
-    /// A place that lets in as many as there is leave for.
-    pub fn gated(&self, leave: &Arc<Semaphore>) -> ServerAddress {
-        let (stage, leave) = (self.clone(), leave.clone());
+    /// An address that accepts as many connections as there are permits.
+    pub fn gated(&self, permits: &Arc<Semaphore>) -> ServerAddress {
+        let (harness, permits) = (self.clone(), permits.clone());
         ServerAddress::Memory(Dialer::new(move || {
-            let (stage, leave) = (stage.clone(), leave.clone());
+            let (harness, permits) = (harness.clone(), permits.clone());
             async move {
-                leave.acquire().await.expect("open").forget();
-                Ok(stage.dial())
+                permits.acquire().await.expect("open").forget();
+                Ok(harness.dial())
             }
         }))
     }
@@ -106,27 +107,27 @@ impl ClientHarness {
     }
 }
 
-/// Carries frames between a client and a server, until the client has got so many.
+/// Forwards frames between a client and a server, until the client has received this many.
 async fn carry(
     shared: Arc<HarnessState>,
     mut client: Connection,
     mut server: Connection,
     frames: usize,
 ) {
-    let mut left = frames;
-    while left > 0 {
-        // When one of them ends, both do.
+    let mut remaining = frames;
+    while remaining > 0 {
+        // When one end closes, both do.
         tokio::select! {
             frame = server.incoming.next() => match frame {
                 Some(Frame::Message(frame)) => {
                     client.outgoing.send(frame);
-                    left -= 1;
+                    remaining -= 1;
                 }
                 _ => break,
             },
             frame = client.incoming.next() => match frame {
                 Some(Frame::Message(frame)) => {
-                    locked(&shared.said).push(String::from_utf8_lossy(&frame).into_owned());
+                    locked(&shared.requests).push(String::from_utf8_lossy(&frame).into_owned());
                     server.outgoing.send(frame);
                 }
                 _ => break,
@@ -137,8 +138,8 @@ async fn carry(
     server.outgoing.close(Close::NORMAL);
 }
 
-/// The turns of a thread, as the server shows them.
-pub async fn shown(client: &Client, thread: ThreadId) -> Vec<Turn> {
+/// Reads the turns of a thread from the server.
+pub async fn read_turns(client: &Client, thread: ThreadId) -> Vec<Turn> {
     let params = ThreadReadParams {
         thread_id: thread,
         include_turns: true,
@@ -151,8 +152,8 @@ fn locked<T>(it: &Mutex<T>) -> MutexGuard<'_, T> {
     it.lock().expect("nobody panicked")
 }
 
-/// A place where nobody is.
-pub fn nowhere() -> ServerAddress {
+/// An address without a server.
+pub fn unreachable_address() -> ServerAddress {
     ServerAddress::Memory(Dialer::new(|| {
         ready(Err(io::Error::from(io::ErrorKind::NotFound)))
     }))

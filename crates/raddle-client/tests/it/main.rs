@@ -1,10 +1,10 @@
-//! The client against the real server in memory, with a way between them that can be cut.
+//! The client against the real server in memory, over a transport that can be cut.
 
 mod examples;
 mod harness;
 mod questions;
 mod rejoin;
-/// A model that follows a script.
+/// A scripted model.
 #[path = "../../../raddle-server/tests/it/script.rs"]
 mod script;
 mod server_address;

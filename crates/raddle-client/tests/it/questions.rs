@@ -1,4 +1,4 @@
-//! What the server asks, and how often whoever answers is asked.
+//! Server requests, and how often the handler receives them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,43 +13,43 @@ use raddle_client::{
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-use crate::harness::{ClientHarness, shown};
+use crate::harness::{ClientHarness, read_turns};
 
-/// Says what a tool has seen, when it may.
+/// Returns the output of a tool once it has a permit.
 #[derive(Clone)]
 struct GatedTool {
-    asked: Arc<AtomicUsize>,
-    may: Arc<Semaphore>,
-    leaves: bool,
+    calls: Arc<AtomicUsize>,
+    permits: Arc<Semaphore>,
+    leaves_open: bool,
 }
 
 impl GatedTool {
-    fn new(leaves: bool) -> Self {
+    fn new(leaves_open: bool) -> Self {
         Self {
-            asked: Arc::default(),
-            may: Arc::new(Semaphore::new(0)),
-            leaves,
+            calls: Arc::default(),
+            permits: Arc::new(Semaphore::new(0)),
+            leaves_open,
         }
     }
 
     fn count(&self) -> usize {
-        self.asked.load(Ordering::Relaxed)
+        self.calls.load(Ordering::Relaxed)
     }
 }
 
 impl RequestHandler for GatedTool {
-    async fn tool(&self, asked: DynamicToolCallParams) -> Option<DynamicToolCallResponse> {
-        assert_eq!(asked.tool, "look");
-        self.asked.fetch_add(1, Ordering::Relaxed);
-        if self.leaves {
+    async fn tool(&self, params: DynamicToolCallParams) -> Option<DynamicToolCallResponse> {
+        assert_eq!(params.tool, "look");
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        if self.leaves_open {
             return None;
         }
-        self.may.acquire().await.expect("open").forget();
-        Some(seen("a raddle"))
+        self.permits.acquire().await.expect("open").forget();
+        Some(tool_response("a raddle"))
     }
 }
 
-fn seen(text: &str) -> DynamicToolCallResponse {
+fn tool_response(text: &str) -> DynamicToolCallResponse {
     let text = text.to_owned();
     let text = InputTextDynamicToolCallOutputContentItem { text };
     DynamicToolCallResponse {
@@ -58,31 +58,31 @@ fn seen(text: &str) -> DynamicToolCallResponse {
     }
 }
 
-async fn client(stage: &ClientHarness, answers: impl RequestHandler) -> Client {
+async fn client(harness: &ClientHarness, handler: impl RequestHandler) -> Client {
     let mut options = Options::new("it", "1");
     options.experimental = true;
-    stage.client_with(options, answers).await
+    harness.client_with(options, handler).await
 }
 
-/// A thread whose model calls a tool of the client's.
-async fn looking(client: &Client) -> ThreadFollower {
+/// Starts a thread with a model that calls a tool of the client.
+async fn start_tool_turn(client: &Client) -> ThreadFollower {
     let tools = json!([{"type": "function", "name": "look", "description": "Looks.", "inputSchema": {"type": "object"}}]);
     let params = ThreadStartParams {
         dynamic_tools: serde_json::from_value(tools).expect("tools"),
         ..ThreadStartParams::default()
     };
-    let follow = client.start(params).await.expect("a thread");
-    follow.say("look").await.expect("a turn");
-    follow
+    let follower = client.start(params).await.expect("a thread");
+    follower.say("look").await.expect("a turn");
+    follower
 }
 
-async fn is_asked(follow: &mut ThreadFollower) {
+async fn wait_for_question(follower: &mut ThreadFollower) {
     loop {
-        match follow.next().await.expect("a question") {
-            ThreadEvent::Question(asked) => {
+        match follower.next().await.expect("a question") {
+            ThreadEvent::Question(open_question) => {
                 assert!(
-                    matches!(asked.question, ServerQuestion::Tool(_)),
-                    "{asked:?}"
+                    matches!(open_question.question, ServerQuestion::Tool(_)),
+                    "{open_question:?}"
                 );
                 return;
             }
@@ -92,117 +92,118 @@ async fn is_asked(follow: &mut ThreadFollower) {
     }
 }
 
-/// What the tool said, as the model read it, and what the thread shows of the call.
-async fn ended(client: &Client, follow: &mut ThreadFollower) -> (String, String) {
-    let turn = follow.finish().await.expect("the turn ends");
+/// Finishes the turn. Returns the status of the call, and the tool's output as the model repeated
+/// it.
+async fn finish_turn(client: &Client, follower: &mut ThreadFollower) -> (String, String) {
+    let turn = follower.finish().await.expect("the turn ends");
     assert_eq!(
-        follow.thread().thread.turns,
-        shown(client, follow.id()).await
+        follower.thread().thread.turns,
+        read_turns(client, follower.id()).await
     );
-    assert!(follow.thread().questions.is_empty());
+    assert!(follower.thread().questions.is_empty());
     let call = turn.items.iter().find_map(|item| match item {
         ThreadItem::DynamicToolCall(call) => Some(call.status.clone()),
         _ => None,
     });
-    let heard = follow.thread().last_message().unwrap_or_default();
-    (format!("{:?}", call.expect("a call")), heard.to_owned())
+    let output = follower.thread().last_message().unwrap_or_default();
+    (format!("{:?}", call.expect("a call")), output.to_owned())
 }
 
-const SAYS: &[&str] = &["calls look {}", "heard"];
+const SCRIPT: &[&str] = &["calls look {}", "heard"];
 
 #[tokio::test]
-async fn a_question_is_put_once_wherever_the_connection_is_cut() {
+async fn the_handler_receives_a_question_once_wherever_the_connection_is_cut() {
     for cut in 1..30 {
-        let stage = ClientHarness::open(SAYS);
-        stage.cut([cut, 4]);
-        let looks = GatedTool::new(false);
-        // Whoever answers takes its time: the connection may be lost before the answer is there.
-        looks.may.add_permits(usize::from(cut % 2 == 0));
-        let client = client(&stage, looks.clone()).await;
-        let mut follow = looking(&client).await;
-        is_asked(&mut follow).await;
-        looks.may.add_permits(usize::from(cut % 2 == 1));
-        let (call, heard) = ended(&client, &mut follow).await;
+        let harness = ClientHarness::open(SCRIPT);
+        harness.cut([cut, 4]);
+        let tool = GatedTool::new(false);
+        // The handler takes its time: the connection may be lost before the answer exists.
+        tool.permits.add_permits(usize::from(cut % 2 == 0));
+        let client = client(&harness, tool.clone()).await;
+        let mut follower = start_tool_turn(&client).await;
+        wait_for_question(&mut follower).await;
+        tool.permits.add_permits(usize::from(cut % 2 == 1));
+        let (call, output) = finish_turn(&client, &mut follower).await;
         assert_eq!(
-            (call.as_str(), heard.as_str()),
+            (call.as_str(), output.as_str()),
             ("Completed", "a raddle"),
             "cut after {cut}"
         );
-        assert_eq!(looks.count(), 1, "cut after {cut}");
+        assert_eq!(tool.count(), 1, "cut after {cut}");
     }
 }
 
 #[tokio::test]
-async fn what_is_left_open_can_be_answered_later_or_elsewhere() {
+async fn an_open_question_can_be_answered_later_or_by_another_client() {
     for elsewhere in [false, true] {
-        let stage = ClientHarness::open(SAYS);
-        let looks = GatedTool::new(true);
-        let client = client(&stage, looks.clone()).await;
-        let mut follow = looking(&client).await;
-        is_asked(&mut follow).await;
-        let asked = follow.thread().questions.clone();
-        assert_eq!(asked.len(), 1, "{asked:?}");
-        let other = crate::questions::client(&stage, GatedTool::new(true)).await;
-        let mut beside = other.open(follow.id()).await.expect("the thread");
-        is_asked(&mut beside).await;
-        let who = if elsewhere { &other } else { &client };
-        let sent = who.answer(&asked[0].id, &seen("two raddles")).await;
+        let harness = ClientHarness::open(SCRIPT);
+        let tool = GatedTool::new(true);
+        let client = client(&harness, tool.clone()).await;
+        let mut follower = start_tool_turn(&client).await;
+        wait_for_question(&mut follower).await;
+        let questions = follower.thread().questions.clone();
+        assert_eq!(questions.len(), 1, "{questions:?}");
+        let other = crate::questions::client(&harness, GatedTool::new(true)).await;
+        let mut other_follower = other.open(follower.id()).await.expect("the thread");
+        wait_for_question(&mut other_follower).await;
+        let answerer = if elsewhere { &other } else { &client };
+        let sent = answerer.answer(&questions[0].id, &tool_response("two raddles")).await;
         sent.expect("sent");
-        let (_, heard) = ended(&client, &mut follow).await;
-        assert_eq!(heard, "two raddles");
-        ended(&other, &mut beside).await;
+        let (_, output) = finish_turn(&client, &mut follower).await;
+        assert_eq!(output, "two raddles");
+        finish_turn(&other, &mut other_follower).await;
     }
 }
 
 #[tokio::test]
-async fn two_answers_at_once_are_one() {
-    // Which of them is seen first is a matter of luck.
+async fn two_concurrent_answers_are_sent_once() {
+    // The order of the two answers is random.
     for _ in 0..16 {
-        let stage = ClientHarness::open(SAYS);
-        stage.cut([usize::MAX]);
-        let looks = GatedTool::new(false);
-        let client = client(&stage, looks.clone()).await;
-        let mut follow = looking(&client).await;
-        is_asked(&mut follow).await;
-        let asked = follow.thread().questions.clone();
-        // Nothing is awaited between these that has to wait: the client finds both when it is next awake.
-        looks.may.add_permits(1);
-        let sent = client.answer(&asked[0].id, &seen("two raddles")).await;
+        let harness = ClientHarness::open(SCRIPT);
+        harness.cut([usize::MAX]);
+        let tool = GatedTool::new(false);
+        let client = client(&harness, tool.clone()).await;
+        let mut follower = start_tool_turn(&client).await;
+        wait_for_question(&mut follower).await;
+        let questions = follower.thread().questions.clone();
+        // No await between these yields, so the client's task finds both answers when it wakes.
+        tool.permits.add_permits(1);
+        let sent = client.answer(&questions[0].id, &tool_response("two raddles")).await;
         sent.expect("sent");
-        ended(&client, &mut follow).await;
-        assert_eq!(stage.said("contentItems"), 1);
+        finish_turn(&client, &mut follower).await;
+        assert_eq!(harness.count_requests("contentItems"), 1);
     }
 }
 
 #[tokio::test]
-async fn a_thread_that_is_opened_again_shows_what_is_open() {
-    for leaves in [true, false] {
-        let stage = ClientHarness::open(SAYS);
-        let looks = GatedTool::new(leaves);
-        let client = client(&stage, looks.clone()).await;
-        let mut follow = looking(&client).await;
-        is_asked(&mut follow).await;
-        let thread = follow.id();
-        drop(follow);
+async fn a_reopened_thread_shows_its_open_questions() {
+    for leaves_open in [true, false] {
+        let harness = ClientHarness::open(SCRIPT);
+        let tool = GatedTool::new(leaves_open);
+        let client = client(&harness, tool.clone()).await;
+        let mut follower = start_tool_turn(&client).await;
+        wait_for_question(&mut follower).await;
+        let thread = follower.id();
+        drop(follower);
         let mut again = client.open(thread).await.expect("the thread");
-        is_asked(&mut again).await;
-        let asked = again.thread().questions.clone();
-        let sent = client.answer(&asked[0].id, &seen("two raddles")).await;
+        wait_for_question(&mut again).await;
+        let questions = again.thread().questions.clone();
+        let sent = client.answer(&questions[0].id, &tool_response("two raddles")).await;
         sent.expect("sent");
-        let (_, heard) = ended(&client, &mut again).await;
-        assert_eq!(heard, "two raddles");
-        assert_eq!(looks.count(), 2);
+        let (_, output) = finish_turn(&client, &mut again).await;
+        assert_eq!(output, "two raddles");
+        assert_eq!(tool.count(), 2);
     }
 }
 
 #[tokio::test]
-async fn what_nobody_answers_is_refused_and_says_why() {
-    let stage = ClientHarness::open(SAYS);
-    let client = client(&stage, RejectAll).await;
-    let mut follow = looking(&client).await;
-    let (call, heard) = ended(&client, &mut follow).await;
+async fn an_unhandled_request_is_rejected_with_a_reason() {
+    let harness = ClientHarness::open(SCRIPT);
+    let client = client(&harness, RejectAll).await;
+    let mut follower = start_tool_turn(&client).await;
+    let (call, output) = finish_turn(&client, &mut follower).await;
     assert_eq!(call, "Failed");
-    assert_eq!(heard, "this client does not run look");
+    assert_eq!(output, "this client does not run look");
 }
 
 struct PanickingHandler;
@@ -214,10 +215,10 @@ impl RequestHandler for PanickingHandler {
 }
 
 #[tokio::test]
-async fn whoever_panics_has_refused() {
-    let stage = ClientHarness::open(SAYS);
-    let client = client(&stage, PanickingHandler).await;
-    let mut follow = looking(&client).await;
-    let (call, _) = ended(&client, &mut follow).await;
+async fn a_panicking_handler_rejects_the_request() {
+    let harness = ClientHarness::open(SCRIPT);
+    let client = client(&harness, PanickingHandler).await;
+    let mut follower = start_tool_turn(&client).await;
+    let (call, _) = finish_turn(&client, &mut follower).await;
     assert_eq!(call, "Failed");
 }

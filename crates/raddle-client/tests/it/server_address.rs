@@ -1,21 +1,21 @@
-//! What is shown of a place.
+//! Debug output of an address.
 
 use raddle_client::{Program, ServerAddress};
 
 #[test]
-fn no_place_shows_its_secrets() {
+fn debug_output_redacts_secrets() {
     let mut program = Program::new("raddle", ["app-server"]);
     program.env = vec![("A_KEY".into(), "sesame".into())];
     let web_socket = ServerAddress::WebSocket {
         url: "ws://127.0.0.1:4500".to_owned(),
         token: Some("sesame".to_owned()),
     };
-    for (place, shows) in [
+    for (address, shows) in [
         (ServerAddress::Child(program), "A_KEY"),
         (web_socket, "4500"),
     ] {
-        let shown = format!("{place:?}");
-        assert!(shown.contains(shows), "{shown}");
-        assert!(!shown.contains("sesame"), "{shown}");
+        let debug_text = format!("{address:?}");
+        assert!(debug_text.contains(shows), "{debug_text}");
+        assert!(!debug_text.contains("sesame"), "{debug_text}");
     }
 }

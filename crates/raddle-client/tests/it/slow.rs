@@ -1,4 +1,4 @@
-//! Followers that take nothing for a while.
+//! Followers that read nothing for a while.
 
 use raddle_client::protocol::methods::ThreadNameSet;
 use raddle_client::protocol::{Notification, ThreadSetNameParams, ThreadStartParams};
@@ -6,14 +6,14 @@ use raddle_client::{Client, RejectAll, ThreadEvent, ThreadFollower};
 
 use crate::harness::ClientHarness;
 
-/// Together they are more than may wait.
+/// Together they exceed the limit of the queue.
 const NAMES: usize = 4_200;
 const NAME_BYTES: usize = 950;
 
-async fn rename(client: &Client, follow: &ThreadFollower) {
+async fn rename(client: &Client, follower: &ThreadFollower) {
     for at in 0..NAMES {
         let params = ThreadSetNameParams {
-            thread_id: follow.id(),
+            thread_id: follower.id(),
             name: format!("{at} {}", "x".repeat(NAME_BYTES)),
             client_request_id: None,
         };
@@ -21,11 +21,12 @@ async fn rename(client: &Client, follow: &ThreadFollower) {
     }
 }
 
-/// Takes everything, and looks whether each name came once and in order; how often it had to be asked for.
-async fn take_all(follow: &mut ThreadFollower) -> usize {
-    let (mut next, mut asked) = (0, 0);
+/// Reads everything, and checks that each name came once and in order. Returns the number of
+/// resumes.
+async fn take_all(follower: &mut ThreadFollower) -> usize {
+    let (mut next, mut resumes) = (0, 0);
     while next < NAMES {
-        match follow.next().await.expect("a name") {
+        match follower.next().await.expect("a name") {
             ThreadEvent::Notification { notification, .. } => {
                 if let Notification::ThreadNameUpdated(it) = *notification {
                     let name = it.thread_name.expect("a name");
@@ -34,81 +35,82 @@ async fn take_all(follow: &mut ThreadFollower) -> usize {
                     next += 1;
                 }
             }
-            ThreadEvent::Reconnected => asked += 1,
+            ThreadEvent::Reconnected => resumes += 1,
             ThreadEvent::Disconnected { .. } | ThreadEvent::Reset(_) | ThreadEvent::Lost { .. } => {
                 panic!("cut")
             }
             ThreadEvent::Question(_) | ThreadEvent::Unknown { .. } => {}
         }
     }
-    asked
+    resumes
 }
 
 #[tokio::test]
-async fn calls_go_on_while_nothing_is_taken() {
-    let stage = ClientHarness::open(&[]);
-    let client = stage.client(RejectAll).await;
+async fn calls_continue_while_a_follower_reads_nothing() {
+    let harness = ClientHarness::open(&[]);
+    let client = harness.client(RejectAll).await;
     let params = ThreadStartParams::default();
-    let mut follow = client.start(params).await.expect("a thread");
-    rename(&client, &follow).await;
-    assert!(take_all(&mut follow).await > 0);
+    let mut follower = client.start(params).await.expect("a thread");
+    rename(&client, &follower).await;
+    assert!(take_all(&mut follower).await > 0);
 }
 
 #[tokio::test]
-async fn the_server_waits_for_one_who_takes_nothing() {
-    let stage = ClientHarness::open(&[]);
-    let client = stage.client(RejectAll).await;
+async fn the_server_waits_for_a_client_that_reads_nothing() {
+    let harness = ClientHarness::open(&[]);
+    let client = harness.client(RejectAll).await;
     let params = ThreadStartParams::default();
-    let mut follow = client.start(params).await.expect("a thread");
-    let other = stage.client(RejectAll).await;
-    rename(&other, &follow).await;
-    take_all(&mut follow).await;
+    let mut follower = client.start(params).await.expect("a thread");
+    let other = harness.client(RejectAll).await;
+    rename(&other, &follower).await;
+    take_all(&mut follower).await;
 }
 
-/// Each of them alone is a good part of what may wait.
+/// Each of them alone is a large part of the queue's limit.
 const TEXT_BYTES: usize = 200 << 10;
 const TEXTS: usize = 24;
 
-/// Follows turns of long messages without taking anything, and then takes everything: each turn ends once, in order.
-async fn hear_late(is_same_client: bool) {
+/// Follows turns with long messages without reading, and then reads everything: each turn completes
+/// once, in order.
+async fn read_late(is_same_client: bool) {
     let text = "x".repeat(TEXT_BYTES);
-    let stage = ClientHarness::open(&[&*text; TEXTS]);
-    let client = stage.client(RejectAll).await;
+    let harness = ClientHarness::open(&[&*text; TEXTS]);
+    let client = harness.client(RejectAll).await;
     let params = ThreadStartParams::default();
-    let mut follow = client.start(params).await.expect("a thread");
-    let other = stage.client(RejectAll).await;
-    let mut beside = other.open(follow.id()).await.expect("the thread");
+    let mut follower = client.start(params).await.expect("a thread");
+    let other = harness.client(RejectAll).await;
+    let mut other_follower = other.open(follower.id()).await.expect("the thread");
     let mut ends = Vec::new();
     for at in 0..TEXTS {
-        let teller = match is_same_client {
-            true => &follow,
-            false => &beside,
+        let sender = match is_same_client {
+            true => &follower,
+            false => &other_follower,
         };
-        teller.say(format!("{at}")).await.expect("a turn");
-        ends.push(beside.finish().await.expect("its end").id);
+        sender.say(format!("{at}")).await.expect("a turn");
+        ends.push(other_follower.finish().await.expect("its end").id);
     }
-    let mut heard = Vec::new();
-    while heard.len() < TEXTS {
-        match follow.next().await.expect("a turn") {
+    let mut completed = Vec::new();
+    while completed.len() < TEXTS {
+        match follower.next().await.expect("a turn") {
             ThreadEvent::Notification { notification, .. } => {
                 if let Notification::TurnCompleted(it) = *notification {
-                    heard.push(it.turn.id);
+                    completed.push(it.turn.id);
                 }
             }
             ThreadEvent::Reconnected | ThreadEvent::Question(_) | ThreadEvent::Unknown { .. } => {}
-            happening => panic!("{happening:?}"),
+            event => panic!("{event:?}"),
         }
     }
-    assert_eq!(heard, ends);
-    assert_eq!(follow.thread().last_message(), Some(&*text));
+    assert_eq!(completed, ends);
+    assert_eq!(follower.thread().last_message(), Some(&*text));
 }
 
 #[tokio::test]
-async fn long_messages_wait_for_one_who_takes_nothing() {
-    hear_late(false).await;
+async fn long_messages_wait_for_a_follower_that_reads_nothing() {
+    read_late(false).await;
 }
 
 #[tokio::test]
-async fn long_messages_wait_for_one_who_talks_and_takes_nothing() {
-    hear_late(true).await;
+async fn long_messages_wait_for_a_follower_that_sends_and_reads_nothing() {
+    read_late(true).await;
 }

@@ -1,5 +1,4 @@
-//! Changing how turns run, member by member, so that two clients who change different things both
-//! get what they asked for.
+//! Changes of settings, member by member, so that two clients can change different members at once.
 
 use std::collections::BTreeMap;
 
@@ -9,18 +8,18 @@ use crate::{
     ApprovalPolicy, PermissionProfile, Recovery, Reviewer, Route, Sandbox, Settings, SpendLimits,
 };
 
-/// Change how turns run.
+/// Changes the settings of later turns.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ChangeSettings {
-    /// What changes.
+    /// Members that change, with their new values.
     pub change: SettingsChange,
-    /// Who asks.
+    /// Principal that sent the command.
     pub principal: Option<String>,
 }
 
 macro_rules! settings_change {
     ($($member:ident: $type:ty,)*) => {
-        /// What changes of the settings. What is absent stays as it is when the change is decided.
+        /// Change of settings. An absent member keeps the value it has when the change is decided.
         #[derive(Clone, Debug, Default, PartialEq)]
         pub struct SettingsChange {
             $(
@@ -30,11 +29,12 @@ macro_rules! settings_change {
         }
 
         impl SettingsChange {
-            /// The settings once this has changed them.
+            /// Returns the settings with this change applied.
             pub fn applied_to(self, settings: &Settings) -> Settings {
                 let mut settings = settings.clone();
                 let known = std::mem::take(&mut settings.real_paths);
-                // A profile names the sandbox that it made. Another sandbox has no such name.
+                // A profile names the sandbox that it defines. A different sandbox invalidates that
+                // name.
                 if self.sandbox.is_some() {
                     settings.profile = None;
                 }
@@ -50,7 +50,7 @@ macro_rules! settings_change {
                 settings
             }
 
-            /// What leads from some settings to others.
+            /// Returns the change that leads from `before` to `after`.
             pub fn between(before: &Settings, after: &Settings) -> Self {
                 let mut change = Self {
                     $($member: (before.$member != after.$member).then(|| after.$member.clone()),)*
@@ -95,7 +95,7 @@ settings_change! {
     recovery: Option<Recovery>,
 }
 
-/// Keeps only the real paths of folders that the settings name and that a link leads to.
+/// Keeps only the real paths of folders that the settings name and that are symbolic links.
 fn keep_links(settings: &mut Settings) {
     let mut real_paths = std::mem::take(&mut settings.real_paths);
     real_paths.retain(|folder, real| folder != real && settings.folders().any(|it| it == folder));
@@ -115,16 +115,16 @@ mod tests {
         }
     }
 
-    fn map(of: &[(&str, &str)]) -> BTreeMap<String, String> {
+    fn map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
         let owned = |(folder, real): &(&str, &str)| ((*folder).to_owned(), (*real).to_owned());
-        of.iter().map(owned).collect()
+        pairs.iter().map(owned).collect()
     }
 
     #[test]
     fn real_paths_are_kept_for_the_folders_that_stay() {
         let before = settings("/l", "/r", &[("/l", "/a"), ("/r", "/b")]);
-        for (cwd, real_paths, wanted) in [
-            // A change of something else.
+        for (cwd, real_paths, expected) in [
+            // A change of another setting.
             (None, None, &[("/l", "/a"), ("/r", "/b")][..]),
             (Some("/n"), Some(&[("/n", "/n")][..]), &[("/r", "/b")]),
             (
@@ -132,7 +132,7 @@ mod tests {
                 Some(&[("/n", "/c")]),
                 &[("/n", "/c"), ("/r", "/b")],
             ),
-            // Named again: the link leads elsewhere now, or is gone.
+            // Named again: the link points elsewhere now, or is gone.
             (
                 Some("/l"),
                 Some(&[("/l", "/c")]),
@@ -146,7 +146,7 @@ mod tests {
                 ..SettingsChange::default()
             };
             let after = change.applied_to(&before);
-            assert_eq!(after.real_paths, map(wanted), "{cwd:?} {real_paths:?}");
+            assert_eq!(after.real_paths, map(expected), "{cwd:?} {real_paths:?}");
             let change = SettingsChange::between(&before, &after);
             assert_eq!(change.applied_to(&before), after, "{cwd:?} {real_paths:?}");
         }

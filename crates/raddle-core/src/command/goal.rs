@@ -1,32 +1,32 @@
-//! Goals, and the turns that begin by themselves.
+//! Commands for goals, and the turns that begin without a client.
 
 use crate::{Briefed, GoalStatus, TurnId};
 
-/// Give a thread a goal, or change the one it has. What is absent stays.
+/// Sets a thread's goal, or changes the current one. `None` leaves a value as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SetGoal {
-    /// What is to be reached.
+    /// Text of the goal.
     pub objective: Option<String>,
-    /// Where it stands; a new goal is active.
+    /// Status of the goal; a new goal is active.
     pub status: Option<GoalStatus>,
-    /// The most tokens it may use.
+    /// Most tokens that the goal may use.
     pub token_budget: Option<u64>,
-    /// Who asks.
+    /// Principal that sent the command.
     pub principal: Option<String>,
 }
 
-/// Take a thread's goal away.
+/// Clears a thread's goal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClearGoal {
-    /// Who asks.
+    /// Principal that sent the command.
     pub principal: Option<String>,
 }
 
-/// Begin the turn that is to begin by itself: with what waits in the queue, or for the goal.
+/// Starts the turn that needs no client: with the queue's next input, or for the goal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BeginTurn {
-    /// Its id.
+    /// Id of the new turn.
     pub turn: TurnId,
-    /// What there is to say about the surroundings, as with [`StartTurn`](crate::StartTurn).
+    /// Notes on the environment, as with [`StartTurn`](crate::StartTurn).
     pub briefs: Vec<Briefed>,
 }

@@ -1,55 +1,55 @@
-//! The queue of input that waits to become turns.
+//! Commands for the queue of input that waits to become turns.
 
 use super::InputMessage;
 use crate::{Briefed, Input, ItemId, TurnId};
 
-/// Put input into a thread's queue.
+/// Appends input to a thread's queue.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Enqueue {
-    /// The message that it becomes.
+    /// Message that the input becomes.
     pub message: InputMessage,
-    /// Who sends it.
+    /// Principal that sent the command.
     pub principal: Option<String>,
 }
 
-/// Change input that is in a thread's queue. Its place stays.
+/// Replaces input in a thread's queue. Its position stays.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChangeQueued {
-    /// Which.
+    /// Id of the queued item.
     pub item: ItemId,
-    /// What is said instead.
+    /// New content of the message.
     pub input: Vec<Input>,
-    /// Who asks.
+    /// Principal that sent the command.
     pub principal: Option<String>,
 }
 
-/// Take input out of a thread's queue.
+/// Removes input from a thread's queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unqueue {
-    /// Which.
+    /// Id of the queued item.
     pub item: ItemId,
-    /// Who asks.
+    /// Principal that sent the command.
     pub principal: Option<String>,
 }
 
-/// Put a thread's queue in another order.
+/// Reorders a thread's queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReorderQueue {
-    /// All that is in it, the next first.
+    /// Every queued item, the next first.
     pub items: Vec<ItemId>,
-    /// Who asks.
+    /// Principal that sent the command.
     pub principal: Option<String>,
 }
 
-/// Begin a turn with input that is in a thread's queue.
+/// Starts a turn with input from a thread's queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StartQueued {
-    /// Which; nothing means the next.
+    /// Id of the queued item; `None` means the next.
     pub item: Option<ItemId>,
-    /// The turn's id.
+    /// Id of the new turn.
     pub turn: TurnId,
-    /// What there is to say about the surroundings, as with [`StartTurn`](crate::StartTurn).
+    /// Notes on the environment, as with [`StartTurn`](crate::StartTurn).
     pub briefs: Vec<Briefed>,
-    /// Who asks.
+    /// Principal that sent the command.
     pub principal: Option<String>,
 }

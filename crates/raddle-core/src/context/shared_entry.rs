@@ -1,4 +1,4 @@
-//! An entry as it is handed out: shared, and with room for the words in which a model's wire writes it.
+//! A context entry as it is handed out: shared, with a cache of its JSON for a vendor.
 
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use super::ContextEntry;
 
-/// An entry that is read with every call of the model, and written only for the first. Cheap to clone.
+/// An entry that every model call reads and that is serialized only for the first. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct SharedEntry(Arc<EntryCell>);
 
@@ -17,7 +17,7 @@ struct EntryCell {
     written: OnceLock<VendorJson>,
 }
 
-/// How one vendor is told of it; nothing if it is not.
+/// The entry's JSON for one vendor; `None` if that vendor gets nothing.
 #[derive(Debug)]
 struct VendorJson {
     vendor: Arc<str>,
@@ -25,19 +25,20 @@ struct VendorJson {
 }
 
 impl SharedEntry {
-    /// What `write` makes of the entry for a vendor, which for the first vendor is asked once.
+    /// Returns the entry's JSON for a vendor. `write` makes it; for the first vendor the result is
+    /// cached.
     pub fn written<E>(
         &self,
         vendor: &Arc<str>,
         write: impl FnOnce(&ContextEntry) -> Result<Option<Arc<RawValue>>, E>,
     ) -> Result<Option<Arc<RawValue>>, E> {
-        if let Some(written) = self.0.written.get()
-            && written.vendor == *vendor
+        if let Some(cached) = self.0.written.get()
+            && cached.vendor == *vendor
         {
-            return Ok(written.json.clone());
+            return Ok(cached.json.clone());
         }
         let json = write(&self.0.entry)?;
-        // A later vendor finds the place taken.
+        // A later vendor finds the cell set, and is not cached.
         let _ = self.0.written.set(VendorJson {
             vendor: vendor.clone(),
             json: json.clone(),
@@ -76,20 +77,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_vendor_is_asked_once_and_others_each_time() {
-        let piece = SharedEntry::from(ContextEntry::Note("n".to_owned()));
+    fn json_is_cached_for_the_first_vendor_only() {
+        let entry_shared = SharedEntry::from(ContextEntry::Note("n".to_owned()));
         let vendors: [Arc<str>; 2] = ["a".into(), "b".into()];
-        let mut asked = Vec::new();
+        let mut calls = Vec::new();
         for at in [0, 0, 1, 1, 0] {
-            let written = piece.clone().written(&vendors[at], |entry| {
-                asked.push(at);
+            let json_result = entry_shared.clone().written(&vendors[at], |entry| {
+                calls.push(at);
                 let text = format!("{} {entry:?}", vendors[at]);
                 to_raw_value(&text).map(|json| Some(json.into()))
             });
-            let written = written.expect("JSON").expect("an item");
-            let wanted = format!(r#""{} Note(\"n\")""#, vendors[at]);
-            assert_eq!(written.get(), wanted);
+            let json = json_result.expect("JSON").expect("an item");
+            let expected = format!(r#""{} Note(\"n\")""#, vendors[at]);
+            assert_eq!(json.get(), expected);
         }
-        assert_eq!(asked, [0, 1, 1]);
+        assert_eq!(calls, [0, 1, 1]);
     }
 }

@@ -1,4 +1,4 @@
-//! Rules that come of an answer: "yes, and from now on for everything that begins like this".
+//! Rules made from an answer: "yes, and from now on for every command that begins like this".
 
 use serde_json::Value;
 
@@ -8,64 +8,64 @@ use super::shells::is_shell;
 use super::wrapper::{is_wrapper, wrapped_command};
 use super::{Layer, ParsedScript, Rule, Subject, Verdict, harmless};
 
-/// The most words that a rule made of an answer has.
+/// Most words in a rule made from an answer.
 const WORDS_MAX: usize = 64;
 
-/// The most bytes of one of them.
+/// Most bytes in one of these words.
 const WORD_BYTES_MAX: usize = 1024;
 
-/// A rule that someone wants from now on.
+/// A rule that the user adds with an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Amendment {
-    /// The words with which commands begin. They are checked: there is at least one, and they do not stand for
-    /// every command there is.
+    /// Words with which commands begin. They are checked: there is at least one, and they do not
+    /// match every command.
     words: Vec<String>,
 }
 
-/// Why an answer makes no rule.
+/// Reason why an answer makes no rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AmendmentError {
-    /// It is not in the wire's form.
+    /// The answer is not in the wire's form.
     #[error(
         "the answer holds no list of words; send {{\"execpolicy_amendment\": [\"git\", \"push\"]}}"
     )]
     NoWords,
-    /// It has none, too many or too long words.
+    /// It has no words, too many, or too long ones.
     #[error(
         "a rule has between 1 and {WORDS_MAX} words of at most {WORD_BYTES_MAX} bytes, none of them empty"
     )]
     BadWords,
-    /// It would let through everything.
+    /// The rule would allow everything.
     #[error(
         "`{0}` can run any command, so a rule that begins with it would allow everything; name what it runs"
     )]
     TooWide(String),
 }
 
-/// Programs that run or write whatever they are given, by their words or by what they read.
+/// Programs that run or write anything, depending on their arguments or their input.
 const ANYTHING: &str = "\
     . at awk batch bunx cmd crontab curl ed emacs eval ex expect fd fdfind find gawk gdb lldb mawk nawk nc \
     ncat nix-shell nvim pipx npx rsync rvim scp screen script sed sftp socat source ssh sshpass su tar telnet tmux \
     uvx vi view vim vimdiff wget xterm";
 
-/// Programs that run a script: one of one's own by its name is fine, code in the command line is not.
+/// Programs that run a script. A script named by its file is fine; code on the command line is not.
 const INTERPRETERS: &str = "\
     Rscript bun clisp deno elixir erl escript ghci groovy guile iex irb jshell julia lua luajit node nodejs ocaml \
     osascript perl php pypy python racket ruby runghc runhaskell sbcl scala swipl tclsh ts-node tsx wish";
 
-/// Programs that do too many things: a rule for one must say what is done.
+/// Programs with many subcommands: a rule must name the subcommand.
 const BY_SUBCOMMAND: &str = "\
     ansible apt apt-get asdf aws az bazel brew bundle cabal cargo composer conda dnf docker dotnet dune gcloud gem gh \
     git go gradle hatch helm just kubectl lein make mamba mise mix mvn nerdctl ninja nix npm opam pacman pdm pip pip3 \
     pipenv pixi pnpm podman poetry rake rm rustup rye sbt stack swift systemctl task terraform uv yarn yum";
 
-/// What they do that runs what follows.
+/// Subcommands that run what follows.
 const RUNNERS: &str = "dlx exec run shell x";
 
-/// Those of them in whose runs anything can happen, whatever follows.
+/// Programs among these whose runs can do anything, whatever follows.
 const CONTAINERS: &str = "docker kubectl nerdctl podman";
 
-/// What git does that runs what it is told to, or sets what it will run.
+/// Subcommands of git that run a given command, or configure one to run.
 const GIT_RUNNERS: &str = "\
     bisect config credential difftool filter-branch for-each-repo hook mergetool rebase submodule";
 
@@ -84,7 +84,7 @@ impl Amendment {
         Ok(Self { words })
     }
 
-    /// Reads what a client answered: `acceptWithExecpolicyAmendment`, or what is in it.
+    /// Parses a client's answer: `acceptWithExecpolicyAmendment`, or its content.
     pub fn of_answer(rule: &Value) -> Result<Self, AmendmentError> {
         let rule = rule.get("acceptWithExecpolicyAmendment").unwrap_or(rule);
         let words = rule.get("execpolicy_amendment").unwrap_or(rule);
@@ -95,12 +95,12 @@ impl Amendment {
         Self::new(words.ok_or(AmendmentError::NoWords)?)
     }
 
-    /// The words with which commands begin.
+    /// Words with which commands begin.
     pub fn words(&self) -> &[String] {
         &self.words
     }
 
-    /// The rule. It never goes beyond the sandbox.
+    /// Returns the rule. It never goes beyond the sandbox.
     pub fn rule(&self) -> Rule {
         Rule {
             layer: Layer::User,
@@ -112,19 +112,19 @@ impl Amendment {
     }
 }
 
-/// The words that a client is offered as a rule for this script: those of the one command in it that is not
-/// known to be harmless. None if there are several, or if a rule could not allow it.
+/// Returns the words that a client is offered as a rule for this script: those of the only command
+/// not known to be harmless. Empty if there are several, or if a rule could not allow it.
 pub fn proposed(script: &ParsedScript) -> Vec<String> {
     if !script.plain {
         return Vec::new();
     }
-    // What a command runs stands in the script by itself.
-    let is_open = |words: &&Vec<String>| {
+    // A command that another one runs is listed in the script by itself.
+    let needs_rule = |words: &&Vec<String>| {
         !harmless::is_harmless(words, harmless::Isolation::Sandboxed)
             && wrapped_command(words).is_none_or(|it| !it.neutral)
     };
-    let mut open = script.commands.iter().filter(is_open);
-    match (open.next(), open.next()) {
+    let mut unknown = script.commands.iter().filter(needs_rule);
+    match (unknown.next(), unknown.next()) {
         (Some(words), None) => Amendment::new(words.clone()).map_or(Vec::new(), |it| it.words),
         _ => Vec::new(),
     }

@@ -1,23 +1,24 @@
-//! Commands that clients run by themselves. What the user wrote down is about the agent; what the operator holds
-//! fast is about everyone.
+//! Commands that clients run themselves. The user's rules bind the agent; the operator's limits
+//! bind every client.
 
 use super::command::RuleMatch;
 use super::{ActKind, Layer, ParsedScript, Policy, Rule, Subject, Verdict};
 use crate::Sandbox;
 
 impl Policy {
-    /// What the operator has against a command that a client runs in this sandbox, and what to do; nothing if
-    /// it may be. Nobody is asked, so what may be meant by a rule is forbidden too.
+    /// Returns the operator's objection to a command that a client runs in this sandbox, with the
+    /// remedy; `None` if it is allowed. There is no request for approval, so a rule that may match
+    /// forbids the command too.
     pub fn objection(&self, script: &ParsedScript, sandbox: &Sandbox) -> Option<String> {
         let by_rule = || self.managed_denial(script);
-        self.managed.against(sandbox).or_else(by_rule)
+        self.managed.sandbox_objection(sandbox).or_else(by_rule)
     }
 
-    /// The operator's objection to a program that the configuration names and the server starts without a sandbox.
-    /// Users and clients write the configuration too, so where only sandboxes are allowed the operator must have
-    /// allowed this one.
+    /// Returns the operator's objection to a program that the configuration names and the server
+    /// starts without a sandbox. Users and clients write the configuration too, so where only
+    /// sandboxes are allowed the operator must have allowed this program.
     pub fn objection_to_configured(&self, script: &ParsedScript) -> Option<String> {
-        let held = || {
+        let by_sandbox = || {
             let act = ActKind::Command {
                 script: script.clone(),
                 cwd: String::new(),
@@ -31,10 +32,10 @@ impl Policy {
                     .to_owned()
             })
         };
-        self.managed_denial(script).or_else(held)
+        self.managed_denial(script).or_else(by_sandbox)
     }
 
-    /// The reason of a managed rule that denies a script.
+    /// Returns the reason of a managed rule that denies a script.
     fn managed_denial(&self, script: &ParsedScript) -> Option<String> {
         let is_denied =
             |rule: &&Rule| rule.layer == Layer::Managed && rule.verdict == Verdict::Deny;
@@ -44,24 +45,24 @@ impl Policy {
         let reason = rule
             .reason
             .as_deref()
-            .unwrap_or("ask whoever runs the machine");
+            .unwrap_or("ask the operator");
         match fit {
             RuleMatch::No => None,
             RuleMatch::Maybe => Some(format!(
-                "the managed rule `{rule}` may forbid it, which cannot be told before it runs; write out what \
+                "the managed rule `{rule}` may forbid it, which is unknown before it runs; write out what \
                  is run"
             )),
             RuleMatch::Yes => Some(format!("the managed rule `{rule}` forbids it; {reason}")),
         }
     }
 
-    /// The operator's objection to a sandbox, and what to do; `None` if it is allowed.
+    /// Returns the operator's objection to a sandbox, with the remedy; `None` if it is allowed.
     pub fn objection_to_sandbox(&self, sandbox: &Sandbox) -> Option<String> {
-        self.managed.against(sandbox)
+        self.managed.sandbox_objection(sandbox)
     }
 
-    /// The hosts that rules of these layers keep from commands. One that asks closes a host too, because nobody
-    /// can be asked while a command waits.
+    /// Hosts that rules of these layers close to commands. A rule with the verdict to ask closes a
+    /// host too, because no approval is possible while a command waits.
     pub fn closed_hosts(&self, layers: &[Layer]) -> Vec<String> {
         let counts = |it: &&Rule| it.verdict != Verdict::Allow && layers.contains(&it.layer);
         let hosts = self

@@ -1,22 +1,22 @@
-//! Whether a rule's words are about a command's words.
+//! Matching of a rule's words with a command's words.
 
 use super::UNKNOWN;
 
-/// How surely a rule is about something.
+/// Certainty that a rule matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum RuleMatch {
     No,
-    /// It depends on what is not known before it runs.
+    /// Depends on words that are unknown before the command runs.
     Maybe,
     Yes,
 }
 
-/// Folders whose programs are meant by their bare names.
+/// Folders whose programs are known by their bare names.
 const PROGRAM_FOLDERS: [&str; 2] = ["/bin/", "/usr/bin/"];
 
-/// Whether a rule that restrains is about this command. It errs on the side of yes: the program counts
-/// wherever it lies, options may stand anywhere and be written together, and options before a subcommand
-/// do not hide it.
+/// Whether a restraining rule matches this command. It errs on the side of yes: the program counts
+/// in any folder, options may stand anywhere and be combined, and options before a subcommand do
+/// not hide it.
 pub(super) fn restrained(rule: &[String], words: &[String]) -> RuleMatch {
     let (Some((program, rule)), Some((name, words))) = (rule.split_first(), words.split_first())
     else {
@@ -38,7 +38,7 @@ pub(super) fn restrained(rule: &[String], words: &[String]) -> RuleMatch {
         .fold(has_operands(&operands, words), RuleMatch::min)
 }
 
-/// Whether a rule that allows is about this command: it begins with exactly the rule's words.
+/// Whether an allowing rule matches this command: it begins with exactly the rule's words.
 pub(super) fn allowed(rule: &[String], words: &[String]) -> bool {
     let (Some((program, rule)), Some((name, words))) = (rule.split_first(), words.split_first())
     else {
@@ -47,7 +47,7 @@ pub(super) fn allowed(rule: &[String], words: &[String]) -> bool {
     (name == program || program_name(name) == program) && words.starts_with(rule)
 }
 
-/// The name by which a program is known, if it lies where programs lie; else all of it.
+/// Returns a program's bare name if it lies in a standard folder, else the whole path.
 pub(super) fn program_name(word: &str) -> &str {
     PROGRAM_FOLDERS
         .iter()
@@ -56,7 +56,7 @@ pub(super) fn program_name(word: &str) -> &str {
         .unwrap_or(word)
 }
 
-/// The last part of a path.
+/// Returns the last part of a path.
 pub(super) fn base_name(word: &str) -> &str {
     word.rsplit('/').next().unwrap_or(word)
 }
@@ -69,7 +69,8 @@ pub(super) fn is_option(word: &str) -> bool {
     word.len() > 1 && word.starts_with('-')
 }
 
-/// Whether these operands come first, in this order, not counting options and what may be their values.
+/// Whether these operands come first, in this order, ignoring options and possible values of
+/// options.
 fn has_operands(operands: &[&String], words: &[String]) -> RuleMatch {
     let mut words = words.iter();
     for operand in operands {
@@ -93,15 +94,15 @@ fn has_option(option: &str, words: &[String]) -> RuleMatch {
         let letters = word.strip_prefix('-')?;
         (!letters.starts_with('-')).then(|| letters.to_owned())
     };
-    if let Some(wanted) = letters(option) {
-        let given: String = words.iter().filter_map(|it| letters(it)).collect();
-        if wanted.chars().all(|letter| given.contains(letter)) {
+    if let Some(rule_letters) = letters(option) {
+        let word_letters: String = words.iter().filter_map(|it| letters(it)).collect();
+        if rule_letters.chars().all(|letter| word_letters.contains(letter)) {
             return RuleMatch::Yes;
         }
     }
     let fit = |word: &String| {
         let name = word.split('=').next().unwrap_or(word);
-        // Many programs take the beginning of a long option for the whole.
+        // Many programs accept an abbreviated long option.
         let is_beginning = name.len() > 2 && name.starts_with("--") && option.starts_with(name);
         if name == option {
             RuleMatch::Yes

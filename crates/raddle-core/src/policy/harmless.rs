@@ -1,12 +1,13 @@
-//! Commands that are known to be harmless: they only read, whatever words they are given.
+//! Commands that are known to be harmless: they only read, whatever arguments they get.
 //!
-//! An option that is not listed makes a command unknown. So nobody must know every way in which a program
-//! can be made to run another or to write, nor the abbreviations that it takes.
+//! An unlisted option makes a command unknown. So this list need not cover every way to make a
+//! program run another or write, nor the abbreviations that it accepts.
 //!
-//! Some programs only read by their words, and yet run what a file of the workspace names: git a file system monitor
-//! of any repository that it finds, also a bare one, and filters, pagers and programs that show differences; a
-//! toolchain's proxy the program that the workspace pins. They are harmless only in the sandbox. Nothing here can know
-//! which version of git runs, nor with which settings, so outside it they are asked about.
+//! Some programs only read by their arguments, and yet run what a file of the workspace names. Git
+//! runs a file system monitor of any repository it finds, also a bare one, and filters, pagers and
+//! diff programs. A toolchain's proxy runs the program that the workspace pins. They are harmless
+//! only in the sandbox. The policy cannot know the version of git or its settings, so outside the
+//! sandbox they need approval.
 
 use super::command::{is_option, program_name};
 use super::options::{ValuePosition, has, is_signed_number, option};
@@ -14,7 +15,7 @@ use super::shells::is_shell;
 use super::wrapper::wrapped_command;
 use crate::Sandbox;
 
-/// A program, with the words that must follow it, and the options that it may have.
+/// A program with the words that must follow it and the options that it may have.
 struct KnownProgram {
     words: &'static [&'static str],
     options: Options,
@@ -23,9 +24,9 @@ struct KnownProgram {
 }
 
 enum Options {
-    /// These, between spaces. A colon at the end says that it has a value.
+    /// Allowed options, separated by spaces. A trailing colon marks an option with a value.
     Only(&'static str),
-    /// These, never written together.
+    /// Allowed options, never combined.
     Primaries(&'static str),
 }
 
@@ -78,7 +79,7 @@ const TREE: &str = "\
 const GIT_STATUS: &str =
     "-b -s -u -v -z --branch --ignored --long --porcelain --short --show-stash --untracked-files";
 
-/// Of `git diff`, `git log` and `git show`.
+/// Options of `git diff`, `git log` and `git show`.
 const GIT_HISTORY: &str = "\
     -C -G: -L: -M -R -S: -U: -a -b -i -n: -p -s -w -z --abbrev --abbrev-commit --all --author: \
     --branches --cached --check --color --committer: --date: --decorate --diff-filter: --exit-code \
@@ -141,16 +142,17 @@ const KNOWN: &[KnownProgram] = &[
     known(&["git", "cat-file"], Options::Only("-e -p -s -t")),
 ];
 
-/// Programs that say their version and nothing else. Several are proxies, which look into the workspace for the
-/// program to run: `rust-toolchain.toml`, `.yarnrc.yml`, `packageManager`.
+/// Programs that print their version with `--version` and do nothing else. Several are proxies,
+/// which search the workspace for the program to run: `rust-toolchain.toml`, `.yarnrc.yml`,
+/// `packageManager`.
 const VERSIONED: &str =
     "cargo clang cmake deno gcc git java make node npm pip pnpm python python3 ruby rustc yarn";
 
-/// Whether our sandbox is around a command.
+/// Whether Raddle's sandbox confines a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Isolation {
     Sandboxed,
-    /// With the rights of the user, or in a sandbox that is not ours.
+    /// With the rights of the user, or in a sandbox of another program.
     Unconfined,
 }
 
@@ -163,7 +165,7 @@ impl Isolation {
     }
 }
 
-/// Whether this command is known to be harmless. Its words must be all there is.
+/// Whether this command is known to be harmless. `words` must be the whole command.
 pub(super) fn is_harmless(words: &[String], confinement: Isolation) -> bool {
     let Some((name, rest)) = words.split_first() else {
         return false;
@@ -178,7 +180,7 @@ pub(super) fn is_harmless(words: &[String], confinement: Isolation) -> bool {
     if has(VERSIONED, name) && rest == ["--version"] {
         return true;
     }
-    // A pager is not started where nobody looks, so saying so changes nothing.
+    // Without a terminal git starts no pager, so this option changes nothing.
     let rest = match rest {
         [first, rest @ ..] if name == "git" && first == "--no-pager" => rest,
         rest => rest,
@@ -226,7 +228,7 @@ impl KnownProgram {
     }
 }
 
-/// A shell whose script was taken out, because it is judged by itself.
+/// Whether this is a shell whose script was removed, because the script is judged by itself.
 pub(super) fn is_bare_shell(words: &[String]) -> bool {
     let is_named = |name: &String| matches!(program_name(name), "bash" | "dash" | "sh" | "zsh");
     match words {
@@ -238,7 +240,7 @@ pub(super) fn is_bare_shell(words: &[String]) -> bool {
     }
 }
 
-/// `sed -n 1,20p FILE…`, and no other script.
+/// Matches `sed -n 1,20p FILE…`, and no other script.
 fn is_sed_print(name: &str, words: &[String]) -> bool {
     let [quiet, script, files @ ..] = words else {
         return false;

@@ -1,4 +1,4 @@
-//! How an act is judged: the strictest of all that is said about it.
+//! Judgement of an act: the strictest of all applicable rules and limits.
 
 use std::collections::BTreeSet;
 
@@ -13,16 +13,16 @@ use super::{
 };
 use crate::{ApprovalPolicy, Grant, Settings};
 
-/// What a ruling names if only the approval policy wants someone to be asked.
+/// Named by a ruling if only the approval policy requires a request.
 pub(super) const APPROVAL_POLICY: &str = "approvalPolicy";
 
-/// What a ruling names if the act goes beyond the sandbox.
+/// Named by a ruling if the act goes beyond the sandbox.
 const SANDBOX: &str = "sandbox";
 
-/// What a ruling names if someone said yes to this act for the session.
+/// Named by a ruling if the user approved this act for the session.
 const SESSION: &str = "session";
 
-/// What a ruling names if whoever runs the machine holds something else fast.
+/// Named by a ruling if a limit of the operator decides.
 const MANAGED: &str = "managed";
 
 /// A verdict and its grounds, before they are tied to an act.
@@ -33,15 +33,15 @@ struct VerdictReason {
 }
 
 impl Policy {
-    /// What is said of an act in a thread with these settings, in which these digests and files have a yes for
-    /// the session.
+    /// Judges an act in a thread with these settings. `granted` holds the digests and files that
+    /// are approved for the session.
     pub fn judge(&self, act: &Act, settings: &Settings, granted: &BTreeSet<String>) -> Ruling {
-        let said = self.assess(act, settings, granted);
+        let assessment = self.assess(act, settings, granted);
         let VerdictReason {
             verdict,
             reason,
             rule,
-        } = said;
+        } = assessment;
         Ruling {
             verdict,
             reason,
@@ -54,13 +54,13 @@ impl Policy {
         }
     }
 
-    /// What is said of a wish for rights beyond the sandbox. Nothing but somebody's answer gives them.
-    pub fn judge_rights(&self, wanted: &Grant, settings: &Settings, digest: String) -> Ruling {
+    /// Judges a request for rights beyond the sandbox. Only the user's answer grants them.
+    pub fn judge_rights(&self, requested: &Grant, settings: &Settings, digest: String) -> Ruling {
         let VerdictReason {
             verdict,
             reason,
             rule,
-        } = self.assess_rights(wanted, settings);
+        } = self.assess_rights(requested, settings);
         Ruling {
             verdict,
             reason,
@@ -70,21 +70,21 @@ impl Policy {
         }
     }
 
-    fn assess_rights(&self, wanted: &Grant, settings: &Settings) -> VerdictReason {
+    fn assess_rights(&self, requested: &Grant, settings: &Settings) -> VerdictReason {
         if let Some(objection) = self.managed.objection(settings) {
-            let why = format!("It may not be: {objection}.");
-            return verdict_reason(Verdict::Deny, &why, MANAGED);
+            let reason = format!("Not allowed: {objection}.");
+            return verdict_reason(Verdict::Deny, &reason, MANAGED);
         }
         if self.managed.always_sandboxed() {
-            let why = "The operator allows nothing beyond the sandbox.";
-            return verdict_reason(Verdict::Deny, why, MANAGED);
+            let reason = "The operator allows nothing beyond the sandbox.";
+            return verdict_reason(Verdict::Deny, reason, MANAGED);
         }
-        if wanted.network && self.managed.network_off {
-            let why = "The operator keeps the network off.";
-            return verdict_reason(Verdict::Deny, why, MANAGED);
+        if requested.network && self.managed.network_off {
+            let reason = "The operator keeps the network off.";
+            return verdict_reason(Verdict::Deny, reason, MANAGED);
         }
         let act = ActKind::Write {
-            paths: wanted.write.clone(),
+            paths: requested.write.clone(),
             reads: Vec::new(),
             beyond: true,
         };
@@ -94,14 +94,14 @@ impl Policy {
             return by_rule(rule, Verdict::Deny, "A rule forbids it.");
         }
         let ask = verdict_reason(Verdict::Ask, "It goes beyond the sandbox.", SANDBOX);
-        asked(ask, settings, "request_permissions")
+        ask_or_deny(ask, settings, "request_permissions")
     }
 
     fn assess(&self, act: &Act, settings: &Settings, granted: &BTreeSet<String>) -> VerdictReason {
         if let Some(objection) = self.managed.objection(settings) {
             return verdict_reason(
                 Verdict::Deny,
-                &format!("It may not be: {objection}."),
+                &format!("Not allowed: {objection}."),
                 MANAGED,
             );
         }
@@ -113,7 +113,7 @@ impl Policy {
         }
         let goes_beyond = goes_beyond(&act.kind, settings);
         let mut beyond = goes_beyond.then(|| self.beyond(&act.kind, settings));
-        // No yes leads where the operator lets nobody go.
+        // No approval overrides a limit of the operator.
         if let Some(it) = beyond.take_if(|it| it.rule == MANAGED) {
             return it;
         }
@@ -123,11 +123,11 @@ impl Policy {
             return verdict_reason(Verdict::Allow, "It was allowed for this session.", SESSION);
         }
         let by_restraint = restraint.map(|(rule, fit)| {
-            let why = match fit {
-                RuleMatch::Yes => "A rule says to ask.",
-                _ => "A rule may be about it, which cannot be told before it runs.",
+            let reason = match fit {
+                RuleMatch::Yes => "A rule requires approval.",
+                _ => "A rule may match it, which is unknown before it runs.",
             };
-            asked(by_rule(rule, Verdict::Ask, why), settings, "rules")
+            ask_or_deny(by_rule(rule, Verdict::Ask, reason), settings, "rules")
         });
         let within = match (beyond, &settings.approval) {
             (Some(it), _) => it,
@@ -144,8 +144,8 @@ impl Policy {
         }
     }
 
-    /// What rules close to reading below a folder, of those that are not about the folder itself: whoever may
-    /// read that has been asked about it.
+    /// Patterns that rules close to reading below a folder. Patterns that match the folder itself
+    /// are left out: reading it has been approved already.
     pub fn closed_below(&self, folder: &str) -> Vec<PathPattern> {
         let restraining = self.rules.iter().filter(|it| it.verdict != Verdict::Allow);
         let patterns = restraining.filter_map(|it| match &it.subject {
@@ -155,7 +155,7 @@ impl Policy {
         patterns.collect()
     }
 
-    /// What is said of an act beyond the sandbox.
+    /// Judges an act beyond the sandbox.
     fn beyond(&self, act: &ActKind, settings: &Settings) -> VerdictReason {
         let is_open = |rule: &Rule| {
             rule.beyond && (rule.layer == Layer::Managed || !self.managed.always_sandboxed())
@@ -164,19 +164,19 @@ impl Policy {
             return by_rule(rule, Verdict::Allow, "A rule allows it beyond the sandbox.");
         }
         if self.is_managed(act, settings) {
-            let why = "It goes beyond the sandbox, and the operator allows nothing beyond it.";
-            return verdict_reason(Verdict::Deny, why, MANAGED);
+            let reason = "It goes beyond the sandbox, and the operator allows nothing beyond it.";
+            return verdict_reason(Verdict::Deny, reason, MANAGED);
         }
         let ask = verdict_reason(Verdict::Ask, "It goes beyond the sandbox.", SANDBOX);
-        asked(ask, settings, "sandbox_approval")
+        ask_or_deny(ask, settings, "sandbox_approval")
     }
 
-    /// Whether the operator lets nobody say yes to it.
+    /// Whether the operator allows no approval of the act.
     fn is_managed(&self, act: &ActKind, settings: &Settings) -> bool {
         self.managed.always_sandboxed() && goes_beyond(act, settings)
     }
 
-    /// What is said of an act within the sandbox where only what is known is trusted.
+    /// Judges an act within the sandbox under the approval policy `untrusted`.
     fn untrusted(&self, act: &ActKind, confinement: Isolation) -> VerdictReason {
         if is_known(act, confinement) {
             return verdict_reason(
@@ -195,13 +195,13 @@ impl Policy {
         )
     }
 
-    /// The rule that restrains this act most, and how surely it is about it.
+    /// Returns the rule that restrains this act most, and how surely it matches.
     fn restraint(&self, act: &ActKind) -> Option<(&Rule, RuleMatch)> {
         let restraining = self.rules.iter().filter(|it| it.verdict != Verdict::Allow);
         restraining
             .map(|rule| (rule, fit(rule, act)))
             .filter(|(_, fit)| *fit != RuleMatch::No)
-            // A rule that is surely meant goes before one that may be, and then the stricter.
+            // A rule that surely matches goes before one that may match, and then the stricter.
             .max_by_key(|(rule, fit)| {
                 (
                     *fit == RuleMatch::Yes && rule.verdict == Verdict::Deny,
@@ -210,7 +210,8 @@ impl Policy {
             })
     }
 
-    /// A rule that allows this act, if everything in it is allowed by one or known otherwise.
+    /// Returns a rule that allows this act, if a rule allows everything in it or it is otherwise
+    /// known.
     pub(super) fn permission(
         &self,
         act: &ActKind,
@@ -226,11 +227,11 @@ impl Policy {
         match act {
             ActKind::Command { script, .. } => permitted_script(script, &rules, known),
             ActKind::Write { paths, .. } => {
-                let found: Option<Vec<&Rule>> = paths
+                let matching: Option<Vec<&Rule>> = paths
                     .iter()
                     .map(|path| find(&|it| it.is_about_write(path)))
                     .collect();
-                found?.first().copied()
+                matching?.first().copied()
             }
             ActKind::Read { path } => find(&|it| it.is_about_read(path)),
             ActKind::Connect { host } => find(&|it| it.is_about_host(host)),
@@ -239,8 +240,8 @@ impl Policy {
     }
 }
 
-/// A rule that allows a script, if all of it is allowed. One that is not plain never is: nobody knows what
-/// else it does.
+/// Returns a rule that allows a script, if rules allow all of it. A script that is not plain is
+/// never allowed: its other effects are unknown.
 fn permitted_script<'a>(
     script: &ParsedScript,
     rules: &[&'a Rule],
@@ -251,11 +252,11 @@ fn permitted_script<'a>(
     }
     let mut deciding = None;
     for words in &script.commands {
-        // What a command runs that adds nothing to it stands in the script by itself.
+        // A command that a neutral wrapper runs is listed in the script by itself.
         let is_listed = |start: usize| script.commands.iter().any(|it| it == &words[start..]);
-        let is_seen_through = is_bare_shell(words)
+        let is_transparent = is_bare_shell(words)
             || wrapped_command(words).is_some_and(|it| it.neutral && is_listed(it.starts[0]));
-        if known(words) || is_seen_through {
+        if known(words) || is_transparent {
             continue;
         }
         let rule = rules.iter().find(|it| it.allows(words))?;
@@ -264,7 +265,7 @@ fn permitted_script<'a>(
     deciding
 }
 
-/// Whether nothing can come of it, whatever it is about.
+/// Whether the act is harmless, whatever its target.
 fn is_known(act: &ActKind, confinement: Isolation) -> bool {
     match act {
         ActKind::Command { script, .. } => {
@@ -273,9 +274,9 @@ fn is_known(act: &ActKind, confinement: Isolation) -> bool {
                 && !commands.is_empty()
                 && commands.iter().all(|it| is_harmless(it, confinement))
         }
-        // Whoever runs a tool sees the call before it does.
+        // The client that runs a tool sees the call first.
         ActKind::Read { .. } | ActKind::Tool { .. } => true,
-        // A change that does not fit is only looked for.
+        // A change that does not apply only reads.
         ActKind::Write { paths, reads, .. } => paths.is_empty() && !reads.is_empty(),
         ActKind::Connect { .. } => false,
     }
@@ -299,8 +300,8 @@ fn fit(rule: &Rule, act: &ActKind) -> RuleMatch {
     }
 }
 
-/// What a yes for the session to a change of files is good for: the words on the screen are about files, and not
-/// about what is written there. It ends with the sandbox it was given in.
+/// Scope of an approval for the session of a change of files. The client shows the files and not
+/// the content, so the approval covers these files. It ends with the sandbox it was given in.
 fn files(act: &ActKind, settings: &Settings) -> Vec<String> {
     let ActKind::Write { paths, .. } = act else {
         return Vec::new();
@@ -323,8 +324,8 @@ fn goes_beyond(act: &ActKind, settings: &Settings) -> bool {
     }
 }
 
-/// Someone is asked, unless nobody is to be asked about this kind of question: then it is a no.
-fn asked(ask: VerdictReason, settings: &Settings, kind: &str) -> VerdictReason {
+/// Returns `ask`, or a denial if the approval policy forbids this kind of request.
+fn ask_or_deny(ask: VerdictReason, settings: &Settings, kind: &str) -> VerdictReason {
     let may_ask = match &settings.approval {
         ApprovalPolicy::Untrusted | ApprovalPolicy::OnRequest => true,
         ApprovalPolicy::Never => false,
@@ -338,15 +339,15 @@ fn asked(ask: VerdictReason, settings: &Settings, kind: &str) -> VerdictReason {
     }
     VerdictReason {
         verdict: Verdict::Deny,
-        reason: format!("{} Nobody is asked here.", ask.reason),
+        reason: format!("{} The approval policy forbids asking.", ask.reason),
         ..ask
     }
 }
 
-fn by_rule(rule: &Rule, verdict: Verdict, why: &str) -> VerdictReason {
+fn by_rule(rule: &Rule, verdict: Verdict, reason: &str) -> VerdictReason {
     verdict_reason(
         verdict,
-        rule.reason.as_deref().unwrap_or(why),
+        rule.reason.as_deref().unwrap_or(reason),
         &rule.to_string(),
     )
 }

@@ -1,55 +1,55 @@
-//! What whoever runs the machine holds fast, whatever users and clients want.
+//! Limits that the operator enforces, whatever users and clients want.
 
 use super::UnattendedPolicy;
 use crate::{
     ApprovalPolicy, Failure, Grant, Measure, Price, Sandbox, Scope, Settings, SpendLimits, Spending,
 };
 
-/// What is held fast. Nothing by default.
+/// Limits of the operator; none by default.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ManagedLimits {
-    /// The approval policies that threads may have; all if nothing is said.
+    /// Approval policies that threads may have; `None` allows all.
     pub approvals: Option<Vec<ApprovalKind>>,
-    /// The sandboxes that threads may have; all if nothing is said.
+    /// Sandboxes that threads may have; `None` allows all.
     pub sandboxes: Option<Vec<SandboxKind>>,
     /// Whether no thread may use the network.
     pub network_off: bool,
-    /// What happens where nobody answers.
+    /// Handling of requests that get no answer.
     pub unattended: Option<UnattendedPolicy>,
-    /// What each turn may use at the most.
+    /// Most that each turn may use.
     pub turn_budget: SpendLimits,
-    /// What all turns of a thread may use at the most.
+    /// Most that all turns of a thread may use together.
     pub thread_budget: SpendLimits,
 }
 
 /// An approval policy without its details.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApprovalKind {
-    /// `untrusted`
+    /// Named `untrusted` in configuration files.
     Untrusted,
-    /// `on-request`
+    /// Named `on-request` in configuration files.
     OnRequest,
-    /// `granular`
+    /// Named `granular` in configuration files.
     Granular,
-    /// `never`
+    /// Named `never` in configuration files.
     Never,
 }
 
 /// A sandbox without its details.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SandboxKind {
-    /// `read-only`
+    /// Named `read-only` in configuration files.
     ReadOnly,
-    /// `workspace-write`
+    /// Named `workspace-write` in configuration files.
     WorkspaceWrite,
-    /// `danger-full-access`
+    /// Named `danger-full-access` in configuration files.
     FullAccess,
-    /// `external`
+    /// Named `external` in configuration files.
     External,
 }
 
 impl ApprovalKind {
-    /// All, and their names in files.
+    /// Every kind, with its name in configuration files.
     pub const ALL: [(Self, &str); 4] = [
         (Self::Untrusted, "untrusted"),
         (Self::OnRequest, "on-request"),
@@ -68,7 +68,7 @@ impl ApprovalKind {
 }
 
 impl SandboxKind {
-    /// All, and their names in files.
+    /// Every kind, with its name in configuration files.
     pub const ALL: [(Self, &str); 4] = [
         (Self::ReadOnly, "read-only"),
         (Self::WorkspaceWrite, "workspace-write"),
@@ -87,7 +87,7 @@ impl SandboxKind {
 }
 
 impl ManagedLimits {
-    /// These and those of another file. What either holds fast stays so.
+    /// Combines these limits with those of another file; the stricter of each holds.
     pub fn and(self, other: Self) -> Self {
         Self {
             approvals: both(self.approvals, other.approvals),
@@ -102,7 +102,7 @@ impl ManagedLimits {
         }
     }
 
-    /// What is wrong with a thread's settings, and what to do; nothing if they may be.
+    /// Returns the objection to a thread's settings, with the remedy; `None` if they are allowed.
     pub fn objection(&self, settings: &Settings) -> Option<String> {
         let approval = ApprovalKind::of(&settings.approval);
         if let Some(list) = &self.approvals
@@ -115,11 +115,11 @@ impl ManagedLimits {
                 list,
             ));
         }
-        self.against(&settings.sandbox)
+        self.sandbox_objection(&settings.sandbox)
     }
 
-    /// What is wrong with a sandbox, and what to do; nothing if it may be.
-    pub(super) fn against(&self, sandbox: &Sandbox) -> Option<String> {
+    /// Returns the objection to a sandbox, with the remedy; `None` if it is allowed.
+    pub(super) fn sandbox_objection(&self, sandbox: &Sandbox) -> Option<String> {
         let kind = SandboxKind::of(sandbox);
         if let Some(list) = &self.sandboxes
             && !list.contains(&kind)
@@ -134,17 +134,17 @@ impl ManagedLimits {
         None
     }
 
-    /// What stands against a call of the model with these settings, at this price, where so much is used: a budget is
-    /// spent that the operator set, or one of money cannot be kept.
-    pub fn against_call(
+    /// Returns the objection to a model call with these settings, price and usage so far: a budget
+    /// of the operator is spent, or a budget in money has no price to count by.
+    pub fn call_objection(
         &self,
         settings: &Settings,
         price: Option<&Price>,
         used: &[(Scope, Measure, u64)],
     ) -> Option<Failure> {
-        let mut held = settings.clone();
-        held.turn_budget = held.turn_budget.and(&self.turn_budget);
-        held.thread_budget = held.thread_budget.and(&self.thread_budget);
+        let mut limited = settings.clone();
+        limited.turn_budget = limited.turn_budget.and(&self.turn_budget);
+        limited.thread_budget = limited.thread_budget.and(&self.thread_budget);
         let spending = |(scope, measure, spent): &(Scope, Measure, u64)| {
             let limit = match scope {
                 Scope::Turn => self.turn_budget.of(*measure)?,
@@ -160,11 +160,11 @@ impl ManagedLimits {
         };
         let mut spent = used.iter().filter_map(spending).filter(Spending::is_over);
         let over = spent.next().map(Failure::managed_budget_exhausted);
-        over.or_else(|| held.unpriced(price))
+        over.or_else(|| limited.unpriced(price))
     }
 
-    /// These settings with the fence as wide as rights make it that were given. Whoever runs the machine may
-    /// have become stricter since: what they would not let anyone give now is not there any more.
+    /// Returns the settings with the sandbox widened by granted rights. The operator's limits may
+    /// have become stricter since: rights that they forbid now are left out.
     pub fn widened(&self, settings: &Settings, rights: &Grant) -> Settings {
         let mut settings = settings.clone();
         let (write, network) = match &mut settings.sandbox {
@@ -179,7 +179,7 @@ impl ManagedLimits {
         settings
     }
 
-    /// Whether the operator wants a sandbox in every case.
+    /// Whether the operator requires a sandbox in every case.
     pub(super) fn always_sandboxed(&self) -> bool {
         let open = SandboxKind::FullAccess;
         self.sandboxes
@@ -206,10 +206,10 @@ fn both<T: PartialEq>(a: Option<Vec<T>>, b: Option<Vec<T>>) -> Option<Vec<T>> {
 }
 
 fn not_listed<T: PartialEq>(what: &str, names: &[(T, &str)], it: T, list: &[T]) -> String {
-    let name = |wanted: &T| {
+    let name = |value: &T| {
         names
             .iter()
-            .find(|(it, _)| it == wanted)
+            .find(|(it, _)| it == value)
             .map_or("", |it| it.1)
     };
     let list: Vec<&str> = list.iter().map(name).collect();

@@ -1,21 +1,21 @@
 //! The options of programs, as lists of those that are known.
 
-/// Where an option's value is.
+/// Position of an option's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ValuePosition {
-    /// In the same word, or there is none.
+    /// In the same word, or absent.
     Here,
     /// In the next word.
     Next,
 }
 
-/// Whether a word is in a list between spaces.
+/// Whether a word is in a list separated by spaces.
 pub(super) fn has(list: &str, word: &str) -> bool {
     list.split(' ').any(|it| it == word)
 }
 
-/// Whether a word consists of options that are listed. A colon at the end of one says that it has a value, a question
-/// mark that it may have one, in the same word.
+/// Returns the value position if a word consists of listed options. A trailing colon in the list
+/// marks an option with a value, a question mark one with an optional value in the same word.
 pub(super) fn option(list: &str, word: &str) -> Option<ValuePosition> {
     let flag = |name: &str| has(list, name);
     let joined = |name: &str| list.split(' ').any(|it| it.strip_suffix('?') == Some(name));
@@ -58,7 +58,7 @@ pub(super) fn option(list: &str, word: &str) -> Option<ValuePosition> {
     Some(ValuePosition::Here)
 }
 
-/// `-7`, and for `find` also `-10k`.
+/// Matches `-7`, and for `find` also `-10k`.
 pub(super) fn is_signed_number(word: &str) -> bool {
     let digits = word[1..].trim_end_matches(|it: char| "ckMGw".contains(it));
     !digits.is_empty() && digits.bytes().all(|it| it.is_ascii_digit())

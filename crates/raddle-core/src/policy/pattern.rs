@@ -2,24 +2,24 @@
 
 use std::fmt;
 
-/// Which paths a rule is about: a path, in which `*` and `?` stand for anything within one name and `**` for
-/// any number of names. What lies below is meant too.
+/// Paths that a rule matches: a path in which `*` and `?` match within one name and `**` matches
+/// any number of names. Everything below a match matches too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathPattern {
-    /// Names from the root on.
+    /// Path components, from the root on.
     names: Vec<String>,
 }
 
-/// Why a pattern is none.
+/// Reason why a pattern is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
-    /// It does not say from where on.
+    /// The path is not absolute.
     #[error("a path in a rule begins with `/` or `**/`, and `{0}` does not")]
     NotAbsolute(String),
-    /// It goes up.
+    /// The path contains `..`.
     #[error("a path in a rule has no `..`, and `{0}` does; write the folder that is meant")]
     GoesUp(String),
-    /// It is no host.
+    /// The text is not a host.
     #[error(
         "`{0}` is no host; write a name, an address, `*.` before a name for all below it, or `*` for all"
     )]
@@ -27,7 +27,7 @@ pub enum PatternError {
 }
 
 impl PathPattern {
-    /// Reads a pattern.
+    /// Parses a pattern of paths.
     pub fn parse(text: &str) -> Result<Self, PatternError> {
         if !text.starts_with('/') && text != "**" && !text.starts_with("**/") {
             return Err(PatternError::NotAbsolute(text.to_owned()));
@@ -39,7 +39,7 @@ impl PathPattern {
         Ok(Self { names })
     }
 
-    /// Whether a path is one of these or below one.
+    /// Whether the pattern matches a path or a folder above it.
     pub fn fits(&self, path: &str) -> bool {
         let mut resolved: Vec<&str> = Vec::new();
         for name in names(path) {
@@ -61,12 +61,12 @@ impl fmt::Display for PathPattern {
     }
 }
 
-/// Which hosts a rule is about: one, all below one, or all.
+/// Hosts that a rule matches: one, all below one, or all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostPattern(String);
 
 impl HostPattern {
-    /// Reads a pattern.
+    /// Parses a pattern of hosts.
     pub fn parse(text: &str) -> Result<Self, PatternError> {
         let host = bare(text);
         let name = host.strip_prefix("*.").unwrap_or(&host);
@@ -77,7 +77,7 @@ impl HostPattern {
         Ok(Self(host))
     }
 
-    /// Whether a host is one of these.
+    /// Whether the pattern matches a host.
     pub fn fits(&self, host: &str) -> bool {
         let host = bare(host);
         match self.0.strip_prefix('*') {
@@ -93,12 +93,12 @@ impl fmt::Display for HostPattern {
     }
 }
 
-/// Whether a name is one of those that a pattern with `*` and `?` means.
+/// Whether a pattern with `*` and `?` matches a name.
 pub(super) fn name_fits(pattern: &str, name: &str) -> bool {
     let (pattern, name): (Vec<char>, Vec<char>) =
         (pattern.chars().collect(), name.chars().collect());
     let (mut at, mut pos) = (0, 0);
-    // Where to go on if what was tried after the last star fails.
+    // Positions to resume from if the match after the last star fails.
     let mut star: Option<(usize, usize)> = None;
     while pos < name.len() {
         match pattern.get(at) {
@@ -123,7 +123,7 @@ pub(super) fn name_fits(pattern: &str, name: &str) -> bool {
     pattern[at..].iter().all(|letter| *letter == '*')
 }
 
-/// Which of the path's names the pattern can have come to; the same walk as that of an automaton, so that no
+/// Whether a pattern matches a path or a folder above it. It walks like an automaton, so that no
 /// pattern takes long.
 fn names_fit(pattern: &[String], path: &[&str]) -> bool {
     let mut reached = vec![false; pattern.len() + 1];
@@ -134,13 +134,13 @@ fn names_fit(pattern: &[String], path: &[&str]) -> bool {
             return true;
         }
         let mut next = vec![false; pattern.len() + 1];
-        for (at, wanted) in pattern.iter().enumerate() {
+        for (at, component) in pattern.iter().enumerate() {
             if !reached[at] {
                 continue;
             }
-            if wanted == "**" {
+            if component == "**" {
                 next[at] = true;
-            } else if name_fits(wanted, name) {
+            } else if name_fits(component, name) {
                 next[at + 1] = true;
             }
         }
@@ -150,10 +150,10 @@ fn names_fit(pattern: &[String], path: &[&str]) -> bool {
     reached[pattern.len()]
 }
 
-/// `**` may stand for no name at all.
+/// Marks the positions after `**`, which may match no name at all.
 fn skip_any(pattern: &[String], reached: &mut [bool]) {
-    for (at, wanted) in pattern.iter().enumerate() {
-        if reached[at] && wanted == "**" {
+    for (at, component) in pattern.iter().enumerate() {
+        if reached[at] && component == "**" {
             reached[at + 1] = true;
         }
     }
@@ -164,7 +164,7 @@ fn names(path: &str) -> impl Iterator<Item = &str> {
         .filter(|name| !name.is_empty() && *name != ".")
 }
 
-/// A host as it is compared.
+/// Normalises a host for comparison.
 fn bare(host: &str) -> String {
     let host = host.trim_start_matches('[').trim_end_matches(['.', ']']);
     host.to_ascii_lowercase()

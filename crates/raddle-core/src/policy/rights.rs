@@ -1,4 +1,5 @@
-//! Rights beyond the sandbox that the agent asks for and someone gives, for a turn or for the session.
+//! Rights beyond the sandbox that the agent requests and the user grants, for a turn or for the
+//! session.
 
 use raddle_protocol as wire;
 use serde_json::{Value, json};
@@ -6,7 +7,8 @@ use serde_json::{Value, json};
 use crate::Grant;
 
 impl Grant {
-    /// The rights in the wire's form that can be given at all: to write at paths, and to use the network.
+    /// Parses those rights of the wire's form that can be granted: to write at paths, and to use
+    /// the network.
     pub fn of_wire(permissions: &Value) -> Self {
         let profile: Option<wire::RequestPermissionProfile> =
             serde_json::from_value(permissions.clone()).ok();
@@ -39,38 +41,39 @@ impl Grant {
         }
     }
 
-    /// These rights in the wire's form.
+    /// Returns these rights in the wire's form.
     pub fn to_wire(&self) -> Value {
         let files = (!self.write.is_empty()).then(|| json!({ "write": self.write }));
         let network = self.network.then(|| json!({ "enabled": true }));
         json!({ "fileSystem": files, "network": network })
     }
 
-    /// What of an answer is among what was asked for. An answer can give less, and never more.
-    pub fn given(asked: &Value, answer: &Value) -> Self {
-        let asked = Self::of_wire(asked);
-        let given = Self::of_wire(&answer["permissions"]);
+    /// Returns the rights of an answer that were also requested. An answer can grant less, and
+    /// never more.
+    pub fn from_answer(request: &Value, answer: &Value) -> Self {
+        let requested = Self::of_wire(request);
+        let answered = Self::of_wire(&answer["permissions"]);
         let any = crate::bugs::planted(crate::bugs::Bug::TooManyRights);
-        let is_asked = |path: &String| any || asked.write.contains(path);
+        let is_requested = |path: &String| any || requested.write.contains(path);
         Self {
-            write: given.write.into_iter().filter(is_asked).collect(),
-            network: given.network && asked.network,
+            write: answered.write.into_iter().filter(is_requested).collect(),
+            network: answered.network && requested.network,
             session: answer["scope"] == "session",
         }
     }
 
-    /// Whether it gives nothing.
+    /// Whether it grants no rights.
     pub fn is_empty(&self) -> bool {
         self.write.is_empty() && !self.network
     }
 
-    /// Gives up the folders that lie in those of another.
+    /// Removes the folders that lie in those of another grant.
     pub(crate) fn remove_covered(&mut self, other: &Self) {
-        let is_around = |path: &String| other.write.iter().any(|it| is_within(path, it));
-        self.write.retain(|path| !is_around(path));
+        let is_covered = |path: &String| other.write.iter().any(|it| is_within(path, it));
+        self.write.retain(|path| !is_covered(path));
     }
 
-    /// Takes in what another gives.
+    /// Adds the rights of another grant.
     pub(crate) fn add(&mut self, other: &Self) {
         for path in &other.write {
             if !self.write.contains(path) {
@@ -83,12 +86,13 @@ impl Grant {
     }
 }
 
-/// How many paths can be given until the session ends; who gives more is asked again about the oldest.
+/// Most paths that a session's grants hold. Beyond that the oldest are dropped and need approval
+/// again.
 fn paths_max() -> usize {
     crate::bugs::bound(100, 2)
 }
 
-/// Whether a path is another, or below it. One that goes up again is within nothing.
+/// Whether a path is `root` or below it. A path with `..` is never within.
 fn is_within(path: &str, root: &str) -> bool {
     let mut parts = path.split('/');
     let goes_up = parts.any(|part| part == "..");

@@ -1,4 +1,4 @@
-//! A rule: what it is about, and what it says.
+//! Rules: a subject and a verdict.
 
 use std::fmt;
 
@@ -6,47 +6,47 @@ use super::command::{self, RuleMatch};
 use super::pattern::name_fits;
 use super::{HostPattern, ParsedScript, PathPattern, Verdict};
 
-/// What someone wrote down about acts to come.
+/// A rule of the operator or the user about future acts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// Who wrote it.
+    /// Author of the rule.
     pub layer: Layer,
-    /// What it is about.
+    /// Acts that the rule matches.
     pub subject: Subject,
-    /// What it says.
+    /// Verdict on these acts.
     pub verdict: Verdict,
-    /// Whether it allows also what goes beyond the sandbox. Only a rule that allows may say so.
+    /// Whether it also allows acts beyond the sandbox. Only an allowing rule may set this.
     pub beyond: bool,
-    /// Why, for people and for the model.
+    /// Reason, for the user and for the model.
     pub reason: Option<String>,
 }
 
-/// Who wrote a rule.
+/// Author of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layer {
-    /// Whoever runs the machine.
+    /// Written by the operator.
     Managed,
-    /// The user.
+    /// Written by the user.
     User,
 }
 
-/// What a rule is about.
+/// Acts that a rule matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// Commands that begin with these words.
     Command(Vec<String>),
-    /// Files that are made, changed, moved or removed.
+    /// Files that are created, changed, moved or removed.
     Write(PathPattern),
     /// Files and folders that are read.
     Read(PathPattern),
-    /// Hosts that are reached.
+    /// Hosts that are connected to.
     Host(HostPattern),
-    /// Tools of someone else's, by their names with `*` and `?`.
+    /// Tools, by names with `*` and `?`.
     Tool(String),
 }
 
 impl Rule {
-    /// How surely the rule, if it restrains, is about one of a script's commands.
+    /// How surely this restraining rule matches one of a script's commands.
     pub(super) fn restrains(&self, script: &ParsedScript) -> RuleMatch {
         let Subject::Command(words) = &self.subject else {
             return RuleMatch::No;
@@ -57,7 +57,7 @@ impl Rule {
             .unwrap_or(RuleMatch::No)
     }
 
-    /// Whether the rule, if it allows, is about this command.
+    /// Whether this allowing rule matches this command.
     pub(super) fn allows(&self, words: &[String]) -> bool {
         match &self.subject {
             Subject::Command(leading) => command::allowed(leading, words),
@@ -82,7 +82,7 @@ impl Rule {
     }
 }
 
-/// The rule's own words, by which a ruling names it.
+/// Shows the rule as a ruling names it.
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.subject {

@@ -1,16 +1,16 @@
-//! Shells, and programs that hand a script to one: where the script stands.
+//! Shells, and programs that pass a script to one: the position of the script.
 
 use super::command::{base_name, is_unknown};
 use super::options::has;
 
-/// Shells whose scripts are read as ours are.
+/// Shells whose scripts the parser understands.
 const SHELLS: &str = "\
     ash bash dash hush ksh ksh93 lksh mksh oksh osh posh rbash rksh rzsh sh yash zsh";
 
-/// Shells with a language of their own: what they are given is read too, but it may mean something else.
+/// Shells with a language of their own: their scripts are parsed too, but may mean something else.
 const FOREIGN: &str = "csh elvish es fish ion murex ngs nu powershell pwsh rc tcsh xonsh";
 
-/// Programs that hand a script to a shell.
+/// Programs that pass a script to a shell.
 const SHELL_LAUNCHERS: &str = "flock runuser script sg su";
 
 /// Long options of shells, without a value.
@@ -21,19 +21,20 @@ const LONG: &str = "\
 /// Long options of shells whose value is a file that is run.
 const FILES: &str = "--init-file --rcfile";
 
-/// What a shell is given to run.
+/// Script that a shell is given to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShellInvocation {
-    /// Where the script stands, if it stands in these words.
+    /// Index of the script in the words, if it is there.
     pub script: Option<usize>,
-    /// Whether it may run something else: it reads what it runs, or its words are not understood.
+    /// Whether it may run something else: it reads its script from elsewhere, or its words are not
+    /// understood.
     pub unsure: bool,
 }
 
-/// What these words give to a shell, if they start one.
+/// Finds the script that these words pass to a shell, if they start one.
 pub fn shell_invocation(words: &[String]) -> Option<ShellInvocation> {
     let name = base_name(words.first()?);
-    // A program of one's own may have the name of one of these.
+    // A program of the user's may have the same name.
     if has(SHELL_LAUNCHERS, name) && !words[0].starts_with(['.', '~']) {
         return Some(launcher_script(name, words));
     }
@@ -63,7 +64,7 @@ pub fn shell_invocation(words: &[String]) -> Option<ShellInvocation> {
             unsure |= !has(LONG, word);
             values = usize::from(has(FILES, word));
         } else if has(LONG, &format!("-{word}")) || has(FILES, &format!("-{word}")) {
-            // To bash a long option, to others several short ones.
+            // Bash reads a long option, other shells read several short ones.
             unsure = true;
             values = usize::from(has(FILES, &format!("-{word}")));
         } else if word.starts_with(['-', '+']) {
@@ -77,7 +78,8 @@ pub fn shell_invocation(words: &[String]) -> Option<ShellInvocation> {
     }
     let rest = words.get(at);
     let script = Some(at).filter(|_| has_script && rest.is_some());
-    // Without a script, it reads what it runs from its input or from a file; a file is known by its name.
+    // Without a script the shell reads one from its input or from a file; the file's name
+    // identifies it.
     unsure |= script.is_none() && rest.is_none_or(|it| is_passed_on(it));
     unsure |= script.is_none()
         && words[1..at.min(words.len())]
@@ -86,7 +88,7 @@ pub fn shell_invocation(words: &[String]) -> Option<ShellInvocation> {
     Some(ShellInvocation { script, unsure })
 }
 
-/// Where the script of a shell stands in these words, if they give one to a shell with `-c`.
+/// Returns the index of the script, if these words pass one to a shell with `-c`.
 pub fn shell_script(words: &[String]) -> Option<usize> {
     shell_invocation(words)?.script
 }
@@ -99,7 +101,7 @@ pub fn is_shell(words: &[String]) -> bool {
     })
 }
 
-/// Whether a file is what others pass on, so that nobody knows what is in it.
+/// Whether a file passes on data from elsewhere, so that its content is unknown.
 pub fn is_passed_on(file: &str) -> bool {
     is_unknown(file) || file.starts_with("/dev/") || file.starts_with("/proc/")
 }
@@ -108,10 +110,10 @@ fn reads_input(word: &str) -> bool {
     word.starts_with('-') && !word.starts_with("--") && word.contains('s')
 }
 
-/// What a program that hands a script to a shell is given.
+/// Finds the script in the words of a program that passes one to a shell.
 fn launcher_script(name: &str, words: &[String]) -> ShellInvocation {
     if name == "sg" {
-        return lent_by_sg(words);
+        return sg_script(words);
     }
     let mut unsure = false;
     for (at, word) in words.iter().enumerate().skip(1) {
@@ -127,13 +129,13 @@ fn launcher_script(name: &str, words: &[String]) -> ShellInvocation {
             let script = Some(at + 1);
             return ShellInvocation { script, unsure };
         }
-        // The script may stand in the same word, or the option may be one for it, cut short.
+        // The script may be in the same word, or the option may be an abbreviated one for it.
         unsure |= match letters {
             Some(letters) => letters.contains('c'),
-            None => is_begun(word, "--command") || is_begun(word, "--session-command"),
+            None => is_abbreviation(word, "--command") || is_abbreviation(word, "--session-command"),
         };
     }
-    // Without a script these start a shell that reads what it runs.
+    // Without a script these start a shell that reads its commands from its input.
     let starts_shell = match name {
         "flock" => false,
         "runuser" => !words
@@ -147,8 +149,8 @@ fn launcher_script(name: &str, words: &[String]) -> ShellInvocation {
     }
 }
 
-/// `sg [-] GROUP [[-c] SCRIPT]`. Without a script it starts a shell.
-fn lent_by_sg(words: &[String]) -> ShellInvocation {
+/// Parses `sg [-] GROUP [[-c] SCRIPT]`. Without a script it starts a shell.
+fn sg_script(words: &[String]) -> ShellInvocation {
     let is_mark = |it: &String| it == "-" || it == "-c";
     let operands = words.iter().enumerate().skip(1).filter(|it| !is_mark(it.1));
     let script = operands.map(|it| it.0).nth(1);
@@ -158,8 +160,8 @@ fn lent_by_sg(words: &[String]) -> ShellInvocation {
     }
 }
 
-/// Whether an option is the beginning of another, with or without a value.
-fn is_begun(word: &str, option: &str) -> bool {
+/// Whether an option abbreviates another, with or without a value.
+fn is_abbreviation(word: &str, option: &str) -> bool {
     let name = word.split('=').next().unwrap_or(word);
     name.len() > 2 && option.starts_with(name)
 }

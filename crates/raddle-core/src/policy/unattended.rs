@@ -1,48 +1,48 @@
-//! What becomes of a question that nobody answers.
+//! Handling of requests that get no answer.
 
 use super::{Ruling, Verdict, judge};
 
-/// What becomes of a question that nobody answers.
+/// Handling of requests that get no answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum UnattendedPolicy {
-    /// After so many milliseconds it is a no.
+    /// Declined after this many milliseconds.
     Deny {
-        /// How long somebody may take.
+        /// Timeout of the request in milliseconds.
         after_ms: u64,
     },
-    /// After so many milliseconds it is a yes to what stays in the sandbox and what no rule asks about, and a
-    /// no to everything else.
+    /// Approved after this many milliseconds if the act stays in the sandbox and no rule requires
+    /// approval; else declined.
     Allow {
-        /// How long somebody may take.
+        /// Timeout of the request in milliseconds.
         after_ms: u64,
     },
-    /// It waits until somebody answers.
+    /// Waits until a client answers.
     #[default]
     Park,
-    /// It is put to an address while nobody is attached, and after so many milliseconds it is a no.
+    /// Sent to a webhook while no client is attached, and declined after this many milliseconds.
     Webhook {
-        /// How long somebody may take.
+        /// Timeout of the request in milliseconds.
         after_ms: u64,
-        /// Where to: https, or http to this machine.
+        /// URL of the webhook: https, or http to this machine.
         url: String,
-        /// Names the environment variable that holds what is said as a bearer token.
+        /// Name of the environment variable that holds the bearer token.
         token_env: Option<String>,
     },
 }
 
-/// What happens to a question at its deadline.
+/// Handling of a request at its deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeadlineAction {
-    /// It is answered with yes.
+    /// The request is approved.
     Accept,
-    /// It is answered with no.
+    /// The request is declined.
     Decline,
-    /// It waits on.
+    /// The request stays open.
     Wait,
 }
 
 impl UnattendedPolicy {
-    /// How long somebody may take; nothing if the question waits for ever.
+    /// Timeout in milliseconds; `None` if the request waits for ever.
     pub fn after_ms(&self) -> Option<u64> {
         match self {
             Self::Deny { after_ms } | Self::Allow { after_ms } | Self::Webhook { after_ms, .. } => {
@@ -52,10 +52,11 @@ impl UnattendedPolicy {
         }
     }
 
-    /// What happens at the deadline to a question that this ruling led to.
+    /// Returns the handling of a request at its deadline, for the ruling that led to it.
     pub fn at_deadline(&self, ruling: &Ruling) -> DeadlineAction {
         match self {
-            // The only yes that nobody gives: the fence holds, and nobody wrote down that they want to see it.
+            // The only automatic approval: the act stays in the sandbox, and no rule requires the
+            // user to see it.
             Self::Allow { .. }
                 if ruling.verdict != Verdict::Deny && ruling.rule == judge::APPROVAL_POLICY =>
             {
@@ -68,7 +69,7 @@ impl UnattendedPolicy {
         }
     }
 
-    /// The stricter of two; of two of a kind, the one that answers sooner.
+    /// Returns the stricter of two; of two of a kind, the one with the shorter timeout.
     pub fn stricter(self, other: Self) -> Self {
         let rank = |it: &Self| match it {
             Self::Deny { .. } => 0,

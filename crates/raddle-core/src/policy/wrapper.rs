@@ -1,35 +1,35 @@
-//! Commands that run another command: what they run is judged too.
+//! Commands that run another command, which is judged too.
 
 use super::command::{base_name, is_option, is_unknown, program_name};
 use super::options::{ValuePosition, option};
 
-/// The most places that are looked at where the options do not tell which one it is.
+/// Most start positions to consider where the options do not determine one.
 const STARTS_MAX: usize = 16;
 
-/// What a command that runs another one runs.
+/// The command that a wrapper runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrappedCommand {
-    /// Where the command that is run may begin. More than one place if an option is not known, because the
+    /// Indexes at which the command may begin. More than one if an option is unknown, because the
     /// next word may be its value.
     pub starts: Vec<usize>,
-    /// Whether running it so is the same as running it.
+    /// Whether running it through the wrapper is the same as running it directly.
     pub neutral: bool,
-    /// Whether it is given further words that are not here.
-    pub fed: bool,
+    /// Whether the wrapper adds arguments that are not in the line.
+    pub adds_arguments: bool,
     /// Placeholders in its words, which the program replaces with text that is not in the line.
     pub placeholders: Vec<String>,
-    /// Whether an option is not known, so that anything may be run.
+    /// Whether an option is unknown, so that any command may run.
     pub unsure: bool,
 }
 
-/// Options are between spaces. A colon at the end of one says that it has a value.
+/// A wrapper. Options are separated by spaces; a trailing colon marks one with a value.
 struct Wrapper {
     name: &'static str,
-    /// Options with which it adds nothing to what it runs; nothing if it always does.
+    /// Options with which it adds nothing to the command; `None` if it always adds something.
     neutral: Option<&'static str>,
-    /// Further ones.
+    /// Known options with which it is not neutral.
     options: &'static str,
-    /// How many words stand before the command, apart from options.
+    /// Number of words before the command, apart from options.
     operands: usize,
 }
 
@@ -229,19 +229,19 @@ const XARGS: &str = "\
     --open-tty --replace --verbose -I: -n: -P: -L: -d: -E: -s: -a: --arg-file: --delimiter: --max-args: \
     --max-chars: --max-procs: --process-slot-var:";
 
-/// Wrappers that give what they run words of their own.
+/// Wrappers that add arguments of their own to the command.
 const ARGUMENT_WRAPPERS: [&str; 3] = ["entr", "parallel", "xargs"];
 
-/// Placeholders of `parallel`.
+/// Placeholders that `parallel` replaces in the command.
 const PARALLEL: &str = "{} {.} {/} {//} {/.} {#} {%} {1} {2} {3}";
 
-/// What these words run, if they run another command.
+/// Finds the command that these words run, if they run another one.
 pub fn wrapped_command(words: &[String]) -> Option<WrappedCommand> {
     let name = base_name(words.first()?);
     let wrapper = WRAPPERS.iter().find(|it| it.name == known_name(name))?;
     let mut neutral = wrapper.neutral.is_some() && program_name(&words[0]) == name;
     let mut unsure = false;
-    // The fewest and the most words that may still stand before the command.
+    // Fewest and most words that may still stand before the command.
     let (mut fewest, mut most) = (wrapper.operands, wrapper.operands);
     let (mut may_be_value, mut options_over) = (false, false);
     let mut starts = Vec::new();
@@ -253,14 +253,14 @@ pub fn wrapped_command(words: &[String]) -> Option<WrappedCommand> {
     let mut at = 1;
     while let Some(word) = words.get(at) {
         let is_option = !options_over && (is_option(word) || word == "-");
-        // A word that is not known may turn out to be several.
+        // An unknown word may expand to several.
         unsure |= is_unknown(word) && (is_option || most > 0);
         if is_option {
             may_be_value = false;
         }
         if is_option && word == "--" {
             options_over = true;
-            // What stands before the command follows.
+            // The operands before the command follow.
             neutral &= most == 0;
         } else if is_option {
             if name == "command" && word.contains(['v', 'V']) {
@@ -303,7 +303,7 @@ pub fn wrapped_command(words: &[String]) -> Option<WrappedCommand> {
     }
     (!starts.is_empty()).then(|| WrappedCommand {
         neutral: neutral && !unsure && starts.len() == 1,
-        fed: ARGUMENT_WRAPPERS.contains(&known_name(name)),
+        adds_arguments: ARGUMENT_WRAPPERS.contains(&known_name(name)),
         placeholders,
         unsure,
         starts,
@@ -328,14 +328,14 @@ fn replaced(option: &str, next: Option<&String>) -> Option<String> {
     .filter(|it| !it.is_empty())
 }
 
-/// Whether the program runs another, whatever else is said.
+/// Whether the program runs another one, whatever its arguments.
 pub(super) fn is_wrapper(word: &str) -> bool {
     let name = known_name(base_name(word));
     WRAPPERS.iter().any(|it| it.name == name)
 }
 
-/// The loader of programs, and `setarch`, have names of their own for each kind of machine; GNU's programs have a
-/// `g` before their names where others are installed.
+/// Returns the name under which a wrapper is listed. The dynamic loader and `setarch` have names
+/// for each architecture. GNU programs have a `g` before their names where others are installed.
 fn known_name(name: &str) -> &str {
     match name {
         "i386" | "i486" | "i586" | "i686" | "x86_64" => "linux64",

@@ -1,4 +1,4 @@
-//! The model, as an agent sees it.
+//! The model, as the agent sees it.
 
 use std::sync::Arc;
 
@@ -8,75 +8,75 @@ use crate::{
     ToolCall, Usage,
 };
 
-/// A model that can be asked.
+/// A model that can be called.
 pub trait Model: Send + Sync {
-    /// Begins to answer. Dropping the answer ends the call, at the vendor's end too.
+    /// Starts an answer. Dropping the answer cancels the call, at the vendor too.
     fn call(&self, prompt: Prompt) -> Box<dyn ModelAnswer>;
 
-    /// What the tokens of a call with these settings would cost, if that is known.
+    /// Returns the price of a call's tokens with these settings, if known.
     fn price<'a>(&'a self, settings: &'a Settings) -> BoxFuture<'a, Option<Price>>;
 }
 
-/// An answer on its way.
+/// A streamed answer of the model.
 pub trait ModelAnswer: Send {
-    /// What is said next. After [`Said::Ended`] nobody asks again.
+    /// Returns the next event. It is not called again after [`ModelEvent::Ended`].
     fn next(&mut self) -> BoxFuture<'_, ModelEvent>;
 }
 
-/// What a model is asked.
+/// Input of a model call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prompt {
-    /// For which thread.
+    /// Thread that the call belongs to.
     pub thread: ThreadId,
-    /// With which settings.
+    /// Settings of the call.
     pub settings: Settings,
-    /// To go on, or to condense.
+    /// Purpose: to continue, or to summarise.
     pub purpose: Purpose,
-    /// What it is told before everything else.
+    /// System instructions, before everything else.
     pub instructions: String,
-    /// Which attempt at this it is, counted from 1.
+    /// Number of this attempt, from 1.
     pub attempt: u32,
-    /// What it may call.
+    /// Tools that the model may call.
     pub tools: Vec<Arc<ToolSpec>>,
-    /// What came before.
+    /// History of the thread.
     pub entries: Vec<SharedEntry>,
-    /// A schema that the last message must fit.
+    /// JSON Schema that the last message must match.
     pub output_schema: Option<serde_json::Value>,
 }
 
-/// A tool, as a model is told of it.
+/// Description of a tool for a model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolSpec {
-    /// What it calls it.
+    /// Name by which the model calls it.
     pub name: String,
-    /// What it is for.
+    /// Purpose of the tool, for the model.
     pub description: String,
     /// JSON Schema of its arguments.
     pub schema: serde_json::Value,
-    /// How it is called with a text instead, for models that can and on wires that know that.
+    /// Free-form variant, for models and wires that support one.
     pub freeform: Option<FreeformSpec>,
 }
 
-/// A tool that is given a text and no JSON.
+/// A tool that takes text instead of JSON.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FreeformSpec {
-    /// What it is for, in place of the other description.
+    /// Purpose of the tool, in place of the other description.
     pub description: String,
-    /// What the text may say, as a grammar that Lark reads.
+    /// Grammar of the text, in Lark's syntax.
     pub grammar: String,
 }
 
-/// What a model says.
+/// An event of a model's answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ModelEvent {
-    /// An item begins.
+    /// An item begins, without its texts.
     Started(ItemId, ItemBody),
-    /// An item grows.
+    /// Text is added to an item.
     Text(ItemId, ItemPart, String),
-    /// An item ends, in this form.
+    /// An item ends, with this content.
     Completed(ItemId, ItemBody, Option<Sealed>),
-    /// It wants a tool.
+    /// The model calls a tool.
     Tool(ItemId, ToolCall),
-    /// It has said everything.
+    /// The answer is over.
     Ended(ModelEnd, Option<Usage>),
 }

@@ -1,4 +1,4 @@
-//! What lists and pages are asked for, and what is on them.
+//! Queries for lists and pages, and their entries.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,95 +6,96 @@ use std::str::FromStr;
 use super::{ReadError, Summary};
 use crate::{Item, Seq, ThreadId, ThreadSource, Timestamp, TurnEnd, TurnId};
 
-/// Which threads to list. A thread must pass every filter; an empty one lets all pass.
+/// Query for threads. A thread must pass every filter; an empty filter passes all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListQuery {
-    /// Archived ones instead of the others.
+    /// Lists archived threads instead of the others.
     pub archived: bool,
-    /// Only those of these working folders.
+    /// Only threads of these working folders.
     pub cwds: Vec<String>,
-    /// Only those of these providers.
+    /// Only threads of these providers.
     pub providers: Vec<String>,
-    /// Only those that these kinds of client started. If it is there and empty, there are none.
+    /// Only threads that these kinds of client started. `Some` of an empty list matches none.
     pub sources: Option<Vec<ThreadSource>>,
-    /// Only those that client programs of these names started.
+    /// Only threads that client programs of these names started.
     pub originators: Vec<String>,
-    /// Only those with this text in their name or first words, in whatever case.
+    /// Only threads with this text in their name or preview, ignoring case.
     pub title: Option<String>,
-    /// Not these.
+    /// Threads to leave out.
     pub except: Vec<ThreadId>,
-    /// By what they are ordered.
+    /// Time by which to sort.
     pub order: ListOrder,
     /// Whether the oldest come first.
     pub oldest_first: bool,
-    /// Where to go on, from another page of the same order.
+    /// Cursor from another page of the same order.
     pub cursor: Option<String>,
-    /// How many.
+    /// Most entries on the page.
     pub limit: usize,
 }
 
-/// By what time a list is ordered.
+/// Time by which a list is sorted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ListOrder {
-    /// When a turn last began.
+    /// Start of the newest turn.
     #[default]
     Recency,
-    /// When the thread began.
+    /// Start of the thread.
     Created,
-    /// When the thread last changed.
+    /// Last change of the thread.
     Updated,
 }
 
 impl ListQuery {
     /// Whether a thread passes the filters.
     pub fn matches(&self, it: &Summary) -> bool {
-        let any = |wanted: &[String], is: Option<&String>| {
-            wanted.is_empty() || is.is_some_and(|is| wanted.contains(is))
+        let any = |allowed: &[String], value: Option<&String>| {
+            allowed.is_empty() || value.is_some_and(|value| allowed.contains(value))
         };
         it.archived == self.archived
             && any(&self.cwds, Some(&it.cwd))
             && any(&self.providers, it.provider.as_ref())
             && any(&self.originators, it.origin.originator.as_ref())
-            && (self.sources.as_ref()).is_none_or(|wanted| wanted.contains(&it.origin.source))
+            && (self.sources.as_ref()).is_none_or(|allowed| allowed.contains(&it.origin.source))
             && !self.except.contains(&it.thread)
             && self.matches_title(it.name.as_deref(), &it.preview)
     }
 
-    /// Whether a thread of this name and with these first words passes the filter by them.
+    /// Whether a thread with this name and preview passes the title filter.
     pub fn matches_title(&self, name: Option<&str>, preview: &str) -> bool {
         self.title.as_ref().is_none_or(|text| {
-            let mut words = name.into_iter().chain([preview]);
-            words.any(|words| holds(words, text))
+            let mut texts = name.into_iter().chain([preview]);
+            texts.any(|title| holds(title, text))
         })
     }
 }
 
-/// Whether words hold a text, in whatever case. For a text in ASCII that is ASCII's, which a database knows too.
-fn holds(words: &str, text: &str) -> bool {
+/// Whether a text contains another, ignoring case. For ASCII text only ASCII case is ignored, as
+/// databases do.
+fn holds(haystack: &str, text: &str) -> bool {
     if text.is_ascii() {
-        let words = words.to_ascii_lowercase();
-        return words.contains(&text.to_ascii_lowercase());
+        let haystack = haystack.to_ascii_lowercase();
+        return haystack.contains(&text.to_ascii_lowercase());
     }
-    words.to_lowercase().contains(&text.to_lowercase())
+    haystack.to_lowercase().contains(&text.to_lowercase())
 }
 
-/// Which page of a thread's turns or items.
+/// Query for a page of a thread's turns or items.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PageQuery {
-    /// Where to go on: a [`Mark`] as text.
+    /// Position to continue from: a [`PageCursor`] as text.
     pub cursor: Option<String>,
-    /// How many.
+    /// Most entries on the page.
     pub limit: usize,
     /// Whether the newest come first.
     pub newest_first: bool,
 }
 
-/// A place among a thread's turns or items, from which a page goes on in either direction.
+/// A position among a thread's turns or items, from which a page continues in either direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageCursor {
-    /// A record.
+    /// Number of a record.
     pub seq: Seq,
-    /// Whether what it brought is on the page.
+    /// Whether the entry of that record is on the page.
     pub included: bool,
 }
 
@@ -118,45 +119,46 @@ impl FromStr for PageCursor {
     }
 }
 
-/// A turn as a page shows it.
+/// A turn on a page.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TurnEntry {
-    /// Its id.
+    /// Id of the turn.
     pub turn: TurnId,
-    /// The turn it goes back to; itself if nothing is said.
+    /// Turn that this one descends from; `None` means itself.
     pub root: Option<TurnId>,
-    /// Its first record.
+    /// Number of its first record.
     pub from: Seq,
-    /// When it began.
+    /// Time at which it began.
     pub started_at: Timestamp,
-    /// How and when it ended; nothing while it runs.
+    /// End of the turn and its time; `None` while it runs.
     pub ended: Option<(TurnEnd, Timestamp)>,
 }
 
-/// An item as a page shows it.
+/// An item on a page.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ItemEntry {
-    /// The turn it belongs to.
+    /// Turn that the item belongs to.
     pub turn: TurnId,
-    /// The record that brought it.
+    /// Number of the record that added it.
     pub seq: Seq,
-    /// The item.
+    /// The completed item itself.
     pub item: Item,
 }
 
 /// A page of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page<T> {
-    /// What is on it.
+    /// Entries on the page, in order.
     pub entries: Vec<T>,
-    /// Where the next one begins; nothing after the last.
+    /// Cursor of the next page; `None` after the last.
     pub next: Option<String>,
-    /// Where to go on in the other direction, so that its first entry comes again; nothing if it has none.
+    /// Cursor for the opposite direction, which returns the first entry again; `None` for an empty
+    /// page.
     pub back: Option<String>,
 }
 
 impl<T> Page<T> {
-    /// A page with nothing on it.
+    /// Creates a page without entries.
     pub fn empty() -> Self {
         Self {
             entries: Vec::new(),

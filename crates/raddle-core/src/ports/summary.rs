@@ -12,68 +12,68 @@ use crate::{
 /// A thread as a list shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
-    /// Its id.
+    /// Id of the thread.
     pub thread: ThreadId,
-    /// Its name.
+    /// Name of the thread, if it has one.
     pub name: Option<String>,
-    /// The first words of the user.
+    /// Beginning of the user's first message.
     pub preview: String,
-    /// Its working folder.
+    /// Working folder of the thread.
     pub cwd: String,
-    /// The provider of its model.
+    /// Provider of the thread's model.
     pub provider: Option<String>,
-    /// Its model.
+    /// Name of the model.
     pub model: Option<String>,
-    /// How hard the model thinks.
+    /// Reasoning effort of the model.
     pub effort: Option<String>,
-    /// Whether it is hidden from ordinary lists.
+    /// Whether ordinary lists hide it.
     pub archived: bool,
-    /// How many turns count.
+    /// Number of turns that count.
     pub turns: u64,
-    /// When it began.
+    /// Time at which the thread began.
     pub created_at: Timestamp,
-    /// When a turn last began, or else when it was made.
+    /// Start of the newest turn, or else of the thread.
     pub recency_at: Timestamp,
-    /// When it last changed: see [`Event::is_change`].
+    /// Time of the last change: see [`Event::is_change`].
     pub updated_at: Timestamp,
-    /// How it came to be.
+    /// Origin of the thread.
     pub origin: Origin,
-    /// Its newest record.
+    /// Number of its newest record.
     pub head: Seq,
 }
 
-/// How a thread came to be.
+/// Origin of a thread.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Origin {
-    /// What kind of client started it.
+    /// Kind of client that started it.
     pub source: ThreadSource,
-    /// The client program's name for itself.
+    /// Name that the client program gives itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub originator: Option<String>,
     /// The client's own label.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// Version of the server that began it.
+    /// Version of the server that started it.
     pub version: String,
     /// Whether clients fetch its history page by page.
     #[serde(default)]
     pub paginated: bool,
-    /// State of the repository as it was last noted.
+    /// Last known state of the git repository.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git: Option<Git>,
-    /// The thread it was copied from.
+    /// Thread that it was forked from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<ThreadId>,
 }
 
 impl Summary {
-    /// A thread as a list shows it; nothing before it was started or after it was deleted.
+    /// Summarises a thread; `None` before it was started or after it was deleted.
     pub fn of(thread: &Thread) -> Option<Self> {
         Self::shown(thread).filter(|_| !thread.is_deleted())
     }
 
-    /// The same also of a thread that was deleted.
+    /// Summarises a thread, also a deleted one.
     pub(crate) fn shown(thread: &Thread) -> Option<Self> {
         let identity = thread.identity.as_ref()?;
         Some(Self {
@@ -102,7 +102,7 @@ impl Summary {
         })
     }
 
-    /// The time by which a list is ordered.
+    /// Returns the time by which a list is sorted.
     pub fn time(&self, order: ListOrder) -> Timestamp {
         match order {
             ListOrder::Recency => self.recency_at,
@@ -111,8 +111,8 @@ impl Summary {
         }
     }
 
-    /// Folds a record into what a list shows, for stores that keep lists without keeping threads.
-    /// It agrees with [`Summary::of`] after every record.
+    /// Folds a record into a summary, for stores that keep lists without keeping threads. It agrees
+    /// with [`Summary::of`] after every record.
     pub fn fold(summary: &mut Option<Self>, record: &Record) {
         let RecordBody::Event(event) = &record.body else {
             if let Some(summary) = summary {
@@ -179,7 +179,7 @@ impl Summary {
                 self.set(&it.settings);
             }
             Event::Forked(it) => {
-                // A fork is as new as its own first record, whatever it took over.
+                // A fork is as new as its own first record, whatever it copied.
                 self.thread = it.thread;
                 self.origin.forked_from = Some(it.from);
                 self.created_at = at;
@@ -210,8 +210,8 @@ impl Summary {
 }
 
 impl Event {
-    /// Whether a list may show something else after this: what a user did, and the end of a turn. What
-    /// happens inside a turn, and who owns the thread, is none of a list's business.
+    /// Whether this may change a list's entry: an action of the user, or the end of a turn. Events
+    /// inside a turn and changes of ownership do not.
     pub fn is_change(&self) -> bool {
         match self {
             Self::ThreadStarted(_)
@@ -254,10 +254,10 @@ impl Event {
     }
 }
 
-/// How much of the first words is kept for lists.
+/// Most characters of the first message that lists keep.
 const PREVIEW_CHARS_MAX: usize = 400;
 
-/// The first words of a message.
+/// Returns the beginning of a message.
 pub(crate) fn preview(message: &UserMessage) -> String {
     let text = message.input.iter().find_map(|input| match input {
         Input::Text { text, .. } => Some(text.as_str()),

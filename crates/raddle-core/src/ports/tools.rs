@@ -1,4 +1,4 @@
-//! The agent's own tools, as it sees them.
+//! The built-in tools, as the agent sees them.
 
 use std::sync::Arc;
 
@@ -9,12 +9,13 @@ use crate::{
     ThreadId, ToolCall, TurnId,
 };
 
-/// Tools of ours. None of them decides whether it may do what it is asked to.
+/// The built-in tools. None of them decides whether a call is allowed.
 pub trait Tools: Send + Sync {
-    /// What the model may call in a thread with these settings. The same settings give the same bytes.
+    /// Returns the tools that the model may call with these settings. The same settings give the
+    /// same bytes.
     fn specs(&self, settings: &Settings) -> Vec<Arc<ToolSpec>>;
 
-    /// What a call would do; nothing if no tool of ours has its name. It looks, and changes nothing.
+    /// Returns what a call would do; `None` if no built-in tool has its name. It changes nothing.
     fn intent<'a>(
         &'a self,
         thread: ThreadId,
@@ -22,10 +23,10 @@ pub trait Tools: Send + Sync {
         call: &'a ToolCall,
     ) -> BoxFuture<'a, Option<(ItemBody, ToolIntent)>>;
 
-    /// A command that the user wants to run, as it is shown. It is run as a job without a call.
+    /// Returns the item of a command that the user wants to run. It runs as a job without a call.
     fn user_command(&self, settings: &Settings, line: &str) -> CommandRun;
 
-    /// A command that is run by its words, taken apart. Whoever knows no language of shells knows the words.
+    /// Parses a command given as words. Without a shell parser only the words are known.
     fn script(&self, words: &[String]) -> ParsedScript {
         ParsedScript {
             line: words.join(" "),
@@ -34,82 +35,83 @@ pub trait Tools: Send + Sync {
         }
     }
 
-    /// The names by which rules about tools know a call: its own, and those of the tools that it comes to.
+    /// Returns the names by which rules match a call: its own, and those of the tools that it
+    /// calls.
     fn names(&self, settings: &Settings, call: &ToolCall) -> Vec<String> {
         let _ = settings;
         vec![call.tool.clone()]
     }
 
-    /// Carries out a call that may be. Once its `stopped` is over it comes to its end soon. What it started
-    /// and left running belongs to the turn.
+    /// Runs a call that was authorized. After `stopped` completes it ends soon. Processes that it
+    /// leaves running belong to the turn.
     fn run(&self, job: ToolJob) -> BoxFuture<'static, ToolResult>;
 
-    /// Ends everything that calls of this turn left running, and names it.
+    /// Ends everything that calls of this turn left running, and returns the names.
     fn end_turn(&self, thread: ThreadId, turn: TurnId) -> BoxFuture<'static, Vec<String>>;
 
-    /// The commands that calls of a thread left running, oldest first.
+    /// Returns the commands that calls of a thread left running, oldest first.
     fn terminals(&self, thread: ThreadId) -> Vec<BackgroundTerminal>;
 
-    /// Ends one of them, or all if none is named. Whether there was one.
+    /// Ends one of them, or all for `None`. Returns whether there was one.
     fn end_terminal(&self, thread: ThreadId, id: Option<&str>) -> bool;
 }
 
 /// A command that a call left running.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackgroundTerminal {
-    /// Its id, the same as in the item that started it.
+    /// Id, the same as in the item that started it.
     pub id: String,
-    /// That item.
+    /// Item that started the command.
     pub item: ItemId,
-    /// The command line.
+    /// The command line, as text.
     pub command: String,
-    /// Where it runs.
+    /// Working folder of the command.
     pub cwd: String,
-    /// Its process.
+    /// Id of the process.
     pub pid: Option<u32>,
 }
 
-/// What a call would do.
+/// Intent of a tool call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ToolIntent {
-    /// This, if it may.
+    /// An act that the policy must judge.
     Act(Act),
-    /// Nothing that needs anyone's leave.
+    /// Nothing that needs authorization.
     Harmless,
-    /// It asks the user something, and the answer is its output.
+    /// A question to the user, whose answer is the output.
     Ask(Ask),
-    /// It says what the plan is.
+    /// A new plan of the agent.
     Plan {
-        /// Why it changes.
+        /// Reason for the change.
         explanation: Option<String>,
-        /// All steps.
+        /// Every step, in order.
         steps: Vec<PlanStep>,
     },
-    /// It cannot be carried out, and this is what the model is told.
+    /// The call cannot run; the text is returned to the model.
     Refused(String),
 }
 
-/// A call to be carried out.
+/// A tool call to run.
 pub struct ToolJob {
-    /// For which thread.
+    /// Thread that the call belongs to.
     pub thread: ThreadId,
-    /// In which turn.
+    /// Turn that the call belongs to.
     pub turn: TurnId,
-    /// The item that shows it, with the call in it.
+    /// Item that shows the call, and contains it.
     pub item: Item,
-    /// How turns run.
+    /// Settings of the turn.
     pub settings: Settings,
-    /// What it may do, where that needs anyone's leave. If it would do something else by now, nothing of it
-    /// happens.
+    /// Authorized act, where one is needed. If the call would do something else by now, it does
+    /// nothing.
     pub authorization: Option<Authorization>,
-    /// Takes what is said on the way.
+    /// Receives reports while the tool runs.
     pub reports: Box<dyn ReportSink>,
-    /// Over once the tool is to stop.
+    /// Completes once the tool must stop.
     pub stopped: BoxFuture<'static, ()>,
 }
 
 impl ToolJob {
-    /// Whether it may do this. The digest is only asked for where it counts.
+    /// Whether the authorization covers this act. The digest is computed only where it matters.
     pub fn allows(&self, kind: &ActKind, digest: impl FnOnce() -> String) -> bool {
         match &self.authorization {
             Some(Authorization::Kind(allowed)) => allowed == kind,
@@ -119,40 +121,40 @@ impl ToolJob {
     }
 }
 
-/// What a call may do.
+/// Authorization of a tool call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Authorization {
-    /// This, whatever else it is made of: policy was asked just now, and policy is about nothing else.
+    /// Covers any act of this kind: the policy was consulted just now and judges nothing else.
     Kind(ActKind),
-    /// What has this digest and nothing else: someone said yes to it.
+    /// Covers only the act with this digest, which the user approved.
     Exactly(String),
 }
 
-/// Takes what a tool says on its way.
+/// Receives reports of a running tool.
 pub trait ReportSink: Send + Sync {
-    /// Takes a report. Whoever reports waits for room; false once nobody listens any more.
+    /// Accepts a report. The tool waits for capacity; returns false once the receiver is gone.
     fn report(&self, command: Command) -> BoxFuture<'_, bool>;
 }
 
-/// What came of a call.
+/// Result of a tool call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolResult {
-    /// How it ended.
+    /// Final status of the item.
     pub status: ItemStatus,
-    /// Its item's last form.
+    /// Final content of the item.
     pub body: ItemBody,
-    /// What the model is told.
+    /// Output for the model.
     pub output: Output,
-    /// What the turn changed so far as a unified diff, if this changed files.
+    /// Unified diff of the turn so far, if the call changed files.
     pub diff: Option<String>,
-    /// Images that belong to what the model is told.
+    /// Images that belong to the output.
     pub pictures: Vec<Vec<u8>>,
-    /// All that was said, if the model is told less.
+    /// Complete output, if the model gets less.
     pub full: Option<String>,
 }
 
 impl ToolResult {
-    /// This, and nothing beside it.
+    /// Creates a result with only these parts.
     pub fn new(status: ItemStatus, body: ItemBody, output: Output) -> Self {
         Self {
             status,

@@ -1,4 +1,4 @@
-//! Someone far away who is asked where nobody is attached.
+//! Webhook that receives requests while no client is attached.
 
 use std::time::Duration;
 
@@ -6,30 +6,30 @@ use serde_json::Value;
 
 use super::BoxFuture;
 
-/// Puts questions to an address.
+/// Sends requests to a webhook.
 pub trait Webhook: Send + Sync {
-    /// Puts a question, once, and waits for the answer; else says why there is none.
-    fn send(&self, put: WebhookRequest) -> BoxFuture<'static, Result<WebhookDecision, String>>;
+    /// Sends a request once and waits for the decision, or returns the reason why there is none.
+    fn send(&self, request: WebhookRequest) -> BoxFuture<'static, Result<WebhookDecision, String>>;
 }
 
-/// A question that is put to an address.
+/// A request to a webhook.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WebhookRequest {
-    /// Where to.
+    /// URL of the webhook.
     pub url: String,
-    /// Names the environment variable that holds what is said as a bearer token.
+    /// Name of the environment variable that holds the bearer token.
     pub token_env: Option<String>,
-    /// The question.
+    /// The question, as JSON.
     pub question: Value,
-    /// How long the answer may take.
-    pub within: Duration,
+    /// Timeout for the response.
+    pub timeout: Duration,
 }
 
-/// What was answered.
+/// Decision of a webhook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WebhookDecision {
-    /// Yes, this once.
+    /// Approves this act, once.
     Accept,
-    /// No.
+    /// Declines the act, which does not happen.
     Decline,
 }

@@ -1,4 +1,4 @@
-//! Requests: what the server asks of a client, and what it is answered.
+//! Requests of the server to a client, and their answers.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{Action, Output};
 use crate::{ItemId, Timestamp, TurnId};
 
-/// The number of a request in its thread. On the wire it is a string that names the thread too.
+/// Number of a request in its thread. On the wire it is a string that names the thread too.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
@@ -22,28 +22,28 @@ impl fmt::Display for RequestNumber {
     }
 }
 
-/// A client is asked.
+/// A request to a client was opened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RequestOpened {
-    /// Its number, the same for as long as it is open, whoever asks.
+    /// Number of the request, which stays the same while it is open, whichever owner sends it.
     pub request: RequestNumber,
-    /// The turn that asks.
+    /// Turn that sends it.
     pub turn: TurnId,
-    /// The item it is about.
+    /// Item that it is about.
     pub item: ItemId,
-    /// What is asked.
+    /// Content of the request.
     pub ask: Ask,
-    /// When it settles itself; nothing if it waits for ever.
+    /// Deadline at which it settles itself; `None` if it waits for ever.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
-    /// The digest of the act that is asked about: a yes is good for this and nothing else.
+    /// Digest of the act to approve: an approval holds for this and nothing else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
-    /// If it is about files: what a yes for the session is good for besides.
+    /// Files that an approval for the session also covers, if the request is about files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
-    /// Whether policy says yes in the end, if nobody answers.
+    /// Whether the policy approves the request if it times out.
     #[serde(
         rename = "yesInTheEnd",
         default,
@@ -52,28 +52,28 @@ pub struct RequestOpened {
     pub approve_on_timeout: bool,
 }
 
-/// What is asked.
+/// Content of a request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Ask {
-    /// May this command run?
+    /// Approval to run a command.
     Command(AskCommand),
-    /// May these files change? The changes are in the item.
+    /// Approval to change files. The changes are in the item.
     Patch(AskPatch),
-    /// May this tool be called? The call is in the item.
+    /// Approval to call a tool. The call is in the item.
     Tool(AskTool),
-    /// May the turn have these rights?
+    /// Approval of more rights for the turn.
     Permissions(AskPermissions),
-    /// What does the user say?
+    /// Questions to the user.
     Questions(AskQuestions),
-    /// Run this tool of yours.
+    /// Execution of a client's tool.
     ClientTool {},
-    /// What does the user answer an MCP server? Kept as the server asked it.
+    /// A question of an MCP server to the user, in the server's form.
     Elicitation(AskElicitation),
 }
 
 impl Ask {
-    /// Whether clients are shown something to approve.
+    /// Whether clients show it as an approval.
     pub fn is_approval(&self) -> bool {
         matches!(
             self,
@@ -81,7 +81,7 @@ impl Ask {
         )
     }
 
-    /// Whether clients are shown questions to answer.
+    /// Whether clients show it as questions.
     pub fn is_input(&self) -> bool {
         matches!(
             self,
@@ -90,62 +90,62 @@ impl Ask {
     }
 }
 
-/// May this command run?
+/// Approval to run a command.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AskCommand {
-    /// The command line.
+    /// The command line, as text.
     pub command: String,
-    /// Where it would run.
+    /// Working folder of the command.
     pub cwd: String,
-    /// Why approval is needed.
+    /// Reason why approval is needed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// A guess at what it does.
+    /// Guess at the command's actions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub actions: Vec<Action>,
-    /// Leading words of the command that a rule could let through.
+    /// Leading words of the command that a rule could allow.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rule: Vec<String>,
 }
 
-/// May these files change?
+/// Approval to change files.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AskPatch {
-    /// Why approval is needed.
+    /// Reason why approval is needed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// A folder to be written to until the session ends.
+    /// Folder that becomes writable until the session ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<String>,
 }
 
-/// May this tool be called?
+/// Approval to call a tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AskTool {
-    /// Its name, with that of its group.
+    /// Name of the tool, with that of its group.
     pub tool: String,
-    /// Why approval is needed.
+    /// Reason why approval is needed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// May the turn have these rights?
+/// Approval of more rights for the turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AskPermissions {
-    /// The working folder.
+    /// Working folder of the turn.
     pub cwd: String,
-    /// Why they are needed.
+    /// Reason why the rights are needed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The rights, in the wire's form.
     pub permissions: Value,
 }
 
-/// What does the user say?
+/// Questions to the user.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AskQuestions {
@@ -153,23 +153,23 @@ pub struct AskQuestions {
     pub questions: Vec<UserQuestion>,
 }
 
-/// One question.
+/// One question to the user.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UserQuestion {
-    /// Its name in the answer.
+    /// Key of the question in the answer.
     pub id: String,
-    /// A few words above it.
+    /// Short heading above the question.
     pub header: String,
-    /// The question.
+    /// The question, as text.
     pub question: String,
-    /// Answers to choose from; nothing asks for free text.
+    /// Answers to choose from; `None` asks for free text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub options: Option<Vec<QuestionChoice>>,
-    /// Whether free text is welcome beside them.
+    /// Whether free text is allowed beside the options.
     #[serde(default, skip_serializing_if = "super::is_false")]
     pub other: bool,
-    /// Whether what is typed stays hidden.
+    /// Whether the client hides the typed answer.
     #[serde(default, skip_serializing_if = "super::is_false")]
     pub secret: bool,
 }
@@ -178,109 +178,109 @@ pub struct UserQuestion {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct QuestionChoice {
-    /// What is shown and sent back.
+    /// Text that is shown and sent back.
     pub label: String,
-    /// What it means.
+    /// Explanation of the choice.
     pub description: String,
 }
 
-/// What does the user answer an MCP server?
+/// A question of an MCP server to the user.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AskElicitation {
-    /// The server.
+    /// Name of the MCP server.
     pub server: String,
-    /// What it asks, as it came.
+    /// Question in the server's own form.
     pub body: Value,
 }
 
-/// A request is settled.
+/// A request was resolved.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RequestResolved {
-    /// The request.
+    /// Number of the request.
     pub request: RequestNumber,
-    /// How.
+    /// How it was resolved.
     pub resolution: Resolution,
-    /// The rights that were given with it: what was asked for at most.
+    /// Rights that were granted with it: at most those requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant: Option<Grant>,
 }
 
-/// Rights beyond the fence.
+/// Rights beyond the sandbox.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Grant {
-    /// Where files may be written, with all below it; absolute.
+    /// Absolute paths that may be written, with everything below.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub write: Vec<String>,
     /// Whether the network may be used.
     #[serde(default, skip_serializing_if = "super::is_false")]
     pub network: bool,
-    /// Whether until the session ends, and not only the turn.
+    /// Whether the rights hold until the session ends, not only the turn.
     #[serde(default, skip_serializing_if = "super::is_false")]
     pub session: bool,
 }
 
-/// How a request was settled.
+/// How a request was resolved.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Resolution {
-    /// Someone answered.
+    /// A client or webhook answered.
     Answered {
-        /// Who.
+        /// Principal that gave the answer.
         by: String,
-        /// What.
+        /// Answer, which matches the request.
         answer: Box<RequestAnswer>,
     },
-    /// Its time ran out.
+    /// The deadline passed without an answer.
     Expired {},
-    /// Nobody needs it any more.
+    /// The request is no longer needed.
     Withdrawn {},
 }
 
-/// What was answered.
+/// Answer to a request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum RequestAnswer {
-    /// Yes, this once.
+    /// Approves this act, once.
     Accept {},
-    /// Yes, and for the same until the session ends.
+    /// Approves this and the same acts until the session ends.
     AcceptForSession {},
-    /// Yes, and by a rule from now on, kept as it came.
+    /// Approves this and adds a rule, stored as received.
     AcceptWithRule {
-        /// The rule.
+        /// Rule in the wire's form.
         rule: Value,
     },
-    /// No; the turn goes on.
+    /// Declines; the turn continues.
     Decline {},
-    /// No, and the turn ends.
+    /// Declines and ends the turn.
     Cancel {},
-    /// These rights, in the wire's form; none of them is a no.
+    /// Grants these rights, in the wire's form; none declines.
     Permissions {
-        /// The rights.
+        /// Rights in the wire's form.
         granted: Value,
     },
-    /// The user's answers by question.
+    /// The user's answers, by question.
     Answers {
-        /// By the question's id.
+        /// Answers by the question's id.
         answers: BTreeMap<String, Vec<String>>,
     },
-    /// What the client's tool gave.
+    /// Result of the client's tool.
     Tool {
-        /// For the model.
+        /// Output for the model.
         output: Output,
-        /// As it came, for people.
+        /// Content for the user, as received.
         content: Value,
     },
-    /// What the user answered an MCP server, kept as it came.
+    /// The user's answer to an MCP server, stored as received.
     Elicitation {
-        /// The answer.
+        /// Body in the server's form.
         body: Value,
     },
-    /// The client could not answer, and says why.
+    /// The client could not answer.
     Failed {
-        /// Why.
+        /// Reason of the client.
         message: String,
     },
 }

@@ -1,71 +1,72 @@
-//! Budgets: what a turn and a thread may use.
+//! Budgets of a turn and of a thread.
 
 use serde::{Deserialize, Serialize};
 
-/// What may be used. What is absent has no limit.
+/// Limits of a budget. An absent limit is unlimited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SpendLimits {
-    /// Tokens that calls of the model read and write.
+    /// Tokens of model calls, input and output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
-    /// What these cost, in billionths of a dollar.
+    /// Cost of these tokens, in billionths of a dollar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nano_usd: Option<u64>,
-    /// Time while turns run, whatever they wait for.
+    /// Time while turns run, including waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<u64>,
-    /// Tools that are started.
+    /// Number of tools that are started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_calls: Option<u64>,
 }
 
-/// What has a budget.
+/// Scope of a budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Scope {
-    /// Each turn, which begins anew.
+    /// Each turn, counted from zero.
     Turn,
-    /// The thread, all its turns together.
+    /// All turns of the thread together.
     Thread,
 }
 
-/// What a budget counts. Amounts are tokens, billionths of a dollar, milliseconds and calls.
+/// Quantity that a budget counts. Amounts are tokens, billionths of a dollar, milliseconds and
+/// calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Measure {
-    /// Tokens.
+    /// Tokens of model calls.
     Tokens,
-    /// Money.
+    /// Money, in billionths of a dollar.
     Usd,
-    /// Time.
+    /// Time of turns, in milliseconds.
     Seconds,
-    /// Tools.
+    /// Number of started tools.
     ToolCalls,
 }
 
-/// A budget, and what is spent of it.
+/// A budget, and the amount spent of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Spending {
-    /// Whose it is.
+    /// Scope of the budget.
     pub scope: Scope,
-    /// What it counts.
+    /// Quantity that the budget counts.
     pub measure: Measure,
-    /// How much; nothing if that cannot be told, because the price is not known.
+    /// Amount spent; `None` if it is unknown, because the price is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spent: Option<u64>,
-    /// Of how much.
+    /// Limit of the budget.
     pub limit: u64,
 }
 
 impl SpendLimits {
-    /// Whether there are none.
+    /// Whether there are no limits.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// The limit of something, as its amounts are counted.
+    /// Returns the limit of a quantity, in the unit of its amounts.
     pub fn of(&self, measure: Measure) -> Option<u64> {
         match measure {
             Measure::Tokens => self.tokens,
@@ -75,7 +76,7 @@ impl SpendLimits {
         }
     }
 
-    /// The lower of each.
+    /// Returns the lower of each limit.
     pub fn and(&self, other: &Self) -> Self {
         let lower = |a: Option<u64>, b: Option<u64>| match (a, b) {
             (Some(a), Some(b)) => Some(a.min(b)),
@@ -91,10 +92,10 @@ impl SpendLimits {
 }
 
 impl Measure {
-    /// All of them.
+    /// Every measure, in declaration order.
     pub const ALL: [Self; 4] = [Self::Tokens, Self::Usd, Self::Seconds, Self::ToolCalls];
 
-    /// Its key in the configuration.
+    /// Key in the configuration.
     pub fn key(self) -> &'static str {
         match self {
             Self::Tokens => "tokens",
@@ -104,7 +105,7 @@ impl Measure {
         }
     }
 
-    /// An amount for people.
+    /// Formats an amount for the user.
     pub fn shown(self, amount: u64) -> String {
         match self {
             Self::Tokens => counted(amount, "token"),
@@ -116,7 +117,7 @@ impl Measure {
 }
 
 impl Scope {
-    /// Its key in the configuration.
+    /// Key in the configuration.
     pub fn key(self) -> &'static str {
         match self {
             Self::Turn => "turn",
@@ -126,12 +127,12 @@ impl Scope {
 }
 
 impl Spending {
-    /// Whether nothing is left.
+    /// Whether the budget is used up.
     pub fn is_over(&self) -> bool {
         self.spent.is_some_and(|spent| spent >= self.limit)
     }
 
-    /// Whether so little is left that someone should know: a fifth, or less.
+    /// Whether the user should be warned: a fifth of the budget or less is left.
     pub fn is_near(&self) -> bool {
         let near = u128::from(self.limit) * 4;
         self.spent.is_some_and(|it| u128::from(it) * 5 >= near)
@@ -157,7 +158,8 @@ fn counted(amount: u64, what: &str) -> String {
     format!("{amount} {what}{s}")
 }
 
-/// Milliseconds as seconds and tenths, rounded up so that what is spent does not look as if something were left.
+/// Formats milliseconds as seconds and tenths, rounded up so that a spent budget never seems to
+/// have a rest.
 fn seconds(ms: u64) -> String {
     let tenths = ms.div_ceil(100);
     match (tenths / 10, tenths % 10) {
@@ -166,7 +168,8 @@ fn seconds(ms: u64) -> String {
     }
 }
 
-/// Billionths of a dollar as people write money: cents, and as much more as there is, up to millionths.
+/// Formats billionths of a dollar: with cents, and with more digits where needed, down to
+/// millionths.
 pub fn dollars(nano_usd: u64) -> String {
     let micro = nano_usd.div_ceil(1000);
     let (whole, rest) = (micro / 1_000_000, micro % 1_000_000);
@@ -194,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn amounts_are_shown_as_people_say_them() {
+    fn amounts_are_shown_with_units() {
         for (measure, amount, shown) in [
             (Measure::Tokens, 0, "0 tokens"),
             (Measure::Tokens, 1, "1 token"),

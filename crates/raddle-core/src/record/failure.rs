@@ -1,31 +1,31 @@
-//! What went wrong, and what may help.
+//! Failures, their kinds and their remedies.
 
 use serde::{Deserialize, Serialize};
 
 use super::Spending;
 use crate::Timestamp;
 
-/// What went wrong, in words and as a kind.
+/// A failure, as text and as a kind.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Failure {
-    /// For the user, in a sentence.
+    /// Message for the user, in a sentence.
     pub message: String,
-    /// For programs.
+    /// Kind of failure, for programs.
     pub kind: FailureKind,
-    /// More, such as what the vendor answered.
+    /// Details, such as the vendor's response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<String>,
-    /// When whoever refused wants to be asked again, if they said so.
+    /// Time of the next retry, if the vendor gave one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_at: Option<Timestamp>,
-    /// The budget that is spent, if it is one of ours.
+    /// Budget that is spent, if it is one of ours.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Spending>,
 }
 
 impl Failure {
-    /// A failure of which nothing more is known.
+    /// Creates a failure without details.
     pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
         Self {
             message: message.into(),
@@ -37,88 +37,88 @@ impl Failure {
     }
 }
 
-/// Kinds of failure.
+/// Kind of a failure, which determines its class.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum FailureKind {
-    /// The history no longer fits the model.
+    /// The history exceeds the model's context window.
     ContextFull,
     /// A budget is spent.
     BudgetSpent,
-    /// The account's allowance is used up.
+    /// The account's quota is used up.
     UsageLimit,
-    /// Too many calls in too short a time.
+    /// Too many calls in a short time.
     RateLimit,
-    /// The vendor has too much to do.
+    /// The vendor is overloaded.
     Overloaded,
     /// The vendor does not know the model.
     ModelNotFound,
-    /// The vendor failed inside.
+    /// The vendor had an internal error.
     VendorFailed,
-    /// The vendor did not take the credentials.
+    /// The vendor rejected the credentials.
     Unauthorized,
-    /// The vendor found the request malformed.
+    /// The vendor rejected the request as malformed.
     BadRequest,
-    /// The vendor's policy stopped it.
+    /// The vendor's policy rejected it.
     Policy,
     /// No connection to the vendor, or it broke.
     Connection {
-        /// The HTTP status, if one came.
+        /// HTTP status, if one was received.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         status: Option<u16>,
     },
     /// The answer broke off before its end.
     Stream {
-        /// The HTTP status, if one came.
+        /// HTTP status, if one was received.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         status: Option<u16>,
     },
-    /// Whoever answered did not show that they are the vendor.
+    /// The peer could not prove that it is the vendor.
     Untrusted,
-    /// The answer is not what a model's answer is, or took longer than it may.
+    /// The answer is not a valid model answer, or took too long.
     Unreadable,
-    /// The answer reached the most tokens it may have.
+    /// The answer reached its limit of tokens.
     CutShort,
-    /// It was tried as often as it may be.
+    /// All attempts are used up.
     TooManyAttempts,
     /// The sandbox could not be set up.
     Sandbox,
     /// Owners died too often in one turn.
     RecoveryLimit,
-    /// Nothing more can be stored.
+    /// The journal has no space left.
     StorageFull,
-    /// A fault of our own.
+    /// A bug in Raddle.
     Internal,
-    /// None of the others.
+    /// A failure of any other kind.
     Other,
 }
 
-/// What may help against a failure. It is computed from the kind, and never stored.
+/// Remedy for a failure. It is computed from the kind and never stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ErrorClass {
     /// It may pass by itself.
     Transient,
-    /// Too many calls: it passes when the vendor says so, or soon.
+    /// Too many calls: it passes at the time that the vendor gives, or soon.
     RateLimited,
-    /// What may be used is used up: someone must pay, allow more, or wait for long.
+    /// A quota or budget is used up: the user must pay, raise it, or wait for long.
     Quota,
-    /// Credentials or certificates: someone must mend them.
+    /// Credentials or certificates are wrong: the user must fix them.
     Auth,
-    /// Someone's policy says no.
+    /// A policy rejected it.
     Policy,
     /// The history must become shorter.
     ContextOverflow,
-    /// The same request will be refused again.
+    /// The same request will be rejected again.
     BadRequest,
-    /// Nobody is there, or they have too much to do.
+    /// The vendor is unreachable or overloaded.
     Unavailable,
-    /// None of these: a fault of ours, or something that cannot be understood.
+    /// Any other: a bug of ours, or a response that cannot be understood.
     Internal,
 }
 
 impl ErrorClass {
-    /// Whether the same call may work if it is made again.
-    pub fn may_pass(self) -> bool {
+    /// Whether a retry of the same call may succeed.
+    pub fn is_retryable(self) -> bool {
         matches!(
             self,
             Self::Transient | Self::RateLimited | Self::Unavailable
@@ -127,9 +127,9 @@ impl ErrorClass {
 }
 
 impl FailureKind {
-    /// Whether another vendor may do better. What was refused for its own sake is not carried from one to
-    /// the next until someone takes it.
-    pub fn may_go_elsewhere(&self) -> bool {
+    /// Whether another vendor may succeed. A request that was rejected for its content is not
+    /// offered to one vendor after the other.
+    pub fn may_fall_back(&self) -> bool {
         match self.class() {
             ErrorClass::Transient
             | ErrorClass::RateLimited
@@ -141,7 +141,7 @@ impl FailureKind {
         }
     }
 
-    /// What may help.
+    /// Returns the class that determines the remedy.
     pub fn class(&self) -> ErrorClass {
         match self {
             Self::VendorFailed | Self::Stream { .. } | Self::TooManyAttempts => {

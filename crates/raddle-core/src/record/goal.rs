@@ -1,42 +1,42 @@
-//! Goals: what a thread works towards over several turns.
+//! Goals that a thread works towards over several turns.
 
 use serde::{Deserialize, Serialize};
 
 use crate::TurnId;
 
-/// A thread was given a goal, or its goal changed. What was used on it so far stays counted.
+/// A goal was set or changed. Tokens and time used so far stay counted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct GoalSet {
-    /// What is to be reached.
+    /// Text of the goal.
     pub objective: String,
-    /// Where it stands.
+    /// Status of the goal.
     pub status: GoalStatus,
-    /// The most tokens it may use.
+    /// Most tokens that the goal may use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_budget: Option<u64>,
-    /// The turn in which the model changed it.
+    /// Turn in which the model changed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnId>,
-    /// Who asked for it.
+    /// Principal that sent the command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<String>,
 }
 
-/// Where a goal stands.
+/// Status of a goal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum GoalStatus {
-    /// It is worked on: when a turn ends well, the next one begins by itself.
+    /// In progress: when a turn ends well, the next one begins by itself.
     Active,
-    /// It rests until someone takes it up again.
+    /// Paused until the user resumes it.
     Paused,
-    /// The model cannot go on without help.
+    /// The model cannot continue without help.
     Blocked,
-    /// The vendor allows no more for now.
+    /// The vendor's quota is used up for now.
     UsageLimited,
-    /// It has used all it may.
+    /// The token budget is used up.
     BudgetLimited,
-    /// It has been reached.
+    /// The goal was reached.
     Complete,
 }

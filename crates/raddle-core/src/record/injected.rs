@@ -1,58 +1,58 @@
-//! History that did not happen here.
+//! History from outside this thread.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Input, Output, ToolCall};
 
-/// The model is given history that did not happen here, or a word of ours. Nobody is told; it is read with the
-/// next call.
+/// The model gets history from outside this thread, or a note of ours. Clients are not notified;
+/// the next model call includes it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ItemsInjected {
-    /// Oldest first. Every call among them has its output behind it.
+    /// Items, oldest first. Every call among them has its output after it.
     pub items: Vec<InjectedItem>,
-    /// Who asked for it.
+    /// Principal that sent the command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<String>,
 }
 
-/// One piece of such history.
+/// One item of injected history.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum InjectedItem {
-    /// From a user.
+    /// A message of a user.
     User {
-        /// Its parts.
+        /// Content of the message, in parts.
         input: Vec<Input>,
     },
-    /// From whoever made the agent.
+    /// Instructions of the agent's developer.
     Developer {
-        /// The text.
+        /// Text of the instructions.
         text: String,
     },
-    /// Text for the model that no one said.
+    /// Text for the model that is neither the user's nor its own.
     Note {
-        /// The text.
+        /// Text of the note.
         text: String,
     },
-    /// From an agent.
+    /// A message of an agent.
     Assistant {
-        /// The text.
+        /// Text of the message.
         text: String,
     },
-    /// A model asked for a tool.
+    /// A tool call of a model.
     Call(ToolCall),
-    /// What came of a call.
+    /// Output of a tool call.
     Output {
-        /// The call.
+        /// Id of the call.
         call: String,
-        /// What came of it.
+        /// Output for the model.
         output: Output,
     },
 }
 
 impl InjectedItem {
-    /// How many bytes of text a model reads of it.
+    /// Returns the length of its text for the model, in bytes.
     pub fn bytes(&self) -> u64 {
         let bytes = match self {
             Self::User { input } => {

@@ -1,4 +1,4 @@
-//! Items: what a turn is made of.
+//! Items, the parts of a turn.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -7,37 +7,37 @@ use super::is_false;
 use crate::policy::Ruling;
 use crate::{ItemId, ThreadId, Timestamp, TurnId};
 
-/// One thing in a turn.
+/// One item of a turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Item {
-    /// Its id, unique in the thread.
+    /// Id of the item, unique in the thread.
     pub id: ItemId,
-    /// How far it is, or how it ended.
+    /// Progress of the item, or how it ended.
     pub status: ItemStatus,
-    /// What it is.
+    /// Content of the item.
     pub body: ItemBody,
-    /// The model's call that it carries out; nothing for what is no tool.
+    /// The model's call that it carries out; `None` for an item without a tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<ToolCall>,
-    /// What the model was told came of the call.
+    /// Output of the call, as the model got it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Output>,
-    /// What only the model's vendor can read; given back to that vendor and to no other.
+    /// Opaque data of the model's vendor; returned to that vendor and to no other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sealed: Option<Sealed>,
-    /// When it started.
+    /// Time at which it started.
     pub started_at: Timestamp,
-    /// When it ended.
+    /// Time at which it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completed_at: Option<Timestamp>,
 }
 
-/// Tools whose calls are told as what they lead to, a plan or a question, and not as items.
+/// Tools whose calls are shown as their effect, a plan or a question, and not as items.
 const HIDDEN_TOOLS: &[&str] = &["update_plan", "request_user_input", "ask_user"];
 
 impl Item {
-    /// Whether people hear of it in another way than as an item.
+    /// Whether clients show it in another way than as an item.
     pub fn is_hidden(&self) -> bool {
         matches!(&self.body, ItemBody::Tool(it) if HIDDEN_TOOLS.contains(&it.name.as_str()))
     }
@@ -48,25 +48,25 @@ impl Item {
     }
 }
 
-/// How far an item is, or how it ended.
+/// Progress of an item, or how it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum ItemStatus {
-    /// Open.
+    /// The item is open.
     InProgress,
-    /// Whole.
+    /// The item is complete.
     Completed,
-    /// Cut off; what there is was kept.
+    /// Cut off; the text so far is kept.
     Partial,
-    /// It was tried and did not work.
+    /// It ran and failed.
     Failed,
-    /// Someone said no.
+    /// The user or the policy declined it.
     Declined,
-    /// Never begun, because its turn ended first.
+    /// Never started, because its turn ended first.
     NotRun,
     /// Ended by an interrupt.
     Interrupted,
-    /// Begun, and nobody knows what came of it.
+    /// Started, with an unknown outcome.
     Unknown,
 }
 
@@ -80,7 +80,7 @@ pub struct ToolCall {
     pub tool: String,
     /// The arguments, exactly as the model wrote them.
     pub arguments: String,
-    /// Whether these are a text of any form, and not JSON.
+    /// Whether the arguments are free text, and not JSON.
     #[serde(default, skip_serializing_if = "is_false")]
     pub freeform: bool,
     /// Whether it must not run beside other calls.
@@ -88,30 +88,30 @@ pub struct ToolCall {
     pub alone: bool,
 }
 
-/// What the model was told came of a call.
+/// Output of a call, as the model gets it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Output {
-    /// Text, already cut to what a model should read.
+    /// Text, already truncated for the model.
     pub text: String,
-    /// Images.
+    /// Images that belong to the output.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Image>,
-    /// All of it, if the text is not.
+    /// Complete output, if the text is truncated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub full: Option<Blob>,
-    /// Whether it went wrong.
+    /// Whether the call failed.
     #[serde(default, skip_serializing_if = "is_false")]
     pub failed: bool,
 }
 
 impl ToolCall {
-    /// How deep arguments may be. A record that is too deep could not be read again.
+    /// Maximum nesting of arguments. A record with deeper ones could not be read again.
     pub const DEPTH_MAX: usize = 64;
 
-    /// The arguments as an object; else what is wrong with them.
+    /// Parses the arguments as an object, or returns the error.
     pub fn object(&self) -> Result<Value, String> {
-        // Some vendors write nothing where there is nothing to say.
+        // Some vendors send an empty string for no arguments.
         let text = match self.arguments.trim() {
             "" => "{}",
             text => text,
@@ -126,7 +126,7 @@ impl ToolCall {
 }
 
 impl Output {
-    /// Plain text.
+    /// Creates an output of plain text.
     pub fn text(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -134,7 +134,7 @@ impl Output {
         }
     }
 
-    /// Plain text that says what went wrong.
+    /// Creates a failed output that describes the failure.
     pub fn failure(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -144,28 +144,29 @@ impl Output {
     }
 }
 
-/// Bytes kept beside the journal, named by their hash.
+/// Bytes stored beside the journal, named by their hash.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Blob {
     /// SHA-256 in lower-case hex.
     pub hash: String,
-    /// How many bytes.
+    /// Number of stored bytes.
     pub bytes: u64,
-    /// What they are, such as `image/png`.
+    /// Media type, such as `image/png`.
     pub media: String,
 }
 
 impl Blob {
     const SCHEME: &str = "raddle-blob:";
 
-    /// A name for it where the wire has a URL. Whoever tells a client of it puts the bytes in its place.
+    /// Returns a placeholder URL for the wire. The server replaces it with the bytes before it
+    /// reaches a client.
     pub fn url(&self) -> String {
         let Self { hash, bytes, media } = self;
         format!("{}{hash}/{bytes}/{media}", Self::SCHEME)
     }
 
-    /// The blob that such a name means.
+    /// Parses such a placeholder URL.
     pub fn of_url(url: &str) -> Option<Self> {
         let mut parts = url.strip_prefix(Self::SCHEME)?.splitn(3, '/');
         Some(Self {
@@ -176,43 +177,43 @@ impl Blob {
     }
 }
 
-/// An image.
+/// An image and its location.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Image {
-    /// Beside the journal.
+    /// Stored as a blob.
     Blob(Blob),
-    /// At an address, or in a small `data:` one.
+    /// At a URL, or in a small `data:` URL.
     Url {
-        /// The address.
+        /// URL of the image.
         url: String,
     },
     /// In a file that the client named.
     Path {
-        /// The file.
+        /// Path of the file.
         path: String,
     },
-    /// In a file the vendor keeps.
+    /// In a file that the vendor stores.
     File {
-        /// The vendor's id for it.
+        /// The vendor's id for the file.
         id: String,
     },
 }
 
-/// What only a vendor can read.
+/// Opaque data that only a vendor can read.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Sealed {
-    /// Whose it is: the provider and wire it came from.
+    /// Owner of the data: the provider and wire it came from.
     pub vendor: String,
-    /// The vendor's item, as it came.
+    /// The vendor's item, as received.
     pub value: Value,
 }
 
 impl Sealed {
-    /// How large the value may be as JSON, and how deep. A record that is too deep could not be read again.
+    /// Largest size of the value as JSON. See [`Self::DEPTH_MAX`] for its nesting.
     pub const BYTES_MAX: usize = 1 << 20;
-    /// See [`Self::BYTES_MAX`].
+    /// Maximum nesting of the value. A record with a deeper one could not be read again.
     pub const DEPTH_MAX: usize = 64;
 
     /// Whether a record may hold it.
@@ -221,17 +222,17 @@ impl Sealed {
     }
 }
 
-/// Whether a value is no deeper than this.
+/// Whether a value is nested no deeper than this.
 fn fits(value: &Value, depth_max: usize) -> bool {
     let mut level = vec![value];
     for _ in 0..depth_max {
-        level = level.into_iter().flat_map(inside).collect();
+        level = level.into_iter().flat_map(children).collect();
     }
     level.is_empty()
 }
 
-/// The values inside a value.
-fn inside(value: &Value) -> Vec<&Value> {
+/// Returns the values directly inside a value.
+fn children(value: &Value) -> Vec<&Value> {
     match value {
         Value::Array(values) => values.iter().collect(),
         Value::Object(values) => values.values().collect(),
@@ -239,59 +240,59 @@ fn inside(value: &Value) -> Vec<&Value> {
     }
 }
 
-/// What an item is.
+/// Content of an item.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum ItemBody {
-    /// Input from the user.
+    /// Input of the user.
     UserMessage(UserMessage),
-    /// Text that hooks put before the model.
+    /// Text that hooks add for the model.
     HookPrompt(HookPrompt),
-    /// Text from the agent to the user.
+    /// Text of the agent to the user.
     AgentMessage(AgentMessage),
-    /// A tool's output that the client brought in.
+    /// Output of a tool that the client supplied.
     ToolOutput(ToolOutput),
-    /// A plan the agent proposes.
+    /// A plan that the agent proposes.
     Plan(PlanText),
-    /// The model's thinking.
+    /// Reasoning of the model, as far as shown.
     Reasoning(Reasoning),
-    /// A command.
+    /// A shell command of the agent or the user.
     Command(CommandRun),
     /// A change to files.
     Patch(Patch),
-    /// A tool of an MCP server.
+    /// A call of an MCP server's tool.
     Mcp(McpCall),
-    /// A tool the client runs.
+    /// A call of a tool that the client runs.
     ClientTool(ClientTool),
     /// A call to other agents.
     Agents(AgentsCall),
-    /// Something happened to another agent.
+    /// An event of another agent.
     AgentNote(AgentNote),
     /// A search of the web.
     WebSearch(WebSearch),
-    /// An image the agent looked at.
+    /// An image that the agent viewed.
     ImageView(ImageView),
-    /// A pause.
+    /// A pause of the agent.
     Sleep(Sleep),
-    /// An image the model made.
+    /// An image that the model generated.
     ImageMade(ImageOutput),
-    /// A review begins.
+    /// Start of a review.
     ReviewEntered(Review),
-    /// A review ended.
+    /// End of a review, with its result.
     ReviewLeft(Review),
-    /// History was condensed.
+    /// The history was summarised.
     Compaction {},
-    /// A tool that none of the others describes; shown to people only by its output.
+    /// A tool that none of the others describes; clients see its name, arguments and output.
     Tool(NamedTool),
 }
 
-/// Input from the user.
+/// Input of the user.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UserMessage {
-    /// Its parts.
+    /// Content of the message, in parts.
     pub input: Vec<Input>,
-    /// The client's own id for it.
+    /// The client's own id for the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_id: Option<String>,
 }
@@ -300,53 +301,53 @@ pub struct UserMessage {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Input {
-    /// Text, with marks for the client's display passed on as they came.
+    /// Text, with the client's display marks passed through.
     Text {
-        /// The text.
+        /// Text of the part.
         text: String,
-        /// The client's marks.
+        /// Display marks of the client.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         marks: Option<Value>,
     },
-    /// An image.
+    /// An image of the user's.
     Image {
-        /// Where it is.
+        /// Location of the image.
         image: Image,
-        /// How finely to look.
+        /// Detail level for the model.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         detail: Option<String>,
-        /// The client's file that it was read from.
+        /// File of the client that it was read from.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         path: Option<String>,
     },
-    /// A sound at an address.
+    /// An audio recording at a URL.
     Audio {
-        /// The address.
+        /// URL of the recording.
         url: String,
     },
-    /// A sound file.
+    /// An audio file of the client.
     AudioFile {
-        /// Where it is.
+        /// Path of the file.
         path: String,
     },
-    /// A skill the user picked.
+    /// A skill that the user picked.
     Skill {
-        /// Its name.
+        /// Name of the skill.
         name: String,
-        /// Its file.
+        /// Path of the skill's file.
         path: String,
     },
-    /// Something the user pointed at.
+    /// A mention, such as of a file or an app.
     Mention {
-        /// Its name.
+        /// Name that is shown.
         name: String,
-        /// What it stands for.
+        /// Target of the mention.
         path: String,
     },
 }
 
 impl Input {
-    /// Plain text.
+    /// Creates a part of plain text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text {
             text: text.into(),
@@ -355,58 +356,58 @@ impl Input {
     }
 }
 
-/// Text that hooks put before the model: each the run it came from and what it said.
+/// Text that hooks add for the model, by hook run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HookPrompt {
-    /// The pieces, in order.
+    /// Texts of the runs, in order.
     pub pieces: Vec<HookPiece>,
 }
 
-/// What one hook run said.
+/// Text of one hook run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HookPiece {
-    /// The run.
+    /// Id of the run.
     pub run: String,
-    /// The text.
+    /// Text for the model.
     pub text: String,
 }
 
-/// Text from the agent.
+/// Text of the agent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentMessage {
-    /// The text; empty while the item is open.
+    /// Text of the message; empty while the item is open.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
-    /// What part of the answer it is.
+    /// Phase of the answer that it belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
 }
 
-/// What part of an answer a message is.
+/// Phase of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Phase {
-    /// Talk along the way.
+    /// Remarks during the work.
     Commentary,
-    /// A piece that stands.
+    /// A finished part of the answer.
     PartialAnswer,
-    /// The answer.
+    /// The final answer of the turn.
     FinalAnswer,
 }
 
-/// A tool's output that the client brought in.
+/// Output of a tool that the client supplied.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolOutput {
-    /// The tool.
+    /// Name of the tool.
     pub name: String,
-    /// Its group.
+    /// Group of the tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// What it gave, as it came.
+    /// Output of the tool, as received.
     pub output: Value,
 }
 
@@ -414,104 +415,104 @@ pub struct ToolOutput {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlanText {
-    /// The text; empty while the item is open.
+    /// Text of the plan; empty while the item is open.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
 }
 
-/// The model's thinking, as far as it is shown.
+/// The model's reasoning, as far as it is shown.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Reasoning {
-    /// A summary, part by part; empty while the item is open.
+    /// Summary, part by part; empty while the item is open.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub summary: Vec<String>,
-    /// All of it, part by part; empty while the item is open.
+    /// Full text, part by part; empty while the item is open.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub content: Vec<String>,
 }
 
-/// A command.
+/// A shell command of the agent or the user.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CommandRun {
     /// The command line, quoted for a shell.
     pub command: String,
-    /// Where it runs.
+    /// Working folder of the command.
     pub cwd: String,
-    /// A guess at what it does, for display.
+    /// Guess at the command's actions, for display.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub actions: Vec<Action>,
-    /// Who runs it, and how.
+    /// Origin of the command.
     #[serde(default)]
     pub source: CommandSource,
-    /// The terminal it runs in.
+    /// Id of its terminal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terminal: Option<String>,
-    /// What it printed; empty while it is open.
+    /// Output of the command; empty while it is open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub printed: Option<String>,
-    /// How it ended.
+    /// Exit code of the process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
-    /// How long it ran.
+    /// Run time in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<i64>,
-    /// How long it may run, where the user said so.
+    /// Time limit in milliseconds, if the user set one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_ms_max: Option<u64>,
 }
 
-/// Who runs a command, and how.
+/// Origin of a command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum CommandSource {
     /// The agent, as one command.
     #[default]
     Agent,
-    /// The user.
+    /// Run by the user.
     User,
-    /// The agent, in a terminal that stays.
+    /// The agent, in a terminal that stays open.
     Terminal,
-    /// The agent, by typing into such a terminal.
+    /// The agent, by input to such a terminal.
     Typed,
 }
 
-/// A guess at what a part of a command does.
+/// Guess at the action of a part of a command.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Action {
-    /// Shows a file.
+    /// Shows the content of a file.
     Read {
-        /// That part of the command.
+        /// Part of the command line.
         command: String,
-        /// The file's short name.
+        /// Short name of the file.
         name: String,
-        /// The file.
+        /// Path of the file.
         path: String,
     },
-    /// Lists files.
+    /// Lists files of a folder.
     List {
-        /// That part of the command.
+        /// Part of the command line.
         command: String,
-        /// Where.
+        /// Folder that is listed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         path: Option<String>,
     },
-    /// Looks for something.
+    /// Searches for text or files.
     Search {
-        /// That part of the command.
+        /// Part of the command line.
         command: String,
-        /// For what.
+        /// Text to search for.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         query: Option<String>,
-        /// Where.
+        /// File or folder that is searched.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         path: Option<String>,
     },
-    /// Anything else.
+    /// Any other action, not classified further.
     Other {
-        /// That part of the command.
+        /// Part of the command line.
         command: String,
     },
 }
@@ -520,7 +521,7 @@ pub enum Action {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Patch {
-    /// What happens to each file.
+    /// Changes, one for each file.
     pub changes: Vec<FileChange>,
 }
 
@@ -528,82 +529,82 @@ pub struct Patch {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FileChange {
-    /// The file, before any move.
+    /// Path of the file, before any move.
     pub path: String,
-    /// What happens to it.
+    /// Kind of the change.
     pub kind: ChangeKind,
-    /// A unified diff; for a new file its content.
+    /// Unified diff; for a new file its content.
     pub diff: String,
 }
 
 impl FileChange {
-    /// The beginning of the line that stands for what is left out of a diff. No line of a diff begins so.
+    /// Start of the line that stands for the omitted rest of a diff. No line of a diff begins so.
     const CUT: &str = "… of ";
 
-    /// The line that ends a diff of which only the beginning is kept.
+    /// Returns the line that ends a truncated diff.
     pub fn cut_mark(bytes: usize) -> String {
         format!("{}{bytes} bytes\n", Self::CUT)
     }
 
-    /// Whether only the beginning of the diff is kept.
+    /// Whether the diff is truncated.
     pub fn is_cut(&self) -> bool {
         let last = self.diff.lines().next_back();
         last.is_some_and(|it| it.starts_with(Self::CUT) && it.ends_with(" bytes"))
     }
 }
 
-/// What happens to a file.
+/// Kind of a change to a file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum ChangeKind {
-    /// It is made.
+    /// The file is created.
     Add {},
-    /// It is removed.
+    /// The file is removed.
     Delete {},
-    /// It is changed, and perhaps moved.
+    /// The file is changed, and perhaps moved.
     Update {
-        /// Where to.
+        /// New path of the file.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         moved_to: Option<String>,
     },
 }
 
-/// A tool of an MCP server.
+/// A call of an MCP server's tool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct McpCall {
-    /// The server's name in the configuration.
+    /// Name of the server in the configuration.
     pub server: String,
-    /// The tool's name there.
+    /// Name of the tool on that server.
     pub tool: String,
-    /// What it was given.
+    /// Arguments of the call.
     pub arguments: Value,
-    /// What it gave, as MCP shapes it.
+    /// Result in MCP's form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Value>,
-    /// Why it failed.
+    /// Error message of the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// How long it took.
+    /// Run time in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<i64>,
 }
 
-/// A tool the client runs.
+/// A call of a tool that the client runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClientTool {
-    /// Its name.
+    /// Name of the tool.
     pub tool: String,
-    /// Its group.
+    /// Group of the tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// What it was given.
+    /// Arguments of the call.
     pub arguments: Value,
-    /// What the client gave back, as it came.
+    /// Response of the client, as received.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<Value>,
-    /// How long it took.
+    /// Run time in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<i64>,
 }
@@ -612,53 +613,53 @@ pub struct ClientTool {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentsCall {
-    /// What is asked of them, in the wire's word for it.
+    /// Name of the operation, as on the wire.
     pub tool: String,
-    /// The thread of the agent that asks.
+    /// Thread of the calling agent.
     pub sender: ThreadId,
-    /// The threads of those asked.
+    /// Threads of the agents called.
     pub receivers: Vec<ThreadId>,
-    /// What is known of each: its state and last word.
+    /// State and last message of each, as far as known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub states: Vec<AgentState>,
-    /// The text sent.
+    /// Text that was sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
-    /// The model asked for.
+    /// Model that was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// The effort asked for.
+    /// Effort that was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<String>,
 }
 
-/// What is known of an agent.
+/// State of an agent, as far as known.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentState {
-    /// Its thread.
+    /// Thread of the agent.
     pub thread: ThreadId,
-    /// What it is doing, in the wire's word for it.
+    /// Status of the agent, as on the wire.
     pub status: String,
-    /// Its last word.
+    /// Last message of the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
 
-/// Something happened to another agent.
+/// An event of another agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentNote {
-    /// Its thread.
+    /// Thread of the agent.
     pub thread: ThreadId,
-    /// Its place in the tree.
+    /// Path of the agent in the tree.
     pub path: String,
-    /// What happened, in the wire's word for it.
+    /// Kind of the event, as on the wire.
     pub kind: String,
-    /// Its model.
+    /// Model of the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Its effort.
+    /// Effort of the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<String>,
 }
@@ -667,94 +668,94 @@ pub struct AgentNote {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WebSearch {
-    /// What was looked for.
+    /// Text that was searched for.
     pub query: String,
-    /// What was done.
+    /// Action that was taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action: Option<WebAction>,
-    /// What was found, as the search gave it.
+    /// Results, as the search returned them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub results: Option<Vec<Value>>,
 }
 
-/// What was done on the web.
+/// Action of a web search.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum WebAction {
-    /// Searched for these.
+    /// Searched the web for terms.
     Search {
-        /// The terms.
+        /// Terms of the search.
         queries: Vec<String>,
     },
-    /// Opened a page.
+    /// Opened a page at a URL.
     Open {
-        /// Its address.
+        /// URL of the page.
         url: Option<String>,
     },
-    /// Looked for text in a page.
+    /// Searched for text in a page.
     Find {
-        /// Its address.
+        /// URL of the page.
         url: Option<String>,
-        /// The text.
+        /// Text that was searched for.
         pattern: Option<String>,
     },
-    /// Something else.
+    /// Any other action, not classified further.
     Other {},
 }
 
-/// An image the agent looked at.
+/// An image that the agent viewed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ImageView {
-    /// The file.
+    /// Path of the file.
     pub path: String,
 }
 
-/// A pause.
+/// A pause of the agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Sleep {
-    /// How long it was meant to be.
+    /// Requested length in milliseconds.
     pub duration_ms: u64,
 }
 
-/// An image the model made.
+/// An image that the model generated.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ImageOutput {
-    /// The vendor's word for how far it is.
+    /// Progress, in the vendor's words.
     pub stage: String,
-    /// The image.
+    /// The image, once generated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<Image>,
-    /// The prompt as the vendor rewrote it.
+    /// Prompt as the vendor rewrote it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
-    /// Where it was saved.
+    /// Path it was saved to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub saved: Option<String>,
 }
 
-/// A review, in words for the user.
+/// A review, as text for the user.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Review {
-    /// What is reviewed, or what came of it.
+    /// Subject of the review, or its result.
     pub text: String,
-    /// What the model is asked to do, where that is more than people are shown.
+    /// Instructions for the model, where they exceed the text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
 }
 
-/// A tool without a shape of its own.
+/// A tool without an item type of its own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NamedTool {
-    /// Its name.
+    /// Name of the tool.
     pub name: String,
 }
 
-/// Which text of an item grows.
+/// Text of an item that can grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum ItemPart {
@@ -764,45 +765,45 @@ pub enum ItemPart {
     Summary(u32),
     /// A part of the reasoning, counted from 0.
     Content(u32),
-    /// What a tool prints.
+    /// Output of a tool.
     Printed,
 }
 
-/// An item began.
+/// An item began and is open.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ItemStarted {
-    /// Its turn.
+    /// Id of its turn.
     pub turn: TurnId,
     /// The item as it begins.
     pub item: Item,
-    /// What must happen before its tool may start; nothing for what is no tool.
+    /// Condition before its tool may start; `None` for an item without a tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<Gate>,
-    /// What policy said of what it would do, where it was asked.
+    /// The policy's ruling on its act, if the policy was consulted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ruling: Option<Ruling>,
 }
 
-/// What stands before a tool.
+/// Condition before a tool may start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Gate {
-    /// Nothing: it may start.
+    /// None: the tool may start.
     Open,
-    /// Someone's yes; the request follows.
+    /// Approval by the user; the request follows.
     Approval,
-    /// Someone's answer, which is also the tool's output; nothing is ever started here.
+    /// Answer of the user, which is also the tool's output; nothing is ever started here.
     Answer,
 }
 
-/// An open item's texts so far.
+/// Texts of an open item so far.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ItemSaved {
-    /// The item.
+    /// Id of the item.
     pub item: ItemId,
-    /// Its texts.
+    /// All texts of the item.
     pub texts: Vec<PartText>,
 }
 
@@ -810,29 +811,29 @@ pub struct ItemSaved {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PartText {
-    /// Which.
+    /// Part of the item that it belongs to.
     pub part: ItemPart,
-    /// All of it so far.
+    /// Text so far, from the beginning.
     pub text: String,
 }
 
-/// A tool is about to touch the world. Stored before it does.
+/// A tool is about to have effects. Stored before it does.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolStarted {
-    /// The turn.
+    /// Id of the turn.
     pub turn: TurnId,
-    /// The tool's item.
+    /// Id of the tool's item.
     pub item: ItemId,
 }
 
-/// An item ended.
+/// An item ended, with its final content.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ItemCompleted {
-    /// Its turn.
+    /// Id of its turn.
     pub turn: TurnId,
-    /// Its last form.
+    /// The item with its final content.
     pub item: Item,
 }
 
@@ -841,7 +842,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_sealed_fits_up_to_its_bounds() {
+    fn sealed_data_fits_up_to_its_bounds() {
         let nested = |depth| (1..depth).fold(Value::Array(vec![]), |it, _| Value::Array(vec![it]));
         // As JSON a string has two quotes more.
         let long = |bytes: usize| Value::String("x".repeat(bytes - 2));

@@ -1,17 +1,17 @@
-//! What is noted about a thread.
+//! Git metadata of a thread.
 
 use serde::{Deserialize, Serialize};
 
 use super::Git;
 
-/// What is noted about a thread changed.
+/// The git metadata changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MetadataChanged {
-    /// State of the repository, all of it, as it is noted from now on.
+    /// New state of the repository, as a whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git: Option<Git>,
-    /// Who asked for it.
+    /// Principal that sent the command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<String>,
 }

@@ -1,44 +1,44 @@
-//! The queue of a thread: input that waits to become turns.
+//! Queue of a thread: input that waits to become turns.
 
 use serde::{Deserialize, Serialize};
 
 use super::Input;
 use crate::ItemId;
 
-/// Input was put into the queue: at its end, or in the place of what was there under the same id.
+/// Input was queued: at the end, or in place of the entry with the same id.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InputQueued {
-    /// Its id; the message has it once it is said.
+    /// Id of the input, which its message keeps.
     pub item: ItemId,
-    /// Its parts.
+    /// Content of the message, in parts.
     pub input: Vec<Input>,
-    /// The client's own id for it.
+    /// The client's own id for the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_id: Option<String>,
-    /// Who sent it.
+    /// Principal that sent the command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<String>,
 }
 
-/// Input is no longer in the queue: it begins a turn, or nobody wants it any more.
+/// Input left the queue: it begins a turn, or it was removed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InputUnqueued {
-    /// Which.
+    /// Id of the queued item.
     pub item: ItemId,
-    /// Who asked for it.
+    /// Principal that sent the command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<String>,
 }
 
-/// The queue was put in another order.
+/// The queue was reordered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct QueueReordered {
-    /// All that is in it, the next first.
+    /// Every queued item, the next first.
     pub items: Vec<ItemId>,
-    /// Who asked for it.
+    /// Principal that sent the command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<String>,
 }

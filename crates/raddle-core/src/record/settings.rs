@@ -1,4 +1,4 @@
-//! How turns run.
+//! Settings of a thread's turns.
 
 use std::collections::BTreeMap;
 
@@ -7,107 +7,108 @@ use serde_json::Value;
 
 use super::{SpendLimits, is_false};
 
-/// How turns run. What is absent is left to the configuration.
+/// Settings of a thread's turns. An absent value comes from the configuration.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Settings {
-    /// The working folder.
+    /// Working folder of the agent.
     #[serde(default)]
     pub cwd: String,
     /// Further folders of the workspace.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub roots: Vec<String>,
-    /// Real paths, without links, of the folders that these settings name, as they were when a client named them. A
-    /// folder without an entry had no links. Commands may have put a link there since.
+    /// Real paths, without links, of the folders that these settings name, as of the time when a
+    /// client named them. A folder without an entry had no links. Commands may have created a link
+    /// there since.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub real_paths: BTreeMap<String, String>,
-    /// The model.
+    /// Name of the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Its provider, as the configuration names it.
+    /// Provider of the model, as the configuration names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
-    /// Who is asked in a turn instead once it fails, in this order.
+    /// Models to call in a turn once this one fails, in this order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fallback: Vec<Route>,
-    /// How hard it should think.
+    /// Reasoning effort of the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<String>,
-    /// How its thinking is summed up.
+    /// Style of the reasoning summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
-    /// The provider's tier.
+    /// Service tier of the provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tier: Option<String>,
-    /// Its tone.
+    /// Tone of the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub personality: Option<String>,
     /// Text in place of the built-in instructions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_instructions: Option<String>,
-    /// Text beside them.
+    /// Text in addition to the instructions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub developer_instructions: Option<String>,
-    /// When to ask.
+    /// Policy on when to ask for approval.
     #[serde(default)]
     pub approval: ApprovalPolicy,
-    /// Who is asked.
+    /// Reviewer of requests for approval.
     #[serde(default)]
     pub reviewer: Reviewer,
-    /// What tools may touch.
+    /// Sandbox of the tools.
     #[serde(default)]
     pub sandbox: Sandbox,
-    /// The permission profile that the sandbox was made from; absent if it was made from none.
+    /// Permission profile that defines the sandbox; absent if none does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<PermissionProfile>,
-    /// Tools the client runs, as it described them.
+    /// Tools that the client runs, as it described them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub client_tools: Vec<Value>,
-    /// Whether there is no place to work in, so that the agent has no tools of its own.
+    /// Whether the agent has no environment, and so no tools of its own.
     #[serde(rename = "nowhere", default, skip_serializing_if = "super::is_false")]
     pub no_environment: bool,
-    /// How many tokens the model can read at once.
+    /// Context window of the model, in tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<u64>,
-    /// Above this many tokens the history is condensed before the next call.
+    /// Tokens above which the history is summarised before the next call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compact_above: Option<u64>,
-    /// What each turn may use.
+    /// Budget of each turn.
     #[serde(default, skip_serializing_if = "SpendLimits::is_empty")]
     pub turn_budget: SpendLimits,
-    /// What all turns together may use.
+    /// Budget of all turns together.
     #[serde(default, skip_serializing_if = "SpendLimits::is_empty")]
     pub thread_budget: SpendLimits,
-    /// What becomes of a turn whose owner died; if nothing is said, the next owner's own way.
+    /// Recovery of a turn whose owner died; `None` uses the next owner's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery: Option<Recovery>,
 }
 
 impl Settings {
-    /// All folders that these settings name.
+    /// Returns all folders that these settings name.
     pub fn folders(&self) -> impl Iterator<Item = &String> {
-        let beside = self.sandbox.roots();
-        std::iter::once(&self.cwd).chain(&self.roots).chain(beside)
+        let sandbox_roots = self.sandbox.roots();
+        std::iter::once(&self.cwd).chain(&self.roots).chain(sandbox_roots)
     }
 
-    /// The real path of a folder that these settings name.
+    /// Returns the real path of a folder that these settings name.
     pub fn real<'a>(&'a self, folder: &'a str) -> &'a str {
         self.real_paths.get(folder).map_or(folder, String::as_str)
     }
 }
 
-/// A model, and who provides it.
+/// A model and its provider.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Route {
-    /// The provider, as the configuration names it.
+    /// Provider, as the configuration names it.
     pub provider: String,
-    /// The model, as the provider names it.
+    /// Model, as the provider names it.
     pub model: String,
 }
 
 impl Route {
-    /// Reads `provider/model`. What a provider calls its models may have further strokes.
+    /// Parses `provider/model`. The provider's name of a model may contain more slashes.
     pub fn parse(text: &str) -> Option<Self> {
         let (provider, model) = text.split_once('/')?;
         let is_whole = !provider.is_empty() && !model.is_empty();
@@ -124,72 +125,72 @@ impl std::fmt::Display for Route {
     }
 }
 
-/// When to ask.
+/// Policy on when to ask for approval.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum ApprovalPolicy {
     /// Before every command not known to be harmless.
     Untrusted,
-    /// When the agent asks to go beyond its fence.
+    /// When the agent asks to go beyond its sandbox.
     #[default]
     OnRequest,
-    /// Never.
+    /// Requests for approval never happen.
     Never,
-    /// As chosen for each kind of question, kept as it came.
+    /// As chosen for each kind of request, stored as received.
     Granular(Value),
 }
 
-/// Who is asked.
+/// Reviewer of requests for approval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Reviewer {
-    /// The user.
+    /// The user decides on them.
     #[default]
     User,
-    /// A reviewing agent.
+    /// A reviewing agent decides.
     Agent,
 }
 
-/// What tools may touch.
+/// Sandbox of the tools.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Sandbox {
-    /// Everything.
+    /// No sandbox: tools may access everything.
     FullAccess,
-    /// Nothing; they may read.
+    /// Tools may read, and write nothing.
     ReadOnly {
-        /// Places that may be written all the same.
+        /// Paths that may be written nevertheless.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         roots: Vec<String>,
-        /// Whether they may use the network.
+        /// Whether tools may use the network.
         #[serde(default, skip_serializing_if = "is_false")]
         network: bool,
     },
-    /// The workspace.
+    /// Tools may write to the workspace.
     WorkspaceWrite {
-        /// Folders besides the working one.
+        /// Writable folders besides the working one.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         roots: Vec<String>,
-        /// Whether they may use the network.
+        /// Whether tools may use the network.
         #[serde(default, skip_serializing_if = "is_false")]
         network: bool,
-        /// Whether `/tmp` stays closed.
+        /// Whether `/tmp` is not writable.
         #[serde(default, skip_serializing_if = "is_false")]
         without_tmp: bool,
-        /// Whether the folder named by `TMPDIR` stays closed.
+        /// Whether the folder named by `TMPDIR` is not writable.
         #[serde(default, skip_serializing_if = "is_false")]
         without_tmpdir: bool,
     },
-    /// As someone else's fence allows.
+    /// Whatever the sandbox of another program allows.
     External {
-        /// Whether that fence lets the network through.
+        /// Whether that sandbox allows the network.
         #[serde(default, skip_serializing_if = "is_false")]
         network: bool,
     },
 }
 
 impl Sandbox {
-    /// Folders that it lets tools write besides those of the thread.
+    /// Folders that tools may write besides those of the thread.
     pub fn roots(&self) -> &[String] {
         match self {
             Self::ReadOnly { roots, .. } | Self::WorkspaceWrite { roots, .. } => roots,
@@ -207,22 +208,22 @@ impl Default for Sandbox {
     }
 }
 
-/// A permission profile, by the names that clients are shown.
+/// A permission profile, by the names that clients see.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PermissionProfile {
-    /// Its id; those built in begin with a colon.
+    /// Id of the profile; built-in ones begin with a colon.
     pub id: String,
-    /// The id of the profile that it extends.
+    /// Id of the profile that it extends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extends: Option<String>,
 }
 
-/// What becomes of a turn whose owner died.
+/// Recovery of a turn whose owner died.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Recovery {
-    /// The next owner goes on with it.
+    /// The next owner continues it.
     #[default]
     Continue,
     /// The next owner ends it.

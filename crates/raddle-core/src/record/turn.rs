@@ -1,4 +1,4 @@
-//! Turns, and the calls of the model in them.
+//! Turns, and the model calls in them.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -6,48 +6,48 @@ use serde_json::Value;
 use super::{Blob, Failure, Item, Route, Spending, is_false};
 use crate::{Timestamp, TurnId};
 
-/// A turn began.
+/// A turn began, with or without input.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnStarted {
-    /// Its id.
+    /// Id of the turn.
     pub turn: TurnId,
-    /// What it is for.
+    /// Purpose of the turn.
     pub kind: TurnKind,
-    /// Who asked for it.
+    /// Principal that sent the command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<String>,
-    /// The turn it goes back to; itself if nothing is said.
+    /// Turn that this one descends from; `None` means itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<TurnId>,
-    /// A schema that its last message must fit.
+    /// JSON Schema that its last message must match.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
 }
 
-/// What a turn is for.
+/// Purpose of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum TurnKind {
-    /// To answer input.
+    /// Answers input of the user.
     Work,
-    /// To review.
+    /// Reviews code on request of the user.
     Review,
-    /// To condense the history.
+    /// Summarises the history of the thread.
     Compaction,
-    /// To run a command of the user's.
+    /// Runs a command of the user's.
     Shell,
 }
 
-/// Input was taken into a turn.
+/// A turn accepted input.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InputAccepted {
-    /// The turn.
+    /// Id of the turn.
     pub turn: TurnId,
-    /// The message, whole.
+    /// The complete message of the user.
     pub item: Item,
-    /// Who sent it.
+    /// Principal that sent the command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<String>,
 }
@@ -56,115 +56,115 @@ pub struct InputAccepted {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelCalled {
-    /// The turn.
+    /// Id of the turn.
     pub turn: TurnId,
-    /// The number of this call in its thread, counted from 1; every attempt has its own.
+    /// Number of this call in its thread, counted from 1; every attempt has its own.
     pub call: u32,
-    /// Which try at the same question this is, counted from 1.
+    /// Number of this attempt at the same call, counted from 1.
     pub attempt: u32,
-    /// What for.
+    /// Purpose of the call.
     pub purpose: Purpose,
-    /// The model, as the settings name it.
+    /// Model, as the settings name it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Its provider, as the settings name it.
+    /// Provider, as the settings name it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
 }
 
-/// What the model is called for.
+/// Purpose of a model call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Purpose {
-    /// To go on with the turn.
+    /// Continues the turn with an answer.
     Answer,
-    /// To condense the history.
+    /// Summarises the history of the thread.
     Compact,
 }
 
-/// A call of the model ended.
+/// A model call ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelEnded {
-    /// The turn.
+    /// Id of the turn.
     pub turn: TurnId,
-    /// The call.
+    /// Number of the model call.
     pub call: u32,
-    /// How it ended.
+    /// How the call ended.
     pub end: ModelEnd,
-    /// What it used, as far as the vendor said.
+    /// Tokens that it used, as far as the vendor reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
-    /// Whether the vendor did not say, and this is an estimate.
+    /// Whether the usage is an estimate, because the vendor reported none.
     #[serde(default, skip_serializing_if = "is_false")]
     pub estimated: bool,
-    /// What that cost at the prices of the time, in billionths of a dollar; nothing if they were not known.
+    /// Cost at the prices of the time, in billionths of a dollar; `None` if they were unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nano_usd: Option<u64>,
 }
 
-/// How a call of the model ended.
+/// How a model call ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum ModelEnd {
-    /// It said all it had to say.
+    /// The answer is complete.
     Done {},
-    /// It broke off and will be tried again.
+    /// It broke off and will be retried.
     Broke {
-        /// Why.
+        /// Failure of the call.
         error: Failure,
-        /// When to try again.
+        /// Time of the retry.
         retry_at: Timestamp,
     },
-    /// It failed for good, and someone else is asked the same.
+    /// It failed for good, and another model gets the same call.
     Rerouted {
-        /// Why.
+        /// Failure of the call.
         error: Failure,
-        /// Who is asked now.
+        /// Model that is called next.
         to: Route,
     },
-    /// The history does not fit the model, and is made shorter before the same is asked again.
+    /// The history exceeds the context window, and is shortened before a retry.
     Overflowed {
-        /// What the vendor said.
+        /// Failure that the vendor reported.
         error: Failure,
     },
     /// It failed for good.
     Failed {
-        /// Why.
+        /// Failure of the call.
         error: Failure,
     },
-    /// It was stopped by an interrupt.
+    /// An interrupt stopped it.
     Cancelled {},
-    /// Its owner died.
+    /// The owner died during the call.
     OwnerLost {},
 }
 
-/// Tokens of one call of the model, or of many.
+/// Tokens of one model call, or of many.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Usage {
-    /// Sent, cached ones included.
+    /// Tokens sent, cached ones included.
     pub input: u64,
-    /// Of these, read from the vendor's cache.
+    /// Input tokens read from the vendor's cache.
     #[serde(default)]
     pub cached: u64,
-    /// Of these, written to the vendor's cache.
+    /// Input tokens written to the vendor's cache.
     #[serde(default)]
     pub cache_written: u64,
-    /// Produced, reasoning included.
+    /// Tokens produced, reasoning included.
     pub output: u64,
-    /// Of these, reasoning.
+    /// Output tokens that were reasoning.
     #[serde(default)]
     pub reasoning: u64,
 }
 
 impl Usage {
-    /// Both directions together.
+    /// Input and output tokens together.
     pub fn total(&self) -> u64 {
         self.input.saturating_add(self.output)
     }
 
-    /// This and another together.
+    /// Returns the sum of this and another usage.
     pub fn plus(&self, other: &Self) -> Self {
         Self {
             input: self.input.saturating_add(other.input),
@@ -176,55 +176,55 @@ impl Usage {
     }
 }
 
-/// The turn is to stop.
+/// An interrupt of the turn was accepted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InterruptAccepted {
-    /// The turn.
+    /// Id of the turn.
     pub turn: TurnId,
-    /// Who stops it, and why.
+    /// Cause of the interrupt.
     pub cause: Cause,
 }
 
-/// Why a turn was stopped.
+/// Cause of an interrupt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Cause {
-    /// A client asked.
+    /// A client sent an interrupt.
     Client {
-        /// Who it was authenticated as.
+        /// Principal that the client authenticated as.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         principal: Option<String>,
     },
     /// An approval was answered with "cancel".
     Cancelled {
-        /// Who answered.
+        /// Principal that gave the answer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         principal: Option<String>,
     },
-    /// Its owner died, and turns are not taken up again here.
+    /// Its owner died, and the settings do not continue turns.
     OwnerLost {},
-    /// The server is leaving.
+    /// The server is shutting down.
     Shutdown {},
-    /// The thread was forked in the middle of it; it goes on only in the other thread.
+    /// The thread was forked in the middle of it; it continues only in the other thread.
     Forked {},
-    /// Its time is over. The turn ends as one that failed.
+    /// Its time budget is spent. The turn ends as failed.
     BudgetSpent(Spending),
-    /// The thread is to be forgotten.
+    /// The thread was deleted.
     Deleted {
-        /// Who asked.
+        /// Principal that sent the command.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         principal: Option<String>,
     },
 }
 
-/// A turn ended.
+/// A turn ended, after all its items.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnEnded {
-    /// The turn.
+    /// Id of the turn.
     pub turn: TurnId,
-    /// How.
+    /// How the turn ended.
     pub end: TurnEnd,
 }
 
@@ -232,11 +232,11 @@ pub struct TurnEnded {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum TurnEnd {
-    /// By itself.
+    /// It ended by itself.
     Completed {},
-    /// It was stopped.
+    /// An interrupt stopped it.
     Interrupted(Cause),
-    /// It went wrong.
+    /// It ended with a failure.
     Failed(Failure),
 }
 
@@ -244,9 +244,9 @@ pub enum TurnEnd {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Compacted {
-    /// The turn in which it happened.
+    /// Turn in which it happened.
     pub turn: TurnId,
-    /// What the model reads in place of the history.
+    /// Summary that replaces the history.
     pub summary: String,
 }
 
@@ -254,12 +254,12 @@ pub struct Compacted {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlanUpdated {
-    /// The turn.
+    /// Id of the turn.
     pub turn: TurnId,
-    /// Why.
+    /// Reason for the change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub explanation: Option<String>,
-    /// All steps.
+    /// Every step, in order.
     pub steps: Vec<PlanStep>,
 }
 
@@ -267,21 +267,21 @@ pub struct PlanUpdated {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlanStep {
-    /// What is to be done.
+    /// Description of the step.
     pub step: String,
-    /// How far it is.
+    /// Progress of the step.
     pub status: StepStatus,
 }
 
-/// How far a step of a plan is.
+/// Progress of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum StepStatus {
-    /// Not begun.
+    /// The step has not started.
     Pending,
-    /// Under way.
+    /// The step is being worked on.
     InProgress,
-    /// Done.
+    /// The step is finished.
     Completed,
 }
 
@@ -289,11 +289,11 @@ pub enum StepStatus {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DiffUpdated {
-    /// The turn.
+    /// Id of the turn.
     pub turn: TurnId,
     /// All its changes so far as one unified diff.
     pub diff: String,
-    /// The same out of line, if it is long; `diff` is then cut.
+    /// The same as a blob, if it is long; `diff` is then truncated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub full: Option<Blob>,
 }

@@ -1,4 +1,4 @@
-//! Requests as the wire asks them.
+//! Requests as they are on the wire.
 
 use raddle_protocol as wire;
 use raddle_protocol::table::ServerMethod;
@@ -10,7 +10,7 @@ use crate::{
     RequestResolved, Resolution, Thread, ThreadId, ToolCall,
 };
 
-/// What everyone is told once a request is settled.
+/// Returns the notification that a request was resolved.
 pub(super) fn resolved(
     thread_id: ThreadId,
     it: &RequestResolved,
@@ -43,9 +43,9 @@ pub(super) fn resolved(
     }
 }
 
-/// A request as the wire asks it: its id, its method and its params.
+/// Returns a request as it is on the wire: its id, its method and its params.
 ///
-/// Nothing when no request of that number is open.
+/// `None` if no request of that number is open.
 pub fn ask(
     thread: &Thread,
     request: RequestNumber,
@@ -59,7 +59,7 @@ pub fn ask(
         .open_item(&open.item)
         .and_then(|open| open.item.call.as_ref());
     let (method, params) = match &open.ask {
-        Ask::Command(it) => asked::<wire::ItemCommandExecutionRequestApproval>(
+        Ask::Command(it) => method_and_params::<wire::ItemCommandExecutionRequestApproval>(
             &wire::CommandExecutionRequestApprovalParams {
                 thread_id,
                 turn_id,
@@ -85,7 +85,7 @@ pub fn ask(
             },
         ),
         Ask::Patch(it) => {
-            asked::<wire::ItemFileChangeRequestApproval>(&wire::FileChangeRequestApprovalParams {
+            method_and_params::<wire::ItemFileChangeRequestApproval>(&wire::FileChangeRequestApprovalParams {
                 thread_id,
                 turn_id,
                 item_id,
@@ -95,7 +95,7 @@ pub fn ask(
             })
         }
         Ask::Tool(it) => {
-            asked::<wire::ItemToolRequestUserInput>(&wire::ToolRequestUserInputParams {
+            method_and_params::<wire::ItemToolRequestUserInput>(&wire::ToolRequestUserInputParams {
                 thread_id,
                 turn_id,
                 item_id,
@@ -105,7 +105,7 @@ pub fn ask(
             })
         }
         Ask::Permissions(it) => {
-            asked::<wire::ItemPermissionsRequestApproval>(&wire::PermissionsRequestApprovalParams {
+            method_and_params::<wire::ItemPermissionsRequestApproval>(&wire::PermissionsRequestApprovalParams {
                 thread_id,
                 turn_id,
                 item_id,
@@ -139,7 +139,7 @@ pub fn ask(
                         options.collect()
                     }),
                 });
-            asked::<wire::ItemToolRequestUserInput>(&wire::ToolRequestUserInputParams {
+            method_and_params::<wire::ItemToolRequestUserInput>(&wire::ToolRequestUserInputParams {
                 thread_id,
                 turn_id,
                 item_id,
@@ -148,19 +148,19 @@ pub fn ask(
                 auto_resolution_ms: None,
             })
         }
-        Ask::ClientTool {} => asked::<wire::ItemToolCall>(&client_tool(thread, open, call)?),
+        Ask::ClientTool {} => method_and_params::<wire::ItemToolCall>(&client_tool(thread, open, call)?),
         Ask::Elicitation(it) => (
             wire::McpServerElicitationRequest::NAME,
             Ok(elicitation(thread_id, &turn_id, it)),
         ),
     };
-    // Our own types always become JSON.
+    // Raddle's own types always convert to JSON.
     let params = params.ok()?;
     Some((super::request_id(thread_id, request), method, params))
 }
 
-/// What stands for whether a tool may be called, and what a client may answer. The contract has no request of its
-/// own for that, so it is a question to the user.
+/// Id of the question whether a tool may be called, and its possible answers. The contract has no
+/// request of its own for this, so it is a question to the user.
 const MAY_CALL: &str = "may_call";
 const ALLOW: &str = "Allow";
 const ALLOW_FOR_SESSION: &str = "Allow for this session";
@@ -195,21 +195,20 @@ fn may_call(it: &AskTool, call: Option<&ToolCall>) -> wire::ToolRequestUserInput
     }
 }
 
-/// What the answers to the question mean whether a tool may be called. Everything that is not a yes in its own words
-/// is a no.
+/// Converts the answers to that question. Any answer but an exact approval declines.
 pub fn may_call_answer(answers: &wire::ToolRequestUserInputResponse) -> RequestAnswer {
-    let said = answers
+    let chosen = answers
         .answers
         .get(MAY_CALL)
         .map(|it| it.answers.as_slice());
-    match said {
-        Some([said]) if said == ALLOW => RequestAnswer::Accept {},
-        Some([said]) if said == ALLOW_FOR_SESSION => RequestAnswer::AcceptForSession {},
+    match chosen {
+        Some([label]) if label == ALLOW => RequestAnswer::Accept {},
+        Some([label]) if label == ALLOW_FOR_SESSION => RequestAnswer::AcceptForSession {},
         _ => RequestAnswer::Decline {},
     }
 }
 
-/// What a client may answer a question about a command.
+/// Returns the decisions that a client may take on a command.
 fn decisions(it: &AskCommand) -> Vec<wire::CommandExecutionApprovalDecision> {
     use wire::CommandExecutionApprovalDecision as Decision;
     let mut decisions = vec![Decision::Accept, Decision::AcceptForSession];
@@ -223,7 +222,7 @@ fn decisions(it: &AskCommand) -> Vec<wire::CommandExecutionApprovalDecision> {
     decisions
 }
 
-fn asked<M: ServerMethod>(params: &M::Params) -> (&'static str, serde_json::Result<Value>) {
+fn method_and_params<M: ServerMethod>(params: &M::Params) -> (&'static str, serde_json::Result<Value>) {
     (M::NAME, serde_json::to_value(params))
 }
 

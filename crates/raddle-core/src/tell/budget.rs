@@ -1,4 +1,4 @@
-//! Budgets, in the wire's words.
+//! Budgets as they are on the wire.
 
 use raddle_protocol as wire;
 
@@ -6,7 +6,7 @@ use crate::{Measure, Scope, Settings, SpendLimits, Spending};
 
 const NANO: f64 = 1e9;
 
-/// A budget, and what is spent of it.
+/// Converts a budget and the amount spent of it.
 #[expect(
     clippy::cast_precision_loss,
     reason = "JSON's numbers are not more precise"
@@ -33,7 +33,7 @@ pub(super) fn spending(it: &Spending) -> wire::BudgetSpending {
     }
 }
 
-/// Billionths of a dollar as dollars.
+/// Converts billionths of a dollar to dollars.
 #[expect(
     clippy::cast_precision_loss,
     reason = "JSON's numbers are not more precise"
@@ -42,9 +42,9 @@ pub(super) fn usd(nano_usd: u64) -> f64 {
     nano_usd as f64 / NANO
 }
 
-/// All limits that settings have; nothing if they have none.
+/// Converts all limits of the settings; `None` if they have none.
 pub(super) fn limits(settings: &Settings) -> Option<wire::Budget> {
-    let said = |it: &SpendLimits| {
+    let wire_limits = |it: &SpendLimits| {
         (!it.is_empty()).then(|| wire::BudgetLimits {
             tokens: it.tokens,
             usd: it.nano_usd.map(usd),
@@ -53,8 +53,8 @@ pub(super) fn limits(settings: &Settings) -> Option<wire::Budget> {
         })
     };
     let budget = wire::Budget {
-        turn: said(&settings.turn_budget),
-        thread: said(&settings.thread_budget),
+        turn: wire_limits(&settings.turn_budget),
+        thread: wire_limits(&settings.thread_budget),
     };
     (budget != wire::Budget::default()).then_some(budget)
 }
@@ -70,7 +70,7 @@ impl From<&wire::BudgetLimits> for SpendLimits {
     }
 }
 
-/// Dollars as billionths of them. What is below nothing is nothing.
+/// Converts dollars to billionths of a dollar. A negative amount becomes zero.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -1,4 +1,4 @@
-//! A thread's goal, in the wire's words.
+//! Goals as they are on the wire.
 
 use raddle_protocol as wire;
 use raddle_protocol::Notification;
@@ -6,8 +6,8 @@ use raddle_protocol::Notification;
 use super::count;
 use crate::{Event, GoalStatus, Record, RecordBody, Thread, ThreadId, TurnId};
 
-/// What a record made of the goal.
-pub(super) fn told(thread: &Thread, id: ThreadId, record: &Record) -> Notification {
+/// Returns the notification for a record that changed the goal.
+pub(super) fn goal_notification(thread: &Thread, id: ThreadId, record: &Record) -> Notification {
     let turn = match &record.body {
         RecordBody::Event(event) => match &**event {
             Event::GoalSet(it) => it.turn.clone(),
@@ -16,15 +16,15 @@ pub(super) fn told(thread: &Thread, id: ThreadId, record: &Record) -> Notificati
         },
         RecordBody::Delta(_) => None,
     };
-    stands(thread, id, turn)
+    goal_state(thread, id, turn)
 }
 
-/// How the goal stands, for someone who comes.
+/// Returns the state of the goal, for a new subscriber.
 pub fn tell_goal(thread: &Thread) -> Option<Notification> {
-    Some(stands(thread, thread.id()?, None))
+    Some(goal_state(thread, thread.id()?, None))
 }
 
-fn stands(thread: &Thread, id: ThreadId, turn_id: Option<TurnId>) -> Notification {
+fn goal_state(thread: &Thread, id: ThreadId, turn_id: Option<TurnId>) -> Notification {
     match goal_view(thread) {
         Some(goal) => wire::ThreadGoalUpdatedNotification {
             thread_id: id,
@@ -36,7 +36,7 @@ fn stands(thread: &Thread, id: ThreadId, turn_id: Option<TurnId>) -> Notificatio
     }
 }
 
-/// A thread's goal, as the wire shows it.
+/// Converts a thread's goal to its form on the wire.
 pub fn goal_view(thread: &Thread) -> Option<wire::ThreadGoal> {
     use wire::ThreadGoalStatus as Status;
     let goal = thread.goal()?;

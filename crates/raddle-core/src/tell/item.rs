@@ -1,4 +1,4 @@
-//! Items as the wire shows them.
+//! Items as they are on the wire.
 
 use raddle_protocol as wire;
 use raddle_protocol::ThreadItem;
@@ -9,7 +9,7 @@ use crate::{
     McpCall, Output, Patch, Phase, QueuedInput, WebAction,
 };
 
-/// An item that is open, without the text that its deltas tell.
+/// Converts an open item, without the text that its deltas carry.
 pub(super) fn open(item: &Item) -> ThreadItem {
     let mut item = item.clone();
     item.completed_at = None;
@@ -25,7 +25,7 @@ pub(super) fn open(item: &Item) -> ThreadItem {
     whole(&item)
 }
 
-/// An item as it stands.
+/// Converts an item with all its content.
 pub(super) fn whole(item: &Item) -> ThreadItem {
     let id = item.id.clone();
     let started_at_ms = Some(item.started_at.0);
@@ -91,7 +91,7 @@ pub(super) fn whole(item: &Item) -> ThreadItem {
             arguments: it.arguments.clone(),
             status: dynamic_status(item.status),
             tool: it.tool.clone(),
-            // Where the client gave nothing, what the model was told says why.
+            // Where the client returned nothing, the output for the model gives the reason.
             content_items: match &it.content {
                 Some(content) => serde_json::from_value(content.clone()).ok(),
                 None => item.output.as_ref().map(text_of),
@@ -108,11 +108,11 @@ pub(super) fn whole(item: &Item) -> ThreadItem {
                 .states
                 .iter()
                 .map(|state| {
-                    let known = wire::CollabAgentState {
+                    let wire_state = wire::CollabAgentState {
                         status: state.status.as_str().into(),
                         message: state.message.clone(),
                     };
-                    (state.thread.to_string(), known)
+                    (state.thread.to_string(), wire_state)
                 })
                 .collect(),
             receiver_thread_ids: it.receivers.clone(),
@@ -183,7 +183,7 @@ pub(super) fn whole(item: &Item) -> ThreadItem {
                 Some(Image::Url { url: result }) => wire::GeneratedImage::Inline {
                     result: result.clone(),
                 },
-                // The file is where it was saved.
+                // The file is at the saved path.
                 Some(Image::Blob(_) | Image::Path { .. }) | None => wire::GeneratedImage::Inline {
                     result: String::new(),
                 },
@@ -206,7 +206,7 @@ pub(super) fn whole(item: &Item) -> ThreadItem {
             completed_at_ms,
             started_at_ms,
         }),
-        // The wire has no item for a tool without a shape; this one shows name, arguments and text.
+        // The wire has no item for a tool without a type; this one shows name, arguments and text.
         ItemBody::Tool(it) => ThreadItem::DynamicToolCall(wire::DynamicToolCallItem {
             id,
             arguments: item.call.as_ref().map_or(Value::Null, |call| {
@@ -379,7 +379,7 @@ fn web_action(action: &WebAction) -> wire::WebSearchAction {
 }
 
 pub(super) fn actions(actions: &[Action]) -> Vec<wire::CommandAction> {
-    let shown = actions.iter().map(|action| match action {
+    let wire_actions = actions.iter().map(|action| match action {
         Action::Read {
             command,
             name,
@@ -408,10 +408,10 @@ pub(super) fn actions(actions: &[Action]) -> Vec<wire::CommandAction> {
             command: command.clone(),
         }),
     });
-    shown.collect()
+    wire_actions.collect()
 }
 
-/// Input that waits in a thread's queue, as the wire shows it.
+/// Converts queued input to its form on the wire.
 pub fn queued_view(queued: &QueuedInput) -> wire::QueuedSubmission {
     wire::QueuedSubmission {
         id: queued.item.to_string(),
@@ -433,7 +433,7 @@ fn input(input: &Input) -> wire::UserInput {
             image,
             detail,
             path,
-        } => shown_image(image, detail.as_deref(), path.as_deref()),
+        } => image_input(image, detail.as_deref(), path.as_deref()),
         Input::Audio { url } => wire::UserInput::Audio(wire::AudioUserInput { url: url.clone() }),
         Input::AudioFile { path } => {
             wire::UserInput::LocalAudio(wire::LocalAudioUserInput { path: path.clone() })
@@ -449,7 +449,7 @@ fn input(input: &Input) -> wire::UserInput {
     }
 }
 
-fn shown_image(image: &Image, detail: Option<&str>, path: Option<&str>) -> wire::UserInput {
+fn image_input(image: &Image, detail: Option<&str>, path: Option<&str>) -> wire::UserInput {
     let detail = detail.map(wire::ImageDetail::from);
     let file = |path: &str, detail| {
         let path = path.to_owned();

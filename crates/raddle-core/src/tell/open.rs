@@ -1,21 +1,22 @@
-//! What a client that comes in the middle is told of what is open.
+//! Notifications of open items for a client that subscribes during a turn.
 
 use raddle_protocol::Notification;
 
 use super::{item, started, tell_delta, usage};
 use crate::{Delta, Thread, Usage};
 
-/// Everything that is open, as if it began now and had come to where it is in one step.
+/// Returns notifications for everything that is open, as if it began now and reached its state in
+/// one step.
 pub fn tell_open(thread: &Thread) -> Vec<Notification> {
     let (Some(id), Some(turn)) = (thread.id(), thread.turn()) else {
         return Vec::new();
     };
-    let mut told = Vec::new();
+    let mut notifications = Vec::new();
     for open in turn.items.iter().filter(|it| !it.item.is_hidden()) {
         let at_ms = open.item.started_at.0;
-        told.push(started(id, &turn.id, item::open(&open.item), at_ms));
+        notifications.push(started(id, &turn.id, item::open(&open.item), at_ms));
         let texts = open.texts.iter().filter(|(_, text)| !text.is_empty());
-        told.extend(texts.filter_map(|(part, text)| {
+        notifications.extend(texts.filter_map(|(part, text)| {
             let whole = Delta {
                 item: open.item.id.clone(),
                 part: *part,
@@ -25,10 +26,10 @@ pub fn tell_open(thread: &Thread) -> Vec<Notification> {
             tell_delta(thread, id, &whole)
         }));
     }
-    told
+    notifications
 }
 
-/// What the calls of the model have used, if there were any.
+/// Returns the usage of the model calls, if there were any.
 pub fn tell_usage(thread: &Thread) -> Option<Notification> {
     let turn = match (thread.turn(), thread.last_turn()) {
         (Some(turn), _) => &turn.id,

@@ -1,4 +1,4 @@
-//! A thread and its turns as the wire shows them.
+//! Threads and turns as they are on the wire.
 
 use raddle_protocol as wire;
 
@@ -10,11 +10,11 @@ use crate::{
     ThreadSource, TurnEnd,
 };
 
-/// A thread without its turns, as the wire shows it.
+/// Converts a thread without its turns.
 ///
 /// # Panics
 ///
-/// When the thread was never started: there is nothing to show then, and nobody to show it to.
+/// If the thread was never started: there is nothing to show then.
 pub fn view(thread: &Thread) -> wire::Thread {
     let identity = thread.identity.as_ref().expect("the thread was started");
     let summary = Summary::shown(thread).expect("the thread was started");
@@ -25,7 +25,7 @@ pub fn view(thread: &Thread) -> wire::Thread {
     }
 }
 
-/// A thread in a list, as the wire shows it while it is not loaded.
+/// Converts a thread in a list, which is not loaded.
 pub fn list_view(summary: &Summary) -> wire::Thread {
     let origin = &summary.origin;
     let git = origin.git.as_ref().map(|git| wire::GitInfo {
@@ -73,7 +73,7 @@ pub fn list_view(summary: &Summary) -> wire::Thread {
     }
 }
 
-/// What a thread is doing, as the wire says it.
+/// Converts a thread's status.
 pub fn status(status: Status) -> wire::ThreadStatus {
     match status {
         Status::Idle => wire::ThreadStatus::Idle,
@@ -94,7 +94,7 @@ pub fn status(status: Status) -> wire::ThreadStatus {
     }
 }
 
-/// A turn that runs, without its items.
+/// Converts a running turn, without its items.
 pub(super) fn open_turn(turn: &OpenTurn) -> wire::Turn {
     turn_view(&TurnEntry {
         turn: turn.id.clone(),
@@ -105,7 +105,7 @@ pub(super) fn open_turn(turn: &OpenTurn) -> wire::Turn {
     })
 }
 
-/// A turn that ended, with its last message if it ended well.
+/// Converts a turn that ended, with its last message if it ended well.
 pub(super) fn last_turn(turn: &LastTurn) -> wire::Turn {
     let well = matches!(turn.end, TurnEnd::Completed {});
     let answer = turn.answer.as_deref().filter(|_| well);
@@ -122,14 +122,14 @@ pub(super) fn last_turn(turn: &LastTurn) -> wire::Turn {
     }
 }
 
-/// A turn on a page, without its items. One that has not ended runs.
+/// Converts a turn on a page, without its items. One that has not ended is running.
 pub fn turn_view(turn: &TurnEntry) -> wire::Turn {
     let ended = turn.ended.as_ref();
     let (status, error) = match ended.map(|(end, _)| end) {
         None => (wire::TurnStatus::InProgress, None),
         Some(TurnEnd::Completed {}) => (wire::TurnStatus::Completed, None),
         Some(TurnEnd::Interrupted(_)) => (wire::TurnStatus::Interrupted, None),
-        Some(TurnEnd::Failed(why)) => (wire::TurnStatus::Failed, Some(failure(why))),
+        Some(TurnEnd::Failed(error_cause)) => (wire::TurnStatus::Failed, Some(failure(error_cause))),
     };
     wire::Turn {
         id: turn.turn.clone(),
@@ -144,12 +144,12 @@ pub fn turn_view(turn: &TurnEntry) -> wire::Turn {
     }
 }
 
-/// An item, as the wire shows it.
+/// Converts an item with all its content.
 pub fn item_view(item: &Item) -> wire::ThreadItem {
     item::whole(item)
 }
 
-/// An item that is open, without the text that is told of it.
+/// Converts an open item, without the text that its deltas carry.
 pub fn open_item_view(open: &OpenItem) -> wire::ThreadItem {
     item::open(&open.item)
 }

@@ -1,4 +1,4 @@
-//! What follows by itself: the next step of a turn, once nothing stands before it.
+//! Steps of a turn that follow without a command, once nothing blocks them.
 
 use super::closing::{self, ItemSelection};
 use super::{OpenItem, OpenTurn, Thread, answer_request};
@@ -7,20 +7,21 @@ use crate::{
     RequestAnswer, RequestOpened, Resolution, Timestamp, ToolStarted, TurnEnd, TurnKind,
 };
 
-/// Who answers where nobody does.
+/// Principal of answers that the policy gives when a request times out.
 pub const POLICY: &str = "policy";
 
-/// How many calls of the model run at once; the others wait for them.
+/// Maximum number of tools that run at once; the others wait.
 const RUNNING_MAX: usize = 8;
 
-/// An open item with this much unsaved text, and with as much of it as is saved, is saved whole, so that
-/// its deltas can go. All it costs to store an item is then a small multiple of its last size.
+/// Amount of unsaved text at which an open item is saved whole, if it is also half of its text, so
+/// that its deltas can go. Storing an item then costs only a small multiple of its final size.
 fn unsaved_bytes_max() -> u64 {
     crate::bugs::bound(256 << 10, 300)
 }
 
 impl Thread {
-    /// The next thing that follows by itself, or nothing. Ask again after applying it.
+    /// Returns the next step that follows without a command, or nothing. Call it again after
+    /// applying the step.
     pub fn advance(&self, now: Timestamp) -> Vec<RecordBody> {
         let Some(turn) = &self.turn else {
             return Vec::new();
@@ -54,13 +55,13 @@ impl Thread {
         if let Some(stopping) = &turn.stopping {
             return self.stop_further(turn, stopping.at, now);
         }
-        if let Some(told) = self.budget_warning(now) {
-            return vec![told];
+        if let Some(warning) = self.budget_warning(now) {
+            return vec![warning];
         }
         if let Some(spending) = self.exhausted_time(now) {
             return closing::stop(self, turn, Cause::BudgetSpent(spending), None, now);
         }
-        // What the user runs waits for nothing.
+        // A command of the user's waits for nothing.
         let users = turn
             .items
             .iter()
@@ -100,15 +101,15 @@ impl Thread {
         self.ask_or_end(turn, now)
     }
 
-    /// The next tool that a client is to run and has not been asked for.
+    /// Returns the next tool for a client that no request was sent for.
     fn next_for_client<'a>(&self, turn: &'a OpenTurn) -> Option<&'a OpenItem> {
         turn.items.iter().find(|open| {
             let may = open.ready || open.gate == Some(Gate::Answer);
-            open.is_clients() && may && !self.is_with_client(&open.item.id)
+            open.is_client_tool() && may && !self.is_with_client(&open.item.id)
         })
     }
 
-    /// A turn that cannot go on ends once nothing of it runs.
+    /// Ends a turn that cannot continue, once nothing of it runs.
     fn fail(&self, turn: &OpenTurn, failure: Failure, now: Timestamp) -> Vec<RecordBody> {
         if turn.items.iter().any(|open| open.started) {
             return Vec::new();
@@ -119,7 +120,7 @@ impl Thread {
         bodies
     }
 
-    /// A turn that is to stop ends once nothing of it runs, or once that has taken too long.
+    /// Ends a stopping turn once nothing of it runs, or after a timeout.
     fn stop_further(&self, turn: &OpenTurn, since: Timestamp, now: Timestamp) -> Vec<RecordBody> {
         let Some(stopping) = &turn.stopping else {
             return Vec::new();
@@ -139,14 +140,14 @@ impl Thread {
         Vec::new()
     }
 
-    /// Nothing is open but what the user runs: the model is asked, or the turn is over.
+    /// Calls the model, or ends the turn: nothing is open but commands of the user's.
     fn ask_or_end(&self, turn: &OpenTurn, now: Timestamp) -> Vec<RecordBody> {
         let retry = turn.retry_at;
         if retry.is_some_and(|at| !now.is_over(turn.broke_at, at)) {
             return Vec::new();
         }
         let is_begun = turn.calls > 0 || turn.kind == TurnKind::Shell;
-        if !turn.is_to_ask() && is_begun {
+        if !turn.needs_call() && is_begun {
             if !turn.items.is_empty() {
                 return Vec::new();
             }
@@ -162,7 +163,7 @@ impl Thread {
             .settings
             .compact_above
             .is_some_and(|above| self.context_tokens > above);
-        let purpose = if turn.is_to_condense() || full || turn.is_too_long() {
+        let purpose = if turn.needs_compaction() || full || turn.is_too_long() {
             Purpose::Compact
         } else {
             Purpose::Answer
@@ -191,12 +192,13 @@ fn started(turn: &OpenTurn, open: &OpenItem) -> RecordBody {
     Event::ToolStarted(started).into()
 }
 
-/// The next tool that may start: those that must run alone wait for the others, and the others for them.
+/// Returns the next tool that may start. A tool that must run alone waits for the others, and they
+/// for it.
 fn next_tool(turn: &OpenTurn) -> Option<&OpenItem> {
     let alone = |open: &OpenItem| open.item.call.as_ref().is_some_and(|call| call.alone);
     let tools = || turn.items.iter().filter(|open| open.is_tool());
     let running: Vec<&OpenItem> = tools().filter(|open| open.started).collect();
-    let next = tools().find(|open| open.ready && !open.started && !open.is_clients())?;
-    let has_room = running.len() < RUNNING_MAX && !running.iter().any(|open| alone(open));
-    (running.is_empty() || has_room && !alone(next)).then_some(next)
+    let next = tools().find(|open| open.ready && !open.started && !open.is_client_tool())?;
+    let has_capacity = running.len() < RUNNING_MAX && !running.iter().any(|open| alone(open));
+    (running.is_empty() || has_capacity && !alone(next)).then_some(next)
 }

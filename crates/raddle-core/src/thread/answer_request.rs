@@ -1,4 +1,4 @@
-//! Answering a request: the first answer counts, and everyone after it is told so.
+//! Answers to requests: the first answer counts, and later ones are refused.
 
 use super::state::OpenRequest;
 use super::{Decision, OpenItem, OpenTurn, Thread, closing};
@@ -7,8 +7,8 @@ use crate::{
     Refusal, RequestAnswer, RequestNumber, RequestResolved, Resolution, Timestamp,
 };
 
-/// What the model is told where it asked for rights and got none.
-const NOTHING_GIVEN: &str =
+/// Output for the model if its request for rights got none.
+const NOTHING_GRANTED: &str =
     "The user granted none of these permissions. Find another way, or ask the user.";
 
 pub(super) fn decide(
@@ -17,7 +17,7 @@ pub(super) fn decide(
     now: Timestamp,
 ) -> Result<Decision, Refusal> {
     let Some(open) = thread.requests.get(&it.request) else {
-        return again(thread, it);
+        return repeated_answer(thread, it);
     };
     if !fits(&open.ask, &it.answer) {
         return Err(Refusal::WrongAnswer);
@@ -29,7 +29,7 @@ pub(super) fn decide(
     Ok(settle(thread, it.request, open, resolution, now).into())
 }
 
-fn again(thread: &Thread, it: AnswerRequest) -> Result<Decision, Refusal> {
+fn repeated_answer(thread: &Thread, it: AnswerRequest) -> Result<Decision, Refusal> {
     if it.request >= thread.next_request {
         return Err(Refusal::NoRequest);
     }
@@ -46,7 +46,7 @@ fn again(thread: &Thread, it: AnswerRequest) -> Result<Decision, Refusal> {
     })
 }
 
-/// Settles a request and does what follows for its item.
+/// Resolves a request and returns the records that follow for its item.
 pub(super) fn settle(
     thread: &Thread,
     request: RequestNumber,
@@ -54,7 +54,7 @@ pub(super) fn settle(
     resolution: Resolution,
     now: Timestamp,
 ) -> Vec<RecordBody> {
-    let grant = given(open, &resolution);
+    let grant = granted_rights(open, &resolution);
     let mut bodies = vec![resolved(request, resolution.clone(), grant.clone())];
     let Some(turn) = &thread.turn else {
         return bodies;
@@ -63,14 +63,14 @@ pub(super) fn settle(
         return bodies;
     };
     match item.gate {
-        // A tool that runs takes the answer itself.
+        // A running tool handles the answer itself.
         _ if item.started => {}
-        // A client that runs a tool was asked to after someone's yes.
+        // A client that runs a tool got its request after the approval.
         Some(Gate::Approval) if open.ask != (Ask::ClientTool {}) => {
             bodies.extend(decline(turn, item, &resolution, now));
         }
         Some(Gate::Approval | Gate::Answer) => {
-            bodies.push(answered(turn, item, open, &resolution, now));
+            bodies.push(completed_with_answer(turn, item, open, &resolution, now));
         }
         Some(Gate::Open) | None => {}
     }
@@ -88,7 +88,7 @@ pub(super) fn settle(
     bodies
 }
 
-/// What a no means for the item; a yes only makes it ready.
+/// Ends the item if the approval was declined; an approval only makes the item ready.
 fn decline(
     turn: &OpenTurn,
     item: &OpenItem,
@@ -102,9 +102,9 @@ fn decline(
             | RequestAnswer::AcceptWithRule { .. } => {
                 return None;
             }
-            RequestAnswer::Failed { message: why } => (
+            RequestAnswer::Failed { message: reason } => (
                 ItemStatus::Failed,
-                format!("No answer could be had to the question whether this may run: {why}"),
+                format!("The request for approval failed: {reason}"),
             ),
             RequestAnswer::Decline {}
             | RequestAnswer::Cancel {}
@@ -118,7 +118,7 @@ fn decline(
         },
         Resolution::Expired {} => (
             ItemStatus::Declined,
-            "Nobody answered in time whether this may run, so it was not.".to_owned(),
+            "The request for approval timed out, so this was not run.".to_owned(),
         ),
         Resolution::Withdrawn {} => return None,
     };
@@ -126,8 +126,8 @@ fn decline(
     Some(closing::tool_ended(turn, item, status, output, now))
 }
 
-/// The answer is what the tool gives back.
-fn answered(
+/// Completes an item whose output is the answer.
+fn completed_with_answer(
     turn: &OpenTurn,
     item: &OpenItem,
     open: &OpenRequest,
@@ -143,16 +143,16 @@ fn answered(
             RequestAnswer::Answers { answers } => {
                 (ItemStatus::Completed, Output::text(as_json(answers)))
             }
-            RequestAnswer::Permissions { .. } => match given(open, resolution) {
-                Some(grant) => (ItemStatus::Completed, Output::text(in_words(&grant))),
-                None => (ItemStatus::Declined, Output::failure(NOTHING_GIVEN)),
+            RequestAnswer::Permissions { .. } => match granted_rights(open, resolution) {
+                Some(grant) => (ItemStatus::Completed, Output::text(grant_json(&grant))),
+                None => (ItemStatus::Declined, Output::failure(NOTHING_GRANTED)),
             },
             RequestAnswer::Elicitation { body } => {
                 (ItemStatus::Completed, Output::text(body.to_string()))
             }
-            RequestAnswer::Failed { message: why } => (
+            RequestAnswer::Failed { message: reason } => (
                 ItemStatus::Failed,
-                Output::failure(format!("No answer could be had: {why}")),
+                Output::failure(format!("The request failed: {reason}")),
             ),
             RequestAnswer::Accept {}
             | RequestAnswer::AcceptForSession {}
@@ -164,7 +164,7 @@ fn answered(
         },
         Resolution::Expired {} | Resolution::Withdrawn {} => (
             ItemStatus::Failed,
-            Output::failure("Nobody answered in time."),
+            Output::failure("The request timed out."),
         ),
     };
     let mut last = closing::last_form(item, status, now);
@@ -180,26 +180,26 @@ fn answered(
     closing::completed(turn, last)
 }
 
-/// The rights that an answer gives, if it gives any of those that were asked for.
-fn given(open: &OpenRequest, resolution: &Resolution) -> Option<Grant> {
-    let (Ask::Permissions(asked), Resolution::Answered { answer, .. }) = (&open.ask, resolution)
+/// Returns the granted rights, if the answer grants any of those requested.
+fn granted_rights(open: &OpenRequest, resolution: &Resolution) -> Option<Grant> {
+    let (Ask::Permissions(request), Resolution::Answered { answer, .. }) = (&open.ask, resolution)
     else {
         return None;
     };
     let RequestAnswer::Permissions { granted } = &**answer else {
         return None;
     };
-    let grant = Grant::given(&asked.permissions, granted);
+    let grant = Grant::from_answer(&request.permissions, granted);
     (!grant.is_empty()).then_some(grant)
 }
 
-/// The form in which models were taught to read what they were given.
-fn in_words(grant: &Grant) -> String {
+/// Formats a grant as models were trained to read it.
+fn grant_json(grant: &Grant) -> String {
     let scope = if grant.session { "session" } else { "turn" };
     serde_json::json!({ "permissions": grant.to_wire(), "scope": scope }).to_string()
 }
 
-/// The form in which models were taught to read answers.
+/// Formats answers as models were trained to read them.
 fn as_json(answers: &std::collections::BTreeMap<String, Vec<String>>) -> String {
     let answers = answers.iter().map(|(question, answers)| {
         let answers = serde_json::json!({ "answers": answers });
@@ -218,7 +218,7 @@ fn resolved(request: RequestNumber, resolution: Resolution, grant: Option<Grant>
     .into()
 }
 
-/// Whether an answer is one to this question. A no and a failure fit every question.
+/// Whether an answer is valid for this request. Declining and failing are always valid.
 fn fits(ask: &Ask, answer: &RequestAnswer) -> bool {
     match answer {
         RequestAnswer::Decline {} | RequestAnswer::Cancel {} | RequestAnswer::Failed { .. } => true,

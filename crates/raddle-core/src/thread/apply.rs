@@ -1,4 +1,4 @@
-//! It happened: folding a record into the state. Total, with nothing to refuse and nothing to look up.
+//! Folding of a record into the state. Total: it cannot fail and looks nothing up.
 
 use std::collections::BTreeMap;
 
@@ -15,11 +15,11 @@ use crate::{
     Seq, Span, ThreadStarted, Timestamp, TurnEnded, TurnStarted,
 };
 
-/// About how many bytes of text make a token.
+/// Estimated bytes of text for one token.
 const BYTES_PER_TOKEN: u64 = 4;
 
 impl Thread {
-    /// It happened.
+    /// Folds a stored record into the state.
     pub fn apply(&mut self, record: &Record) {
         let status = self.status();
         let Record { seq, at, body } = record;
@@ -30,7 +30,7 @@ impl Thread {
                 if event.is_change() {
                     self.updated_at = *at;
                 }
-                self.happen(event, *seq, *at);
+                self.apply_event(event, *seq, *at);
             }
         }
         if self.status() != status {
@@ -38,7 +38,7 @@ impl Thread {
         }
     }
 
-    fn happen(&mut self, event: &Event, seq: Seq, at: Timestamp) {
+    fn apply_event(&mut self, event: &Event, seq: Seq, at: Timestamp) {
         match event {
             Event::ThreadStarted(it) => self.start(it, seq, at),
             Event::Owned(it) => self.own(it, seq),
@@ -53,17 +53,17 @@ impl Thread {
                 }
             }
             Event::Forked(it) => {
-                // One that was imported stays the thread it was, and cursors into it stay good.
+                // An imported thread keeps its identity, and cursors into it stay valid.
                 if !it.is_import() {
                     self.become_fork(it, seq, at);
                 }
                 if let Some(identity) = &mut self.identity {
                     identity.ephemeral = it.ephemeral;
                 }
-                self.go_on_from(it.lineage.clone());
+                self.set_lineage(it.lineage.clone());
                 self.turns = it.turns;
                 self.settings = it.settings.clone();
-                // These are the other thread's.
+                // These belong to the other thread.
                 self.keys.clear();
                 self.granted.clear();
                 self.rights = crate::Grant::default();
@@ -72,14 +72,14 @@ impl Thread {
                 self.queue_rests = false;
             }
             Event::Reverted(it) => {
-                self.go_on_from(it.lineage.clone());
+                self.set_lineage(it.lineage.clone());
                 self.turns = it.turns;
                 self.last_turn = None;
                 self.context_tokens = it.context_tokens;
                 self.cut(it.at, seq);
             }
             Event::SettingsChanged(it) => {
-                // Rights were given beside this sandbox and these folders, and go with them.
+                // Rights were granted for this sandbox and these folders, and end with them.
                 let before = &self.settings;
                 let is_same = before.sandbox == it.settings.sandbox
                     && before.cwd == it.settings.cwd
@@ -123,9 +123,9 @@ impl Thread {
                 self.queue_rests &= !self.queue.is_empty();
             }
             Event::QueueReordered(it) => {
-                let place =
+                let position =
                     |queued: &QueuedInput| it.items.iter().position(|id| *id == queued.item);
-                self.queue.sort_by_key(place);
+                self.queue.sort_by_key(position);
             }
             Event::Archived { .. } => self.archived = true,
             Event::Unarchived { .. } => self.archived = false,
@@ -177,7 +177,7 @@ impl Thread {
                 self.requests.insert(it.request, open);
             }
             Event::RequestResolved(it) => self.settle(it),
-            // These are for people; nothing is decided by them.
+            // Only for the user; no decision depends on them.
             Event::PlanUpdated(_) | Event::DiffUpdated(_) => {}
             Event::Warned(it) => self.note_warning(it),
             Event::InterruptAccepted(it) => self.with_turn(|turn| {
@@ -189,9 +189,9 @@ impl Thread {
             }),
             Event::TurnEnded(it) => self.end_turn(it, seq, at),
             Event::Compacted(_) => {
-                // Input that came while the model condensed is not in its summary.
+                // Input that arrived while the model summarised is not in its summary.
                 let called = self.turn.as_ref().and_then(|turn| turn.model);
-                // Nor is what the model was told about its surroundings, which goes on being so.
+                // Nor are the notes on the environment, which stay valid.
                 let known = self.briefs.values().filter(|it| it.digest.is_some());
                 let briefs = known.map(|brief| Span {
                     from: brief.at,
@@ -207,11 +207,11 @@ impl Thread {
                 self.context_tokens = 0;
                 self.with_turn(|turn| {
                     turn.compacted = true;
-                    // The question that made room necessary is still to be answered.
+                    // The question that exceeded the window is still to be answered.
                     turn.unread = turn.kind != crate::TurnKind::Compaction;
                 });
             }
-            Event::Remembered(it) => self.keep(it, at),
+            Event::Remembered(it) => self.remember(it, at),
         }
     }
 
@@ -237,7 +237,7 @@ impl Thread {
         }];
     }
 
-    /// The history is another thread's, and this one begins.
+    /// Gives a copied history the identity of the new thread.
     fn become_fork(&mut self, it: &Forked, seq: Seq, at: Timestamp) {
         if let Some(identity) = &mut self.identity {
             identity.thread = it.thread;
@@ -253,8 +253,8 @@ impl Thread {
         self.begin_accounts();
     }
 
-    /// From now on this counts, and what was said elsewhere was not said.
-    fn go_on_from(&mut self, lineage: Vec<Span>) {
+    /// Sets the lineage, and drops the notes on the environment that lie outside it.
+    fn set_lineage(&mut self, lineage: Vec<Span>) {
         let counts = |at: Seq| lineage.iter().any(|span| span.holds(at));
         for brief in self.briefs.values_mut().filter(|it| !counts(it.at)) {
             brief.digest = None;
@@ -262,7 +262,7 @@ impl Thread {
         self.lineage = lineage;
     }
 
-    /// Takes back what came from `at` on, and with it what had been taken back in there before.
+    /// Reverts the records from `at` on, including earlier reverts among them.
     fn cut(&mut self, at: Seq, seq: Seq) {
         self.cuts.retain(|cut| cut.from < at);
         self.cuts.push_back(Span {
@@ -367,10 +367,11 @@ impl Thread {
                 goal.used(usage.total());
             }
             self.usage = self.usage.plus(&usage);
-            // What is estimated of a call that came to no good end says less of the context than the call before it.
+            // The estimate for a call that did not end well says less about the context than the
+            // call before it.
             if !it.estimated || matches!(it.end, ModelEnd::Done {}) {
                 self.last_usage = usage;
-                // A call that condensed the history read the old one; the new one is short.
+                // A call that summarised the history read the old one; the new one is short.
                 if self.purpose() != Some(crate::Purpose::Compact) {
                     self.context_tokens = usage.total();
                 }
@@ -393,7 +394,7 @@ impl Thread {
                 }
                 ModelEnd::Overflowed { .. } => {
                     turn.attempts = 0;
-                    // Whoever was to condense it must be given less of it.
+                    // The call that summarises must get less of the history.
                     let least = match purpose {
                         Some(crate::Purpose::Compact) => 2,
                         _ => 1,
@@ -409,8 +410,8 @@ impl Thread {
                     turn.unread |= !condensed;
                 }
                 ModelEnd::Failed { error } => turn.failed = Some(error.clone()),
-                // What this call had read is to be read again if the turn goes on, unless it was to be
-                // condensed and has been.
+                // If the turn continues, the input of this call must be sent again, unless the call
+                // was to summarise and did.
                 ModelEnd::Cancelled {} | ModelEnd::OwnerLost {} => turn.unread |= !condensed,
             }
         });
@@ -457,10 +458,11 @@ impl Thread {
         self.with_item(&delta.item, |open| {
             let text = open.texts.entry(delta.part).or_default();
             if delta.offset > text.len() as u64 {
-                // What led here is settled and gone, and this is about to go: the event that holds it follows.
+                // Earlier text is settled and gone, and this delta is about to go: the event that
+                // holds it follows.
                 return;
             }
-            // What was folded in before is not folded in again.
+            // Skips text that was folded in before.
             let known = (text.len() as u64).saturating_sub(delta.offset);
             let known = usize::try_from(known).unwrap_or(usize::MAX);
             if let Some(rest) = delta.text.get(known..) {
@@ -474,7 +476,7 @@ impl Thread {
         let Some(open) = self.requests.remove(&it.request) else {
             return;
         };
-        let yes = match &it.resolution {
+        let approved = match &it.resolution {
             Resolution::Answered { answer, .. } => matches!(
                 **answer,
                 RequestAnswer::Accept {}
@@ -492,19 +494,20 @@ impl Thread {
             open.files.into_iter().for_each(|it| self.grant(it));
         }
         if let Some(grant) = &it.grant {
-            // Whoever may write around a folder could put a link in its place, so its own right goes.
+            // A tool that may write around a folder could replace the folder with a link, so the
+            // folder's own right is dropped.
             self.rights.remove_covered(grant);
             match grant.session {
                 true => self.rights.add(grant),
                 false => self.with_turn(|turn| turn.rights.add(grant)),
             }
         }
-        if yes {
+        if approved {
             let any = crate::bugs::planted(crate::bugs::Bug::YesForAll);
             self.with_turn(|turn| {
-                let meant = turn.items.iter_mut();
-                let meant = meant.filter(|it| any || it.item.id == open.item);
-                for item in meant.filter(|it| it.gate == Some(Gate::Approval)) {
+                let items = turn.items.iter_mut();
+                let approved_items = items.filter(|it| any || it.item.id == open.item);
+                for item in approved_items.filter(|it| it.gate == Some(Gate::Approval)) {
                     item.ready = true;
                 }
             });

@@ -1,4 +1,4 @@
-//! A tool that runs has a question of its own. The question dies with the tool.
+//! A running tool asks the user something. The request ends with the tool.
 
 use super::{Decision, Thread};
 use crate::{AskForTool, Event, Refusal, RequestOpened};

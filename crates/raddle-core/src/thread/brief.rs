@@ -1,16 +1,16 @@
-//! What the model was told about its surroundings.
+//! Notes on the environment that the model has.
 
 use super::Thread;
 use crate::{Briefed, Event, RecordBody};
 
 impl Thread {
-    /// What is to be told of this: only what is not what was last told.
-    pub(super) fn news(&self, briefs: Vec<Briefed>) -> impl Iterator<Item = RecordBody> + use<'_> {
-        let news = briefs.into_iter().filter(|it| self.is_news(it));
-        news.map(|it| Event::Briefed(it).into())
+    /// Returns the notes that differ from the newest ones of their topic.
+    pub(super) fn changed_briefs(&self, briefs: Vec<Briefed>) -> impl Iterator<Item = RecordBody> + use<'_> {
+        let changed = briefs.into_iter().filter(|it| self.is_changed(it));
+        changed.map(|it| Event::Briefed(it).into())
     }
 
-    fn is_news(&self, it: &Briefed) -> bool {
+    fn is_changed(&self, it: &Briefed) -> bool {
         match self.briefs.get(&it.topic) {
             Some(known) => known.digest != Some(digest(it)),
             None => !it.text.is_empty(),
@@ -18,7 +18,7 @@ impl Thread {
     }
 }
 
-/// A number for a text: FNV-1a. The text itself would be kept in memory with every thread.
+/// Hash of a note's text: FNV-1a. The text itself would stay in memory with every thread.
 pub(super) fn digest(it: &Briefed) -> u64 {
     let bytes = it.text.bytes();
     bytes.fold(0xcbf2_9ce4_8422_2325, |sum, byte| {

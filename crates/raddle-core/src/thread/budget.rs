@@ -1,5 +1,5 @@
-//! What was used, and what that means where there is a budget for it. Counting is part of the fold, so it survives
-//! whoever counts, and nothing is counted twice.
+//! Usage, and its limits where there is a budget. Counting is part of the fold, so it survives a
+//! change of owner, and nothing is counted twice.
 
 use std::collections::BTreeMap;
 
@@ -11,45 +11,45 @@ use crate::{
     Settings, SpendLimits, Spending, Timestamp, TurnKind, Usage, Warned,
 };
 
-/// How many models have an account of their own; what others used is counted together.
+/// Most models with an account of their own; the usage of others is counted together.
 fn accounts_max() -> usize {
     crate::bugs::bound(64, 3)
 }
 
-/// What was used.
+/// Amounts used in a turn or thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct BudgetUsage {
     tokens: u64,
     nano_usd: u64,
-    /// Of turns that have ended.
+    /// Time of ended turns.
     ms: u64,
     tool_calls: u64,
-    /// The limits that someone was told are near.
+    /// Limits of which the user was warned that they are near.
     warned: BTreeMap<Measure, u64>,
-    /// Whether tokens were estimated that a budget counts.
+    /// Whether a budget counts estimated tokens.
     is_estimated: bool,
-    /// Whether someone was told of that.
+    /// Whether the user was warned of that.
     is_estimate_told: bool,
 }
 
-/// What one model used in a thread.
+/// Usage of one model in a thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelUsage {
-    /// The provider, as the settings named it.
+    /// Provider, as the settings named it.
     pub provider: Option<String>,
-    /// The model, as the settings named it.
+    /// Model, as the settings named it.
     pub model: Option<String>,
-    /// How often it was called.
+    /// Number of its calls.
     pub calls: u64,
-    /// Tokens.
+    /// Tokens of all its calls.
     pub usage: Usage,
-    /// What they cost, as far as prices were known, in billionths of a dollar.
+    /// Cost as far as prices were known, in billionths of a dollar.
     pub nano_usd: u64,
-    /// How many calls that used something had no price.
+    /// Number of calls that used tokens and had no price.
     pub unpriced: u64,
-    /// Of how many calls the tokens are estimated.
+    /// Number of calls with estimated tokens.
     pub estimated: u64,
 }
 
@@ -70,7 +70,7 @@ impl BudgetUsage {
 }
 
 impl Settings {
-    /// The limits of a turn or of a thread.
+    /// Limits of a turn or of a thread.
     pub fn limits(&self, scope: Scope) -> &SpendLimits {
         match scope {
             Scope::Turn => &self.turn_budget,
@@ -78,12 +78,12 @@ impl Settings {
         }
     }
 
-    /// What stands against a call of a model at this price: there is a budget of money, and nobody knows what the
-    /// call would take of it.
+    /// Returns the objection to a model call at this price: there is a budget in money, and the
+    /// cost of the call is unknown.
     pub fn unpriced(&self, price: Option<&Price>) -> Option<Failure> {
         let mut scopes = [Scope::Turn, Scope::Thread].into_iter();
-        let found = scopes.find_map(|it| Some((it, self.limits(it).nano_usd?)));
-        let (scope, limit) = found.filter(|_| price.is_none())?;
+        let usd_limit = scopes.find_map(|it| Some((it, self.limits(it).nano_usd?)));
+        let (scope, limit) = usd_limit.filter(|_| price.is_none())?;
         let spending = Spending {
             scope,
             measure: Measure::Usd,
@@ -94,7 +94,7 @@ impl Settings {
         let provider = self.provider.as_deref().unwrap_or_default();
         let message = format!(
             "{spending}, but the price of the model {model:?} of the provider {provider:?} is not known; \
-             say it under [[prices]] in config.toml, or take out budget.{}.usd",
+             set it under [[prices]] in config.toml, or remove budget.{}.usd",
             scope.key()
         );
         Some(Failure {
@@ -105,10 +105,10 @@ impl Settings {
 }
 
 impl Failure {
-    /// A budget is spent.
+    /// Creates the failure for a spent budget.
     pub fn budget_exhausted(spending: Spending) -> Self {
         let more = match spending.scope {
-            Scope::Turn => "the next turn begins anew",
+            Scope::Turn => "the next turn has a new budget",
             Scope::Thread => {
                 "raise it with thread/settings/update, or with config in thread/resume"
             }
@@ -120,7 +120,7 @@ impl Failure {
         }
     }
 
-    /// A budget is spent that the managed policy sets.
+    /// Creates the failure for a spent budget of the managed policy.
     pub(crate) fn managed_budget_exhausted(spending: Spending) -> Self {
         let message = format!("the budget of the managed policy is spent: {spending}");
         Self {
@@ -131,7 +131,7 @@ impl Failure {
 }
 
 impl Thread {
-    /// Every budget there is, and what is spent of it. Those of a turn are there while one runs.
+    /// Returns every budget with the amount spent. Budgets of a turn are included while one runs.
     pub fn spending(&self, now: Timestamp) -> Vec<Spending> {
         let turn = self.turn.as_ref().map(|_| Scope::Turn);
         let scopes = turn.into_iter().chain([Scope::Thread]);
@@ -147,7 +147,7 @@ impl Thread {
         .collect()
     }
 
-    /// What was used of everything that may have a budget.
+    /// Returns the usage of every measure that may have a budget.
     pub fn used(&self, now: Timestamp) -> Vec<(Scope, Measure, u64)> {
         let scopes = [Scope::Turn, Scope::Thread].into_iter();
         let each = scopes.flat_map(|scope| Measure::ALL.map(|measure| (scope, measure)));
@@ -155,12 +155,12 @@ impl Thread {
             .collect()
     }
 
-    /// What each model used, in the order in which they were first called.
+    /// Returns the usage of each model, in the order of their first calls.
     pub fn model_usage(&self) -> &[ModelUsage] {
         &self.accounts
     }
 
-    /// What all calls cost, as far as prices were known, in billionths of a dollar.
+    /// Returns the cost of all calls as far as prices were known, in billionths of a dollar.
     pub fn nano_usd(&self) -> u64 {
         self.spent.nano_usd
     }
@@ -178,38 +178,39 @@ impl Thread {
         running.saturating_add(spent.map_or(0, |it| it.of(measure)))
     }
 
-    /// The first of these budgets of which nothing is left.
+    /// Returns the first of these budgets that is used up.
     fn exhausted(&self, measures: &[Measure], now: Timestamp) -> Option<Spending> {
         let spending = self.spending(now).into_iter();
         let mut spending = spending.filter(|it| measures.contains(&it.measure));
         spending.find(Spending::is_over)
     }
 
-    /// The budget that keeps the model from being called.
+    /// Returns the budget that forbids a model call.
     pub(super) fn exhausted_for_call(&self, now: Timestamp) -> Option<Spending> {
         self.exhausted(&[Measure::Tokens, Measure::Usd, Measure::Seconds], now)
     }
 
-    /// The budget that keeps a tool from being started, if one is to be.
+    /// Returns the budget that forbids the next tool, if there is one to start.
     pub(super) fn exhausted_for_tool(&self, turn: &OpenTurn, now: Timestamp) -> Option<Spending> {
         let is_to_start = |open: &OpenItem| {
-            let is_run = open.is_tool() && (open.gate != Some(Gate::Answer) || open.is_clients());
+            let is_run = open.is_tool() && (open.gate != Some(Gate::Answer) || open.is_client_tool());
             is_run && !open.started && !self.is_with_client(&open.item.id)
         };
-        let wanted = turn.items.iter().any(is_to_start);
-        wanted.then(|| self.exhausted(&[Measure::ToolCalls], now))?
+        let starts_tool = turn.items.iter().any(is_to_start);
+        starts_tool.then(|| self.exhausted(&[Measure::ToolCalls], now))?
     }
 
-    /// The budget of time that is over, whatever the turn waits for.
+    /// Returns the time budget that is used up, whatever the turn waits for.
     pub(super) fn exhausted_time(&self, now: Timestamp) -> Option<Spending> {
         self.turn.as_ref()?.charged_from?;
         self.exhausted(&[Measure::Seconds], now)
     }
 
-    /// What someone should hear once: that a budget counts estimates, or is nearly spent.
+    /// Returns a warning that was not given yet: that a budget counts estimates, or is nearly
+    /// spent.
     pub(super) fn budget_warning(&self, now: Timestamp) -> Option<RecordBody> {
         if self.spent.is_estimated && !self.spent.is_estimate_told {
-            let message = "The provider does not say how many tokens a call used. Budgets count an estimate: \
+            let message = "The provider does not report token usage. Budgets count an estimate: \
                            one token for four bytes.";
             return Some(warning(Warned {
                 estimated: true,
@@ -217,7 +218,7 @@ impl Thread {
             }));
         }
         let spending = self.spending(now).into_iter();
-        let mut near = spending.filter(|it| it.is_near() && !self.is_told(it));
+        let mut near = spending.filter(|it| it.is_near() && !self.was_warned(it));
         let it = near.next()?;
         let scope = it.scope.key();
         let message = format!(
@@ -230,7 +231,7 @@ impl Thread {
         }))
     }
 
-    fn is_told(&self, it: &Spending) -> bool {
+    fn was_warned(&self, it: &Spending) -> bool {
         let spent = match it.scope {
             Scope::Turn => self.turn.as_ref().map(|turn| &turn.spent),
             Scope::Thread => Some(&self.spent),
@@ -238,26 +239,26 @@ impl Thread {
         spent.is_some_and(|spent| spent.warned.get(&it.measure) == Some(&it.limit))
     }
 
-    /// When a budget of time is nearly spent, or is.
-    pub(super) fn time_is_up(&self) -> Option<Timestamp> {
+    /// Returns the time at which a time budget is nearly spent, or spent.
+    pub(super) fn time_limit_at(&self) -> Option<Timestamp> {
         let turn = self.turn.as_ref()?;
         let since = turn.charged_from.filter(|_| turn.stopping.is_none())?;
         let spending = self.spending(since).into_iter();
         let times = spending.filter(|it| it.measure == Measure::Seconds);
         let until = times.map(|it| {
-            // Rounded up, so that it is near when the time has come.
+            // Rounded up, so that the limit is near at that time.
             let near = u64::try_from((u128::from(it.limit) * 4).div_ceil(5));
-            let end = match self.is_told(&it) {
+            let end = match self.was_warned(&it) {
                 true => it.limit,
                 false => near.unwrap_or(it.limit),
             };
-            let left = end.saturating_sub(it.spent.unwrap_or_default());
-            since.plus_ms(i64::try_from(left).unwrap_or(i64::MAX))
+            let remaining = end.saturating_sub(it.spent.unwrap_or_default());
+            since.plus_ms(i64::try_from(remaining).unwrap_or(i64::MAX))
         });
         until.min()
     }
 
-    /// A call of the model ended and is paid for.
+    /// Charges a model call that ended.
     pub(super) fn charge(&mut self, it: &ModelEnded) {
         let Some(turn) = self
             .turn
@@ -266,7 +267,7 @@ impl Thread {
         else {
             return;
         };
-        // What a call that was cut off had used, nobody said. It had at least read what there was.
+        // The usage of a call that was cut off is unknown. It read at least the context.
         let cut_off = matches!(it.end, ModelEnd::Cancelled {} | ModelEnd::OwnerLost {});
         let guessed = Usage {
             input: self.context_tokens,
@@ -279,20 +280,21 @@ impl Thread {
         self.spent.add(usage.total(), nano_usd);
         let budgets = [&self.settings.turn_budget, &self.settings.thread_budget];
         let counts = |it: &&SpendLimits| it.tokens.is_some() || it.nano_usd.is_some();
-        // Of a call that came to no good end most providers do not say; who says nothing of a whole answer never does.
+        // Most providers report nothing for a call that did not end well. One that reports nothing
+        // for a complete answer never does.
         let is_silent = it.estimated && matches!(it.end, ModelEnd::Done {});
         self.spent.is_estimated |= is_silent && budgets.iter().any(counts);
-        let asked = &self.asked;
+        let called = &self.asked;
         let mut accounts = self.accounts.iter();
-        let at = accounts.position(|it| it.provider == asked.provider && it.model == asked.model);
+        let at = accounts.position(|it| it.provider == called.provider && it.model == called.model);
         let last = accounts_max() - 1;
         let at = at.unwrap_or_else(|| {
             if self.accounts.len() <= last {
                 let is_last = self.accounts.len() == last;
                 let named = |name: &Option<String>| name.clone().filter(|_| !is_last);
                 self.accounts.push(ModelUsage {
-                    provider: named(&asked.provider),
-                    model: named(&asked.model),
+                    provider: named(&called.provider),
+                    model: named(&called.model),
                     ..ModelUsage::default()
                 });
             }
@@ -306,7 +308,7 @@ impl Thread {
         account.estimated += u64::from(it.estimated || it.usage.is_none() && guessed.is_some());
     }
 
-    /// A tool was started.
+    /// Counts a started tool.
     pub(super) fn count_tool(&mut self) {
         if let Some(turn) = &mut self.turn {
             turn.spent.tool_calls += 1;
@@ -314,7 +316,7 @@ impl Thread {
         self.spent.tool_calls += 1;
     }
 
-    /// Someone was told something, perhaps of a budget.
+    /// Stores that the user was warned of a budget, if the warning is about one.
     pub(super) fn note_warning(&mut self, warned: &Warned) {
         self.spent.is_estimate_told |= warned.estimated;
         let Some(it) = &warned.budget else {
@@ -329,12 +331,12 @@ impl Thread {
         }
     }
 
-    /// A turn ended, and its time counts.
+    /// Counts the time of an ended turn.
     pub(super) fn count_time(&mut self, ms: u64) {
         self.spent.ms = self.spent.ms.saturating_add(ms);
     }
 
-    /// What was used before was another thread's, and so is what is left of its turn.
+    /// Resets the accounts: earlier usage, and the rest of the open turn, belong to another thread.
     pub(super) fn begin_accounts(&mut self) {
         self.spent = BudgetUsage::default();
         self.accounts.clear();
@@ -349,12 +351,13 @@ fn warning(warned: Warned) -> RecordBody {
 }
 
 impl OpenTurn {
-    /// From when on a turn is paid for: what the user runs is not, before the model is called.
+    /// Returns the time from which a turn is charged: a command of the user's is not, before the
+    /// model is called.
     pub(super) fn charged_since(kind: TurnKind, at: Timestamp) -> Option<Timestamp> {
         (kind != TurnKind::Shell).then_some(at)
     }
 
-    /// For how long it has been paid for.
+    /// Returns the charged time so far.
     pub(super) fn charged_ms(&self, now: Timestamp) -> u64 {
         let since = self.charged_from.map_or(0, |from| now.since(from));
         u64::try_from(since).unwrap_or_default()

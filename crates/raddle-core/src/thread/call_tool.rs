@@ -1,5 +1,5 @@
-//! The model asks for a tool. It starts only later, once the call of the model has ended well and
-//! whoever must agree has agreed.
+//! A tool call of the model. The tool starts only later, once the model call has ended well and any
+//! approval is given.
 
 use super::{Decision, Thread, closing, goal, item_text, manage};
 use crate::{
@@ -8,12 +8,12 @@ use crate::{
 };
 
 pub(super) fn decide(thread: &Thread, it: CallTool, now: Timestamp) -> Result<Decision, Refusal> {
-    let turn = item_text::of_call(thread, it.call)?;
+    let turn = item_text::turn_of_call(thread, it.call)?;
     if thread.open_item(&it.item).is_some() {
         return Err(Refusal::ItemExists);
     }
-    let mut item = item_text::fresh(it.item, it.body, now);
-    item.call = Some(it.asked);
+    let mut item = item_text::new_item(it.item, it.body, now);
+    item.call = Some(it.tool_call);
     let gate = match &it.admission {
         Admission::Run | Admission::Deny(_) | Admission::Goal(_) | Admission::Plan(_) => Gate::Open,
         Admission::Ask { ask, .. } => gate_of(ask),
@@ -64,7 +64,7 @@ pub(super) fn decide(thread: &Thread, it: CallTool, now: Timestamp) -> Result<De
                 Some(_) => {
                     Output::text("Noted. Say briefly how things stand, and end your answer.")
                 }
-                None => Output::failure("This thread has no goal that is worked on."),
+                None => Output::failure("This thread has no active goal."),
             });
             item.completed_at = Some(now);
             bodies.extend(set);
@@ -81,7 +81,7 @@ pub(super) fn decide(thread: &Thread, it: CallTool, now: Timestamp) -> Result<De
     Ok(bodies.into())
 }
 
-/// A yes lets a tool start; other answers are all there is to the tool.
+/// An approval lets a tool start; any other answer is the tool's whole output.
 fn gate_of(ask: &Ask) -> Gate {
     match ask {
         Ask::Command(_) | Ask::Patch(_) | Ask::Tool(_) => Gate::Approval,

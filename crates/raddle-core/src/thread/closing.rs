@@ -1,5 +1,5 @@
-//! Bringing to an end what is open, in the order that keeps every promise: requests, then items, then
-//! the turn.
+//! Closing of everything that is open, in the order that keeps every promise: requests, then items,
+//! then the turn.
 
 use crate::{
     Cause, Event, Failure, InterruptAccepted, Item, ItemBody, ItemCompleted, ItemId, ItemPart,
@@ -7,24 +7,24 @@ use crate::{
     RequestResolved, Resolution, Thread, Timestamp, TurnEnd, TurnEnded,
 };
 
-/// How long a tool may take to end once it was told to.
+/// Timeout for a tool to end once it must stop.
 pub(super) const STOP_MS_MAX: i64 = 10_000;
 
-/// What the model is told of a call that never ran.
+/// Output for the model of a call that never ran.
 const NOT_RUN: &str = "This call was not run, because the turn was stopped first.";
 
-/// What the model is told of a call whose answer broke off.
+/// Output for the model of a call whose answer broke off.
 const BROKEN_OFF: &str = "This call was not run, because the answer that made it broke off.";
 
-/// What the model is told of a call nobody knows the end of.
+/// Output for the model of a call with an unknown outcome.
 const UNKNOWN: &str = "This call was started, but the server ended before its outcome was known. \
                        It may have taken effect in part, in full or not at all; check before you repeat it.";
 
-/// What the model is told of a call that a client was asked to run and did not answer.
+/// Output for the model of a call that a client got and did not answer.
 const UNANSWERED: &str = "The client was asked to run this, and the turn was stopped before it answered. \
                           It may have taken effect in part, in full or not at all; check before you repeat it.";
 
-/// An open item in its last form, with the text it has.
+/// Returns an open item in its final form, with the text it has.
 pub(super) fn last_form(open: &OpenItem, status: ItemStatus, now: Timestamp) -> Item {
     let mut item = open.item.clone();
     item.status = status;
@@ -63,7 +63,7 @@ pub(super) fn last_form(open: &OpenItem, status: ItemStatus, now: Timestamp) -> 
     item
 }
 
-/// An item ends here.
+/// Returns the event that ends an item.
 pub(super) fn completed(turn: &OpenTurn, item: Item) -> RecordBody {
     Event::ItemCompleted(ItemCompleted {
         turn: turn.id.clone(),
@@ -72,7 +72,7 @@ pub(super) fn completed(turn: &OpenTurn, item: Item) -> RecordBody {
     .into()
 }
 
-/// A tool's item ends with something for the model to read.
+/// Ends a tool's item with output for the model.
 pub(super) fn tool_ended(
     turn: &OpenTurn,
     open: &OpenItem,
@@ -85,7 +85,7 @@ pub(super) fn tool_ended(
     completed(turn, item)
 }
 
-/// A tool's item whose turn ends, and which runs nowhere here.
+/// Ends a tool's item that does not run here, because its turn ends.
 fn stopped(thread: &Thread, turn: &OpenTurn, open: &OpenItem, now: Timestamp) -> RecordBody {
     if thread.is_with_client(&open.item.id) {
         let unknown = Output::failure(UNANSWERED);
@@ -95,13 +95,13 @@ fn stopped(thread: &Thread, turn: &OpenTurn, open: &OpenItem, now: Timestamp) ->
     tool_ended(turn, open, ItemStatus::NotRun, not_run, now)
 }
 
-/// The requests about an item are no longer needed.
+/// Withdraws the requests about an item.
 pub(super) fn withdraw(thread: &Thread, item: &ItemId, bodies: &mut Vec<RecordBody>) {
-    let about = thread
+    let requests = thread
         .requests
         .iter()
         .filter(|(_, open)| open.item == *item);
-    bodies.extend(about.map(|(request, _)| {
+    bodies.extend(requests.map(|(request, _)| {
         RecordBody::from(Event::RequestResolved(RequestResolved {
             request: *request,
             resolution: Resolution::Withdrawn {},
@@ -110,14 +110,14 @@ pub(super) fn withdraw(thread: &Thread, item: &ItemId, bodies: &mut Vec<RecordBo
     }));
 }
 
-/// Which open items end now, although nothing reported their end.
+/// Open items that end now, although no report of their end came.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ItemSelection {
-    /// Those whose end the model or a person would have brought; tools that run go on.
+    /// Items that the model or the user would have ended; running tools continue.
     AllButRunning,
-    /// Tools that run: nobody will report their end.
+    /// Running tools: no report of their end will come.
     Running,
-    /// Those that came with a call of the model that broke off.
+    /// Items of a model call that broke off.
     OfCall(u32),
 }
 
@@ -125,23 +125,24 @@ pub(super) enum ItemSelection {
 pub(super) fn end_items(
     thread: &Thread,
     turn: &OpenTurn,
-    which: ItemSelection,
+    selection: ItemSelection,
     except: Option<&ItemId>,
     now: Timestamp,
 ) -> Vec<RecordBody> {
     let mut bodies = Vec::new();
     for open in &turn.items {
-        let chosen = match which {
+        let chosen = match selection {
             ItemSelection::AllButRunning => !open.started,
             ItemSelection::Running => open.started,
-            // Nothing of it starts while a call runs, and what the user runs does not come with it.
+            // No tool of a call starts while it runs, and commands of the user's do not belong to
+            // it.
             ItemSelection::OfCall(call) => open.call == call && !open.item.is_users_command(),
         };
         if !chosen || except == Some(&open.item.id) {
             continue;
         }
         withdraw(thread, &open.item.id, &mut bodies);
-        bodies.push(match (open.is_tool(), which) {
+        bodies.push(match (open.is_tool(), selection) {
             (false, ItemSelection::Running) => {
                 completed(turn, last_form(open, ItemStatus::Unknown, now))
             }
@@ -160,7 +161,7 @@ pub(super) fn end_items(
     bodies
 }
 
-/// The model is no longer waited for.
+/// Ends the running model call.
 pub(super) fn model_ended(turn: &OpenTurn, end: ModelEnd) -> Option<RecordBody> {
     let model = turn.model?;
     Some(
@@ -176,7 +177,7 @@ pub(super) fn model_ended(turn: &OpenTurn, end: ModelEnd) -> Option<RecordBody> 
     )
 }
 
-/// The turn is to stop: what does not run ends here, what runs is waited for.
+/// Begins to stop the turn: items that do not run end now, running tools are waited for.
 pub(super) fn stop(
     thread: &Thread,
     turn: &OpenTurn,
@@ -201,7 +202,7 @@ pub(super) fn stop(
     bodies
 }
 
-/// Everything ends here and now, and the turn with it.
+/// Ends everything at once, and the turn with it.
 pub(super) fn end_all(
     thread: &Thread,
     turn: &OpenTurn,
@@ -222,7 +223,7 @@ pub(super) fn end_all(
     bodies
 }
 
-/// The turn ends here, and before it what it is for.
+/// Ends the turn, after its review if there is one.
 pub(super) fn turn_ended(turn: &OpenTurn, end: TurnEnd, now: Timestamp) -> Vec<RecordBody> {
     let mut bodies = super::review::exit_review(turn, now);
     bodies.push(
@@ -235,12 +236,12 @@ pub(super) fn turn_ended(turn: &OpenTurn, end: TurnEnd, now: Timestamp) -> Vec<R
     bodies
 }
 
-/// What becomes of a turn whose owner died, read off the state it left.
+/// Decides the recovery of a turn whose owner died, from the state it left.
 pub(super) fn recover(
     thread: &Thread,
     turn: &OpenTurn,
     lost: u32,
-    otherwise: Recovery,
+    default_recovery: Recovery,
     now: Timestamp,
 ) -> Vec<RecordBody> {
     let mut bodies = Vec::new();
@@ -258,7 +259,7 @@ pub(super) fn recover(
     if !crate::bugs::planted(crate::bugs::Bug::ToolRunAgain) {
         bodies.extend(end_items(thread, turn, ItemSelection::Running, None, now));
     }
-    // What is still open now waits for someone's answer, or was ready and never started.
+    // Items that are still open wait for an answer, or were ready and never started.
     let waiting = |open: &&OpenItem| !open.started && Some(open.call) != call;
     let rest = |bodies: &mut Vec<RecordBody>| {
         for open in turn.items.iter().filter(waiting) {
@@ -268,12 +269,12 @@ pub(super) fn recover(
     };
     if lost >= super::own::OWNERS_LOST_MAX {
         rest(&mut bodies);
-        let message = format!("{lost} owners of this turn died; it is not taken up again");
+        let message = format!("{lost} owners of this turn died; it is not continued");
         let failure = Failure::new(crate::FailureKind::RecoveryLimit, message);
         bodies.extend(turn_ended(turn, TurnEnd::Failed(failure), now));
     } else if turn.stopping.is_some() {
         rest(&mut bodies);
-    } else if thread.settings.recovery.unwrap_or(otherwise) == Recovery::Interrupt {
+    } else if thread.settings.recovery.unwrap_or(default_recovery) == Recovery::Interrupt {
         bodies.push(
             Event::InterruptAccepted(InterruptAccepted {
                 turn: turn.id.clone(),

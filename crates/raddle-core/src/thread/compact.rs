@@ -1,4 +1,4 @@
-//! The model condensed the history: from here on it reads the summary instead.
+//! The model summarised the history: from here on its context begins with the summary.
 
 use super::{Decision, Thread, closing, item_text};
 use crate::{
@@ -6,11 +6,11 @@ use crate::{
 };
 
 pub(super) fn decide(thread: &Thread, it: Compact, now: Timestamp) -> Result<Decision, Refusal> {
-    let turn = item_text::of_call(thread, it.call)?;
+    let turn = item_text::turn_of_call(thread, it.call)?;
     if turn.model.map(|model| model.purpose) != Some(Purpose::Compact) {
         return Err(Refusal::StaleCall);
     }
-    let item = item_text::fresh(it.item, ItemBody::Compaction {}, now);
+    let item = item_text::new_item(it.item, ItemBody::Compaction {}, now);
     let mut last = item.clone();
     last.status = ItemStatus::Completed;
     last.completed_at = Some(now);

@@ -1,4 +1,4 @@
-//! Forgetting a thread. What runs in it ends first, so that nobody waits for it.
+//! Deletion of a thread. Running work ends first, so that no caller waits for it.
 
 use super::{Decision, Thread, closing};
 use crate::{Cause, Delete, Event, Timestamp, TurnEnd};

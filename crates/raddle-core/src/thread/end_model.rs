@@ -1,4 +1,4 @@
-//! A call of the model ended, well or not.
+//! The end of a model call, good or bad.
 
 use super::closing::ItemSelection;
 use super::{Decision, OpenTurn, Thread, closing, item_text};
@@ -7,30 +7,30 @@ use crate::{
     Timestamp,
 };
 
-/// How often one question is put to the model before the turn fails.
+/// Maximum attempts at one call before the turn fails.
 pub(super) const ATTEMPTS_MAX: u32 = 10;
 
-/// How often in a row a history that does not fit is made shorter. Each time, less of it is condensed.
+/// Most times in a row that a history too long is shortened. Each time, less of it is summarised.
 const OVERFLOWS_MAX: u32 = 4;
 
-/// How long a vendor is waited for while there is someone else to ask.
+/// Longest wait for a vendor while there is a fallback.
 const FALLBACK_WAIT_MS_MAX: i64 = 30_000;
 
-/// How often calls of one turn are made again, whatever they ask.
+/// Maximum retries in one turn, over all calls.
 fn retries_max() -> u32 {
     crate::bugs::bound(100, 8)
 }
 
-/// How long a call that broke off may wait to be tried again, whatever its vendor or a clock says.
+/// Longest wait before a retry, whatever the vendor or a clock says.
 fn retry_ms_max() -> i64 {
     crate::bugs::bound(60 * 60 * 1000, 5_000)
 }
 
 pub(super) fn decide(thread: &Thread, it: EndModel, now: Timestamp) -> Result<Decision, Refusal> {
-    let turn = item_text::of_call(thread, it.call)?;
+    let turn = item_text::turn_of_call(thread, it.call)?;
     let purpose = turn.model.map(|model| model.purpose);
     let end = match it.end {
-        ModelEnd::Broke { error, .. } if !error.kind.class().may_pass() => {
+        ModelEnd::Broke { error, .. } if !error.kind.class().is_retryable() => {
             ModelEnd::Failed { error }
         }
         ModelEnd::Broke { error, .. } if turn.attempts >= ATTEMPTS_MAX => {
@@ -48,7 +48,7 @@ pub(super) fn decide(thread: &Thread, it: EndModel, now: Timestamp) -> Result<De
             ModelEnd::Failed {
                 error: Failure::new(
                     FailureKind::Other,
-                    "the model gave no summary of the history",
+                    "the model returned no summary of the history",
                 ),
             }
         }
@@ -57,14 +57,14 @@ pub(super) fn decide(thread: &Thread, it: EndModel, now: Timestamp) -> Result<De
     let end = with_fallback(thread, turn, end, now);
     let mut bodies = Vec::new();
     if matches!(end, ModelEnd::Done {}) {
-        // Tools it asked for come next; texts it left open are as long as they will get.
+        // The tools of the call come next; open texts are final.
         for open in turn.items.iter().filter(|open| open.is_text()) {
             let last = closing::last_form(open, crate::ItemStatus::Completed, now);
             bodies.push(closing::completed(turn, last));
         }
     } else {
-        let which = ItemSelection::OfCall(it.call);
-        bodies.extend(closing::end_items(thread, turn, which, None, now));
+        let selection = ItemSelection::OfCall(it.call);
+        bodies.extend(closing::end_items(thread, turn, selection, None, now));
     }
     bodies.push(RecordBody::from(Event::ModelEnded(ModelEnded {
         turn: turn.id.clone(),
@@ -80,7 +80,7 @@ pub(super) fn decide(thread: &Thread, it: EndModel, now: Timestamp) -> Result<De
     Ok(bodies.into())
 }
 
-/// What can still be done in place of a failure: to make the history shorter, or to ask someone else.
+/// Replaces a failure where possible: by a shorter history, or by another model.
 fn with_fallback(thread: &Thread, turn: &OpenTurn, end: ModelEnd, now: Timestamp) -> ModelEnd {
     let next = thread.settings.fallback.get(turn.fallen);
     match (end, next) {
@@ -89,11 +89,11 @@ fn with_fallback(thread: &Thread, turn: &OpenTurn, end: ModelEnd, now: Timestamp
         {
             ModelEnd::Overflowed { error }
         }
-        (ModelEnd::Failed { error }, Some(to)) if error.kind.may_go_elsewhere() => {
+        (ModelEnd::Failed { error }, Some(to)) if error.kind.may_fall_back() => {
             let to = to.clone();
             ModelEnd::Rerouted { error, to }
         }
-        // Whoever wants to be left alone for long is not waited for while there is someone else.
+        // A vendor that asks for a long wait is not waited for while there is a fallback.
         (ModelEnd::Broke { error, retry_at }, Some(to))
             if retry_at > now.plus_ms(FALLBACK_WAIT_MS_MAX) =>
         {
@@ -104,7 +104,7 @@ fn with_fallback(thread: &Thread, turn: &OpenTurn, end: ModelEnd, now: Timestamp
     }
 }
 
-/// It is not tried again.
+/// Turns a break into a failure without further retries.
 fn gave_up(when: &str, error: Failure) -> ModelEnd {
     ModelEnd::Failed {
         error: Failure {

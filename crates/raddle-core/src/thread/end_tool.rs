@@ -1,4 +1,4 @@
-//! A tool ended.
+//! The end of a tool run.
 
 use super::{Decision, Thread, closing};
 use crate::{CommandSource, EndTool, ItemBody, ItemPart, Refusal, Timestamp};
@@ -16,7 +16,7 @@ pub(super) fn decide(thread: &Thread, it: EndTool, now: Timestamp) -> Result<Dec
     item.completed_at = Some(now);
     item.body = it.body;
     if let ItemBody::Command(command) = &mut item.body {
-        // What was told of its output on the way is all of it.
+        // The output that was streamed is the complete output.
         if let Some(printed) = open.texts.get(&ItemPart::Printed) {
             command.printed = Some(printed.clone());
         }

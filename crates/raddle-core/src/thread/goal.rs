@@ -1,4 +1,4 @@
-//! Goals: a thread goes on by itself until its goal is reached, or something stands in the way.
+//! Goals: a thread continues by itself until its goal is reached, or something blocks it.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,8 +9,8 @@ use crate::{
     TurnStarted,
 };
 
-/// How many turns a goal gets between two words of a client about it: a model that never says that it is done
-/// does not go on for ever.
+/// Most turns for a goal between two commands of a client about it, so that a model that never
+/// reports completion does not continue for ever.
 fn turns_max() -> u32 {
     crate::bugs::bound(100, 3)
 }
@@ -19,23 +19,23 @@ fn turns_max() -> u32 {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Goal {
-    /// What is to be reached.
+    /// Text of the goal.
     pub objective: String,
-    /// Where it stands.
+    /// Status of the goal.
     pub status: GoalStatus,
-    /// The most tokens it may use.
+    /// Most tokens that the goal may use.
     pub token_budget: Option<u64>,
-    /// How many it has used.
+    /// Tokens used so far.
     pub tokens_used: u64,
-    /// How long turns worked on it.
+    /// Time of its turns, in milliseconds.
     pub ms_used: i64,
-    /// When it was set.
+    /// Time at which it was set.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
-    /// Whether what the turn that runs uses is used on it.
+    /// Whether the running turn counts towards the goal.
     counts: bool,
-    /// Turns since a client last spoke of it.
+    /// Turns since the last command of a client about it.
     turns: u32,
 }
 
@@ -59,7 +59,7 @@ impl Goal {
             .is_some_and(|budget| self.tokens_used >= budget)
     }
 
-    /// It was set, while a turn runs or not.
+    /// Stores a change of the goal, while a turn runs or not.
     pub(super) fn set(&mut self, it: &GoalSet, runs: bool, at: Timestamp) {
         self.objective.clone_from(&it.objective);
         self.status = it.status;
@@ -71,7 +71,7 @@ impl Goal {
         }
     }
 
-    /// A turn began.
+    /// Counts a turn that began.
     pub(super) fn turn_began(&mut self) {
         if self.status == GoalStatus::Active {
             self.counts = true;
@@ -79,14 +79,14 @@ impl Goal {
         }
     }
 
-    /// A call of the model used this much.
+    /// Adds the tokens of a model call.
     pub(super) fn used(&mut self, tokens: u64) {
         if self.counts {
             self.tokens_used = self.tokens_used.saturating_add(tokens);
         }
     }
 
-    /// A turn ended. Says whether it was about the goal.
+    /// Counts a turn that ended. Returns whether it counted towards the goal.
     pub(super) fn turn_ended(&mut self, end: &TurnEnd, ms: i64, at: Timestamp) -> bool {
         if !std::mem::take(&mut self.counts) {
             return false;
@@ -111,13 +111,13 @@ impl Goal {
 }
 
 impl Thread {
-    /// Its goal.
+    /// Goal of the thread, if it has one.
     pub fn goal(&self) -> Option<&Goal> {
         self.goal.as_ref()
     }
 
-    /// Whether the model may say where the goal stands.
-    pub fn pursues(&self) -> bool {
+    /// Whether the goal is active, so that the model may report its status.
+    pub fn has_active_goal(&self) -> bool {
         self.goal
             .as_ref()
             .is_some_and(|goal| goal.status == GoalStatus::Active)
@@ -125,11 +125,11 @@ impl Thread {
 }
 
 pub(super) fn set(thread: &Thread, it: SetGoal) -> Result<Decision, Refusal> {
-    let now = thread.goal.as_ref();
-    let objective = it.objective.or_else(|| Some(now?.objective.clone()));
-    let status = it.status.or_else(|| Some(now?.status));
-    let token_budget = it.token_budget.or_else(|| now?.token_budget);
-    let used = now.map_or(0, |goal| goal.tokens_used);
+    let current = thread.goal.as_ref();
+    let objective = it.objective.or_else(|| Some(current?.objective.clone()));
+    let status = it.status.or_else(|| Some(current?.status));
+    let token_budget = it.token_budget.or_else(|| current?.token_budget);
+    let used = current.map_or(0, |goal| goal.tokens_used);
     let status = match status.unwrap_or(GoalStatus::Active) {
         GoalStatus::Active if token_budget.is_some_and(|budget| used >= budget) => {
             GoalStatus::BudgetLimited
@@ -152,9 +152,9 @@ pub(super) fn clear(thread: &Thread, it: ClearGoal) -> Result<Decision, Refusal>
     Ok(vec![Event::GoalCleared { principal }.into()].into())
 }
 
-/// The model says where the goal stands.
+/// Stores the model's report on the status of the goal.
 pub(super) fn report_status(thread: &Thread, status: GoalStatus) -> Option<RecordBody> {
-    let goal = thread.goal.as_ref().filter(|_| thread.pursues())?;
+    let goal = thread.goal.as_ref().filter(|_| thread.has_active_goal())?;
     let set = GoalSet {
         objective: goal.objective.clone(),
         status,
@@ -165,7 +165,7 @@ pub(super) fn report_status(thread: &Thread, status: GoalStatus) -> Option<Recor
     Some(Event::GoalSet(set).into())
 }
 
-/// A turn that begins because the goal is not reached yet.
+/// Starts a turn because the goal is not reached yet.
 pub(super) fn begin(thread: &Thread, goal: &Goal, it: BeginTurn) -> Decision {
     let started = TurnStarted {
         turn: it.turn.clone(),
@@ -175,20 +175,20 @@ pub(super) fn begin(thread: &Thread, goal: &Goal, it: BeginTurn) -> Decision {
         output_schema: None,
     };
     let mut bodies = vec![Event::TurnStarted(started).into()];
-    bodies.extend(thread.news(it.briefs));
+    bodies.extend(thread.changed_briefs(it.briefs));
     let text = reminder(goal);
-    let told = ItemsInjected {
+    let injected = ItemsInjected {
         items: vec![InjectedItem::Note { text }],
         principal: None,
     };
-    bodies.push(Event::ItemsInjected(told).into());
+    bodies.push(Event::ItemsInjected(injected).into());
     Decision {
         bodies,
         outcome: CommandOutcome::Started { turn: it.turn },
     }
 }
 
-/// What the model is told when such a turn begins.
+/// Returns the note for the model at the start of such a turn.
 fn reminder(goal: &Goal) -> String {
     let budget = match goal.token_budget {
         Some(budget) => format!(" of the {budget} it may use"),

@@ -1,5 +1,5 @@
-//! History that did not happen here. It is taken at any time and read at the next call of the model, and it
-//! prolongs no turn.
+//! History from outside this thread. It is accepted at any time, read by the next model call, and
+//! does not prolong a turn.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,8 @@ pub(super) fn decide(it: InjectItems) -> Result<Decision, Refusal> {
     Ok(vec![Event::ItemsInjected(injected).into()].into())
 }
 
-/// A vendor takes no call without its output and no output without its call, now or ever after.
+/// Checks that calls and outputs are paired. A vendor rejects a call without its output and the
+/// reverse, now and in every later call.
 fn are_paired(items: &[InjectedItem]) -> Result<(), Refusal> {
     let mut open: BTreeSet<&String> = BTreeSet::new();
     for item in items {

@@ -1,9 +1,9 @@
-//! Stopping the turn that runs.
+//! Interrupt of the running turn.
 
 use super::{Decision, Thread, closing};
 use crate::{Interrupt, Refusal, Timestamp};
 
-/// A turn that is stopping already goes on stopping; whoever asks again waits for the same end.
+/// Stops the turn. If it is stopping already, a second interrupt waits for the same end.
 pub(super) fn decide(thread: &Thread, it: Interrupt, now: Timestamp) -> Result<Decision, Refusal> {
     let turn = thread.turn.as_ref().ok_or(Refusal::NoTurn)?;
     if let Some(expected) = it.turn.filter(|expected| *expected != turn.id) {

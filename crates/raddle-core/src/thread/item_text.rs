@@ -1,4 +1,4 @@
-//! Items that the model writes: they begin, grow and end.
+//! Items that the model writes: their start, growth and end.
 
 use super::{Decision, OpenTurn, Thread, closing};
 use crate::{
@@ -6,21 +6,21 @@ use crate::{
     StartItem, Timestamp,
 };
 
-/// How much text an open item may hold. A tool that prints more keeps the rest in a blob.
+/// Most text in an open item. A tool with more output stores the rest in a blob.
 fn item_bytes_max() -> u64 {
     crate::bugs::bound(8 << 20, 1_300)
 }
 
 pub(super) fn start(thread: &Thread, it: StartItem, now: Timestamp) -> Result<Decision, Refusal> {
-    let turn = of_call(thread, it.call)?;
+    let turn = turn_of_call(thread, it.call)?;
     if thread.open_item(&it.item).is_some() {
         return Err(Refusal::ItemExists);
     }
-    let item = fresh(it.item, it.body, now);
+    let item = new_item(it.item, it.body, now);
     Ok(vec![started(turn, item)].into())
 }
 
-/// Takes more text for an open item: the model's, or what a tool prints.
+/// Appends text to an open item: the model's, or a tool's output.
 pub(super) fn append(thread: &Thread, it: AppendText) -> Result<Decision, Refusal> {
     let open = match thread.open_item(&it.item) {
         Some(open) => open,
@@ -64,14 +64,14 @@ pub(super) fn complete(
     it: CompleteItem,
     now: Timestamp,
 ) -> Result<Decision, Refusal> {
-    let turn = of_call(thread, it.call)?;
+    let turn = turn_of_call(thread, it.call)?;
     let mut bodies = Vec::new();
     let mut item = match thread.open_item(&it.item) {
         Some(open) if !open.is_text() => return Err(Refusal::NoItem),
         Some(open) => open.item.clone(),
-        // It had nothing to say while it was open.
+        // It had no text while it was open.
         None => {
-            let item = fresh(it.item, it.body.clone(), now);
+            let item = new_item(it.item, it.body.clone(), now);
             bodies.push(started(turn, item.clone()));
             item
         }
@@ -84,8 +84,8 @@ pub(super) fn complete(
     Ok(bodies.into())
 }
 
-/// The turn, if this call of the model is the one that runs.
-pub(super) fn of_call(thread: &Thread, call: u32) -> Result<&OpenTurn, Refusal> {
+/// Returns the turn, if this model call is the running one.
+pub(super) fn turn_of_call(thread: &Thread, call: u32) -> Result<&OpenTurn, Refusal> {
     let turn = thread.turn.as_ref().ok_or(Refusal::StaleCall)?;
     match turn.model {
         Some(model) if model.call == call => Ok(turn),
@@ -93,7 +93,7 @@ pub(super) fn of_call(thread: &Thread, call: u32) -> Result<&OpenTurn, Refusal> 
     }
 }
 
-pub(super) fn fresh(id: crate::ItemId, body: crate::ItemBody, now: Timestamp) -> Item {
+pub(super) fn new_item(id: crate::ItemId, body: crate::ItemBody, now: Timestamp) -> Item {
     Item {
         id,
         status: ItemStatus::InProgress,

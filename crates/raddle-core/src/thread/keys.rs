@@ -1,4 +1,4 @@
-//! Requests that were carried out under a key, so that they can come again.
+//! Requests that were executed under an idempotency key, so that a repeat gets the same result.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -6,16 +6,16 @@ use serde_json::Value;
 use super::Thread;
 use crate::{CommandOutcome, IdempotencyKey, Refusal, Remembered, Timestamp};
 
-/// How many are remembered.
+/// Maximum number of stored keys.
 const KEYS_MAX: usize = 1000;
 
-/// How many bytes their answers may have together, beside the newest.
+/// Most bytes of stored responses, besides the newest.
 const BYTES_MAX: usize = 4 << 20;
 
-/// How long they are remembered.
+/// Time for which a key is stored, in milliseconds.
 const MS_MAX: i64 = 24 * 60 * 60 * 1000;
 
-/// A request that was carried out under a key.
+/// A request that was executed under an idempotency key.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RememberedOutcome {
@@ -34,26 +34,26 @@ impl RememberedOutcome {
 }
 
 impl Thread {
-    /// What came of an order when it came before under this key, with this hash of what was asked.
+    /// Returns the outcome of an earlier request with this key and this hash of the request.
     pub fn recall(
         &self,
         key: &IdempotencyKey,
-        asked: &str,
+        request_hash: &str,
         now: Timestamp,
     ) -> Option<Result<CommandOutcome, Refusal>> {
         let mut keys = self.keys.iter();
-        let kept = keys.find(|kept| kept.key == *key && now.since(kept.at) <= MS_MAX)?;
-        if kept.asked != asked {
+        let entry = keys.find(|kept| kept.key == *key && now.since(kept.at) <= MS_MAX)?;
+        if entry.asked != request_hash {
             return Some(Err(Refusal::KeyReused));
         }
-        if let Some(answer) = kept.answer.clone() {
+        if let Some(answer) = entry.answer.clone() {
             return Some(Ok(CommandOutcome::Kept { answer }));
         }
-        let outcome = serde_json::from_value(kept.outcome.clone());
+        let outcome = serde_json::from_value(entry.outcome.clone());
         Some(outcome.map_err(|_| Refusal::KeyReused))
     }
 
-    pub(super) fn keep(&mut self, it: &Remembered, at: Timestamp) {
+    pub(super) fn remember(&mut self, it: &Remembered, at: Timestamp) {
         self.keys.push_back(RememberedOutcome {
             key: it.key.clone(),
             asked: it.asked.clone(),

@@ -1,4 +1,4 @@
-//! Commands that say what happened and ask for nothing.
+//! Commands that only record a fact and start no work.
 
 use super::{Decision, Thread};
 use crate::{
@@ -38,19 +38,19 @@ pub(super) fn change_metadata(thread: &Thread, it: ChangeMetadata) -> Decision {
         sha,
         principal,
     } = it;
-    let noted = thread.identity.as_ref().and_then(|it| it.git.as_ref());
+    let current_git = thread.identity.as_ref().and_then(|it| it.git.as_ref());
     let Git {
         branch: old_branch,
         origin: old_origin,
         sha: old_sha,
-    } = noted.cloned().unwrap_or_default();
+    } = current_git.cloned().unwrap_or_default();
     let git = Git {
         branch: branch.unwrap_or(old_branch),
         origin: origin.unwrap_or(old_origin),
         sha: sha.unwrap_or(old_sha),
     };
     let git = (git != Git::default()).then_some(git);
-    if git.as_ref() == noted {
+    if git.as_ref() == current_git {
         return Vec::new().into();
     }
     vec![Event::MetadataChanged(MetadataChanged { git, principal }).into()].into()

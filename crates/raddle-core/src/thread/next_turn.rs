@@ -1,16 +1,16 @@
-//! Turns that begin by themselves: with what waits in the queue, or else for the goal.
+//! Turns that begin without a client: with the queue's next input, or else for the goal.
 
 use super::{Decision, Thread, goal, queue};
 use crate::{BeginTurn, GoalStatus, ItemId, Refusal, Timestamp};
 
-/// What the next turn that begins by itself is for.
+/// Reason for the next turn that begins without a client.
 pub(super) enum NextTurn<'a> {
     Queued(&'a ItemId),
     Goal(&'a goal::Goal),
 }
 
 impl Thread {
-    /// What is to begin by itself now.
+    /// Returns the turn to begin now without a client, if any.
     pub(super) fn next_turn(&self) -> Option<NextTurn<'_>> {
         if self.turn.is_some() || self.deleted || self.archived {
             return None;

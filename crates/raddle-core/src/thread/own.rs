@@ -1,12 +1,12 @@
-//! Taking a thread, and leaving it.
+//! Taking and releasing ownership of a thread.
 
 use super::{Decision, Thread, closing};
 use crate::{Cause, Event, LEVEL, Own, Owned, RecordBody, Refusal, Timestamp, TurnEnd};
 
-/// With this many dead owners a turn is not taken up again.
+/// Number of dead owners at which a turn is not continued.
 pub(super) const OWNERS_LOST_MAX: u32 = 3;
 
-/// The barrier, and with it whatever the former owner left open.
+/// Writes the owner's barrier, and closes or recovers what the former owner left open.
 pub(super) fn decide(thread: &Thread, own: Own, now: Timestamp) -> Result<Decision, Refusal> {
     let late = own.epoch <= thread.epoch();
     if late && !crate::bugs::planted(crate::bugs::Bug::LateEpoch) {
@@ -15,7 +15,7 @@ pub(super) fn decide(thread: &Thread, own: Own, now: Timestamp) -> Result<Decisi
     let Own {
         epoch,
         node,
-        found,
+        head: found,
         reserved,
         recovery,
         fork,
@@ -51,7 +51,7 @@ pub(super) fn decide(thread: &Thread, own: Own, now: Timestamp) -> Result<Decisi
     Ok(bodies.into())
 }
 
-/// The owner goes in good order; whoever comes next need not count it as dead.
+/// Gives up ownership cleanly, so that the next owner does not count this one as dead.
 pub(super) fn release() -> Decision {
     vec![Event::Released {}.into()].into()
 }

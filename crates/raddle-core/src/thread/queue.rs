@@ -9,23 +9,23 @@ use crate::{
     Unqueue,
 };
 
-/// How much waits at most: entries, and bytes of them as they are stored.
+/// Most entries in the queue. `BYTES_MAX` limits their bytes as stored.
 fn entries_max() -> usize {
     crate::bugs::bound(100, 3)
 }
 const BYTES_MAX: usize = 8 << 20;
 
-/// Input that waits.
+/// Input in the queue.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct QueuedInput {
-    /// Its id; the message has it once it is said.
+    /// Id of the input, which its message keeps.
     pub item: ItemId,
-    /// Its parts.
+    /// Content of the message, in parts.
     pub input: Vec<Input>,
-    /// The client's own id for it.
+    /// The client's own id for the message.
     pub client_id: Option<String>,
-    /// Who sent it.
+    /// Principal that sent the command.
     pub(crate) principal: Option<String>,
     bytes: usize,
 }
@@ -47,7 +47,7 @@ fn bytes(input: &[Input]) -> usize {
 }
 
 impl Thread {
-    /// What waits, the next first.
+    /// Returns the queued input, the next first.
     pub fn queue(&self) -> &[QueuedInput] {
         &self.queue
     }
@@ -59,13 +59,13 @@ impl Thread {
             .ok_or(Refusal::NotQueued)
     }
 
-    /// Whether there is room for this, in place of what has that id.
+    /// Checks that there is capacity for this input, in place of the entry with that id.
     fn check_capacity(&self, item: &ItemId, input: &[Input]) -> Result<(), Refusal> {
         let others = || self.queue.iter().filter(|queued| queued.item != *item);
-        let held: usize = others().map(|queued| queued.bytes).sum();
+        let queued_bytes: usize = others().map(|queued| queued.bytes).sum();
         if input.is_empty() {
             Err(Refusal::EmptyInput)
-        } else if others().count() >= entries_max() || held + bytes(input) > BYTES_MAX {
+        } else if others().count() >= entries_max() || queued_bytes + bytes(input) > BYTES_MAX {
             Err(Refusal::QueueFull)
         } else {
             Ok(())
@@ -111,11 +111,11 @@ pub(super) fn unqueue(thread: &Thread, it: Unqueue) -> Result<Decision, Refusal>
 
 pub(super) fn reorder(thread: &Thread, it: ReorderQueue) -> Result<Decision, Refusal> {
     let ReorderQueue { items, principal } = it;
-    let now: Vec<&ItemId> = thread.queue.iter().map(|queued| &queued.item).collect();
-    if items.iter().eq(now.iter().copied()) {
+    let current: Vec<&ItemId> = thread.queue.iter().map(|queued| &queued.item).collect();
+    if items.iter().eq(current.iter().copied()) {
         return Ok(Vec::new().into());
     }
-    let (mut old, mut new) = (now, items.iter().collect::<Vec<_>>());
+    let (mut old, mut new) = (current, items.iter().collect::<Vec<_>>());
     old.sort();
     new.sort();
     if old != new {
@@ -138,7 +138,7 @@ pub(super) fn start(thread: &Thread, it: StartQueued, now: Timestamp) -> Result<
     self::begin(thread, item, begin, it.principal, now)
 }
 
-/// What waited leaves the queue and begins a turn, in one step.
+/// Removes input from the queue and starts a turn with it, in one step.
 pub(super) fn begin(
     thread: &Thread,
     item: &ItemId,

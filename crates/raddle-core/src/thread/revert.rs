@@ -1,4 +1,4 @@
-//! Going back: turns from one on no longer count.
+//! Revert: turns from a given one on no longer count.
 
 use super::state::cuts_max;
 use super::{Decision, Thread};
@@ -8,8 +8,8 @@ pub(super) fn decide(thread: &Thread, it: Revert) -> Result<Decision, Refusal> {
     if thread.turn.is_some() {
         return Err(Refusal::TurnRunning);
     }
-    let gone = thread.cuts.iter().any(|cut| cut.holds(it.at));
-    if gone || it.at > thread.head || it.point.turns >= thread.turns {
+    let is_reverted = thread.cuts.iter().any(|cut| cut.holds(it.at));
+    if is_reverted || it.at > thread.head || it.point.turns >= thread.turns {
         return Err(Refusal::NoSuchTurn);
     }
     let lineage = cut(&it.point.lineage, it.at, thread.head.next());
@@ -27,7 +27,7 @@ pub(super) fn decide(thread: &Thread, it: Revert) -> Result<Decision, Refusal> {
     Ok(vec![Event::Reverted(reverted).into()].into())
 }
 
-/// What counted before a point, and what comes after now.
+/// Returns the lineage before a point, extended by what follows from now on.
 pub(crate) fn cut(lineage: &[Span], at: Seq, resumed: Seq) -> Vec<Span> {
     let before = lineage.iter().filter(|span| span.from < at);
     let mut lineage: Vec<Span> = before

@@ -1,4 +1,4 @@
-//! A review: a turn that shows where it begins and where it ends.
+//! Reviews: turns with items at their start and end.
 
 use super::{Decision, OpenTurn, Thread, item_text};
 use crate::{
@@ -26,15 +26,15 @@ pub(super) fn decide(
         prompt: Some(it.prompt),
     });
     let mut bodies = vec![Event::TurnStarted(started).into()];
-    bodies.extend(thread.news(it.briefs));
-    bodies.extend(at_once(&it.turn, it.item, entered, now));
+    bodies.extend(thread.changed_briefs(it.briefs));
+    bodies.extend(instant_item(&it.turn, it.item, entered, now));
     Ok(Decision {
         bodies,
         outcome: CommandOutcome::Started { turn: it.turn },
     })
 }
 
-/// What is said of a review before its turn ends, however that ends.
+/// Returns the item that ends a review, before its turn ends in any way.
 pub(super) fn exit_review(turn: &OpenTurn, now: Timestamp) -> Vec<RecordBody> {
     if !turn.reviewing {
         return Vec::new();
@@ -44,15 +44,15 @@ pub(super) fn exit_review(turn: &OpenTurn, now: Timestamp) -> Vec<RecordBody> {
         Some(ItemBody::AgentMessage(message)) => message.text.clone(),
         _ => String::new(),
     };
-    let left = ItemBody::ReviewLeft(Review { text, prompt: None });
-    // Nothing here may be made up by chance, and a turn ends once.
+    let exited = ItemBody::ReviewLeft(Review { text, prompt: None });
+    // The id must not be random, and a turn ends only once.
     let item = format!("{}-reviewed", turn.id).as_str().into();
-    at_once(&turn.id, item, left, now)
+    instant_item(&turn.id, item, exited, now)
 }
 
-/// An item that begins and ends at once.
-fn at_once(turn: &TurnId, id: ItemId, body: ItemBody, now: Timestamp) -> Vec<RecordBody> {
-    let item = item_text::fresh(id, body, now);
+/// Returns the events of an item that begins and ends at once.
+fn instant_item(turn: &TurnId, id: ItemId, body: ItemBody, now: Timestamp) -> Vec<RecordBody> {
+    let item = item_text::new_item(id, body, now);
     let last = Item {
         status: ItemStatus::Completed,
         completed_at: Some(now),

@@ -1,5 +1,5 @@
-//! A command that the user runs: in the turn that runs, beside whatever that does, or in a turn of its own.
-//! Nobody is asked about it, and the model reads of it with its next call.
+//! Commands that the user runs: beside the work of the running turn, or in a turn of its own. They
+//! need no approval, and the next model call includes them.
 
 use super::{Decision, Thread, item_text};
 use crate::{
@@ -26,7 +26,7 @@ pub(super) fn decide(thread: &Thread, it: RunShell, now: Timestamp) -> Result<De
                 output_schema: None,
             };
             bodies.push(Event::TurnStarted(started).into());
-            bodies.extend(thread.news(it.briefs));
+            bodies.extend(thread.changed_briefs(it.briefs));
             (it.turn.clone(), CommandOutcome::Started { turn: it.turn })
         }
     };
@@ -36,7 +36,7 @@ pub(super) fn decide(thread: &Thread, it: RunShell, now: Timestamp) -> Result<De
     };
     let started = ItemStarted {
         turn,
-        item: item_text::fresh(it.item, ItemBody::Command(command), now),
+        item: item_text::new_item(it.item, ItemBody::Command(command), now),
         gate: Some(Gate::Open),
         ruling: None,
     };

@@ -1,4 +1,4 @@
-//! Input: it begins a turn, or joins the one that runs.
+//! Input: it begins a turn, or joins the running one.
 
 use super::{Decision, OpenTurn, Thread, manage};
 use crate::{
@@ -40,7 +40,7 @@ pub(super) fn decide(
         })
         .into(),
     );
-    bodies.extend(thread.news(start.briefs));
+    bodies.extend(thread.changed_briefs(start.briefs));
     bodies.extend(
         start
             .message
@@ -52,7 +52,7 @@ pub(super) fn decide(
     })
 }
 
-/// More input for the turn that runs. It is read at the next call of the model and cuts nothing short.
+/// Adds input to the running turn. The next model call includes it; nothing is cut short.
 pub(super) fn steer(thread: &Thread, steer: Steer, now: Timestamp) -> Result<Decision, Refusal> {
     let turn = thread.turn.as_ref().ok_or(Refusal::NoTurn)?;
     if turn.id != steer.expected {

@@ -1,4 +1,5 @@
-//! What is known of a thread. All of it is read off the records, and none of it grows with their number.
+//! State of a thread. All of it is computed from the records, and none of it grows with their
+//! number.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -14,20 +15,20 @@ use crate::{
     Timestamp, Topic, TurnEnd, TurnId, TurnKind, Usage,
 };
 
-/// How many settled requests are remembered.
+/// Most resolved requests that are kept.
 pub(super) const SETTLED_MAX: usize = 256;
 
-/// How many acts can have a yes until the session ends; who allows more is asked again about the oldest.
+/// Most acts that are approved for the session. Beyond that the oldest need approval again.
 pub(super) fn granted_max() -> usize {
     crate::bugs::bound(1000, 2)
 }
 
-/// How many stretches of lost numbers are remembered.
+/// Most ranges of lost numbers that are kept.
 pub(super) fn gaps_max() -> usize {
     crate::bugs::bound(64, 3)
 }
 
-/// How many stretches that were taken back are remembered, and how many may make up the lineage.
+/// Most reverted ranges that are kept, and most ranges in the lineage.
 pub(super) fn cuts_max() -> usize {
     crate::bugs::bound(256, 4)
 }
@@ -36,7 +37,7 @@ pub(super) fn cuts_max() -> usize {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Thread {
-    /// The newest record that was folded in.
+    /// Number of the newest record folded in.
     pub(crate) head: Seq,
     pub(crate) identity: Option<Identity>,
     pub(crate) owner: Option<Owner>,
@@ -46,9 +47,9 @@ pub struct Thread {
     pub(crate) deleted: bool,
     pub(crate) updated_at: Timestamp,
     pub(crate) recency_at: Option<Timestamp>,
-    /// The first words of the user.
+    /// Beginning of the user's first message.
     pub(crate) preview: String,
-    /// How many turns count.
+    /// Number of turns that count.
     pub(crate) turns: u64,
     pub(crate) turn: Option<OpenTurn>,
     pub(crate) last_turn: Option<LastTurn>,
@@ -58,60 +59,60 @@ pub struct Thread {
     pub(crate) keys: VecDeque<RememberedOutcome>,
     pub(crate) usage: Usage,
     pub(crate) last_usage: Usage,
-    /// About how many tokens the model's context holds.
+    /// Estimated tokens in the model's context.
     pub(crate) context_tokens: u64,
-    /// What of the history counts for the model's context.
+    /// Parts of the history that count for the model's context.
     pub(crate) lineage: Vec<Span>,
-    /// What no longer counts although it came before, oldest first and apart from each other.
+    /// Reverted ranges, oldest first and disjoint.
     pub(crate) cuts: VecDeque<Span>,
-    /// Before this, cuts are forgotten.
+    /// Reverted ranges before this are dropped.
     pub(crate) cuts_from: Seq,
     pub(crate) gaps: VecDeque<Gap>,
-    /// Cursors below this can no longer be judged.
+    /// Cursors below this can no longer be validated.
     pub(crate) judged_from: Seq,
-    /// The record at which the status last changed.
+    /// Record at which the status last changed.
     pub(crate) status_at: Seq,
-    /// How often the model was called, so that a late word of one call is not taken for another's.
+    /// Number of model calls so far, so that a late report of one call is not taken for another's.
     pub(crate) calls: u32,
-    /// Who was called last.
+    /// Model of the newest call.
     #[serde(default)]
     pub(crate) asked: CalledModel,
-    /// What the model was last told about its surroundings.
+    /// Newest notes on the environment, per topic.
     pub(crate) briefs: BTreeMap<Topic, Brief>,
     pub(crate) goal: Option<Goal>,
-    /// The record that last changed the goal, or took it away.
+    /// Record that last changed or cleared the goal.
     pub(crate) goal_at: Seq,
-    /// Input that waits, the next first.
+    /// Queued input, the next first.
     pub(crate) queue: Vec<QueuedInput>,
-    /// Whether it waits until a turn ends well or someone starts it: the last turn did not end well.
+    /// Whether the queue waits until another turn starts, because the last turn did not end well.
     pub(crate) queue_rests: bool,
-    /// The record that began the newest turn.
+    /// Record that began the newest turn.
     pub(crate) turn_at: Seq,
-    /// The digests of acts that have a yes until the session ends, oldest first.
+    /// Digests of acts that are approved for the session, oldest first.
     #[serde(default)]
     pub(crate) granted: VecDeque<String>,
-    /// The rights beyond the fence that were given until the session ends.
+    /// Rights beyond the sandbox that are granted for the session.
     #[serde(default)]
     pub(crate) rights: Grant,
-    /// What was used of what may have a budget.
+    /// Usage of everything that may have a budget.
     #[serde(default)]
     pub(crate) spent: BudgetUsage,
-    /// What each model used.
+    /// Usage of each model.
     #[serde(default)]
     pub(crate) accounts: Vec<ModelUsage>,
 }
 
-/// What the model was told about something.
+/// A note that the model has on a topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Brief {
-    /// Where.
+    /// Record that added it.
     pub(crate) at: Seq,
-    /// What, as a number that tells it from everything else that is likely to be said; nothing once that no
-    /// longer counts, and what was said before it is not known.
+    /// Hash of its text, to recognise changes; `None` once the note no longer counts and the
+    /// earlier one is unknown.
     pub(crate) digest: Option<u64>,
 }
 
-/// What was settled when the thread began.
+/// Facts of a thread that are fixed at its start.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Identity {
@@ -129,33 +130,33 @@ pub(crate) struct Identity {
     pub(crate) created_at: Timestamp,
 }
 
-/// Who may write now.
+/// Owner that may write now.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Owner {
     pub(crate) epoch: Epoch,
     pub(crate) node: String,
     pub(crate) reserved: Seq,
-    /// Whether it left in good order.
+    /// Whether it gave up ownership cleanly.
     pub(crate) released: bool,
-    /// How much of the vocabulary it may have written.
+    /// Level of the vocabulary that it may have written.
     pub(crate) level: u32,
 }
 
-/// Numbers that may have been told and were lost with the power: those strictly between.
+/// Numbers strictly between these may have been announced and were lost with the power.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Gap {
     pub(crate) after: Seq,
     pub(crate) before: Seq,
 }
 
-/// A request that was settled.
+/// A request that was resolved.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SettledRequest {
     pub(crate) request: RequestNumber,
     pub(crate) how: Settlement,
-    /// Whether clients are told that it was settled.
+    /// Whether clients are notified that it was resolved.
     pub(crate) told: bool,
 }
 
@@ -163,121 +164,121 @@ pub(crate) struct SettledRequest {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OpenRequest {
-    /// The turn that asks.
+    /// Turn that sent it.
     pub turn: TurnId,
-    /// The item it is about.
+    /// Item that it is about.
     pub item: ItemId,
-    /// What is asked.
+    /// Content of the request.
     pub ask: Ask,
-    /// Since when.
+    /// Time at which it was opened.
     pub opened_at: Timestamp,
-    /// Until when.
+    /// Deadline at which it settles itself.
     pub expires_at: Option<Timestamp>,
-    /// The digest of the act it is about.
+    /// Digest of the act to approve.
     #[serde(default)]
     pub digest: Option<String>,
-    /// What a yes for the session is good for besides.
+    /// Files that an approval for the session also covers.
     #[serde(default)]
     pub files: Vec<String>,
-    /// Whether policy says yes in the end.
+    /// Whether the policy approves the request if it times out.
     #[serde(rename = "yesInTheEnd", default)]
     pub approve_on_timeout: bool,
 }
 
-/// The turn that runs.
+/// The turn that is running.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OpenTurn {
-    /// Its id.
+    /// Id of the turn.
     pub id: TurnId,
-    /// What it is for.
+    /// Purpose of the turn.
     pub kind: TurnKind,
-    /// When it began.
+    /// Time at which it began.
     pub started_at: Timestamp,
-    /// The turn it goes back to.
+    /// Turn that this one descends from.
     pub root: Option<TurnId>,
-    /// A schema that its last message must fit.
+    /// JSON Schema that its last message must match.
     pub output_schema: Option<Value>,
-    /// Its open items, in the order they began.
+    /// Open items, in the order they began.
     pub items: Vec<OpenItem>,
-    /// The call of the model that runs.
+    /// Model call that is running.
     pub(crate) model: Option<ModelCall>,
-    /// How often the model was called.
+    /// Number of model calls so far.
     pub(crate) calls: u32,
-    /// How often in a row for the same question.
+    /// Number of attempts in a row at the same call.
     pub(crate) attempts: u32,
-    /// How often calls of it were made again, whatever they asked.
+    /// Number of retries so far, over all calls.
     #[serde(default)]
     pub(crate) retries: u32,
-    /// How many of the fallbacks it has come to.
+    /// Number of fallbacks used so far.
     #[serde(default)]
     pub(crate) fallen: usize,
-    /// How often in a row the history did not fit the model.
+    /// Number of times in a row that the history exceeded the context window.
     #[serde(default)]
     pub(crate) overflows: u32,
-    /// Whether there is something no call of the model has read.
+    /// Whether there is input that no model call has included.
     pub(crate) unread: bool,
-    /// When a call that broke off is tried again.
+    /// Time of the retry of a call that broke off.
     pub(crate) retry_at: Option<Timestamp>,
-    /// When it broke off.
+    /// Time at which it broke off.
     pub(crate) broke_at: Timestamp,
-    /// Why the turn cannot go on.
+    /// Failure because of which the turn cannot continue.
     pub(crate) failed: Option<Failure>,
     pub(crate) stopping: Option<StopRequest>,
-    /// How many owners died in it.
+    /// Number of owners that died in it.
     pub(crate) owners_lost: u32,
-    /// Whether its history was condensed, if that is what it is for.
+    /// Whether the history was summarised, if that is the turn's purpose.
     pub(crate) compacted: bool,
-    /// The newest whole message of the agent.
+    /// Newest complete message of the agent.
     pub(crate) answer: Option<Box<Item>>,
     /// Whether a review began in it and has not ended.
     #[serde(default)]
     pub(crate) reviewing: bool,
-    /// The rights beyond the fence that were given for it.
+    /// Rights beyond the sandbox that are granted for it.
     #[serde(default)]
     pub(crate) rights: Grant,
-    /// What was used of what may have a budget.
+    /// Usage of everything that may have a budget.
     #[serde(default)]
     pub(crate) spent: BudgetUsage,
-    /// From when on that counts; nothing if it does not.
+    /// Time from which usage is charged; `None` if it is not.
     #[serde(default)]
     pub(crate) charged_from: Option<Timestamp>,
 }
 
 impl OpenTurn {
-    /// Whether there is something for the model to read or to condense.
-    pub(crate) fn is_to_ask(&self) -> bool {
-        self.unread || self.is_to_condense()
+    /// Whether there is something for the model to read or to summarise.
+    pub(crate) fn needs_call(&self) -> bool {
+        self.unread || self.needs_compaction()
     }
 
-    /// Whether its history did not fit the model, and was not condensed since.
+    /// Whether its history exceeded the context window, and was not summarised since.
     pub(crate) fn is_too_long(&self) -> bool {
         self.overflows > 0 && !self.compacted
     }
 
-    /// Whether its history is to be condensed, and was not.
-    pub(crate) fn is_to_condense(&self) -> bool {
+    /// Whether its history is still to be summarised.
+    pub(crate) fn needs_compaction(&self) -> bool {
         self.kind == TurnKind::Compaction && !self.compacted
     }
 }
 
-/// Who was called, as the settings named them.
+/// A model and its provider, as the settings named them at the call.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CalledModel {
     pub(crate) model: Option<String>,
     pub(crate) provider: Option<String>,
 }
 
-/// A call of the model that runs.
+/// The running model call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ModelCall {
     pub(crate) call: u32,
     pub(crate) purpose: Purpose,
-    /// The record that announced it.
+    /// Record that announced it.
     pub(crate) at: Seq,
 }
 
-/// A turn that is to stop.
+/// An accepted interrupt of the running turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct StopRequest {
     pub(crate) cause: Cause,
@@ -290,28 +291,29 @@ pub(crate) struct StopRequest {
 pub struct OpenItem {
     /// The item as it began.
     pub item: Item,
-    /// Its texts so far.
+    /// Texts of the item so far.
     #[serde(with = "texts")]
     pub texts: BTreeMap<ItemPart, String>,
-    /// The call of the model it came with.
+    /// Number of the model call that produced it.
     pub(crate) call: u32,
     pub(crate) gate: Option<Gate>,
     /// Whether its tool may start.
     pub(crate) ready: bool,
     /// Whether its tool was started.
     pub(crate) started: bool,
-    /// The digest of the act that policy judged, or someone allowed.
+    /// Digest of the act that the policy judged, or the user approved.
     #[serde(default)]
     pub(crate) digest: Option<String>,
     /// Bytes of text since it began or was last saved.
     pub(crate) unsaved_bytes: u64,
-    /// The record with which it began.
+    /// Record with which it began.
     pub(crate) began: Seq,
-    /// The record that saved it last. What its text was between these two can no longer be told.
+    /// Record that saved it last. Its text between these two records can no longer be
+    /// reconstructed.
     pub(crate) saved: Option<Seq>,
 }
 
-/// JSON has no keys but strings.
+/// Serializes the texts as pairs, because JSON keys can only be strings.
 mod texts {
     use super::{BTreeMap, ItemPart};
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -332,14 +334,15 @@ mod texts {
 }
 
 impl OpenItem {
-    /// Whether it is a command without a yes. Clients hear that a thread waits before they see the command.
+    /// Whether it is a command without approval. Clients learn that a thread waits before they see
+    /// the command.
     fn waits(&self) -> bool {
         let is_command = matches!(self.item.body, ItemBody::Command(_));
         is_command && self.gate == Some(Gate::Approval) && !self.ready
     }
 
-    /// Whether a client runs it.
-    pub(crate) fn is_clients(&self) -> bool {
+    /// Whether it is a tool that a client runs.
+    pub(crate) fn is_client_tool(&self) -> bool {
         matches!(self.item.body, ItemBody::ClientTool(_))
     }
 
@@ -348,26 +351,26 @@ impl OpenItem {
         self.item.call.is_some()
     }
 
-    /// Whether it is something that the model writes.
+    /// Whether the model writes it.
     pub(crate) fn is_text(&self) -> bool {
         !self.is_tool() && !self.item.is_users_command()
     }
 
-    /// The digest of the act that it needs someone's yes for; once it was started, that it has.
+    /// Digest of the act that needs approval; once the tool was started, of the approved act.
     pub fn approved_digest(&self) -> Option<&str> {
         let digest = self.digest.as_deref();
         digest.filter(|_| self.gate == Some(Gate::Approval))
     }
 
-    /// The item with the text it has so far.
-    pub fn so_far(&self) -> Item {
+    /// Returns the item with its text so far.
+    pub fn current_item(&self) -> Item {
         let mut item =
             super::closing::last_form(self, ItemStatus::InProgress, self.item.started_at);
         item.completed_at = None;
         item
     }
 
-    /// Bytes of all its texts.
+    /// Returns the bytes of all its texts.
     pub fn bytes(&self) -> u64 {
         self.texts.values().map(|text| text.len() as u64).sum()
     }
@@ -377,71 +380,71 @@ impl OpenItem {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LastTurn {
-    /// Its id.
+    /// Id of the turn.
     pub id: TurnId,
-    /// The turn it goes back to.
+    /// Turn that this one descends from.
     pub root: Option<TurnId>,
-    /// How it ended.
+    /// How the turn ended.
     pub end: TurnEnd,
-    /// When it began.
+    /// Time at which it began.
     pub started_at: Timestamp,
-    /// When it ended.
+    /// Time at which it ended.
     pub ended_at: Timestamp,
-    /// Its last message.
+    /// Last message of the agent.
     pub answer: Option<Box<Item>>,
 }
 
-/// What a thread is doing.
+/// Status of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// Nothing.
+    /// No turn is running.
     Idle,
-    /// Nothing, and its newest turn failed.
+    /// No turn is running, and the newest one failed.
     Failed,
-    /// A turn runs.
+    /// A turn is running.
     Active {
-        /// It waits for someone's yes.
+        /// Whether it waits for approval.
         waits_for_approval: bool,
-        /// It waits for someone's answer.
+        /// Whether it waits for an answer of the user.
         waits_for_input: bool,
     },
 }
 
-/// The thread as it was at some point, as far as going back to it needs it.
+/// State of a thread at some point, as far as a revert to it needs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RevertPoint {
-    /// What of the history counted.
+    /// Parts of the history that counted.
     pub lineage: Vec<Span>,
-    /// How many turns counted.
+    /// Number of turns that counted.
     pub turns: u64,
-    /// About how many tokens the model's context held.
+    /// Estimated tokens in the model's context.
     pub context_tokens: u64,
 }
 
-/// A snapshot of a thread's whole state. It can be dropped and made again from the records.
+/// A snapshot of a thread's whole state. It can be dropped and rebuilt from the records.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Base {
-    /// The form of the state.
+    /// Version of the state's form.
     pub version: u32,
-    /// The state.
+    /// State of the thread.
     pub thread: Thread,
 }
 
-/// What becomes of a client that comes back with the last number it saw.
+/// Validity of the cursor of a client that reconnects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CursorStatus {
-    /// It gets what came after.
+    /// The client gets the records after it.
     Good,
-    /// What it saw may not be what is stored; it needs a snapshot.
+    /// The client may have received records that are not stored; it needs a snapshot.
     Expired,
 }
 
 impl Base {
-    /// The form of state that this version writes.
+    /// Version of the state's form that this server writes.
     pub const VERSION: u32 = 4;
 
-    /// A snapshot of a thread.
+    /// Creates a snapshot of a thread.
     pub fn of(thread: &Thread) -> Self {
         let mut thread = thread.clone();
         if crate::bugs::planted(crate::bugs::Bug::BaseDiffers) {
@@ -455,59 +458,59 @@ impl Base {
 }
 
 impl Thread {
-    /// Before its first record.
+    /// Creates a thread before its first record.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The newest record that was folded in.
+    /// Number of the newest record folded in.
     pub fn head(&self) -> Seq {
         self.head
     }
 
-    /// Its id, once it was started.
+    /// Id of the thread, once it was started.
     pub fn id(&self) -> Option<ThreadId> {
         self.identity.as_ref().map(|it| it.thread)
     }
 
-    /// The newest epoch.
+    /// Epoch of the newest owner.
     pub fn epoch(&self) -> Epoch {
         self.owner.as_ref().map_or(Epoch(0), |owner| owner.epoch)
     }
 
-    /// The node that has it, or had it last.
+    /// Node that owns the thread, or owned it last.
     pub fn node(&self) -> Option<&str> {
         self.owner.as_ref().map(|owner| owner.node.as_str())
     }
 
-    /// The node that has it, unless that left it in good order.
+    /// Node that owns the thread, unless it gave up ownership cleanly.
     pub fn owner(&self) -> Option<&str> {
         let owner = self.owner.as_ref()?;
         (!owner.released).then_some(owner.node.as_str())
     }
 
-    /// How much of the vocabulary its newest owner may have written; above [`LEVEL`](crate::LEVEL) it means
-    /// more than is known here.
+    /// Level of the vocabulary that the newest owner may have written. Above
+    /// [`LEVEL`](crate::LEVEL), this version does not understand all of it.
     pub fn level(&self) -> u32 {
         self.owner
             .as_ref()
             .map_or(crate::LEVEL, |owner| owner.level)
     }
 
-    /// The last number its owner may use.
+    /// Last number that the owner may use.
     pub fn reserved(&self) -> Seq {
         self.owner
             .as_ref()
             .map_or(Seq::ZERO, |owner| owner.reserved)
     }
 
-    /// How turns run.
+    /// Settings of the turns.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// How the turn that runs does so: with whom it has fallen back to.
-    pub fn routed(&self) -> Settings {
+    /// Settings of the running turn, with the fallback model if there is one.
+    pub fn effective_settings(&self) -> Settings {
         let mut settings = self.settings.clone();
         if let Some(route) = self.route() {
             settings.model = Some(route.model.clone());
@@ -516,7 +519,7 @@ impl Thread {
         settings
     }
 
-    /// The rights beyond the fence that someone gave, for the session and for the turn.
+    /// Rights beyond the sandbox that are granted, for the session and for the turn.
     pub fn rights(&self) -> Grant {
         let mut rights = self.rights.clone();
         if let Some(turn) = &self.turn {
@@ -526,38 +529,38 @@ impl Thread {
         rights
     }
 
-    /// Whom the turn that runs has fallen back to, if it has.
+    /// Fallback model of the running turn, if it has one.
     pub(crate) fn route(&self) -> Option<&Route> {
         let fallen = self.turn.as_ref()?.fallen;
         self.settings.fallback.get(fallen.checked_sub(1)?)
     }
 
-    /// How often in a row the history of the turn that runs did not fit the model.
+    /// Number of times in a row that the running turn's history exceeded the context window.
     pub fn overflows(&self) -> u32 {
         self.turn.as_ref().map_or(0, |turn| turn.overflows)
     }
 
-    /// Its name.
+    /// Name of the thread.
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
 
-    /// Whether it is hidden from ordinary lists.
+    /// Whether ordinary lists hide it.
     pub fn is_archived(&self) -> bool {
         self.archived
     }
 
-    /// Whether it is to be forgotten.
+    /// Whether the thread was deleted.
     pub fn is_deleted(&self) -> bool {
         self.deleted
     }
 
-    /// How many turns count.
+    /// Number of turns that count.
     pub fn turns(&self) -> u64 {
         self.turns
     }
 
-    /// The turn that runs.
+    /// The running turn, if any.
     pub fn turn(&self) -> Option<&OpenTurn> {
         self.turn.as_ref()
     }
@@ -567,27 +570,27 @@ impl Thread {
         self.last_turn.as_ref()
     }
 
-    /// The requests that are open.
+    /// Returns the open requests, with their numbers.
     pub fn requests(&self) -> impl Iterator<Item = (RequestNumber, &OpenRequest)> {
         self.requests.iter().map(|(number, open)| (*number, open))
     }
 
-    /// The digests of acts that have a yes until the session ends.
+    /// Digests of acts that are approved for the session.
     pub fn granted(&self) -> BTreeSet<String> {
         self.granted.iter().cloned().collect()
     }
 
-    /// Tokens of all calls of the model.
+    /// Tokens of all model calls.
     pub fn usage(&self) -> Usage {
         self.usage
     }
 
-    /// What of the history counts for the model's context.
+    /// Parts of the history that count for the model's context.
     pub fn lineage(&self) -> &[Span] {
         &self.lineage
     }
 
-    /// The thread as going back to this point needs it.
+    /// Returns the state that a revert to this point needs.
     pub fn revert_point(&self) -> RevertPoint {
         RevertPoint {
             lineage: self.lineage.clone(),
@@ -596,7 +599,7 @@ impl Thread {
         }
     }
 
-    /// What it is doing. Computed, never stored.
+    /// Computes the status, which is never stored.
     pub fn status(&self) -> Status {
         if self.turn.is_some() {
             let asks = || self.requests.values().map(|open| &open.ask);
@@ -615,18 +618,18 @@ impl Thread {
         }
     }
 
-    /// Whether a client that saw everything up to `seen` can be given the rest.
-    pub fn cursor(&self, seen: Seq) -> CursorStatus {
-        let lost = |gap: &Gap| gap.after < seen && seen < gap.before;
+    /// Whether a client that received everything up to this cursor can continue from it.
+    pub fn cursor(&self, cursor: Seq) -> CursorStatus {
+        let lost = |gap: &Gap| gap.after < cursor && cursor < gap.before;
         let identity = self.identity.as_ref();
         let is_fork = identity.is_some_and(|it| it.forked_from.is_some());
-        if seen == Seq::ZERO && !is_fork {
+        if cursor == Seq::ZERO && !is_fork {
             return CursorStatus::Good;
         }
         let items = self.turn.iter().flat_map(|turn| &turn.items);
-        // The deltas that would lead from what was seen to what is saved are gone.
-        let merged = |open: &OpenItem| open.began <= seen && open.saved.is_some_and(|at| seen < at);
-        let unknown = seen > self.head || seen < self.judged_from;
+        // The deltas between the cursor and the saved text are gone.
+        let merged = |open: &OpenItem| open.began <= cursor && open.saved.is_some_and(|at| cursor < at);
+        let unknown = cursor > self.head || cursor < self.judged_from;
         if unknown || self.gaps.iter().any(lost) || items.into_iter().any(merged) {
             CursorStatus::Expired
         } else {
@@ -634,21 +637,21 @@ impl Thread {
         }
     }
 
-    /// When something is to be decided although nothing comes in.
+    /// Time at which to decide again although nothing comes in.
     pub fn wake_at(&self) -> Option<Timestamp> {
         let turn = self.turn.as_ref();
-        // With nothing to ask the model, a turn waits only for what the user runs.
-        let retry = turn.filter(|turn| turn.items.is_empty() || turn.is_to_ask());
+        // Without a call to make, a turn waits only for commands of the user's.
+        let retry = turn.filter(|turn| turn.items.is_empty() || turn.needs_call());
         let retry = retry.and_then(|turn| turn.retry_at);
         let stop = turn
             .and_then(|turn| turn.stopping.as_ref())
             .map(|stopping| stopping.at.plus_ms(super::closing::STOP_MS_MAX));
         let expiry = self.requests.values().filter_map(|open| open.expires_at);
         let waits = retry.into_iter().chain(stop).chain(expiry);
-        waits.chain(self.time_is_up()).min()
+        waits.chain(self.time_limit_at()).min()
     }
 
-    /// Whether a client was asked to run an item.
+    /// Whether a client has a request to run an item.
     pub(crate) fn is_with_client(&self, item: &ItemId) -> bool {
         let mut requests = self.requests.values();
         requests.any(|open| open.item == *item && open.ask == Ask::ClientTool {})

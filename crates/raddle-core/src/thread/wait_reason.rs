@@ -1,53 +1,53 @@
-//! What a turn that runs waits for.
+//! Reason why a running turn waits.
 
 use super::{OpenItem, Thread};
 use crate::{Ask, ItemBody, ItemId};
 
-/// What a turn waits for. Items are the tools' own, or what is asked about.
+/// Reason why a turn waits. Items are those of the tools, or those that a request is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WaitReason {
-    /// The model of this name.
+    /// A model call, with the model's name.
     Model(Option<String>),
-    /// A tool that runs.
+    /// A tool that is running.
     Tool(ToolRef),
-    /// Someone's yes or no.
+    /// An approval by the user.
     Approval(ToolRef),
-    /// Someone's answer.
+    /// An answer of the user.
     Question(ToolRef),
-    /// The time to call this model again.
+    /// A retry of this model.
     Retry(Option<String>),
-    /// Nobody: it goes on at once.
+    /// Nothing: it continues at once.
     Nothing,
 }
 
-/// Which call it is about.
+/// A reference to a tool call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolRef {
-    /// The item.
+    /// Id of its item.
     pub item: ItemId,
-    /// The tool's name as the model knows it, or the line of a command that the user runs.
+    /// Name of the tool as the model knows it, or the line of a command that the user runs.
     pub name: Option<String>,
 }
 
 impl Thread {
-    /// What the turn that runs waits for. Where that is several things, people come first.
+    /// Returns why the running turn waits. Of several reasons, requests to the user come first.
     pub fn waiting_for(&self) -> Option<WaitReason> {
         let turn = self.turn.as_ref()?;
-        let about = |item: &ItemId| ToolRef {
+        let tool_ref = |item: &ItemId| ToolRef {
             item: item.clone(),
             name: self.open_item(item).and_then(name),
         };
-        let asked = self.requests.values().find_map(|open| match open.ask {
+        let request = self.requests.values().find_map(|open| match open.ask {
             Ask::Command(_) | Ask::Patch(_) | Ask::Tool(_) | Ask::Permissions(_) => {
-                Some(WaitReason::Approval(about(&open.item)))
+                Some(WaitReason::Approval(tool_ref(&open.item)))
             }
             Ask::Questions(_) | Ask::Elicitation(_) => {
-                Some(WaitReason::Question(about(&open.item)))
+                Some(WaitReason::Question(tool_ref(&open.item)))
             }
             Ask::ClientTool {} => None,
         });
-        if asked.is_some() {
-            return asked;
+        if request.is_some() {
+            return request;
         }
         let model = || self.asked.model.clone();
         if turn.model.is_some() {
@@ -55,7 +55,7 @@ impl Thread {
         }
         let runs = |open: &&OpenItem| open.started || self.is_with_client(&open.item.id);
         if let Some(open) = turn.items.iter().find(runs) {
-            return Some(WaitReason::Tool(about(&open.item.id)));
+            return Some(WaitReason::Tool(tool_ref(&open.item.id)));
         }
         Some(match turn.retry_at {
             Some(_) => WaitReason::Retry(model()),

@@ -1,4 +1,4 @@
-//! One append and what follows from it once it is stored.
+//! One append and the actions that follow once it is stored.
 
 use super::{Announcement, ThreadWriter, Token, reserve};
 use crate::{
@@ -6,13 +6,13 @@ use crate::{
     RequestNumber, Reserved, Resolution, Seq, Timestamp, tell,
 };
 
-/// A round that holds this much takes no more reports of work.
+/// Size of a round at which it accepts no more reports of work.
 const ROUND_BYTES_MAX: u64 = 256 << 10;
 fn round_records_max() -> usize {
     crate::bugs::bound(512, 8)
 }
 
-/// What one round decided.
+/// Decisions of one round.
 #[derive(Debug)]
 pub(super) struct Batch {
     pub(super) after: Seq,
@@ -22,7 +22,7 @@ pub(super) struct Batch {
     pub(super) subscribers: Vec<(Token, Option<Seq>)>,
     pub(super) announcements: Vec<Announcement>,
     pub(super) asks: Vec<RequestNumber>,
-    /// Answers for tools that run.
+    /// Answers for running tools.
     pub(super) deliveries: Vec<(ItemId, RequestNumber, Resolution)>,
     /// Whether a snapshot should follow.
     pub(super) base: bool,
@@ -54,12 +54,13 @@ impl Batch {
         self.bytes >= ROUND_BYTES_MAX || self.records.len() >= round_records_max()
     }
 
-    /// The head once it is stored.
+    /// Head once the batch is stored.
     pub(super) fn last(&self) -> Seq {
         self.records.last().map_or(self.after, |last| last.seq)
     }
 
-    /// Grows the newest record by a delta that continues it: one record, one row, one notification.
+    /// Extends the newest record by a delta that continues it: one record, one row, one
+    /// notification.
     fn merge(&mut self, delta: &Delta) -> Option<Seq> {
         if !self.growing {
             return None;
@@ -79,7 +80,7 @@ impl Batch {
 }
 
 impl ThreadWriter {
-    /// Decides a command and takes what it means into the batch.
+    /// Decides a command and adds its records to the batch.
     pub(super) fn command(
         &mut self,
         batch: &mut Batch,
@@ -91,7 +92,7 @@ impl ThreadWriter {
         Ok(decision.outcome)
     }
 
-    /// Numbers what was decided, believes it, and notes what will be said of it.
+    /// Numbers the decided records, applies them, and prepares their announcements.
     pub(super) fn push(&mut self, batch: &mut Batch, bodies: Vec<RecordBody>, now: Timestamp) {
         for body in bodies {
             self.push_one(batch, body, now);
@@ -112,18 +113,18 @@ impl ThreadWriter {
             }
             RecordBody::Delta(_) => false,
         };
-        // Renewed by half, so that all of an append lies within what is reserved before it: otherwise
-        // its newest number could be that of a later owner's barrier.
+        // Renewed by half, so that all of an append lies within an earlier reserve: otherwise its
+        // newest number could be that of a later owner's barrier.
         let half = self.next.plus(reserve() / 2);
         if half >= self.thread.reserved() && !barrier {
             let to = self.next.plus(reserve());
             let reserved = Event::Reserved(Reserved { to });
-            self.take_record(batch, reserved.into(), now);
+            self.add_record(batch, reserved.into(), now);
         }
-        self.take_record(batch, body, now);
+        self.add_record(batch, body, now);
     }
 
-    /// Notes what will be said of the newest record, if that had to wait because it could still grow.
+    /// Announces the newest record, if that had to wait because it could still grow.
     pub(super) fn finish(&self, batch: &mut Batch) {
         if std::mem::take(&mut batch.growing)
             && let Some(record) = batch.records.last()
@@ -135,7 +136,7 @@ impl ThreadWriter {
         }
     }
 
-    fn take_record(&mut self, batch: &mut Batch, body: RecordBody, now: Timestamp) {
+    fn add_record(&mut self, batch: &mut Batch, body: RecordBody, now: Timestamp) {
         self.finish(batch);
         let record = Record {
             seq: self.next,
@@ -163,12 +164,13 @@ impl ThreadWriter {
         batch.records.push(record);
     }
 
-    /// What follows from an event besides telling it; seen before the event is believed.
+    /// Collects what follows from an event besides its announcement; called before the event is
+    /// applied.
     fn note(&self, batch: &mut Batch, event: &Event) {
         match event {
             Event::RequestOpened(it) => batch.asks.push(it.request),
             Event::RequestResolved(it) => {
-                batch.asks.retain(|asked| *asked != it.request);
+                batch.asks.retain(|request| *request != it.request);
                 let open = self.thread.requests.get(&it.request);
                 let item = open.and_then(|open| self.thread.open_item(&open.item));
                 if let Some(item) = item.filter(|item| item.started) {
@@ -185,21 +187,21 @@ impl ThreadWriter {
     }
 }
 
-/// About how many bytes a record takes.
+/// Estimates the bytes of a stored record.
 pub fn weight(body: &RecordBody) -> u64 {
     const REST: u64 = 100;
     match body {
         RecordBody::Delta(delta) => delta.text.len() as u64 + REST,
         RecordBody::Event(event) => {
             let mut counted = ByteCounter(0);
-            // Counting never fails, and what cannot be written is refused by the journal.
+            // Counting never fails, and the journal rejects what cannot be serialized.
             let _ = serde_json::to_writer(&mut counted, event);
             counted.0 + REST
         }
     }
 }
 
-/// Counts what is written to it.
+/// Counts the bytes written to it.
 struct ByteCounter(u64);
 
 impl std::io::Write for ByteCounter {

@@ -1,4 +1,4 @@
-//! Orders that may come twice, and are carried out once.
+//! Commands that may be sent twice, and are executed once.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,30 +8,30 @@ use crate::{
     Command, CommandOutcome, Event, IdempotencyKey, Refusal, Remembered, Thread, Timestamp,
 };
 
-/// What makes it safe to give an order again.
+/// Idempotency data of a command.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IdempotentRequest {
-    /// What makes it the same order.
+    /// Idempotency key of the command.
     pub key: IdempotencyKey,
-    /// A hash of what is asked under it.
-    pub asked: String,
-    /// What is answered, where that is more than what came of it.
+    /// Hash of the request.
+    pub request_hash: String,
+    /// Renders the response, where it contains more than the outcome.
     pub render: Option<RenderResponse>,
 }
 
-/// Says what is answered, of what came of an order and the thread as it is then. It is asked before anything is
-/// stored, so that the answer is stored with what it tells.
+/// Renders the response from the outcome of a command and the thread after it. It is called before
+/// anything is stored, so that the response is stored with the records it describes.
 #[derive(Clone)]
 pub struct RenderResponse(Arc<RenderFn>);
 
 type RenderFn = dyn Fn(&CommandOutcome, &Thread) -> Option<String> + Send + Sync;
 
 impl RenderResponse {
-    /// What this says; if it says nothing, no answer is kept.
+    /// Creates a renderer; if it returns `None`, no response is stored.
     pub fn new(
-        show: impl Fn(&CommandOutcome, &Thread) -> Option<String> + Send + Sync + 'static,
+        render: impl Fn(&CommandOutcome, &Thread) -> Option<String> + Send + Sync + 'static,
     ) -> Self {
-        Self(Arc::new(show))
+        Self(Arc::new(render))
     }
 }
 
@@ -48,31 +48,32 @@ impl PartialEq for RenderResponse {
 }
 
 impl ThreadWriter {
-    /// What a new thread is made for is remembered with its first records.
+    /// Stores the idempotency key of the request that creates a thread with the thread's first
+    /// records.
     #[must_use]
-    pub fn with_idempotency(mut self, keyed: IdempotentRequest, now: Timestamp) -> Self {
+    pub fn with_idempotency(mut self, request: IdempotentRequest, now: Timestamp) -> Self {
         if let Some(mut batch) = self.batch.take() {
-            self.remember(&mut batch, &keyed, &CommandOutcome::Done {}, None, now);
+            self.remember(&mut batch, &request, &CommandOutcome::Done {}, None, now);
             self.batch = Some(batch);
         }
         self
     }
 
-    /// Decides a command that may come twice: the second time it is answered as the first time.
+    /// Decides a command that may be sent twice: a repeat gets the stored response.
     pub(super) fn command_once(
         &mut self,
         batch: &mut Batch,
         command: Command,
-        keyed: &IdempotentRequest,
+        request: &IdempotentRequest,
         now: Timestamp,
     ) -> Result<CommandOutcome, Refusal> {
-        if let Some(before) = self.thread.recall(&keyed.key, &keyed.asked, now) {
-            return before;
+        if let Some(stored_outcome) = self.thread.recall(&request.key, &request.request_hash, now) {
+            return stored_outcome;
         }
         let outcome = self.command(batch, command, now)?;
-        let shows = keyed.render.as_ref();
-        let answer = shows.and_then(|shows| (shows.0)(&outcome, &self.thread));
-        self.remember(batch, keyed, &outcome, answer.clone(), now);
+        let render = request.render.as_ref();
+        let answer = render.and_then(|render| (render.0)(&outcome, &self.thread));
+        self.remember(batch, request, &outcome, answer.clone(), now);
         Ok(match answer {
             Some(answer) => CommandOutcome::Kept { answer },
             None => outcome,
@@ -82,14 +83,14 @@ impl ThreadWriter {
     fn remember(
         &mut self,
         batch: &mut Batch,
-        keyed: &IdempotentRequest,
+        request: &IdempotentRequest,
         outcome: &CommandOutcome,
         answer: Option<String>,
         now: Timestamp,
     ) {
         let remembered = Remembered {
-            key: keyed.key.clone(),
-            asked: keyed.asked.clone(),
+            key: request.key.clone(),
+            asked: request.request_hash.clone(),
             outcome: serde_json::to_value(outcome).unwrap_or_default(),
             answer,
         };

@@ -1,47 +1,47 @@
-//! What came in and waits for the next round: clients first, then the work's reports.
+//! Messages that wait for the next round: those of clients first, then reports of work.
 
 use std::collections::VecDeque;
 
 use super::IdempotentRequest;
 use crate::{Command, Seq};
 
-/// How many commands of clients may wait.
+/// Most commands of clients that may wait.
 fn clients_max() -> usize {
     crate::bugs::bound(256, 5)
 }
 
-/// How many reports of work may wait. Whoever reports waits for room.
+/// Most reports of work that may wait. Their sources wait for capacity.
 fn work_max() -> usize {
     crate::bugs::bound(1024, 8)
 }
 
-/// Names a caller who waits for an answer.
+/// Names a caller that waits for a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Token(pub u64);
 
-/// Something for the inbox.
+/// A message for the inbox.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Envelope {
-    /// An order.
+    /// A command to the thread.
     Command {
-        /// The order.
+        /// The command to decide.
         command: Command,
-        /// Who waits for its outcome; nobody for reports of work.
+        /// Caller that waits for the outcome; `None` for reports of work.
         token: Option<Token>,
-        /// Makes it safe to send again.
+        /// Idempotency data, if the command may be sent again.
         key: Option<Box<IdempotentRequest>>,
     },
-    /// A client wants to hear of the thread.
+    /// A client subscribes to the thread.
     Subscribe {
-        /// Who.
+        /// Token of the subscriber.
         token: Token,
-        /// The last number it saw; nothing if it starts with a snapshot.
-        seen: Option<Seq>,
+        /// Last number that it received; `None` if it starts with a snapshot.
+        cursor: Option<Seq>,
     },
 }
 
 impl Envelope {
-    /// A client's order.
+    /// Creates the envelope of a client's command.
     pub fn command(token: Token, command: Command) -> Self {
         Self::Command {
             command,
@@ -50,7 +50,7 @@ impl Envelope {
         }
     }
 
-    /// A report of work.
+    /// Creates the envelope of a report of work.
     pub fn report(command: Command) -> Self {
         Self::Command {
             command,
@@ -67,7 +67,7 @@ impl Envelope {
     }
 }
 
-/// What waits.
+/// Messages that wait for the next round.
 #[derive(Debug, Default)]
 pub struct Inbox {
     clients: VecDeque<Envelope>,
@@ -92,7 +92,7 @@ impl Inbox {
         self.work.len() < work_max()
     }
 
-    /// The next one. A round that is full takes no more work, but still every client.
+    /// Returns the next message. A full round accepts no more reports, but still every client.
     pub(super) fn next(&mut self, full: bool) -> Option<Envelope> {
         let work = || (!full).then_some(());
         self.clients

@@ -1,20 +1,21 @@
-//! What a call of the model had used when it was cut off.
+//! Usage of a model call that was cut off.
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::{Event, ModelEnd, Price, RecordBody, Usage};
 
-/// What a call has used so far, as far as that can be told.
+/// Usage of a call so far, as far as known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MeteredUsage {
-    /// Tokens.
+    /// Tokens used so far.
     pub usage: Usage,
-    /// What they cost, if that is known.
+    /// Price of the tokens, if known.
     pub price: Option<Price>,
 }
 
-/// Tells what one call has used so far. It is asked when the call is cut off: nobody else says so then.
+/// Measures the usage of one call. It is read when the call is cut off, because the vendor reports
+/// nothing then.
 #[derive(Clone)]
 pub struct Meter {
     call: u32,
@@ -24,7 +25,7 @@ pub struct Meter {
 type ReadUsage = dyn Fn() -> Option<MeteredUsage> + Send + Sync;
 
 impl Meter {
-    /// What this tells of a call; nothing as long as nothing was sent.
+    /// Creates a meter; `read` returns `None` until something was sent.
     pub fn new(call: u32, read: impl Fn() -> Option<MeteredUsage> + Send + Sync + 'static) -> Self {
         Self {
             call,
@@ -32,7 +33,8 @@ impl Meter {
         }
     }
 
-    /// Writes into the end of the call what it had used, if it was cut off. Whether this is its end.
+    /// Writes the usage into the end of the call, if it was cut off. Returns whether this is its
+    /// end.
     pub(super) fn fill_in(&self, body: &mut RecordBody) -> bool {
         let RecordBody::Event(event) = body else {
             return false;

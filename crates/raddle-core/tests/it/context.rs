@@ -2,17 +2,18 @@
 
 use raddle_core::{ContextEntry, SharedEntry};
 
-/// Every call has one output before anything else is said, and nothing cut off stands last.
+/// Asserts that every call has one output before any other entry, and that no cut-off message is
+/// last.
 pub fn assert_well_formed(entries: &[SharedEntry]) {
     let mut open: Vec<&str> = Vec::new();
     for (at, entry) in entries.iter().enumerate() {
         match &**entry {
             ContextEntry::Call(call) => open.push(&call.id),
             ContextEntry::Output { call, .. } => {
-                let place = open.iter().position(|it| it == call);
-                let place =
-                    place.unwrap_or_else(|| panic!("an output without a call: {entries:?}"));
-                open.remove(place);
+                let index = open.iter().position(|it| it == call);
+                let index =
+                    index.unwrap_or_else(|| panic!("an output without a call: {entries:?}"));
+                open.remove(index);
             }
             ContextEntry::User(_) | ContextEntry::Developer(_) | ContextEntry::Note(_) => {
                 assert!(open.is_empty(), "input before an output: {entries:?}");

@@ -1,10 +1,10 @@
-//! The words of rule files: short commands in, short records out.
+//! Language of the rule files: parses short commands, formats short records.
 
 use std::collections::BTreeMap;
 
 use raddle_core::*;
 
-/// Splits at spaces, keeping what stands in quotes together and without them.
+/// Splits at spaces; a quoted part stays together and loses its quotes.
 fn split(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut quoted = false;
@@ -34,7 +34,7 @@ fn split(line: &str) -> Vec<String> {
     words
 }
 
-/// The settings of every thread in these tests.
+/// Settings of every thread in these tests.
 pub fn settings() -> Settings {
     Settings {
         cwd: "/w".to_owned(),
@@ -76,7 +76,7 @@ fn message(item: &str, text: &str) -> InputMessage {
     }
 }
 
-/// A turn with one message.
+/// Creates a command that starts a turn with one message.
 pub fn start_turn(turn: &str, kind: TurnKind, text: Option<&str>) -> Command {
     Command::StartTurn(Box::new(StartTurn {
         turn: turn.into(),
@@ -90,7 +90,7 @@ pub fn start_turn(turn: &str, kind: TurnKind, text: Option<&str>) -> Command {
     }))
 }
 
-/// The same turn in surroundings: pairs of a topic and what there is to say about it.
+/// Adds notes on the environment to a turn: pairs of a topic and a text.
 fn briefed(mut command: Command, words: &[String]) -> Command {
     if let Command::StartTurn(start) = &mut command {
         start.briefs = briefs(words);
@@ -111,7 +111,7 @@ fn briefs(words: &[String]) -> Vec<Briefed> {
     pairs.collect()
 }
 
-/// The call of the model that runs, or one that does not exist.
+/// Returns the running model call, or a number that no call has.
 fn running_call(thread: &Thread) -> u32 {
     thread
         .pending()
@@ -129,7 +129,7 @@ fn tool(
     text: &str,
     admission: Admission,
     call: u32,
-    yes_in_the_end: bool,
+    approve_on_timeout: bool,
 ) -> Command {
     let is_judged = matches!(
         admission,
@@ -160,7 +160,7 @@ fn tool(
         call,
         item: item.into(),
         body,
-        asked: ToolCall {
+        tool_call: ToolCall {
             id: format!("call-{item}"),
             tool: what.trim_end_matches("-alone").to_owned(),
             arguments: text.to_owned(),
@@ -178,7 +178,7 @@ fn tool(
                 _ => Vec::new(),
             },
         }),
-        approve_on_timeout: yes_in_the_end,
+        approve_on_timeout,
     }))
 }
 
@@ -268,7 +268,7 @@ fn answer(words: &[String]) -> RequestAnswer {
     }
 }
 
-/// Reads a command.
+/// Parses a command of a rule file.
 pub fn command(line: &str, thread: &Thread, now: Timestamp) -> Command {
     let words = split(line);
     let word = |at: usize| words.get(at).map_or("", String::as_str);
@@ -278,7 +278,7 @@ pub fn command(line: &str, thread: &Thread, now: Timestamp) -> Command {
         "own" => Command::Own(Own {
             epoch: Epoch(word(1).parse().expect("an epoch")),
             node: word(2).to_owned(),
-            found: thread.head(),
+            head: thread.head(),
             reserved: thread.head().plus(1000),
             recovery: Recovery::Continue,
             fork: None,
@@ -352,8 +352,8 @@ pub fn command(line: &str, thread: &Thread, now: Timestamp) -> Command {
         })),
         "call" => {
             let admission = admission(words.get(4..).unwrap_or_default(), word(2), word(3), now);
-            let yes_in_the_end = words.iter().any(|word| word == "then-yes");
-            tool(word(1), word(2), word(3), admission, call, yes_in_the_end)
+            let approve_on_timeout = words.iter().any(|word| word == "then-yes");
+            tool(word(1), word(2), word(3), admission, call, approve_on_timeout)
         }
         "done" => end_model(call, ModelEnd::Done {}, word(1)),
         "guessed" => {
@@ -492,7 +492,7 @@ pub fn command(line: &str, thread: &Thread, now: Timestamp) -> Command {
     }
 }
 
-/// Pairs of what is counted and its limit.
+/// Parses limits: pairs of a measure and its limit.
 fn limits(words: &[String]) -> SpendLimits {
     let mut limits = SpendLimits::default();
     for pair in words.chunks_exact(2) {
@@ -512,9 +512,9 @@ fn budget(it: &Spending) -> String {
     format!("{} {}", it.scope.key(), it.measure.key())
 }
 
-/// Writes what each model used as rule files show it.
+/// Formats the usage of each model for rule files.
 pub fn accounts(thread: &Thread) -> String {
-    let shown = thread.model_usage().iter().map(|it| {
+    let entries = thread.model_usage().iter().map(|it| {
         let name = |name: &Option<String>| name.clone().unwrap_or_else(|| "?".to_owned());
         let (provider, model) = (name(&it.provider), name(&it.model));
         let (calls, tokens) = (it.calls, it.usage.total());
@@ -525,10 +525,10 @@ pub fn accounts(thread: &Thread) -> String {
         };
         format!("{provider}/{model} {calls} calls {tokens} tokens {cost}{estimated}")
     });
-    shown.collect::<Vec<_>>().join(" · ")
+    entries.collect::<Vec<_>>().join(" · ")
 }
 
-/// Gives the thread a name.
+/// Creates a command that renames the thread.
 pub fn rename(name: Option<String>) -> Command {
     Command::Rename(Rename {
         name,
@@ -536,7 +536,7 @@ pub fn rename(name: Option<String>) -> Command {
     })
 }
 
-/// Pairs of a member and its new value.
+/// Parses a goal: pairs of a member and its new value.
 fn goal(words: &[String]) -> SetGoal {
     let mut goal = SetGoal::default();
     for pair in words.chunks_exact(2) {
@@ -560,7 +560,7 @@ fn goal_status(word: &str) -> GoalStatus {
     }
 }
 
-/// Writes the goal as rule files show it.
+/// Formats the goal for rule files.
 pub fn shown_goal(thread: &Thread) -> String {
     let Some(goal) = thread.goal() else {
         return "nothing".to_owned();
@@ -573,7 +573,7 @@ pub fn shown_goal(thread: &Thread) -> String {
     )
 }
 
-/// Writes the queue as rule files show it.
+/// Formats the queue for rule files.
 pub fn shown_queue(thread: &Thread) -> String {
     let queue = thread.queue().iter().map(|queued| {
         let text = match queued.input.first() {
@@ -585,7 +585,7 @@ pub fn shown_queue(thread: &Thread) -> String {
     queue.collect::<Vec<_>>().join(" · ")
 }
 
-/// Pairs of a member and its new value, where a blank one clears it.
+/// Parses metadata: pairs of a member and its new value, where an empty one clears it.
 fn metadata(words: &[String]) -> ChangeMetadata {
     let mut change = ChangeMetadata::default();
     for pair in words.chunks_exact(2) {
@@ -600,7 +600,7 @@ fn metadata(words: &[String]) -> ChangeMetadata {
     change
 }
 
-/// A pair of a kind and its text; of calls and outputs the text is the id.
+/// Parses an injected item: its kind and its text, which is the id for calls and outputs.
 fn injected(pair: &[String]) -> InjectedItem {
     let text = pair[1].clone();
     match pair[0].as_str() {
@@ -631,7 +631,7 @@ fn archive(archived: bool) -> Command {
     })
 }
 
-/// A thousandth of a dollar for each token.
+/// One thousandth of a dollar for each token.
 const PRICE: Price = Price {
     usual: Rates {
         input: 1_000_000_000,
@@ -655,7 +655,7 @@ fn end_model(call: u32, end: ModelEnd, tokens: &str) -> Command {
     }))
 }
 
-/// Writes a record as rule files show it.
+/// Formats a record for rule files.
 pub fn show(body: &RecordBody, began: Timestamp) -> String {
     let event = match body {
         RecordBody::Delta(it) => {
@@ -673,8 +673,8 @@ pub fn show(body: &RecordBody, began: Timestamp) -> String {
         Event::SettingsChanged(_) => "SettingsChanged".to_owned(),
         Event::MetadataChanged(it) => {
             let git = it.git.clone().unwrap_or_default();
-            let said = [git.branch, git.origin, git.sha].into_iter().flatten();
-            format!("MetadataChanged {:?}", said.collect::<Vec<_>>().join(" "))
+            let values = [git.branch, git.origin, git.sha].into_iter().flatten();
+            format!("MetadataChanged {:?}", values.collect::<Vec<_>>().join(" "))
         }
         Event::GoalSet(it) => format!("GoalSet {:?} {:?}", it.objective, it.status),
         Event::GoalCleared { .. } => "GoalCleared".to_owned(),
@@ -698,11 +698,11 @@ pub fn show(body: &RecordBody, began: Timestamp) -> String {
                 Purpose::Answer => "",
                 Purpose::Compact => " to condense",
             };
-            let who = match (&it.provider, &it.model) {
+            let route = match (&it.provider, &it.model) {
                 (Some(provider), Some(model)) => format!(" of {provider}/{model}"),
                 _ => String::new(),
             };
-            format!("ModelCalled {}{attempt}{purpose}{who}", it.call)
+            format!("ModelCalled {}{attempt}{purpose}{route}", it.call)
         }
         Event::ModelEnded(it) => {
             let end = match &it.end {
@@ -757,7 +757,7 @@ pub fn show(body: &RecordBody, began: Timestamp) -> String {
         Event::TurnEnded(it) => {
             let end = match &it.end {
                 TurnEnd::Completed {} => "completed".to_owned(),
-                TurnEnd::Interrupted(why) => format!("interrupted {}", cause(why)),
+                TurnEnd::Interrupted(interrupt_cause) => format!("interrupted {}", cause(interrupt_cause)),
                 TurnEnd::Failed(error) => {
                     let of = error
                         .budget
@@ -786,7 +786,7 @@ fn cause(cause: &Cause) -> &'static str {
     }
 }
 
-/// Writes what is owed as rule files show it.
+/// Formats the pending work for rule files.
 pub fn pending(thread: &Thread) -> String {
     let effects: Vec<String> = thread.pending().iter().map(effect).collect();
     if effects.is_empty() {
@@ -796,7 +796,7 @@ pub fn pending(thread: &Thread) -> String {
     }
 }
 
-/// Writes work as rule files show it.
+/// Formats an effect for rule files.
 pub fn effect(effect: &Effect) -> String {
     match effect {
         Effect::CallModel { call, .. } => format!("CallModel {call}"),
@@ -806,7 +806,7 @@ pub fn effect(effect: &Effect) -> String {
     }
 }
 
-/// Writes the status as rule files show it.
+/// Formats the status for rule files.
 pub fn status(thread: &Thread) -> &'static str {
     match thread.status() {
         Status::Idle => "idle",
@@ -823,7 +823,7 @@ pub fn status(thread: &Thread) -> &'static str {
     }
 }
 
-/// What the model reads.
+/// Returns the model's context.
 fn entries(records: &[Record], thread: &Thread) -> Vec<ContextEntry> {
     let counts = |record: &&Record| thread.lineage().iter().any(|span| span.holds(record.seq));
     let entries = Context::of(records.iter().filter(counts)).entries();
@@ -833,7 +833,7 @@ fn entries(records: &[Record], thread: &Thread) -> Vec<ContextEntry> {
         .collect()
 }
 
-/// Writes what the model is told came of its calls as rule files show it.
+/// Formats the outputs in the model's context for rule files.
 pub fn outputs(records: &[Record], thread: &Thread) -> String {
     let entries = entries(records, thread).into_iter();
     let outputs = entries.filter_map(|entry| match entry {
@@ -846,8 +846,8 @@ pub fn outputs(records: &[Record], thread: &Thread) -> String {
     outputs.collect::<Vec<_>>().join(" · ")
 }
 
-/// Writes what the model reads as rule files show it.
-pub fn read_by_model(records: &[Record], thread: &Thread) -> String {
+/// Formats the model's context for rule files.
+pub fn model_context(records: &[Record], thread: &Thread) -> String {
     let entries = entries(records, thread)
         .into_iter()
         .map(|entry| match entry {

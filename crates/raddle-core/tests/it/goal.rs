@@ -5,29 +5,30 @@ use raddle_core::*;
 use crate::fixtures;
 use crate::simulated::SimulatedThread;
 
-/// A model that never says that it is done does not go on for ever, unless someone wants it to.
+/// A model that never reports completion does not continue for ever, unless the user resumes the
+/// goal.
 #[test]
-fn a_goal_rests_after_so_many_turns() {
-    let mut life = SimulatedThread::new();
-    life.say("goal to \"a poem\"");
+fn a_goal_pauses_after_its_maximum_of_turns() {
+    let mut sim = SimulatedThread::new();
+    sim.run_line("goal to \"a poem\"");
     for word in ["goal is active", "goal to \"a song\" is active"] {
         for turn in 1..=100 {
             assert_eq!(
-                fixtures::pending(life.owner.thread()),
+                fixtures::pending(sim.owner.thread()),
                 "BeginTurn",
                 "{turn}"
             );
-            life.say(&format!("goes t{turn}"));
-            life.say("done");
+            sim.run_line(&format!("goes t{turn}"));
+            sim.run_line("done");
         }
-        let status = life.owner.thread().goal().map(|goal| goal.status);
+        let status = sim.owner.thread().goal().map(|goal| goal.status);
         assert_eq!(status, Some(GoalStatus::Paused));
-        life.say(word);
+        sim.run_line(word);
     }
 }
 
 #[test]
-fn the_model_is_told_what_the_goal_is_and_what_was_used_on_it() {
+fn the_goal_note_has_the_objective_and_the_usage() {
     for (goal, used) in [
         ("goal to \"a poem\"", "40 tokens were used on it so far."),
         (
@@ -35,11 +36,11 @@ fn the_model_is_told_what_the_goal_is_and_what_was_used_on_it() {
             "40 tokens were used on it so far of the 100 it may use.",
         ),
     ] {
-        let mut life = SimulatedThread::new();
+        let mut sim = SimulatedThread::new();
         for line in [goal, "goes t1", "done 40", "goes t2"] {
-            life.say(line);
+            sim.run_line(line);
         }
-        let entries = Context::of(&life.journal).entries();
+        let entries = Context::of(&sim.journal).entries();
         let Some(ContextEntry::Note(note)) = entries.last().map(|it| &**it) else {
             panic!("a note was expected: {entries:?}");
         };

@@ -1,4 +1,4 @@
-//! Golden journals: what a release wrote is read for ever.
+//! Golden journals: records of every release stay readable for ever.
 //!
 //! A file here is never changed. New variants and members get a new file, written by hand.
 
@@ -37,7 +37,7 @@ fn journals() -> Vec<(String, Vec<(Value, Record)>)> {
     journals
 }
 
-/// Nothing that was written is dropped in reading.
+/// Reading drops no member that was written.
 #[test]
 fn every_member_is_kept() {
     for (name, records) in journals() {
@@ -48,18 +48,19 @@ fn every_member_is_kept() {
     }
 }
 
-/// They fold to what they folded to when they were written, and the wire can be told all of it.
+/// Journals fold to the state that they folded to when they were written, and produce their
+/// notifications.
 #[test]
-fn they_fold_and_are_told() {
+fn journals_fold_and_produce_notifications() {
     for (name, records) in journals() {
         let records: Vec<Record> = records.into_iter().map(|(_, record)| record).collect();
         let mut thread = Thread::new();
-        let mut told = 0;
+        let mut notifications = 0;
         let mut context = Context::new();
         let mut summary = None;
         for record in &records {
             thread.apply(record);
-            told += tell(&thread, record).len();
+            notifications += tell(&thread, record).len();
             context.apply(record);
             Summary::fold(&mut summary, record);
             assert_well_formed(&context.entries());
@@ -70,8 +71,8 @@ fn they_fold_and_are_told() {
                 .join("tests/folded")
                 .join(name.replace(".jsonl", ".txt")),
         );
-        let found = format!(
-            "head {}\nepoch {}\nturns {}\ntotal tokens {}\nstatus {:?}\ntold {told}\nread by the model {}\n",
+        let actual = format!(
+            "head {}\nepoch {}\nturns {}\ntotal tokens {}\nstatus {:?}\ntold {notifications}\nread by the model {}\n",
             thread.head(),
             thread.epoch().0,
             thread.turns(),
@@ -79,24 +80,24 @@ fn they_fold_and_are_told() {
             thread.status(),
             context.entries().len(),
         );
-        assert_eq!(found, state.unwrap_or_default(), "{name}");
+        assert_eq!(actual, state.unwrap_or_default(), "{name}");
         assert_eq!(fold(&records), thread);
     }
 }
 
-/// Every variant that can be written has been written at least once.
+/// Every variant occurs in some journal at least once.
 #[test]
-fn every_variant_is_there() {
-    let mut found = BTreeSet::new();
+fn every_variant_occurs() {
+    let mut occurring = BTreeSet::new();
     for (_, records) in journals() {
         for (line, _) in records {
-            names("body", &line["body"], &mut found);
+            names("body", &line["body"], &mut occurring);
         }
     }
     let mut missing = Vec::new();
     for (parent, variants) in VARIANTS {
         for variant in *variants {
-            if !found.contains(&format!("{parent}{variant}")) {
+            if !occurring.contains(&format!("{parent}{variant}")) {
                 missing.push(format!("{parent}{variant}"));
             }
         }
@@ -105,27 +106,28 @@ fn every_variant_is_there() {
 }
 
 /// Collects the names of variants by the member that holds them.
-fn names(member: &str, value: &Value, found: &mut BTreeSet<String>) {
+fn names(member: &str, value: &Value, occurring: &mut BTreeSet<String>) {
     match value {
         Value::String(text) => {
-            found.insert(format!("{member}={text}"));
+            occurring.insert(format!("{member}={text}"));
         }
         Value::Object(members) => {
             for (name, value) in members {
-                found.insert(format!("{member}={name}"));
-                names(name, value, found);
+                occurring.insert(format!("{member}={name}"));
+                names(name, value, occurring);
             }
         }
         Value::Array(values) => {
             for value in values {
-                names(member, value, found);
+                names(member, value, occurring);
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
-/// The variants of each enum, under the member that holds them. [`all_are_listed`] keeps this list whole.
+/// Variants of each enum, under the member that holds them. [`all_are_listed`] keeps this list
+/// complete.
 const VARIANTS: &[(&str, &[&str])] = &[
     (
         "event=",
@@ -343,7 +345,7 @@ const VARIANTS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Fails to compile when an enum that grows gets a variant that the list above may lack.
+/// Fails to compile when an enum gets a variant that the list above may lack.
 #[test]
 fn all_are_listed() {
     fn event(it: &Event) -> &'static str {

@@ -1,4 +1,4 @@
-//! Lists: which threads a query takes, what is shown of them, and by what they are ordered.
+//! Lists: the filters of a query, the content of a summary, and the order.
 
 use raddle_core::ports::{ListOrder, ListQuery, PageCursor, ReadError, Summary};
 use raddle_core::*;
@@ -6,19 +6,19 @@ use raddle_core::*;
 use crate::fixtures;
 use crate::simulated::SimulatedThread;
 
-fn shown() -> Summary {
-    let life = SimulatedThread::new();
-    let mut shown = Summary::of(life.owner.thread()).expect("a thread that was started");
-    shown.name = Some("Loom".to_owned());
-    shown.preview = "wind the Warp, Ärger \u{212a}".to_owned();
-    shown.provider = Some("p".to_owned());
-    shown.origin.originator = Some("ide".to_owned());
-    shown
+fn summary() -> Summary {
+    let sim = SimulatedThread::new();
+    let mut summary = Summary::of(sim.owner.thread()).expect("a thread that was started");
+    summary.name = Some("Loom".to_owned());
+    summary.preview = "wind the Warp, Ärger \u{212a}".to_owned();
+    summary.provider = Some("p".to_owned());
+    summary.origin.originator = Some("ide".to_owned());
+    summary
 }
 
-/// Each filter alone, on a thread that passes all the others.
+/// Tests each filter alone, on a thread that passes all the others.
 #[test]
-fn a_list_takes_what_passes_every_filter() {
+fn a_list_contains_threads_that_pass_every_filter() {
     let all = ListQuery::default;
     let words = |words: &[&str]| words.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
     let title = |text: &str| ListQuery {
@@ -49,7 +49,7 @@ fn a_list_takes_what_passes_every_filter() {
         archived: true,
         ..all()
     };
-    for (query, takes) in [
+    for (query, expected) in [
         (all(), true),
         (archived, false),
         (cwds(&["/v", "/w"]), true),
@@ -67,45 +67,45 @@ fn a_list_takes_what_passes_every_filter() {
         (title("WARP"), true),
         (title("weft"), false),
         (title("ärger"), true),
-        // What is ASCII is compared as ASCII: the sign for kelvin is no k.
+        // ASCII text is compared as ASCII: the kelvin sign is no k.
         (title("k"), false),
     ] {
-        assert_eq!(query.matches(&shown()), takes, "{query:?}");
+        assert_eq!(query.matches(&summary()), expected, "{query:?}");
     }
     let unknown = Summary {
         provider: None,
-        ..shown()
+        ..summary()
     };
     assert!(all().matches(&unknown));
     assert!(!providers(&["p"]).matches(&unknown));
 }
 
 #[test]
-fn a_list_is_ordered_by_the_time_that_was_asked_for() {
-    let shown = Summary {
+fn a_list_is_sorted_by_the_requested_time() {
+    let thread_summary = Summary {
         created_at: Timestamp(1),
         recency_at: Timestamp(2),
         updated_at: Timestamp(3),
-        ..shown()
+        ..summary()
     };
     for (order, time) in [
         (ListOrder::Created, 1),
         (ListOrder::Recency, 2),
         (ListOrder::Updated, 3),
     ] {
-        assert_eq!(shown.time(order), Timestamp(time), "{order:?}");
+        assert_eq!(thread_summary.time(order), Timestamp(time), "{order:?}");
     }
 }
 
 #[test]
-fn a_mark_is_read_as_it_was_written() {
+fn a_page_cursor_survives_formatting_and_parsing() {
     for (text, seq, included) in [("7", 7, false), ("=7", 7, true)] {
-        let mark = PageCursor {
+        let cursor = PageCursor {
             seq: Seq(seq),
             included,
         };
-        assert_eq!(mark.to_string(), text);
-        assert_eq!(text.parse(), Ok(mark));
+        assert_eq!(cursor.to_string(), text);
+        assert_eq!(text.parse(), Ok(cursor));
     }
     for text in ["", "=", "==7", "-7", "seven"] {
         assert_eq!(
@@ -116,13 +116,13 @@ fn a_mark_is_read_as_it_was_written() {
     }
 }
 
-/// A list moves when a user did something or a turn ended, and not with every word of the model.
+/// A list changes when the user acts or a turn ends, and not with every delta of the model.
 #[test]
-fn a_thread_changes_with_what_a_user_does_and_with_the_end_of_a_turn() {
-    let mut life = SimulatedThread::new();
-    let updated_at = |life: &SimulatedThread| {
-        let shown = Summary::of(life.owner.thread());
-        shown.expect("a thread that was started").updated_at
+fn updated_at_follows_user_actions_and_turn_ends() {
+    let mut sim = SimulatedThread::new();
+    let updated_at = |sim: &SimulatedThread| {
+        let thread_summary = Summary::of(sim.owner.thread());
+        thread_summary.expect("a thread that was started").updated_at
     };
     for (line, changes) in [
         ("start t1 \"hi\"", true),
@@ -141,43 +141,43 @@ fn a_thread_changes_with_what_a_user_does_and_with_the_end_of_a_turn() {
         ("archive", true),
         ("unarchive", true),
     ] {
-        let before = updated_at(&life);
-        life.now = life.now.plus_ms(1000);
-        life.say(line);
-        let after = if changes { life.now } else { before };
-        assert_eq!(updated_at(&life), after, "{line}");
+        let before = updated_at(&sim);
+        sim.now = sim.now.plus_ms(1000);
+        sim.run_line(line);
+        let after = if changes { sim.now } else { before };
+        assert_eq!(updated_at(&sim), after, "{line}");
     }
 }
 
-/// They are those of the first message that has any, cut to what a list can show.
+/// The preview comes from the first message with text, truncated for lists.
 #[test]
-fn a_list_shows_the_first_words() {
-    let mut life = SimulatedThread::new();
+fn a_list_shows_the_beginning_of_the_first_message() {
+    let mut sim = SimulatedThread::new();
     let long = "ä".repeat(401);
     for (turn, text, preview) in [
         ("t1", "", ""),
         ("t2", long.as_str(), &long[..800]),
         ("t3", "bye", &long[..800]),
     ] {
-        life.order(fixtures::start_turn(turn, TurnKind::Work, Some(text)));
-        life.settle();
-        let shown = Summary::of(life.owner.thread()).map(|it| it.preview);
-        assert_eq!(shown.as_deref(), Some(preview), "{turn}");
-        life.say("done");
+        sim.send_command(fixtures::start_turn(turn, TurnKind::Work, Some(text)));
+        sim.settle();
+        let actual = Summary::of(sim.owner.thread()).map(|it| it.preview);
+        assert_eq!(actual.as_deref(), Some(preview), "{turn}");
+        sim.run_line("done");
     }
 }
 
 #[test]
-fn a_thread_has_the_name_and_the_place_it_was_given() {
-    let mut life = SimulatedThread::new();
+fn a_thread_has_its_name_and_archived_flag() {
+    let mut sim = SimulatedThread::new();
     for (line, name, archived) in [
         ("rename \"n\"", Some("n"), false),
         ("archive", Some("n"), true),
         ("rename", None, true),
         ("unarchive", None, false),
     ] {
-        life.say(line);
-        let thread = life.owner.thread();
+        sim.run_line(line);
+        let thread = sim.owner.thread();
         assert_eq!(thread.name(), name, "{line}");
         assert_eq!(thread.is_archived(), archived, "{line}");
     }

@@ -1,31 +1,31 @@
-//! What a user of the rules could notice.
+//! Observable behaviour of the rules of a thread.
 
 mod context;
-/// The words of rule files.
+/// Language of the rule files.
 mod fixtures;
-/// Goals.
+/// Goals, where rule files cannot reach.
 mod goal;
 /// Journals that released versions wrote.
 mod golden;
-/// Which threads a list takes, and what it shows of them.
+/// Filters, content and order of lists.
 mod lists;
-/// What is said of acts.
+/// Rulings of the policy on acts.
 mod policy;
-/// Laws of the fold, on random lives of a thread.
+/// Laws of the fold, on random histories of a thread.
 mod properties;
-/// The queue's bounds.
+/// Bounds of the queue.
 mod queue;
-/// Small rules of single records.
+/// Rules of single records.
 mod record;
-/// Requests that are settled.
+/// Resolved requests, and granted rights.
 mod requests;
-/// Going back, and how often.
+/// Reverts and their limits.
 mod revert;
-/// Rule files: what a command means in a situation.
+/// Rule files: the effect of a command in a situation.
 mod rules;
-/// A life of a thread, driven by a list of choices.
+/// A simulated thread, driven by a list of choices.
 mod simulated;
-/// The bridge to the wire.
+/// Notifications on the wire.
 mod tell;
-/// The owner's round.
+/// State machine of the thread writer.
 mod thread_writer;

@@ -1,6 +1,6 @@
-//! What is said of acts: which rule decides, and who is asked.
+//! Rulings on acts: the rule that decides, and when approval is needed.
 
-/// What holds beside acts: for clients, for walks, for hosts.
+/// Limits beside acts: of clients, folder walks and hosts.
 mod managed;
 
 use std::collections::BTreeSet;
@@ -18,7 +18,7 @@ fn words(line: &str) -> Vec<String> {
     line.split_whitespace().map(str::to_owned).collect()
 }
 
-/// A rule in one line: `deny command rm`, `allow beyond write /a`, `ask managed host *.example.com`.
+/// Parses a rule: `deny command rm`, `allow beyond write /a`, `ask managed host *.example.com`.
 fn rule(line: &str) -> Rule {
     let mut words = words(line);
     let verdict = match words.remove(0).as_str() {
@@ -66,8 +66,9 @@ fn script(line: &str) -> ParsedScript {
     }
 }
 
-/// An act in one line: `run ls ; git push`, `run beyond ls`, `run ~ ls` for what is not plain, `write /a /b`,
-/// `edit /a /b` for a change of `/b` that comes of both, `seek /a` for one that does not fit there, `read /a`, `connect host`, `call name`.
+/// Parses an act: `run ls ; git push`, `run beyond ls`, `run ~ ls` for a script that is not plain,
+/// `write /a /b`, `edit /a /b` for a change of `/b` that reads both, `seek /a` for one that does
+/// not apply there, `read /a`, `connect host`, `call name`.
 fn act(line: &str) -> Act {
     let (kind, rest) = line.split_once(' ').expect("two words");
     let (beyond, rest) = match rest.strip_prefix("beyond ") {
@@ -110,7 +111,7 @@ fn act(line: &str) -> Act {
     Act {
         kind,
         digest: format!("digest of {line}"),
-        why: None,
+        reason: None,
     }
 }
 
@@ -152,9 +153,9 @@ fn judged(rules: &[&str], approval: &str, line: &str) -> Ruling {
     policy(rules).judge(&act(line), &settings(approval), &BTreeSet::new())
 }
 
-/// Each line: rules, approval policy, act, what is said, and what decided.
+/// Each line: rules, approval policy, act, verdict and its source.
 #[test]
-fn acts_are_judged_as_written_down() {
+fn acts_are_judged_as_listed() {
     let text = include_str!("policy/acts.txt");
     let mut count = 0;
     for line in text
@@ -171,15 +172,15 @@ fn acts_are_judged_as_written_down() {
             .filter(|it| !it.is_empty())
             .collect();
         let ruling = judged(&rules, approval, act);
-        let found = format!("{:?} by {}", ruling.verdict, ruling.rule).replace('\0', "?");
-        assert_eq!(found, expected, "{line}");
+        let actual = format!("{:?} by {}", ruling.verdict, ruling.rule).replace('\0', "?");
+        assert_eq!(actual, expected, "{line}");
         count += 1;
     }
     assert!(count >= 60, "only {count} lines");
 }
 
 #[test]
-fn a_yes_for_the_session_is_for_this_act_and_stops_at_a_rule_that_forbids() {
+fn a_session_approval_covers_one_act_and_no_denied_one() {
     let granted = BTreeSet::from(["digest of run beyond touch x".to_owned()]);
     let judge = |rules: &[&str], line: &str| {
         let ruling = policy(rules).judge(&act(line), &settings("on-request"), &granted);
@@ -195,10 +196,10 @@ fn a_yes_for_the_session_is_for_this_act_and_stops_at_a_rule_that_forbids() {
     assert_eq!(judge(&[], "run beyond touch y").0, Verdict::Ask);
 }
 
-/// The words on the screen are about files, so the yes is too: whatever is written there, in this sandbox.
+/// Clients show the files, so the approval covers the files: any content, in this sandbox.
 #[test]
-fn a_yes_for_the_session_to_files_is_for_these_files_in_this_sandbox() {
-    let held = ManagedLimits {
+fn a_session_approval_of_files_covers_these_files_in_this_sandbox() {
+    let read_only_limits = ManagedLimits {
         sandboxes: Some(vec![SandboxKind::ReadOnly]),
         ..ManagedLimits::default()
     };
@@ -210,24 +211,24 @@ fn a_yes_for_the_session_to_files_is_for_these_files_in_this_sandbox() {
         },
         ..narrow.clone()
     };
-    let judge = |rules: &[&str], pins: ManagedLimits, settings: &Settings, line: &str, granted| {
+    let judge = |rules: &[&str], limits: ManagedLimits, settings: &Settings, line: &str, granted| {
         let policy = Policy {
-            managed: pins,
+            managed: limits,
             ..policy(rules)
         };
         policy.judge(&act(line), settings, granted)
     };
     let none = BTreeSet::new();
-    let asked = judge(
+    let first_ruling = judge(
         &[],
         ManagedLimits::default(),
         &narrow,
         "write beyond /a /b",
         &none,
     );
-    let granted = BTreeSet::from_iter(asked.files);
+    let granted = BTreeSet::from_iter(first_ruling.files);
     assert_eq!(granted.len(), 2);
-    for (rules, pins, settings, line, wanted) in [
+    for (rules, limits, settings, line, expected) in [
         (
             &[][..],
             ManagedLimits::default(),
@@ -284,20 +285,20 @@ fn a_yes_for_the_session_to_files_is_for_these_files_in_this_sandbox() {
             "write beyond /a",
             Verdict::Deny,
         ),
-        (&[], held, &narrow, "write beyond /a", Verdict::Deny),
+        (&[], read_only_limits, &narrow, "write beyond /a", Verdict::Deny),
     ] {
-        let ruling = judge(rules, pins, settings, line, &granted);
-        assert_eq!(ruling.verdict, wanted, "{rules:?}: {line}");
+        let ruling = judge(rules, limits, settings, line, &granted);
+        assert_eq!(ruling.verdict, expected, "{rules:?}: {line}");
         assert_eq!(
             ruling.files.is_empty(),
-            wanted != Verdict::Ask || !line.starts_with("write")
+            expected != Verdict::Ask || !line.starts_with("write")
         );
     }
 }
 
 #[test]
-fn what_the_operator_holds_fast_stays() {
-    let pins = ManagedLimits {
+fn limits_of_the_operator_override_users_and_rules() {
+    let limits = ManagedLimits {
         approvals: Some(vec![ApprovalKind::Untrusted, ApprovalKind::OnRequest]),
         sandboxes: Some(vec![SandboxKind::ReadOnly, SandboxKind::WorkspaceWrite]),
         network_off: true,
@@ -305,7 +306,7 @@ fn what_the_operator_holds_fast_stays() {
         ..ManagedLimits::default()
     };
     let policy = Policy {
-        managed: pins,
+        managed: limits,
         unattended: Some(UnattendedPolicy::Allow { after_ms: 1 }),
         ..policy(&["allow beyond command make"])
     };
@@ -313,17 +314,17 @@ fn what_the_operator_holds_fast_stays() {
         sandbox,
         ..settings(approval)
     };
-    let said = |settings: &Settings| policy.managed.objection(settings);
+    let objection = |settings: &Settings| policy.managed.objection(settings);
     let closed = Sandbox::default();
-    assert_eq!(said(&with("on-request", closed.clone())), None);
+    assert_eq!(objection(&with("on-request", closed.clone())), None);
     assert_eq!(
-        said(&with("never", closed)).as_deref(),
+        objection(&with("never", closed)).as_deref(),
         Some(
             "the managed policy does not allow the approval policy never; choose one of: untrusted, on-request"
         )
     );
     assert_eq!(
-        said(&with("on-request", Sandbox::FullAccess)).as_deref(),
+        objection(&with("on-request", Sandbox::FullAccess)).as_deref(),
         Some(
             "the managed policy does not allow the sandbox danger-full-access; choose one of: read-only, workspace-write"
         )
@@ -336,7 +337,7 @@ fn what_the_operator_holds_fast_stays() {
         },
     );
     assert_eq!(
-        said(&online).as_deref(),
+        objection(&online).as_deref(),
         Some("the managed policy keeps the network off; choose a sandbox without it")
     );
     let ruling = policy.judge(&act("run ls"), &online, &BTreeSet::new());
@@ -344,7 +345,8 @@ fn what_the_operator_holds_fast_stays() {
         (ruling.verdict, ruling.rule.as_str()),
         (Verdict::Deny, "managed")
     );
-    // Neither a rule of the user's nor a yes leads out of a sandbox that the operator wants.
+    // Neither a rule of the user's nor an approval leads out of a sandbox that the operator
+    // requires.
     let beyond = policy.judge(
         &act("run beyond make x"),
         &settings("on-request"),
@@ -358,7 +360,7 @@ fn what_the_operator_holds_fast_stays() {
 }
 
 #[test]
-fn a_further_file_of_the_operator_only_tightens() {
+fn a_second_managed_file_only_tightens() {
     let some = |approvals: &[ApprovalKind], after_ms| ManagedLimits {
         approvals: Some(approvals.to_vec()),
         unattended: Some(UnattendedPolicy::Deny { after_ms }),
@@ -384,13 +386,13 @@ fn a_further_file_of_the_operator_only_tightens() {
 }
 
 #[test]
-fn at_the_deadline_only_what_the_sandbox_holds_is_allowed() {
+fn at_the_deadline_only_acts_in_the_sandbox_are_approved() {
     let ask = |rules: &[&str], line: &str| judged(rules, "untrusted", line);
-    let fenced = ask(&[], "run touch x");
+    let sandboxed = ask(&[], "run touch x");
     let beyond = ask(&[], "run beyond touch x");
     let by_rule = ask(&["ask command touch"], "run touch x");
     let allow = UnattendedPolicy::Allow { after_ms: 1 };
-    assert_eq!(allow.at_deadline(&fenced), DeadlineAction::Accept);
+    assert_eq!(allow.at_deadline(&sandboxed), DeadlineAction::Accept);
     assert_eq!(allow.at_deadline(&beyond), DeadlineAction::Decline);
     assert_eq!(allow.at_deadline(&by_rule), DeadlineAction::Decline);
     let webhook = UnattendedPolicy::Webhook {
@@ -398,7 +400,7 @@ fn at_the_deadline_only_what_the_sandbox_holds_is_allowed() {
         url: "https://example.com".to_owned(),
         token_env: None,
     };
-    for ruling in [&fenced, &beyond, &by_rule] {
+    for ruling in [&sandboxed, &beyond, &by_rule] {
         let deny = UnattendedPolicy::Deny { after_ms: 1 };
         assert_eq!(deny.at_deadline(ruling), DeadlineAction::Decline);
         assert_eq!(
@@ -427,12 +429,12 @@ fn an_answer_makes_a_rule_unless_it_would_allow_everything() {
         assert_eq!(proposed(&script(line)), words(line), "{line}");
     }
     for line in lines(wide) {
-        let refused = Amendment::new(words(line))
+        let error = Amendment::new(words(line))
             .expect_err("too wide")
             .to_string();
         assert!(
-            refused.contains("would allow everything"),
-            "{line}: {refused}"
+            error.contains("would allow everything"),
+            "{line}: {error}"
         );
         assert_eq!(proposed(&script(line)), Vec::<String>::new(), "{line}");
     }
@@ -454,7 +456,7 @@ fn an_answer_makes_a_rule_unless_it_would_allow_everything() {
 }
 
 #[test]
-fn what_is_proposed_is_the_one_command_that_is_not_known() {
+fn the_proposed_rule_is_the_only_unknown_command() {
     let cases = [
         ("touch /home/user/x ; echo y", "touch /home/user/x"),
         ("cd a ; cargo test ; ls", "cargo test"),
@@ -545,7 +547,8 @@ const COMMANDS: [&str; 11] = [
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// One command more, or one that is not plain, is never judged more loosely, whatever the rules are.
+    /// An additional command, or a script that is not plain, is never judged more loosely, whatever
+    /// the rules are.
     #[test]
     fn one_more_command_never_loosens(
         rules in prop::sample::subsequence(&RULES[..], 0..RULES.len()),
@@ -564,40 +567,40 @@ proptest! {
     }
 }
 
-/// Rights beyond the sandbox are for somebody to give, and there are some that nobody is even asked for.
+/// The user can grant rights beyond the sandbox, except those that the operator forbids to request.
 #[test]
-fn rights_are_asked_for_where_somebody_may_give_them() {
+fn rights_are_requested_where_the_user_may_grant_them() {
     let paths = |write: &[&str], network| Grant {
         write: write.iter().map(|it| (*it).to_owned()).collect(),
         network,
         session: false,
     };
     let (srv, network) = (paths(&["/srv"], false), paths(&[], true));
-    let pinned = |pins: ManagedLimits| Policy {
-        managed: pins,
+    let with_limits = |limits: ManagedLimits| Policy {
+        managed: limits,
         ..Policy::default()
     };
-    let fenced = pinned(ManagedLimits {
+    let sandboxed = with_limits(ManagedLimits {
         sandboxes: Some(vec![SandboxKind::ReadOnly, SandboxKind::WorkspaceWrite]),
         ..ManagedLimits::default()
     });
-    let offline = pinned(ManagedLimits {
+    let offline = with_limits(ManagedLimits {
         network_off: true,
         ..ManagedLimits::default()
     });
-    let asked = pinned(ManagedLimits {
+    let never_asking = with_limits(ManagedLimits {
         approvals: Some(vec![ApprovalKind::Never]),
         ..ManagedLimits::default()
     });
-    for (policy, approval, wanted, verdict) in [
+    for (policy, approval, grant, verdict) in [
         (Policy::default(), "on-request", &srv, "Ask by sandbox"),
         (Policy::default(), "untrusted", &network, "Ask by sandbox"),
         (Policy::default(), "never", &srv, "Deny by sandbox"),
-        (fenced.clone(), "on-request", &srv, "Deny by managed"),
-        (fenced, "on-request", &network, "Deny by managed"),
+        (sandboxed.clone(), "on-request", &srv, "Deny by managed"),
+        (sandboxed, "on-request", &network, "Deny by managed"),
         (offline.clone(), "on-request", &network, "Deny by managed"),
         (offline, "on-request", &srv, "Ask by sandbox"),
-        (asked, "on-request", &srv, "Deny by managed"),
+        (never_asking, "on-request", &srv, "Deny by managed"),
         (
             policy(&["deny write /srv"]),
             "on-request",
@@ -611,7 +614,7 @@ fn rights_are_asked_for_where_somebody_may_give_them() {
             "Ask by sandbox",
         ),
     ] {
-        let ruling = policy.judge_rights(wanted, &settings(approval), "d".to_owned());
+        let ruling = policy.judge_rights(grant, &settings(approval), "d".to_owned());
         assert_eq!(format!("{:?} by {}", ruling.verdict, ruling.rule), verdict);
     }
     for (kinds, verdict) in [
@@ -630,9 +633,9 @@ fn rights_are_asked_for_where_somebody_may_give_them() {
     }
 }
 
-/// Rights that someone gave do not outlast what the operator would let them give, and do not lock a thread up.
+/// Granted rights never exceed the operator's present limits, and do not block a thread.
 #[test]
-fn given_rights_are_as_wide_as_the_operator_lets_them_be_now() {
+fn granted_rights_stay_within_the_present_limits() {
     let rights = Grant {
         write: vec!["/srv".to_owned()],
         network: true,
@@ -654,7 +657,7 @@ fn given_rights_are_as_wide_as_the_operator_lets_them_be_now() {
         sandbox: read_only,
         ..settings("on-request")
     };
-    for (pins, roots, network) in [
+    for (limits, roots, network) in [
         (ManagedLimits::default(), &["/srv"][..], true),
         (off, &["/srv"], false),
         (only(&[SandboxKind::ReadOnly]), &[], false),
@@ -664,12 +667,12 @@ fn given_rights_are_as_wide_as_the_operator_lets_them_be_now() {
             true,
         ),
     ] {
-        let widened = pins.widened(&settings, &rights);
-        let wanted = Sandbox::ReadOnly {
+        let widened = limits.widened(&settings, &rights);
+        let expected = Sandbox::ReadOnly {
             roots: roots.iter().map(|it| (*it).to_owned()).collect(),
             network,
         };
-        assert_eq!(widened.sandbox, wanted, "{pins:?}");
-        assert_eq!(pins.objection(&widened), None, "{pins:?}");
+        assert_eq!(widened.sandbox, expected, "{limits:?}");
+        assert_eq!(limits.objection(&widened), None, "{limits:?}");
     }
 }

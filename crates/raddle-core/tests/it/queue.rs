@@ -1,13 +1,13 @@
-//! The queue's bounds.
+//! Bounds of a thread's queue.
 
 use raddle_core::*;
 
 use crate::simulated::SimulatedThread;
 
-/// How much waits at most, as it is stored.
+/// Most bytes in the queue, as stored.
 const BYTES_MAX: usize = 8 << 20;
 
-/// Input that takes so many bytes.
+/// Creates input of this many bytes.
 fn input(bytes: usize) -> Vec<Input> {
     let empty = serde_json::to_string(&[Input::text("")]).expect("JSON");
     vec![Input::text("x".repeat(bytes - empty.len()))]
@@ -33,41 +33,41 @@ fn change(item: &str, bytes: usize) -> Command {
 }
 
 fn busy() -> SimulatedThread {
-    let mut life = SimulatedThread::new();
-    life.say("start t1 \"hi\"");
-    life
+    let mut sim = SimulatedThread::new();
+    sim.run_line("start t1 \"hi\"");
+    sim
 }
 
-fn decide(life: &SimulatedThread, command: Command) -> Result<(), Refusal> {
-    let decided = life.owner.thread().decide(command, life.now);
+fn decide(sim: &SimulatedThread, command: Command) -> Result<(), Refusal> {
+    let decided = sim.owner.thread().decide(command, sim.now);
     decided.map(|_| ())
 }
 
 #[test]
-fn so_much_waits() {
-    let mut life = busy();
-    life.report(enqueue("q1", BYTES_MAX - 100));
-    life.settle();
-    for (command, wanted) in [
+fn the_queue_has_a_maximum_of_bytes() {
+    let mut sim = busy();
+    sim.report(enqueue("q1", BYTES_MAX - 100));
+    sim.settle();
+    for (command, expected) in [
         (enqueue("q2", 100), Ok(())),
         (enqueue("q2", 101), Err(Refusal::QueueFull)),
-        // What is changed makes room for itself.
+        // A changed entry frees its own space.
         (change("q1", BYTES_MAX), Ok(())),
     ] {
-        assert_eq!(decide(&life, command), wanted);
+        assert_eq!(decide(&sim, command), expected);
     }
 }
 
 #[test]
-fn so_many_wait() {
-    let mut life = busy();
+fn the_queue_has_a_maximum_of_entries() {
+    let mut sim = busy();
     for number in 0..100 {
         let command = enqueue(&format!("q{number}"), 100);
-        assert_eq!(decide(&life, command.clone()), Ok(()));
-        life.report(command);
-        life.settle();
+        assert_eq!(decide(&sim, command.clone()), Ok(()));
+        sim.report(command);
+        sim.settle();
     }
     let more = enqueue("q100", 100);
-    assert_eq!(decide(&life, more), Err(Refusal::QueueFull));
-    assert_eq!(decide(&life, change("q7", 200)), Ok(()));
+    assert_eq!(decide(&sim, more), Err(Refusal::QueueFull));
+    assert_eq!(decide(&sim, change("q7", 200)), Ok(()));
 }

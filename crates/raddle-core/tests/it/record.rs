@@ -1,4 +1,4 @@
-//! Small rules of single records and of what they hold.
+//! Rules of single records and of their content.
 
 use raddle_core::*;
 use serde_json::json;
@@ -6,11 +6,12 @@ use serde_json::json;
 use crate::fixtures;
 use crate::simulated::SimulatedThread;
 
-/// An id that a client holds, and what was done in the world, outlives the power; text outlives the process.
+/// Ids that a client holds and effects in the world survive loss of power; text survives a crash of
+/// the process.
 #[test]
-fn what_must_last_is_stored_to_last() {
-    let mut life = SimulatedThread::new();
-    for (line, wanted) in [
+fn records_have_the_durability_they_need() {
+    let mut sim = SimulatedThread::new();
+    for (line, expected) in [
         ("start t1 \"hi\"", Class::Power),
         ("message i1", Class::Process),
         ("text i1 \"hel\"", Class::Process),
@@ -28,12 +29,12 @@ fn what_must_last_is_stored_to_last() {
         ("interrupt t1", Class::Power),
         ("rename \"n\"", Class::Power),
     ] {
-        life.report(fixtures::command(line, life.owner.thread(), life.now));
-        match life.owner.step(life.now) {
+        sim.report(fixtures::command(line, sim.owner.thread(), sim.now));
+        match sim.owner.step(sim.now) {
             Step::Append { class, records, .. } => {
-                assert_eq!(class, wanted, "{line}: {records:?}");
+                assert_eq!(class, expected, "{line}: {records:?}");
                 let last = records.last().expect("a record").seq;
-                life.owner.appended(Ok(last));
+                sim.owner.appended(Ok(last));
             }
             other => panic!("{line}: an append was expected, not {other:?}"),
         }
@@ -58,13 +59,13 @@ fn a_span_holds_its_first_number_and_not_the_one_after_it() {
     }
 }
 
-/// Journals of the first level do not name it, and one that a newer version wrote keeps its own.
+/// Journals of the first level do not name it, and one of a newer version keeps its own.
 #[test]
 fn an_owner_that_names_no_level_knows_the_first() {
-    for (said, level) in [(None, 1), (Some(2), 2)] {
+    for (stored, level) in [(None, 1), (Some(2), 2)] {
         let mut owned =
             json!({ "epoch": 1, "node": "a", "found": 0, "reserved": 10, "version": "1" });
-        if let Some(level) = said {
+        if let Some(level) = stored {
             owned["level"] = json!(level);
         }
         let line = json!({ "seq": 1, "at": 0, "body": { "event": { "owned": owned } } });
@@ -82,12 +83,12 @@ fn an_owner_that_names_no_level_knows_the_first() {
 }
 
 #[test]
-fn arguments_are_an_object_or_there_is_something_wrong_with_them() {
+fn arguments_parse_to_an_object_or_an_error() {
     let nested = |depth: usize| (1..depth).fold(json!({}), |it, _| json!({ "a": it }));
     let deep = nested(ToolCall::DEPTH_MAX);
     let too_deep = nested(ToolCall::DEPTH_MAX + 1);
     let (deep_text, too_deep_text) = (deep.to_string(), too_deep.to_string());
-    for (arguments, wanted) in [
+    for (arguments, expected) in [
         ("", Ok(json!({}))),
         (" \n", Ok(json!({}))),
         (" {\"a\": 1}", Ok(json!({ "a": 1 }))),
@@ -106,7 +107,7 @@ fn arguments_are_an_object_or_there_is_something_wrong_with_them() {
             freeform: false,
             alone: false,
         };
-        assert_eq!(call.object(), wanted.map_err(str::to_owned), "{arguments}");
+        assert_eq!(call.object(), expected.map_err(str::to_owned), "{arguments}");
     }
 }
 
@@ -129,9 +130,9 @@ fn the_url_of_a_blob_means_that_blob() {
     }
 }
 
-/// What a model reads of it is about what it adds to the context.
+/// The text for the model estimates the growth of the context.
 #[test]
-fn what_is_injected_weighs_as_much_as_its_text() {
+fn injected_items_weigh_as_much_as_their_text() {
     let call = ToolCall {
         id: "c-1".to_owned(),
         tool: "shell".to_owned(),

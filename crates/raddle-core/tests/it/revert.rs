@@ -1,78 +1,78 @@
-//! Going back, where rule files cannot reach.
+//! Reverts, where rule files cannot reach.
 
 use raddle_core::*;
 
 use crate::fixtures;
 use crate::simulated::SimulatedThread;
 
-fn revert(life: &SimulatedThread, at: Seq, turns: u64) -> Result<Vec<RecordBody>, Refusal> {
-    let thread = life.owner.thread();
-    let command = fixtures::command(&format!("revert t {at} {turns}"), thread, life.now);
-    thread.decide(command, life.now).map(|(bodies, _)| bodies)
+fn revert(sim: &SimulatedThread, at: Seq, turns: u64) -> Result<Vec<RecordBody>, Refusal> {
+    let thread = sim.owner.thread();
+    let command = fixtures::command(&format!("revert t {at} {turns}"), thread, sim.now);
+    thread.decide(command, sim.now).map(|(bodies, _)| bodies)
 }
 
-/// A turn that is taken back at once.
-fn in_vain(life: &mut SimulatedThread) {
+/// Runs a turn and reverts it at once.
+fn reverted_turn(sim: &mut SimulatedThread) {
     let (at, turns) = (
-        life.owner.thread().head().next(),
-        life.owner.thread().turns(),
+        sim.owner.thread().head().next(),
+        sim.owner.thread().turns(),
     );
-    life.say(r#"start t "no" · done"#);
-    life.say(&format!("revert t {at} {turns}"));
-    assert_eq!(life.owner.thread().turns(), turns);
+    sim.run_line(r#"start t "no" · done"#);
+    sim.run_line(&format!("revert t {at} {turns}"));
+    assert_eq!(sim.owner.thread().turns(), turns);
 }
 
-fn condense(life: &mut SimulatedThread) {
-    life.say(r#"compact c · condensed i "so far" · done"#);
+fn compact(sim: &mut SimulatedThread) {
+    sim.run_line(r#"compact c · condensed i "so far" · done"#);
 }
 
-/// What counts is made up of so many stretches, until it is condensed to one.
+/// The lineage has a maximum of ranges, until a summary reduces it to one.
 #[test]
-fn a_thread_goes_back_so_often_before_it_is_condensed() {
-    let mut life = SimulatedThread::new();
+fn reverts_are_limited_until_the_thread_is_compacted() {
+    let mut sim = SimulatedThread::new();
     for _ in 0..255 {
-        in_vain(&mut life);
+        reverted_turn(&mut sim);
     }
-    let head = life.owner.thread().head();
-    life.say(r#"start t "no" · done"#);
-    assert_eq!(revert(&life, head.next(), 0), Err(Refusal::TooManyReverts));
-    condense(&mut life);
-    in_vain(&mut life);
+    let head = sim.owner.thread().head();
+    sim.run_line(r#"start t "no" · done"#);
+    assert_eq!(revert(&sim, head.next(), 0), Err(Refusal::TooManyReverts));
+    compact(&mut sim);
+    reverted_turn(&mut sim);
 }
 
-/// What was taken back long ago is forgotten, and then nobody goes back to where it was.
+/// Old reverted ranges are dropped, and then no revert can go behind them.
 #[test]
-fn so_many_stretches_that_were_taken_back_are_remembered() {
-    let mut life = SimulatedThread::new();
-    let first = life.owner.thread().head().next();
-    life.say(r#"start t0 "hi" · done"#);
-    in_vain(&mut life);
-    let first_cut_until = life.owner.thread().head();
+fn a_maximum_of_reverted_ranges_is_kept() {
+    let mut sim = SimulatedThread::new();
+    let first = sim.owner.thread().head().next();
+    sim.run_line(r#"start t0 "hi" · done"#);
+    reverted_turn(&mut sim);
+    let first_cut_until = sim.owner.thread().head();
     for number in 2..=257 {
-        assert!(revert(&life, first, 0).is_ok(), "before {number}");
+        assert!(revert(&sim, first, 0).is_ok(), "before {number}");
         if number % 100 == 0 {
-            condense(&mut life);
+            compact(&mut sim);
         }
-        in_vain(&mut life);
+        reverted_turn(&mut sim);
     }
-    assert_eq!(revert(&life, first, 0), Err(Refusal::TooManyReverts));
-    assert!(revert(&life, first_cut_until, 0).is_ok());
+    assert_eq!(revert(&sim, first, 0), Err(Refusal::TooManyReverts));
+    assert!(revert(&sim, first_cut_until, 0).is_ok());
 }
 
 #[test]
-fn nothing_counts_of_a_thread_that_goes_back_to_its_beginning() {
-    let mut life = SimulatedThread::new();
-    life.say(r#"start t1 "hi" · done"#);
-    let now = Span {
-        from: life.owner.thread().head().next(),
+fn a_revert_to_the_beginning_leaves_an_empty_lineage() {
+    let mut sim = SimulatedThread::new();
+    sim.run_line(r#"start t1 "hi" · done"#);
+    let expected = Span {
+        from: sim.owner.thread().head().next(),
         until: None,
     };
-    let bodies = revert(&life, Seq(1), 0).expect("a turn to go back to");
+    let bodies = revert(&sim, Seq(1), 0).expect("a turn to go back to");
     let [RecordBody::Event(event)] = &bodies[..] else {
         panic!("one event was expected: {bodies:?}");
     };
     let Event::Reverted(reverted) = &**event else {
         panic!("not expected: {event:?}");
     };
-    assert_eq!(reverted.lineage, [now]);
+    assert_eq!(reverted.lineage, [expected]);
 }

@@ -8,9 +8,10 @@
 //! status   idle
 //! ```
 //!
-//! `when` and `then` may repeat; `later 5s` lets time pass; `refused` names a refusal; `reads` is what
-//! the model would read, and `outputs` what it is told came of its calls; `goal` and `queue` are what is left of these, and
-//! `accounts` what each model used. `then` is all that was recorded since the line before it.
+//! `when` and `then` may repeat; `later 5s` advances the clock; `refused` names a refusal. `reads`
+//! is the model's context, and `outputs` the outputs in it. `goal` and `queue` are the state of
+//! these, and `accounts` the usage of each model. `then` lists all records since the line before
+//! it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -52,24 +53,24 @@ fn find(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// A thread in a rule, its records and its clock.
+/// The thread of a rule, with its records and its clock.
 struct RuleCase {
     thread: Thread,
     records: Vec<Record>,
     now: Timestamp,
-    /// What was recorded since it was last looked at.
-    fresh: Vec<String>,
+    /// Records since the last check, formatted.
+    new_records: Vec<String>,
 }
 
-/// A thread of which more than this follows by itself never comes to rest.
+/// Steps after which a thread is considered to advance for ever.
 const STEPS_MAX: usize = 100;
 
 const BEGAN: Timestamp = Timestamp(1_000_000);
 
 impl RuleCase {
-    fn take(&mut self, bodies: Vec<raddle_core::RecordBody>) {
+    fn apply_all(&mut self, bodies: Vec<raddle_core::RecordBody>) {
         for body in bodies {
-            self.fresh.push(fixtures::show(&body, BEGAN));
+            self.new_records.push(fixtures::show(&body, BEGAN));
             let seq = Seq(self.records.len() as u64 + 1);
             let record = Record {
                 seq,
@@ -87,9 +88,9 @@ impl RuleCase {
             if bodies.is_empty() {
                 return;
             }
-            self.take(bodies);
+            self.apply_all(bodies);
         }
-        panic!("the thread does not come to rest: {:?}", self.fresh.last());
+        panic!("the thread does not come to rest: {:?}", self.new_records.last());
     }
 
     fn run(&mut self, line: &str) -> Result<(), String> {
@@ -98,7 +99,7 @@ impl RuleCase {
             .thread
             .decide(command, self.now)
             .map_err(|refusal| format!("{refusal:?}"))?;
-        self.take(bodies);
+        self.apply_all(bodies);
         self.advance();
         Ok(())
     }
@@ -109,7 +110,7 @@ fn play(rule: &str) -> Result<(), String> {
         thread: Thread::new(),
         records: Vec::new(),
         now: BEGAN,
-        fresh: Vec::new(),
+        new_records: Vec::new(),
     };
     let mut refused = None;
     for line in rule.lines() {
@@ -120,29 +121,29 @@ fn play(rule: &str) -> Result<(), String> {
             "given" | "and" => {
                 for step in rest.split(" · ") {
                     case.run(step)
-                        .map_err(|why| format!("given {step}: refused, {why}"))?;
+                        .map_err(|reason| format!("given {step}: refused, {reason}"))?;
                 }
-                case.fresh.clear();
+                case.new_records.clear();
             }
             "when" => {
-                case.fresh.clear();
+                case.new_records.clear();
                 refused = case.run(rest).err();
-                if let Some(why) = &refused
+                if let Some(reason) = &refused
                     && !rule.contains("refused")
                 {
-                    return Err(format!("when {rest}: refused, {why}"));
+                    return Err(format!("when {rest}: refused, {reason}"));
                 }
             }
             "later" => {
                 let seconds: i64 = rest.trim_end_matches('s').parse().expect("seconds");
                 case.now = Timestamp(case.now.0 + seconds * 1000);
-                case.fresh.clear();
+                case.new_records.clear();
                 case.advance();
             }
-            "then" => same("then", rest, &case.fresh.join(" · "))?,
+            "then" => same("then", rest, &case.new_records.join(" · "))?,
             "refused" => {
-                let why = refused.take().unwrap_or_else(|| "nothing".to_owned());
-                let word = why.split([' ', '{', '(']).next().unwrap_or_default();
+                let reason = refused.take().unwrap_or_else(|| "nothing".to_owned());
+                let word = reason.split([' ', '{', '(']).next().unwrap_or_default();
                 same("refused", rest, word)?;
             }
             "pending" => same("pending", rest, &fixtures::pending(&case.thread))?,
@@ -157,7 +158,7 @@ fn play(rule: &str) -> Result<(), String> {
             "reads" => same(
                 "reads",
                 rest,
-                &fixtures::read_by_model(&case.records, &case.thread),
+                &fixtures::model_context(&case.records, &case.thread),
             )?,
             "outputs" => same(
                 "outputs",
@@ -170,11 +171,11 @@ fn play(rule: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn same(what: &str, wanted: &str, found: &str) -> Result<(), String> {
-    let found = if found.is_empty() { "nothing" } else { found };
-    if wanted == found {
+fn same(what: &str, expected: &str, actual: &str) -> Result<(), String> {
+    let actual = if actual.is_empty() { "nothing" } else { actual };
+    if expected == actual {
         Ok(())
     } else {
-        Err(format!("{what}\n  wanted {wanted}\n  found  {found}"))
+        Err(format!("{what}\n  wanted {expected}\n  found  {actual}"))
     }
 }

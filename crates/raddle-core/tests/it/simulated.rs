@@ -1,18 +1,18 @@
-//! A life of a thread: a list of numbers decides what happens, the real owner decides what it means.
+//! A simulated thread: a list of numbers chooses the events, the real writer decides their effect.
 
 use raddle_core::ports::AppendError;
 use raddle_core::*;
 
 use crate::fixtures;
 
-/// An owner that has more to do than this at once never comes to rest.
+/// Steps after which a writer is considered to work for ever.
 const STEPS_MAX: usize = 1000;
 
-/// A thread that lives, its journal, and what was told of it.
+/// A simulated thread, its journal and its announcements.
 pub struct SimulatedThread {
     pub owner: ThreadWriter,
     pub journal: Vec<Record>,
-    pub told: Vec<Announcement>,
+    pub announcements: Vec<Announcement>,
     pub replies: Vec<(Token, Result<CommandOutcome, Refusal>)>,
     pub now: Timestamp,
     pub bases: Vec<Base>,
@@ -28,10 +28,10 @@ impl SimulatedThread {
     pub fn new() -> Self {
         let now = Timestamp(1_000_000);
         let owner = ThreadWriter::start(fixtures::thread_started(), node(1), now);
-        let mut life = Self {
+        let mut sim = Self {
             owner,
             journal: Vec::new(),
-            told: Vec::new(),
+            announcements: Vec::new(),
             replies: Vec::new(),
             now,
             bases: Vec::new(),
@@ -42,20 +42,20 @@ impl SimulatedThread {
             tokens: 0,
             ids: 0,
         };
-        life.settle();
-        life
+        sim.settle();
+        sim
     }
 
-    /// Plays a whole life.
+    /// Runs a whole simulation.
     pub fn of(choices: &[u16]) -> Self {
-        let mut life = Self::new();
+        let mut sim = Self::new();
         for choice in choices {
-            life.choose(*choice);
+            sim.choose(*choice);
         }
-        life
+        sim
     }
 
-    /// Lets the owner do all it can do.
+    /// Lets the writer do all it can do.
     pub fn settle(&mut self) {
         for _ in 0..STEPS_MAX {
             match self.owner.step(self.now) {
@@ -67,21 +67,21 @@ impl SimulatedThread {
                     } else {
                         Err(AppendError::Conflict)
                     };
-                    let outs = self.owner.appended(result);
-                    self.take(outs);
+                    let actions = self.owner.appended(result);
+                    self.perform(actions);
                 }
-                Step::Do(outs) => self.take(outs),
+                Step::Do(actions) => self.perform(actions),
                 Step::ReadHead | Step::Wait(_) | Step::Ended(_) => return,
             }
         }
         panic!("the owner does not come to rest");
     }
 
-    fn take(&mut self, outs: Vec<WriterAction>) {
-        for out in outs {
-            match out {
+    fn perform(&mut self, actions: Vec<WriterAction>) {
+        for action in actions {
+            match action {
                 WriterAction::Reply(token, result) => self.replies.push((token, result)),
-                WriterAction::Tell(told) => self.told.push(told),
+                WriterAction::Tell(announcement) => self.announcements.push(announcement),
                 WriterAction::Start(effect) => self.starts.push(effect),
                 WriterAction::SaveBase(base) => self.bases.push(*base),
                 WriterAction::Stop(effect) => self.stops.push(effect),
@@ -94,7 +94,7 @@ impl SimulatedThread {
         }
     }
 
-    pub fn order(&mut self, command: Command) -> Token {
+    pub fn send_command(&mut self, command: Command) -> Token {
         self.tokens += 1;
         let token = Token(self.tokens);
         self.owner
@@ -103,8 +103,8 @@ impl SimulatedThread {
         token
     }
 
-    /// Plays a line of a rule file, each step in a round of its own.
-    pub fn say(&mut self, line: &str) {
+    /// Runs a line of a rule file, each step in a round of its own.
+    pub fn run_line(&mut self, line: &str) {
         for step in line.split(" · ") {
             let command = fixtures::command(step, self.owner.thread(), self.now);
             self.report(command);
@@ -118,7 +118,7 @@ impl SimulatedThread {
             .expect("room in the inbox");
     }
 
-    /// The owner dies; another folds the journal and takes the thread.
+    /// Replaces the owner by one that folds the journal, as after a crash.
     pub fn crash(&mut self) {
         let mut thread = Thread::new();
         for record in &self.journal {
@@ -129,12 +129,12 @@ impl SimulatedThread {
         self.owner = ThreadWriter::open(thread, head, node(epoch), self.now);
     }
 
-    fn fresh(&mut self, letter: char) -> String {
+    fn new_id(&mut self, letter: char) -> String {
         self.ids += 1;
         format!("{letter}{}", self.ids)
     }
 
-    /// One thing happens. What is chosen may be impossible, and is then refused.
+    /// Performs one event. The choice may be impossible, and is then refused.
     fn choose(&mut self, choice: u16) {
         let (kind, detail) = (choice % 32, u64::from(choice / 32));
         let thread = self.owner.thread();
@@ -155,28 +155,28 @@ impl SimulatedThread {
         let line = match kind {
             0 | 1 => format!(
                 "start {} \"hello {detail}\" asking \"rules {}\" in \"day {}\"",
-                self.fresh('t'),
+                self.new_id('t'),
                 detail % 2,
                 detail % 5
             ),
             2 => format!("steer {} \"more\"", turn_id(thread)),
             3 => format!("interrupt {}", turn_id(thread)),
-            4..=6 => format!("message {}", self.fresh('i')),
+            4..=6 => format!("message {}", self.new_id('i')),
             7..=10 => format!(
                 "text {} \"{}\"",
                 some_item(false),
                 "ä".repeat(1 + detail as usize % 40)
             ),
             11 | 12 => format!("said {} \"done {detail}\"", some_item(false)),
-            13 => format!("call {} shell \"ls\" run", self.fresh('i')),
-            14 => format!("call {} shell-alone \"rm\" ask", self.fresh('i')),
+            13 => format!("call {} shell \"ls\" run", self.new_id('i')),
+            14 => format!("call {} shell-alone \"rm\" ask", self.new_id('i')),
             15 => format!(
                 "call {} client \"look\" ask until {}s",
-                self.fresh('i'),
+                self.new_id('i'),
                 detail % 90
             ),
-            16 => format!("call {} questions \"q\" ask", self.fresh('i')),
-            17 => format!("call {} patch \"p\" deny \"no\"", self.fresh('i')),
+            16 => format!("call {} questions \"q\" ask", self.new_id('i')),
+            17 => format!("call {} patch \"p\" deny \"no\"", self.new_id('i')),
             18..=20 => format!("done {}", detail % 300),
             21 => format!("broke {}s", detail % 20),
             22 => "failed \"x\"".to_owned(),
@@ -207,8 +207,8 @@ impl SimulatedThread {
             28 => match detail % 12 {
                 8 => format!("goal to \"g\" within {}", 1 + detail % 300),
                 9 => "goal to \"g\" is paused".to_owned(),
-                10 => format!("queue {} \"q\"", self.fresh('q')),
-                11 => format!("goes {}", self.fresh('t')),
+                10 => format!("queue {} \"q\"", self.new_id('q')),
+                11 => format!("goes {}", self.new_id('t')),
                 6 => format!("inject user \"u{detail}\" call \"x\" output \"x\""),
                 7 => format!("note sha \"s{}\"", detail % 3),
                 0 => "rename \"n\"".to_owned(),
@@ -218,19 +218,19 @@ impl SimulatedThread {
                 4 => "warn \"w\"".to_owned(),
                 _ => "set recovery".to_owned(),
             },
-            29 => format!("compact {}", self.fresh('t')),
-            30 => format!("condensed {} \"so far\"", self.fresh('c')),
+            29 => format!("compact {}", self.new_id('t')),
+            30 => format!("condensed {} \"so far\"", self.new_id('c')),
             _ => format!("asks {}", some_item(true)),
         };
         if !line.is_empty() {
             let command = fixtures::command(&line, self.owner.thread(), self.now);
             if matches!(kind, 0..=3 | 25 | 28 | 29) {
-                self.order(command);
+                self.send_command(command);
             } else {
                 self.report(command);
             }
         }
-        // Some things happen in one round.
+        // Some events share one round.
         if detail % 3 != 0 {
             self.settle();
         }
@@ -251,7 +251,7 @@ pub fn node(epoch: u64) -> WriterNode {
     }
 }
 
-/// Folds records.
+/// Folds records into a thread.
 pub fn fold<'a>(records: impl IntoIterator<Item = &'a Record>) -> Thread {
     let mut thread = Thread::new();
     for record in records {

@@ -1,14 +1,14 @@
-//! The owner's round: what goes out, and when.
+//! State machine of the thread writer: its actions and their order.
 
-/// Snapshots of a thread, and how far they lie apart.
+/// Snapshots of a thread, and their distance.
 mod bases;
-/// What waits for the next round, and how much a round takes.
+/// Messages that wait for the next round, and the size of a round.
 mod inbox;
-/// The numbers of records: which are used, and which a client may come back with.
+/// Numbers of records: their use, and the cursors of clients.
 mod numbers;
-/// Text that grows.
+/// Text of open items, in deltas.
 mod texts;
-/// Work that is started and stopped, and who waits for its end.
+/// Work that is started and stopped, and the callers that wait for its end.
 mod work;
 
 use raddle_core::ports::AppendError;
@@ -24,30 +24,30 @@ fn append(owner: &mut ThreadWriter, now: Timestamp) -> Vec<Record> {
     }
 }
 
-fn keyed(key: IdempotencyKey, asked: &str) -> Box<IdempotentRequest> {
+fn idempotent_request(key: IdempotencyKey, request_hash: &str) -> Box<IdempotentRequest> {
     Box::new(IdempotentRequest {
         key,
-        asked: asked.to_owned(),
+        request_hash: request_hash.to_owned(),
         render: None,
     })
 }
 
-fn idle_life() -> SimulatedThread {
-    let mut life = SimulatedThread::new();
-    life.told.clear();
-    life
+fn idle_thread() -> SimulatedThread {
+    let mut sim = SimulatedThread::new();
+    sim.announcements.clear();
+    sim
 }
 
 #[test]
 fn nothing_goes_out_before_it_is_stored() {
-    let mut life = idle_life();
-    let token = life.order(fixtures::start_turn("t1", TurnKind::Work, Some("hi")));
-    let records = append(&mut life.owner, life.now);
+    let mut sim = idle_thread();
+    let token = sim.send_command(fixtures::start_turn("t1", TurnKind::Work, Some("hi")));
+    let records = append(&mut sim.owner, sim.now);
     assert_eq!(records.len(), 3, "turn, input, call of the model");
-    let outs = life.owner.appended(Ok(records[2].seq));
-    let kinds: Vec<&str> = outs
+    let actions = sim.owner.appended(Ok(records[2].seq));
+    let kinds: Vec<&str> = actions
         .iter()
-        .map(|out| match out {
+        .map(|action| match action {
             WriterAction::Reply(it, Ok(CommandOutcome::Started { .. })) if *it == token => "reply",
             WriterAction::Tell(_) => "tell",
             WriterAction::Start(Effect::CallModel { .. }) => "start",
@@ -58,88 +58,88 @@ fn nothing_goes_out_before_it_is_stored() {
 }
 
 #[test]
-fn a_conflict_ends_the_task_and_says_nothing() {
-    let mut life = idle_life();
-    life.order(fixtures::start_turn("t1", TurnKind::Work, Some("hi")));
-    append(&mut life.owner, life.now);
-    let late = life.order(crate::fixtures::rename(Some("x".to_owned())));
-    let outs = life.owner.appended(Err(AppendError::Conflict));
-    let refused: Vec<Token> = outs
+fn a_conflict_ends_the_task_without_announcements() {
+    let mut sim = idle_thread();
+    sim.send_command(fixtures::start_turn("t1", TurnKind::Work, Some("hi")));
+    append(&mut sim.owner, sim.now);
+    let late = sim.send_command(crate::fixtures::rename(Some("x".to_owned())));
+    let actions = sim.owner.appended(Err(AppendError::Conflict));
+    let tokens: Vec<Token> = actions
         .iter()
-        .map(|out| match out {
+        .map(|action| match action {
             WriterAction::Reply(token, Err(Refusal::OwnedElsewhere)) => *token,
             other => panic!("not expected: {other:?}"),
         })
         .collect();
-    assert_eq!(refused, [Token(1), late]);
+    assert_eq!(tokens, [Token(1), late]);
     assert_eq!(
-        life.owner.step(life.now),
+        sim.owner.step(sim.now),
         Step::Ended(WriterEnd::OwnedElsewhere)
     );
 }
 
 #[test]
 fn an_unavailable_journal_is_tried_again_with_the_same_records() {
-    let mut life = idle_life();
-    life.order(fixtures::start_turn("t1", TurnKind::Work, Some("hi")));
-    let first = append(&mut life.owner, life.now);
+    let mut sim = idle_thread();
+    sim.send_command(fixtures::start_turn("t1", TurnKind::Work, Some("hi")));
+    let first = append(&mut sim.owner, sim.now);
     let away = AppendError::Unavailable("away".to_owned());
-    assert_eq!(life.owner.appended(Err(away)), []);
-    life.order(crate::fixtures::rename(Some("x".to_owned())));
-    assert_eq!(append(&mut life.owner, life.now), first);
+    assert_eq!(sim.owner.appended(Err(away)), []);
+    sim.send_command(crate::fixtures::rename(Some("x".to_owned())));
+    assert_eq!(append(&mut sim.owner, sim.now), first);
 }
 
 #[test]
-fn a_full_journal_is_said_to_everyone() {
-    let mut life = idle_life();
-    life.order(fixtures::start_turn("t1", TurnKind::Work, Some("hi")));
-    append(&mut life.owner, life.now);
-    let outs = life
+fn a_full_journal_refuses_every_caller() {
+    let mut sim = idle_thread();
+    sim.send_command(fixtures::start_turn("t1", TurnKind::Work, Some("hi")));
+    append(&mut sim.owner, sim.now);
+    let actions = sim
         .owner
         .appended(Err(AppendError::Full("0 bytes left".to_owned())));
     assert!(matches!(
-        &outs[..],
+        &actions[..],
         [WriterAction::Reply(_, Err(Refusal::NotStored(_)))]
     ));
     assert!(matches!(
-        life.owner.step(life.now),
+        sim.owner.step(sim.now),
         Step::Ended(WriterEnd::NotStored(_))
     ));
 }
 
 #[test]
-fn a_turn_that_finds_no_room_ends_with_the_next_append() {
-    let mut life = idle_life();
-    life.order(fixtures::start_turn("t1", TurnKind::Work, Some("hi")));
-    life.settle();
-    life.order(fixtures::command("rename a", life.owner.thread(), life.now));
-    append(&mut life.owner, life.now);
+fn a_turn_without_space_ends_with_the_next_append() {
+    let mut sim = idle_thread();
+    sim.send_command(fixtures::start_turn("t1", TurnKind::Work, Some("hi")));
+    sim.settle();
+    sim.send_command(fixtures::command("rename a", sim.owner.thread(), sim.now));
+    append(&mut sim.owner, sim.now);
     let full = || Err(AppendError::Full("0 bytes left".to_owned()));
-    life.owner.appended(full());
+    sim.owner.appended(full());
     assert!(matches!(
-        life.owner.step(life.now),
+        sim.owner.step(sim.now),
         Step::Ended(WriterEnd::NotStored(_))
     ));
     let failure = Failure::new(FailureKind::StorageFull, "no room");
-    let stored = fold(&life.journal);
+    let stored = fold(&sim.journal);
     let after = stored.head();
     let tail = Tail::default();
-    life.owner
-        .fail_turn(stored, node(2), failure.clone(), life.now, tail);
-    let records = append(&mut life.owner, life.now);
+    sim.owner
+        .fail_turn(stored, node(2), failure.clone(), sim.now, tail);
+    let records = append(&mut sim.owner, sim.now);
     assert!(ports::ends_for_lack_of_space(&records));
-    // Nothing else can be done for the turn, so the same is tried again.
-    assert_eq!(life.owner.appended(full()), []);
-    assert_eq!(life.owner.fails(), Some(&failure));
-    assert_eq!(append(&mut life.owner, life.now), records);
-    assert_eq!(life.owner.stored(), after);
-    life.told.clear();
-    life.settle();
-    assert_eq!(life.owner.fails(), None);
-    let ends = life.told.iter().flat_map(|it| &it.notifications);
+    // The only thing left for the turn is its end, so the same append is retried.
+    assert_eq!(sim.owner.appended(full()), []);
+    assert_eq!(sim.owner.fails(), Some(&failure));
+    assert_eq!(append(&mut sim.owner, sim.now), records);
+    assert_eq!(sim.owner.stored(), after);
+    sim.announcements.clear();
+    sim.settle();
+    assert_eq!(sim.owner.fails(), None);
+    let ends = sim.announcements.iter().flat_map(|it| &it.notifications);
     let ends = ends.filter(|it| it.method() == "turn/completed");
     assert_eq!(ends.count(), 1);
-    let thread = fold(&life.journal);
+    let thread = fold(&sim.journal);
     assert!(thread.turn().is_none());
     let last = thread.last_turn().map(|turn| &turn.end);
     assert_eq!(last, Some(&TurnEnd::Failed(failure)));
@@ -147,84 +147,85 @@ fn a_turn_that_finds_no_room_ends_with_the_next_append() {
 
 #[test]
 fn the_head_settles_a_lost_acknowledgement() {
-    for (case, stored, outs) in [("it was stored", true, 5), ("it was not", false, 0)] {
-        let mut life = idle_life();
-        life.order(fixtures::start_turn("t1", TurnKind::Work, Some("hi")));
-        let before = life.owner.stored();
-        let records = append(&mut life.owner, life.now);
+    for (case, stored, action_count) in [("it was stored", true, 5), ("it was not", false, 0)] {
+        let mut sim = idle_thread();
+        sim.send_command(fixtures::start_turn("t1", TurnKind::Work, Some("hi")));
+        let before = sim.owner.stored();
+        let records = append(&mut sim.owner, sim.now);
         let lost = AppendError::Unknown("no answer".to_owned());
-        assert_eq!(life.owner.appended(Err(lost)), [], "{case}");
-        assert_eq!(life.owner.step(life.now), Step::ReadHead, "{case}");
+        assert_eq!(sim.owner.appended(Err(lost)), [], "{case}");
+        assert_eq!(sim.owner.step(sim.now), Step::ReadHead, "{case}");
         let head = if stored { records[2].seq } else { before };
-        assert_eq!(life.owner.head_is(head).len(), outs, "{case}");
+        assert_eq!(sim.owner.head_is(head).len(), action_count, "{case}");
         if !stored {
-            assert_eq!(append(&mut life.owner, life.now), records, "{case}");
+            assert_eq!(append(&mut sim.owner, sim.now), records, "{case}");
         }
     }
-    let mut life = idle_life();
-    life.order(fixtures::start_turn("t1", TurnKind::Work, Some("hi")));
-    append(&mut life.owner, life.now);
-    life.owner
+    let mut sim = idle_thread();
+    sim.send_command(fixtures::start_turn("t1", TurnKind::Work, Some("hi")));
+    append(&mut sim.owner, sim.now);
+    sim.owner
         .appended(Err(AppendError::Unknown("no answer".to_owned())));
-    life.owner.head_is(Seq(1_000_000));
+    sim.owner.head_is(Seq(1_000_000));
     assert_eq!(
-        life.owner.step(life.now),
+        sim.owner.step(sim.now),
         Step::Ended(WriterEnd::OwnedElsewhere)
     );
 }
 
 #[test]
-fn a_request_that_comes_twice_is_carried_out_once() {
-    let mut life = idle_life();
+fn a_repeated_request_is_executed_once() {
+    let mut sim = idle_thread();
     let key = IdempotencyKey {
         principal: "ann".to_owned(),
         method: "turn/start".to_owned(),
         id: "k1".to_owned(),
     };
-    let send = |life: &mut SimulatedThread, token: u64, turn: &str, asked: &str| {
+    let send = |sim: &mut SimulatedThread, token: u64, turn: &str, request_hash: &str| {
         let command = fixtures::start_turn(turn, TurnKind::Work, Some("hi"));
         let envelope = Envelope::Command {
             command,
             token: Some(Token(token)),
-            key: Some(keyed(key.clone(), asked)),
+            key: Some(idempotent_request(key.clone(), request_hash)),
         };
-        life.owner.offer(envelope).expect("room");
-        life.settle();
-        life.replies.pop().expect("a reply").1
+        sim.owner.offer(envelope).expect("room");
+        sim.settle();
+        sim.replies.pop().expect("a reply").1
     };
     let started = Ok(CommandOutcome::Started { turn: "t1".into() });
-    assert_eq!(send(&mut life, 1, "t1", "same"), started);
-    let records = life.journal.len();
-    assert_eq!(send(&mut life, 2, "t2", "same"), started);
-    assert_eq!(life.journal.len(), records, "nothing new was stored");
-    assert_eq!(send(&mut life, 3, "t3", "other"), Err(Refusal::KeyReused));
+    assert_eq!(send(&mut sim, 1, "t1", "same"), started);
+    let records = sim.journal.len();
+    assert_eq!(send(&mut sim, 2, "t2", "same"), started);
+    assert_eq!(sim.journal.len(), records, "nothing new was stored");
+    assert_eq!(send(&mut sim, 3, "t3", "other"), Err(Refusal::KeyReused));
 
-    // Also by the next owner.
-    life.crash();
-    life.settle();
-    assert_eq!(send(&mut life, 4, "t4", "same"), started);
+    // The next owner returns the same.
+    sim.crash();
+    sim.settle();
+    assert_eq!(send(&mut sim, 4, "t4", "same"), started);
 
-    // For a day it is remembered, and then forgotten: the input joins the turn that runs.
-    life.now = life.now.plus_ms(24 * 60 * 60 * 1000);
-    assert_eq!(send(&mut life, 5, "t5", "same"), started);
-    life.now = life.now.plus_ms(1);
+    // The key is stored for a day, and then dropped: the input joins the running turn.
+    sim.now = sim.now.plus_ms(24 * 60 * 60 * 1000);
+    assert_eq!(send(&mut sim, 5, "t5", "same"), started);
+    sim.now = sim.now.plus_ms(1);
     assert_eq!(
-        send(&mut life, 6, "t6", "same"),
+        send(&mut sim, 6, "t6", "same"),
         Ok(CommandOutcome::Joined { turn: "t1".into() })
     );
 }
 
-/// What was answered is stored with what it tells, and given again however the thread looks by then.
+/// The response is stored with the records it describes, and returned again whatever the thread's
+/// state is by then.
 #[test]
-fn an_answer_is_kept_with_its_key() {
-    let mut life = idle_life();
-    let send = |life: &mut SimulatedThread, id: &str, name: &str, bytes: usize| {
+fn a_response_is_stored_with_its_key() {
+    let mut sim = idle_thread();
+    let send = |sim: &mut SimulatedThread, id: &str, name: &str, bytes: usize| {
         let key = IdempotencyKey {
             principal: "ann".to_owned(),
             method: "thread/name/set".to_owned(),
             id: id.to_owned(),
         };
-        let shows = move |_: &CommandOutcome, thread: &Thread| {
+        let render = move |_: &CommandOutcome, thread: &Thread| {
             let name = thread.name().unwrap_or_default();
             Some(format!("{name}{}", "x".repeat(bytes)))
         };
@@ -232,57 +233,57 @@ fn an_answer_is_kept_with_its_key() {
             command: fixtures::rename(Some(name.to_owned())),
             token: Some(Token(1)),
             key: Some(Box::new(IdempotentRequest {
-                render: Some(RenderResponse::new(shows)),
-                ..*keyed(key, "asked")
+                render: Some(RenderResponse::new(render)),
+                ..*idempotent_request(key, "asked")
             })),
         };
-        life.owner.offer(envelope).expect("room");
-        life.settle();
-        match life.replies.pop().expect("a reply").1 {
+        sim.owner.offer(envelope).expect("room");
+        sim.settle();
+        match sim.replies.pop().expect("a reply").1 {
             Ok(CommandOutcome::Kept { answer }) => answer.chars().take(10).collect::<String>(),
             other => panic!("an answer that is kept was expected, not {other:?}"),
         }
     };
-    assert_eq!(send(&mut life, "k1", "first", 0), "first");
-    assert_eq!(send(&mut life, "k2", "second", 0), "second");
-    life.crash();
-    life.settle();
-    assert_eq!(send(&mut life, "k1", "third", 0), "first");
-    assert_eq!(life.owner.thread().name(), Some("second"));
+    assert_eq!(send(&mut sim, "k1", "first", 0), "first");
+    assert_eq!(send(&mut sim, "k2", "second", 0), "second");
+    sim.crash();
+    sim.settle();
+    assert_eq!(send(&mut sim, "k1", "third", 0), "first");
+    assert_eq!(sim.owner.thread().name(), Some("second"));
 
-    // Long answers make room for each other, but the newest is always there.
-    assert_eq!(send(&mut life, "k3", "third", 5 << 20), "thirdxxxxx");
-    assert_eq!(send(&mut life, "k3", "fourth", 0), "thirdxxxxx");
-    assert_eq!(send(&mut life, "k1", "fourth", 0), "fourth");
+    // Long responses displace each other, but the newest is always stored.
+    assert_eq!(send(&mut sim, "k3", "third", 5 << 20), "thirdxxxxx");
+    assert_eq!(send(&mut sim, "k3", "fourth", 0), "thirdxxxxx");
+    assert_eq!(send(&mut sim, "k1", "fourth", 0), "fourth");
 }
 
-/// What a thread is made for is stored with its first records.
+/// The key of the request that creates a thread is stored with the thread's first records.
 #[test]
-fn a_thread_knows_what_it_is_made_for() {
+fn a_new_thread_stores_the_key_of_its_request() {
     let key = IdempotencyKey {
         principal: "ann".to_owned(),
         method: "thread/start".to_owned(),
         id: "k1".to_owned(),
     };
-    let mut life = idle_life();
-    let owner = ThreadWriter::start(fixtures::thread_started(), node(1), life.now);
-    let mut owner = owner.with_idempotency(*keyed(key.clone(), "asked"), life.now);
-    let thread = fold(&append(&mut owner, life.now));
-    for (asked, expected) in [
+    let mut sim = idle_thread();
+    let owner = ThreadWriter::start(fixtures::thread_started(), node(1), sim.now);
+    let mut owner = owner.with_idempotency(*idempotent_request(key.clone(), "asked"), sim.now);
+    let thread = fold(&append(&mut owner, sim.now));
+    for (request_hash, expected) in [
         ("asked", Some(Ok(CommandOutcome::Done {}))),
         ("other", Some(Err(Refusal::KeyReused))),
     ] {
-        assert_eq!(thread.recall(&key, asked, life.now), expected, "{asked}");
+        assert_eq!(thread.recall(&key, request_hash, sim.now), expected, "{request_hash}");
     }
-    life.now = life.now.plus_ms(24 * 60 * 60 * 1000 + 1);
-    assert_eq!(thread.recall(&key, "asked", life.now), None);
+    sim.now = sim.now.plus_ms(24 * 60 * 60 * 1000 + 1);
+    assert_eq!(thread.recall(&key, "asked", sim.now), None);
 }
 
-/// The oldest makes room, so that what is remembered stays small.
+/// The oldest key is dropped, so that the stored keys stay few.
 #[test]
-fn so_many_requests_are_remembered_by_their_keys() {
-    let mut life = idle_life();
-    let send = |life: &mut SimulatedThread, number: u64, asked: &str| {
+fn a_maximum_of_keys_is_stored() {
+    let mut sim = idle_thread();
+    let send = |sim: &mut SimulatedThread, number: u64, request_hash: &str| {
         let key = IdempotencyKey {
             principal: "ann".to_owned(),
             method: "thread/name/set".to_owned(),
@@ -291,39 +292,39 @@ fn so_many_requests_are_remembered_by_their_keys() {
         let envelope = Envelope::Command {
             command: fixtures::rename(Some(number.to_string())),
             token: Some(Token(number)),
-            key: Some(keyed(key, asked)),
+            key: Some(idempotent_request(key, request_hash)),
         };
-        life.owner.offer(envelope).expect("room");
-        life.settle();
-        life.replies.pop().expect("a reply").1
+        sim.owner.offer(envelope).expect("room");
+        sim.settle();
+        sim.replies.pop().expect("a reply").1
     };
     for number in 0..1000 {
         assert_eq!(
-            send(&mut life, number, "first"),
+            send(&mut sim, number, "first"),
             Ok(CommandOutcome::Done {})
         );
     }
-    assert_eq!(send(&mut life, 0, "again"), Err(Refusal::KeyReused));
-    assert_eq!(send(&mut life, 1000, "first"), Ok(CommandOutcome::Done {}));
-    assert_eq!(send(&mut life, 0, "again"), Ok(CommandOutcome::Done {}));
-    assert_eq!(send(&mut life, 2, "again"), Err(Refusal::KeyReused));
+    assert_eq!(send(&mut sim, 0, "again"), Err(Refusal::KeyReused));
+    assert_eq!(send(&mut sim, 1000, "first"), Ok(CommandOutcome::Done {}));
+    assert_eq!(send(&mut sim, 0, "again"), Ok(CommandOutcome::Done {}));
+    assert_eq!(send(&mut sim, 2, "again"), Err(Refusal::KeyReused));
 }
 
 #[test]
-fn a_deleted_thread_is_not_taken() {
-    let mut life = idle_life();
-    life.order(Command::Delete(Delete::default()));
-    life.settle();
-    life.crash();
-    assert_eq!(life.owner.step(life.now), Step::Ended(WriterEnd::Deleted));
+fn a_deleted_thread_gets_no_owner() {
+    let mut sim = idle_thread();
+    sim.send_command(Command::Delete(Delete::default()));
+    sim.settle();
+    sim.crash();
+    assert_eq!(sim.owner.step(sim.now), Step::Ended(WriterEnd::Deleted));
 }
 
 #[test]
-fn a_fork_goes_on_from_the_copy_and_leaves_the_turn_behind() {
-    let mut life = idle_life();
-    life.order(fixtures::start_turn("t1", TurnKind::Work, Some("hi")));
-    life.settle();
-    let thread = fold(&life.journal);
+fn a_fork_continues_from_the_copy_without_the_open_turn() {
+    let mut sim = idle_thread();
+    sim.send_command(fixtures::start_turn("t1", TurnKind::Work, Some("hi")));
+    sim.settle();
+    let thread = fold(&sim.journal);
     let id: ThreadId = "019a0000-0000-7000-8000-0000000000ff"
         .parse()
         .expect("an id");
@@ -337,64 +338,64 @@ fn a_fork_goes_on_from_the_copy_and_leaves_the_turn_behind() {
         settings: thread.settings().clone(),
         ephemeral: false,
     };
-    life.owner = ThreadWriter::fork(thread, fork, node(9), life.now);
-    life.settle();
-    let forked = fold(&life.journal);
+    sim.owner = ThreadWriter::fork(thread, fork, node(9), sim.now);
+    sim.settle();
+    let forked = fold(&sim.journal);
     assert_eq!(forked.id(), Some(id));
     assert_eq!(forked.status(), Status::Idle);
     assert_eq!(view(&forked).forked_from_id, Some(fixtures::thread_id()));
     assert_eq!(
-        fixtures::read_by_model(&life.journal, &forked),
+        fixtures::model_context(&sim.journal, &forked),
         "user \"hi\""
     );
-    assert_eq!(life.bases.len(), 1, "a fork begins with a base");
+    assert_eq!(sim.bases.len(), 1, "a fork begins with a base");
 }
 
 /// A copy may end anywhere, also between the end of a review and that of its turn.
 #[test]
 fn a_review_that_has_ended_does_not_end_again() {
-    let mut life = idle_life();
-    life.say(r#"review t1 "look" · said i1 "fine" · done"#);
-    let leaves = |record: &Record| match &record.body {
+    let mut sim = idle_thread();
+    sim.run_line(r#"review t1 "look" · said i1 "fine" · done"#);
+    let ends_review = |record: &Record| match &record.body {
         RecordBody::Event(event) => match &**event {
             Event::ItemCompleted(it) => matches!(it.item.body, ItemBody::ReviewLeft(_)),
             _ => false,
         },
         RecordBody::Delta(_) => false,
     };
-    let left = life.journal.iter().position(leaves).expect("its end");
-    life.journal.truncate(left + 1);
-    life.crash();
-    life.settle();
-    assert_eq!(life.owner.thread().status(), Status::Idle);
-    assert_eq!(life.journal.iter().filter(|it| leaves(it)).count(), 1);
+    let review_end = sim.journal.iter().position(ends_review).expect("its end");
+    sim.journal.truncate(review_end + 1);
+    sim.crash();
+    sim.settle();
+    assert_eq!(sim.owner.thread().status(), Status::Idle);
+    assert_eq!(sim.journal.iter().filter(|it| ends_review(it)).count(), 1);
 }
 
 #[test]
-fn what_two_clients_change_is_both_kept() {
-    let mut life = idle_life();
+fn changes_of_two_clients_are_both_kept() {
+    let mut sim = idle_thread();
     let change = |change| {
         Command::ChangeSettings(Box::new(ChangeSettings {
             change,
             principal: Some("someone".to_owned()),
         }))
     };
-    life.order(change(SettingsChange {
+    sim.send_command(change(SettingsChange {
         model: Some(Some("m2".to_owned())),
         ..SettingsChange::default()
     }));
-    life.order(change(SettingsChange {
+    sim.send_command(change(SettingsChange {
         effort: Some(Some("high".to_owned())),
         ..SettingsChange::default()
     }));
-    life.settle();
-    let settings = life.owner.thread().settings();
+    sim.settle();
+    let settings = sim.owner.thread().settings();
     assert_eq!(settings.model.as_deref(), Some("m2"));
     assert_eq!(settings.effort.as_deref(), Some("high"));
 }
 
 #[test]
-fn a_fork_is_as_new_as_itself() {
+fn a_fork_has_its_own_recency() {
     use raddle_core::ports::Summary;
     let mut records = Vec::new();
     let mut at = |millis: i64, event: Event| {

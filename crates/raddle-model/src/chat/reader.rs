@@ -1,4 +1,4 @@
-//! Reading this wire's events.
+//! Reads the events of this wire.
 
 use serde_json::{Map, Value};
 
@@ -11,32 +11,32 @@ use crate::{CallError, CallForm, StreamEvent, Tokens, VendorFault, stream, usage
 #[derive(Debug, Default)]
 pub(crate) struct ChatReader {
     items: OpenItems,
-    /// The member that the open thinking came in.
+    /// The member in which the open thinking came.
     thinking: &'static str,
-    /// Its parts, where they have a form of their own.
+    /// Its parts, where the vendor sends them separately.
     details: Vec<Value>,
     calls: Vec<PartialCall>,
-    /// The vendor's name for the answer.
+    /// The vendor's id of the answer.
     id: String,
     tokens: Option<Tokens>,
     is_begun: bool,
     is_finished: bool,
 }
 
-/// A call as it grows.
+/// A call whose pieces are still arriving.
 #[derive(Debug, Default)]
 struct PartialCall {
-    place: u64,
+    index: u64,
     id: String,
     name: String,
     arguments: String,
 }
 
 impl stream::WireReader for ChatReader {
-    fn read(&mut self, data: &str, said: &mut Vec<StreamEvent>) -> Result<bool, CallError> {
+    fn read(&mut self, data: &str, events: &mut Vec<StreamEvent>) -> Result<bool, CallError> {
         if data.trim() == "[DONE]" {
             if self.is_begun {
-                self.complete(said);
+                self.complete(events);
             }
             return Ok(false);
         }
@@ -52,8 +52,8 @@ impl stream::WireReader for ChatReader {
             )));
         }
         if !chunk["choices"].is_array() && !chunk["usage"].is_object() {
-            let what = "an event has no choices; does base_url lead to a Chat Completions API?";
-            return Err(CallError::Malformed(what.to_owned()));
+            let message = "an event has no choices; does base_url lead to a Chat Completions API?";
+            return Err(CallError::Malformed(message.to_owned()));
         }
         if self.id.is_empty() {
             chunk["id"]
@@ -66,73 +66,73 @@ impl stream::WireReader for ChatReader {
         if has_tokens {
             self.tokens = tokens(&chunk["usage"]);
         }
-        let says_more = self.read_delta(&choice["delta"], said);
+        let has_content = self.read_delta(&choice["delta"], events);
         if self.calls.len() > stream::ITEMS_MAX {
             return Err(stream::too_many_items());
         }
         match choice["finish_reason"].as_str() {
             None | Some("") => {}
             Some("length" | "max_tokens") => {
-                return Err(vendor::stopped(VendorFault::CutShort, "length"));
+                return Err(vendor::incomplete_answer(VendorFault::CutShort, "length"));
             }
             Some(reason @ "content_filter") => {
-                return Err(vendor::stopped(VendorFault::Policy, reason));
+                return Err(vendor::incomplete_answer(VendorFault::Policy, reason));
             }
-            Some(reason @ "error") => return Err(vendor::stopped(VendorFault::Internal, reason)),
-            Some(_) => self.finish(said),
+            Some(reason @ "error") => return Err(vendor::incomplete_answer(VendorFault::Internal, reason)),
+            Some(_) => self.finish(events),
         }
-        // What it cost is said with the end or behind it, and by some not at all.
+        // Vendors send the usage with the end or after it, and some not at all.
         if self.is_finished && has_tokens {
-            self.complete(said);
+            self.complete(events);
         }
-        Ok(is_first || says_more || self.is_finished)
+        Ok(is_first || has_content || self.is_finished)
     }
 
-    /// Not every vendor says that it is done after it has said why it stopped.
-    fn end(&mut self, said: &mut Vec<StreamEvent>) {
+    /// Completes the answer. Not every vendor sends `[DONE]` after the reason why it stopped.
+    fn end(&mut self, events: &mut Vec<StreamEvent>) {
         if self.is_finished {
-            self.complete(said);
+            self.complete(events);
         }
     }
 }
 
 impl ChatReader {
-    /// Takes a piece of the message. Answers whether there was something in it.
-    fn read_delta(&mut self, delta: &Value, said: &mut Vec<StreamEvent>) -> bool {
+    /// Reads a piece of the message. Returns whether it had any content.
+    fn read_delta(&mut self, delta: &Value, events: &mut Vec<StreamEvent>) -> bool {
         let text = |name: &str| delta[name].as_str().filter(|it| !it.is_empty());
-        let mut is_something = false;
+        let mut has_content = false;
         if let Some((name, text)) = THINKING.iter().find_map(|it| Some((it, text(it)?))) {
             self.thinking = name;
-            self.say(TextKind::Thought, text, said);
-            is_something = true;
+            self.add_text(TextKind::Thought, text, events);
+            has_content = true;
         }
         if let Some(details) = delta[DETAILS].as_array().filter(|it| !it.is_empty()) {
-            // An item of its own if none is open: what is sealed has no words.
-            self.say(TextKind::Thought, "", said);
+            // Opens an item if none is open: sealed parts have no text.
+            self.add_text(TextKind::Thought, "", events);
             details.iter().for_each(|it| add(&mut self.details, it));
-            is_something = true;
+            has_content = true;
         }
         for name in ["content", "refusal"] {
             if let Some(text) = text(name) {
-                self.say(TextKind::Message, text, said);
-                is_something = true;
+                self.add_text(TextKind::Message, text, events);
+                has_content = true;
             }
         }
         for call in delta["tool_calls"].as_array().into_iter().flatten() {
             self.call(call);
-            is_something = true;
+            has_content = true;
         }
-        is_something
+        has_content
     }
 
-    fn say(&mut self, speech: TextKind, text: &str, said: &mut Vec<StreamEvent>) {
-        if self.items.open().is_some_and(|open| open != speech) {
-            self.close(said);
+    fn add_text(&mut self, kind: TextKind, text: &str, events: &mut Vec<StreamEvent>) {
+        if self.items.open().is_some_and(|open| open != kind) {
+            self.close(events);
         }
-        self.items.say(speech, text, said);
+        self.items.add_text(kind, text, events);
     }
 
-    fn close(&mut self, said: &mut Vec<StreamEvent>) {
+    fn close(&mut self, events: &mut Vec<StreamEvent>) {
         let (name, details) = (self.thinking, std::mem::take(&mut self.details));
         let seal = |text: &str| {
             let mut sealed = Map::new();
@@ -144,25 +144,25 @@ impl ChatReader {
             }
             Value::Object(sealed)
         };
-        self.items.close(seal, said);
+        self.items.close(seal, events);
     }
 
-    /// Takes a piece of a call. It belongs to the newest call at its place, unless it names another: some
-    /// vendors have one place for all.
+    /// Adds a piece of a call. It belongs to the newest call with its index, unless it has another
+    /// id: some vendors use one index for all.
     fn call(&mut self, piece: &Value) {
-        let place = piece["index"].as_u64();
+        let index = piece["index"].as_u64();
         let id = piece["id"].as_str().unwrap_or_default();
-        let known = self.calls.iter_mut().rfind(|it| match place {
-            Some(place) => it.place == place,
+        let known = self.calls.iter_mut().rfind(|it| match index {
+            Some(index) => it.index == index,
             None => id.is_empty() || it.id == id,
         });
         let known = known.filter(|it| id.is_empty() || it.id == id);
         let call = match known {
             Some(call) => call,
             None => {
-                let place = place.unwrap_or(self.calls.len() as u64);
+                let index = index.unwrap_or(self.calls.len() as u64);
                 self.calls.push(PartialCall {
-                    place,
+                    index,
                     ..PartialCall::default()
                 });
                 let last = self.calls.len() - 1;
@@ -186,21 +186,21 @@ impl ChatReader {
         }
     }
 
-    fn complete(&mut self, said: &mut Vec<StreamEvent>) {
-        self.finish(said);
-        said.push(StreamEvent::Completed(self.tokens));
+    fn complete(&mut self, events: &mut Vec<StreamEvent>) {
+        self.finish(events);
+        events.push(StreamEvent::Completed(self.tokens));
     }
 
-    /// The message is whole.
-    fn finish(&mut self, said: &mut Vec<StreamEvent>) {
+    /// Closes the message and sends its calls.
+    fn finish(&mut self, events: &mut Vec<StreamEvent>) {
         self.is_finished = true;
-        self.close(said);
+        self.close(events);
         for (at, call) in self.calls.drain(..).enumerate() {
             let call_id = match call.id.is_empty() {
                 true => format!("call-{}-{at}", self.id),
                 false => call.id,
             };
-            said.push(StreamEvent::Call {
+            events.push(StreamEvent::Call {
                 call_id,
                 name: call.name,
                 arguments: call.arguments,
@@ -210,7 +210,7 @@ impl ChatReader {
     }
 }
 
-/// Adds a piece to the part that it belongs to.
+/// Appends a piece to the part with the same type and index.
 fn add(details: &mut Vec<Value>, piece: &Value) {
     let last = details.last_mut().filter(|last| {
         last["type"] == piece["type"] && last["index"] == piece["index"] && piece["index"].is_u64()
@@ -221,7 +221,7 @@ fn add(details: &mut Vec<Value>, piece: &Value) {
     for (name, value) in piece {
         let grows = ["text", "summary", "data", "signature"].contains(&name.as_str());
         match (last.get_mut(name), value) {
-            (Some(Value::String(said)), Value::String(more)) if grows => said.push_str(more),
+            (Some(Value::String(text)), Value::String(more)) if grows => text.push_str(more),
             (Some(_), Value::Null) => {}
             _ => drop(last.insert(name.clone(), value.clone())),
         }
@@ -233,7 +233,7 @@ fn tokens(usage: &Value) -> Option<Tokens> {
     let cached = count(&usage["prompt_tokens_details"]["cached_tokens"])?;
     Some(Tokens {
         input: count(&usage["prompt_tokens"])?,
-        // Some have a name of their own for it.
+        // Some vendors have another name for it.
         cached: cached.max(count(&usage["prompt_cache_hit_tokens"])?),
         cache_written: count(&usage["prompt_tokens_details"]["cache_write_tokens"])?,
         output: count(&usage["completion_tokens"])?,

@@ -1,4 +1,4 @@
-//! A question in this wire's words.
+//! Encodes a question for this wire.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::query::{HistoryEntry, InputPart, ModelQuery, ToolDef, object};
 
-/// The body of a request. What changes least comes first.
+/// The body of a request. The members that change least come first, for the vendor's cache.
 #[derive(Serialize)]
 struct ChatBody<'a> {
     model: &'a str,
@@ -65,7 +65,7 @@ struct Assistant<'a> {
     content: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tool_calls: Vec<ChatToolCall<'a>>,
-    /// What the vendor wants to see again.
+    /// Sealed members that the vendor expects back.
     #[serde(flatten)]
     sealed: Map<String, Value>,
 }
@@ -81,11 +81,11 @@ struct ChatToolCall<'a> {
 #[derive(Serialize)]
 struct FunctionCall<'a> {
     name: &'a str,
-    /// JSON in a text.
+    /// JSON, encoded as a string.
     arguments: Cow<'a, str>,
 }
 
-/// Words alone are a text: not every engine knows parts.
+/// Text alone is a string: not every engine supports parts.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum ChatContent<'a> {
@@ -107,7 +107,7 @@ struct Image<'a> {
     detail: Option<&'a str>,
 }
 
-/// The question as bytes.
+/// Encodes the question as JSON.
 pub(crate) fn body(question: &ModelQuery<'_>) -> Result<Vec<u8>, serde_json::Error> {
     let has_tools = !question.tools.is_empty();
     let format = question.output_schema.map(|schema| {
@@ -140,22 +140,22 @@ fn chat_tool<'a>(tool: &ToolDef<'a>) -> ChatTool<'a> {
     }
 }
 
-/// What was said so far. Templates of many models want user and assistant to take turns, so what one of them
-/// says in a row is one message.
+/// Encodes the history. Templates of many models require user and assistant to alternate, so
+/// consecutive entries of one of them become one message.
 fn messages<'a>(question: &'a ModelQuery<'_>) -> Vec<ChatMessage<'a>> {
     let mut messages = MessagesBuilder::default();
     if !question.instructions.is_empty() {
         let content = &question.instructions;
         messages.done.push(ChatMessage::System { content });
     }
-    // Thinking is for the calls that it led to. Once the user speaks again it is of no use, and some vendors
-    // refuse it.
+    // Thinking belongs to the calls that it led to. After the user's next message it is of no use,
+    // and some vendors reject it.
     let is_user = |it: &HistoryEntry<'_>| matches!(it, HistoryEntry::User(_));
     let last_user = question.history.iter().rposition(is_user);
-    for (at, told) in question.history.iter().enumerate() {
-        match told {
+    for (at, entry) in question.history.iter().enumerate() {
+        match entry {
             HistoryEntry::User(parts) => messages.push_user(parts.iter().cloned()),
-            HistoryEntry::Assistant { text, .. } => messages.assistant().say(text),
+            HistoryEntry::Assistant { text, .. } => messages.assistant().add_text(text),
             HistoryEntry::Sealed(_) if last_user.is_some_and(|last| at < last) => {}
             HistoryEntry::Sealed(value) => messages.assistant().seal(value),
             HistoryEntry::Call {
@@ -176,17 +176,16 @@ fn messages<'a>(question: &'a ModelQuery<'_>) -> Vec<ChatMessage<'a>> {
             }
             HistoryEntry::Output {
                 call, text, images, ..
-            } => messages.give(call, text, images),
+            } => messages.add_output(call, text, images),
         }
     }
     messages.finish()
 }
 
-/// Messages as they grow.
 #[derive(Default)]
 struct MessagesBuilder<'a> {
     done: Vec<ChatMessage<'a>>,
-    /// What the user says next.
+    /// Parts of the next message of the user.
     user: Vec<InputPart<'a>>,
 }
 
@@ -196,7 +195,7 @@ impl<'a> MessagesBuilder<'a> {
     }
 
     fn assistant(&mut self) -> &mut Assistant<'a> {
-        self.settle();
+        self.flush_user();
         if !matches!(self.done.last(), Some(ChatMessage::Assistant(_))) {
             self.done.push(ChatMessage::Assistant(Assistant::default()));
         }
@@ -206,24 +205,24 @@ impl<'a> MessagesBuilder<'a> {
         }
     }
 
-    /// What came of a call. A tool gives words here; its images come from the user, after what the other tools
-    /// gave.
-    fn give(&mut self, call: &'a str, text: &'a str, images: &[&'a str]) {
+    /// Adds the output of a call. A tool message holds text only; its images go into a message of
+    /// the user, after the outputs of the other tools.
+    fn add_output(&mut self, call: &'a str, text: &'a str, images: &[&'a str]) {
         let message = ChatMessage::Tool {
             tool_call_id: call,
             content: text,
         };
         self.done.push(message);
         if !images.is_empty() {
-            let whose = InputPart::Text(format!("Images that the call {call} gave:").into());
+            let caption = InputPart::Text(format!("Images that the call {call} gave:").into());
             let images = images
                 .iter()
                 .map(|url| InputPart::Image { url, detail: None });
-            self.user.extend([whose].into_iter().chain(images));
+            self.user.extend([caption].into_iter().chain(images));
         }
     }
 
-    fn settle(&mut self) {
+    fn flush_user(&mut self) {
         let parts = std::mem::take(&mut self.user);
         if parts.is_empty() {
             return;
@@ -243,7 +242,7 @@ impl<'a> MessagesBuilder<'a> {
     }
 
     fn finish(mut self) -> Vec<ChatMessage<'a>> {
-        self.settle();
+        self.flush_user();
         // Thinking alone is no message.
         self.done.retain(|it| match it {
             ChatMessage::Assistant(it) => it.content.is_some() || !it.tool_calls.is_empty(),
@@ -263,12 +262,12 @@ fn content_part(part: InputPart<'_>) -> ContentPart<'_> {
 }
 
 impl<'a> Assistant<'a> {
-    fn say(&mut self, text: &'a str) {
+    fn add_text(&mut self, text: &'a str) {
         match &mut self.content {
-            Some(said) => {
-                let said = said.to_mut();
-                said.push_str("\n\n");
-                said.push_str(text);
+            Some(content) => {
+                let content = content.to_mut();
+                content.push_str("\n\n");
+                content.push_str(text);
             }
             None => self.content = Some(Cow::Borrowed(text)),
         }
@@ -277,7 +276,7 @@ impl<'a> Assistant<'a> {
     fn seal(&mut self, sealed: &Value) {
         for (name, value) in sealed.as_object().into_iter().flatten() {
             match (self.sealed.get_mut(name), value) {
-                (Some(Value::String(said)), Value::String(more)) => said.push_str(more),
+                (Some(Value::String(text)), Value::String(more)) => text.push_str(more),
                 (Some(Value::Array(parts)), Value::Array(more)) => {
                     parts.extend(more.iter().cloned());
                 }

@@ -1,4 +1,4 @@
-//! Reading this wire's events.
+//! Reads the events of this wire.
 
 use serde_json::{Value, json};
 
@@ -12,30 +12,30 @@ use crate::{CallError, CallForm, StreamEvent, Tokens, VendorFault, stream};
 #[derive(Debug, Default)]
 pub(crate) struct GeminiReader {
     items: OpenItems,
-    /// What the message that is open is sealed with.
+    /// The signature of the open message.
     signature: Option<String>,
-    /// Calls wait until it is known that the answer ended well.
+    /// Calls are held back until the answer has ended without an error.
     calls: Vec<StreamEvent>,
-    /// The vendor's name for the answer.
+    /// The vendor's id of the answer.
     id: String,
     tokens: Option<Tokens>,
     is_finished: bool,
 }
 
 impl stream::WireReader for GeminiReader {
-    fn read(&mut self, data: &str, said: &mut Vec<StreamEvent>) -> Result<bool, CallError> {
+    fn read(&mut self, data: &str, events: &mut Vec<StreamEvent>) -> Result<bool, CallError> {
         let event: Value =
             serde_json::from_str(data).map_err(|error| CallError::Malformed(error.to_string()))?;
         if !event["error"].is_null() {
-            let words = VendorMessage::of(&event["error"]);
-            return Err(CallError::Vendor(Box::new(words.error(None))));
+            let message = VendorMessage::of(&event["error"]);
+            return Err(CallError::Vendor(Box::new(message.error(None))));
         }
         if let Some(reason) = event["promptFeedback"]["blockReason"].as_str() {
-            return Err(vendor::stopped(VendorFault::Policy, reason));
+            return Err(vendor::incomplete_answer(VendorFault::Policy, reason));
         }
         if !event["candidates"].is_array() && !event["usageMetadata"].is_object() {
-            let what = "an event has no candidates; does base_url lead to a Gemini API?";
-            return Err(CallError::Malformed(what.to_owned()));
+            let message = "an event has no candidates; does base_url lead to a Gemini API?";
+            return Err(CallError::Malformed(message.to_owned()));
         }
         if self.id.is_empty() {
             let id = event["responseId"].as_str().unwrap_or_default();
@@ -50,7 +50,7 @@ impl stream::WireReader for GeminiReader {
             .into_iter()
             .flatten()
         {
-            self.read_part(part, said);
+            self.read_part(part, events);
         }
         if self.calls.len() > stream::ITEMS_MAX {
             return Err(stream::too_many_items());
@@ -61,39 +61,41 @@ impl stream::WireReader for GeminiReader {
         Ok(true)
     }
 
-    /// Here an answer has no last word but its end: some say with every event that they stop.
-    fn end(&mut self, said: &mut Vec<StreamEvent>) {
+    /// Completes the answer. Only the end of the stream marks it: some vendors send a stop reason
+    /// with every event.
+    fn end(&mut self, events: &mut Vec<StreamEvent>) {
         if self.is_finished {
-            self.close(Value::Null, said);
-            said.append(&mut self.calls);
-            said.push(StreamEvent::Completed(self.tokens));
+            self.close(Value::Null, events);
+            events.append(&mut self.calls);
+            events.push(StreamEvent::Completed(self.tokens));
         }
     }
 }
 
 impl GeminiReader {
-    fn read_part(&mut self, part: &Value, said: &mut Vec<StreamEvent>) {
+    fn read_part(&mut self, part: &Value, events: &mut Vec<StreamEvent>) {
         let signature = part[SIGNATURE].as_str();
         if part["functionCall"].is_object() {
-            return self.call(&part["functionCall"], signature, said);
+            return self.call(&part["functionCall"], signature, events);
         }
-        let speech = match part["thought"] == true {
+        let kind = match part["thought"] == true {
             true => TextKind::Summary,
             false => TextKind::Message,
         };
         if let Some(text) = part["text"].as_str().filter(|it| !it.is_empty()) {
-            if self.items.open().is_some_and(|open| open != speech) {
-                self.close(Value::Null, said);
+            if self.items.open().is_some_and(|open| open != kind) {
+                self.close(Value::Null, events);
             }
-            self.items.say(speech, text, said);
+            self.items.add_text(kind, text, events);
         }
         if let Some(signature) = signature {
             self.signature = Some(signature.to_owned());
         }
     }
 
-    /// A call that is sealed is sealed by the thinking before it, which is made if there is none.
-    fn call(&mut self, call: &Value, signature: Option<&str>, said: &mut Vec<StreamEvent>) {
+    /// Adds a call. Its signature goes into the thinking before it, which is created if there is
+    /// none.
+    fn call(&mut self, call: &Value, signature: Option<&str>, events: &mut Vec<StreamEvent>) {
         let text = |name: &str| call[name].as_str().unwrap_or_default().to_owned();
         let call_id = match text("id") {
             id if id.is_empty() => format!("call-{}-{}", self.id, self.calls.len()),
@@ -101,10 +103,10 @@ impl GeminiReader {
         };
         if let Some(signature) = signature {
             if self.items.open() != Some(TextKind::Summary) {
-                self.close(Value::Null, said);
-                self.items.say(TextKind::Summary, "", said);
+                self.close(Value::Null, events);
+                self.items.add_text(TextKind::Summary, "", events);
             }
-            self.close(json!({ SIGNATURE: signature, CALL: call_id }), said);
+            self.close(json!({ SIGNATURE: signature, CALL: call_id }), events);
         }
         self.calls.push(StreamEvent::Call {
             call_id,
@@ -117,18 +119,18 @@ impl GeminiReader {
         });
     }
 
-    fn close(&mut self, thinking: Value, said: &mut Vec<StreamEvent>) {
+    fn close(&mut self, thinking: Value, events: &mut Vec<StreamEvent>) {
         let signature = self.signature.take();
-        let first = said.len();
-        self.items.close(|_| thinking, said);
-        if let Some(StreamEvent::Message { sealed, .. }) = said.get_mut(first) {
+        let first = events.len();
+        self.items.close(|_| thinking, events);
+        if let Some(StreamEvent::Message { sealed, .. }) = events.get_mut(first) {
             *sealed = signature.map(|it| json!({ SIGNATURE: it }));
         }
     }
 
     fn stop(&mut self, reason: &str) -> Result<(), CallError> {
         let fault = match reason {
-            // The last is not the vendor's word, but that of servers that stand in for it.
+            // The last is not sent by the vendor, but by compatible servers.
             "STOP" | "FINISH_REASON_UNSPECIFIED" | "FUNCTION_CALL" => {
                 self.is_finished = true;
                 return Ok(());
@@ -136,10 +138,10 @@ impl GeminiReader {
             "MAX_TOKENS" => VendorFault::CutShort,
             "SAFETY" | "RECITATION" | "LANGUAGE" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII"
             | "IMAGE_SAFETY" => VendorFault::Policy,
-            // A call that cannot be read, and what is not known: it may go well the next time.
+            // A malformed call or an unknown reason: a retry may succeed.
             _ => VendorFault::Internal,
         };
-        Err(vendor::stopped(fault, reason))
+        Err(vendor::incomplete_answer(fault, reason))
     }
 }
 
@@ -148,7 +150,7 @@ fn tokens(usage: &Value) -> Option<Tokens> {
     Some(Tokens {
         input: count(&usage["promptTokenCount"])?,
         cached: count(&usage["cachedContentTokenCount"])?,
-        // Here the thinking is counted apart.
+        // This wire counts the thinking separately.
         output: count(&usage["candidatesTokenCount"])?.saturating_add(reasoning),
         reasoning,
         ..Tokens::default()

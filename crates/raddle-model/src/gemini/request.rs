@@ -1,4 +1,4 @@
-//! A question in this wire's words.
+//! Encodes a question for this wire.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{CALL, SIGNATURE};
 use crate::query::{CallIds, HistoryEntry, InputPart, ModelQuery, PastCall, data_url, object};
 
-/// The body of a request. What changes least comes first.
+/// The body of a request. The members that change least come first, for the vendor's cache.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct GeminiBody<'a> {
@@ -83,7 +83,7 @@ enum FunctionOutput<'a> {
     Error(&'a str),
 }
 
-/// The question as bytes.
+/// Encodes the question as JSON.
 pub(super) fn body(question: &ModelQuery<'_>) -> Result<Vec<u8>, serde_json::Error> {
     let has_tools = !question.tools.is_empty();
     let calls_nothing = has_tools && question.calls_nothing;
@@ -108,8 +108,8 @@ fn tools(question: &ModelQuery<'_>) -> Value {
 
 fn config(question: &ModelQuery<'_>) -> Value {
     let mut config = json!({});
-    if let Some(most) = question.output_tokens_max {
-        config["maxOutputTokens"] = most.into();
+    if let Some(tokens_max) = question.output_tokens_max {
+        config["maxOutputTokens"] = tokens_max.into();
     }
     if let Some(schema) = question.output_schema {
         config["responseMimeType"] = "application/json".into();
@@ -124,7 +124,7 @@ fn config(question: &ModelQuery<'_>) -> Value {
     }
 }
 
-/// Older models are told how many tokens they may think for, newer ones how hard.
+/// Returns the thinking settings: a token budget for older models, a level for newer ones.
 fn thinking(question: &ModelQuery<'_>) -> Value {
     let mut thinking = json!({ "includeThoughts": true });
     let effort = question.effort.unwrap_or_default();
@@ -143,19 +143,19 @@ fn thinking(question: &ModelQuery<'_>) -> Value {
     thinking
 }
 
-/// What was said so far.
+/// Encodes the history as contents.
 fn contents<'a>(question: &'a ModelQuery<'_>) -> Vec<GeminiContent<'a>> {
     let mut contents = ContentsBuilder::default();
     let mut calls = CallIds::default();
     let signatures = signatures(&question.history);
-    for told in &question.history {
-        match told {
+    for entry in &question.history {
+        match entry {
             HistoryEntry::User(parts) => contents.push_user(parts.iter().map(part)),
             HistoryEntry::Assistant { text, sealed } => {
                 let signature = sealed.and_then(|it| it[SIGNATURE].as_str());
                 contents.add("model", PartData::Text(text), signature);
             }
-            // It goes with the call that it belongs to.
+            // The signature goes with its call.
             HistoryEntry::Sealed(_) => {}
             HistoryEntry::Call {
                 id,
@@ -178,46 +178,45 @@ fn contents<'a>(question: &'a ModelQuery<'_>) -> Vec<GeminiContent<'a>> {
                 images,
                 failed,
             } => {
-                let PastCall { name, at, .. } = calls.take_call(call);
+                let PastCall { name, index: at, .. } = calls.take_call(call);
                 let response = match failed {
                     true => FunctionOutput::Error(text),
                     false => FunctionOutput::Output(text),
                 };
-                contents.give(
+                contents.add_output(
                     at,
                     PartData::FunctionResponse(FunctionResponse { name, response }),
                 );
-                contents.after.extend(images.iter().map(|url| image(url)));
+                contents.user_parts.extend(images.iter().map(|url| image(url)));
             }
         }
     }
-    contents.settle();
+    contents.flush();
     contents.done
 }
 
-/// What calls are sealed with.
+/// Returns the signatures of calls.
 fn signatures<'a>(history: &[HistoryEntry<'a>]) -> HashMap<&'a str, &'a str> {
-    let sealed = history.iter().filter_map(|told| match told {
+    let sealed = history.iter().filter_map(|entry| match entry {
         HistoryEntry::Sealed(it) => Some((it[CALL].as_str()?, it[SIGNATURE].as_str()?)),
         _ => None,
     });
     sealed.collect()
 }
 
-/// Contents as they grow.
 #[derive(Default)]
 struct ContentsBuilder<'a> {
     done: Vec<GeminiContent<'a>>,
-    /// What the user says after what the tools gave, which stands alone.
-    after: Vec<PartData<'a>>,
-    /// What the tools gave, by the places of the calls: the wire knows whose it is by that alone.
+    /// Parts of the user that follow the outputs of tools, in a content of their own.
+    user_parts: Vec<PartData<'a>>,
+    /// Outputs of tools with the positions of their calls: the wire matches them by order alone.
     outputs: Vec<(usize, PartData<'a>)>,
 }
 
 impl<'a> ContentsBuilder<'a> {
     fn add(&mut self, role: &'static str, part: PartData<'a>, thought_signature: Option<&'a str>) {
         if role == "model" {
-            self.settle();
+            self.flush();
         }
         let part = SignedPart {
             part,
@@ -232,25 +231,25 @@ impl<'a> ContentsBuilder<'a> {
         }
     }
 
-    fn give(&mut self, at: usize, part: PartData<'a>) {
+    fn add_output(&mut self, at: usize, part: PartData<'a>) {
         self.outputs.push((at, part));
     }
 
     fn push_user(&mut self, parts: impl Iterator<Item = PartData<'a>>) {
         match self.outputs.is_empty() {
             true => parts.for_each(|it| self.add("user", it, None)),
-            false => self.after.extend(parts),
+            false => self.user_parts.extend(parts),
         }
     }
 
-    fn settle(&mut self) {
-        let mut given = std::mem::take(&mut self.outputs);
-        given.sort_by_key(|(at, _)| *at);
-        for (_, part) in given {
+    fn flush(&mut self) {
+        let mut outputs = std::mem::take(&mut self.outputs);
+        outputs.sort_by_key(|(at, _)| *at);
+        for (_, part) in outputs {
             self.add("user", part, None);
         }
-        if !self.after.is_empty() {
-            let parts = self.after.drain(..).map(plain).collect();
+        if !self.user_parts.is_empty() {
+            let parts = self.user_parts.drain(..).map(plain).collect();
             let role = "user";
             self.done.push(GeminiContent { role, parts });
         }

@@ -1,4 +1,4 @@
-//! Where a vendor's interface is, and how to be let in.
+//! The address of a vendor's API, and its credentials.
 
 use std::fmt::Write;
 use std::str::FromStr;
@@ -11,34 +11,34 @@ use super::Secrets;
 use super::pool::RemoteHost;
 use crate::CallError;
 
-/// Where a vendor's interface is, and what every request to it says.
+/// The address of a vendor's API, and the headers and query of every request to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
     pub(super) remote: RemoteHost,
     path: String,
     query: String,
     headers: HeaderMap,
-    /// What of all this is nobody's business.
+    /// Values that must not appear in errors.
     pub(super) secrets: Arc<Secrets>,
 }
 
-/// What is wrong with an address, or with what should be said to it.
+/// Error in an address or a header.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EndpointError {
-    /// The address cannot be one.
-    #[error("`{address}` cannot be a model's base_url: {what}")]
+    /// The address is invalid.
+    #[error("`{address}` is not a valid base_url: {what}")]
     Address {
-        /// What was given, without what could be a secret.
+        /// The address, with possible secrets redacted.
         address: String,
-        /// What is wrong with it.
+        /// The problem with it.
         what: &'static str,
     },
     /// A header cannot be sent.
     #[error("the header `{name}` cannot be sent: {what}")]
     Header {
-        /// Its name.
+        /// The name of the header.
         name: String,
-        /// What is wrong with it.
+        /// The problem with it.
         what: &'static str,
     },
 }
@@ -47,23 +47,23 @@ impl FromStr for Endpoint {
     type Err = EndpointError;
 
     fn from_str(address: &str) -> Result<Self, EndpointError> {
-        let wrong = |what| EndpointError::Address {
-            address: shown(address),
+        let error = |what| EndpointError::Address {
+            address: redacted(address),
             what,
         };
         let uri: Uri = address
             .parse()
-            .map_err(|_| wrong("it is not an address; write one like http://127.0.0.1:8080/v1"))?;
+            .map_err(|_| error("it is not an address; write one like http://127.0.0.1:8080/v1"))?;
         let is_safe = match uri.scheme_str() {
             Some("https") => true,
             Some("http") => false,
-            _ => return Err(wrong("it must begin with https:// or http://")),
+            _ => return Err(error("it must begin with https:// or http://")),
         };
-        let authority = uri.authority().ok_or_else(|| wrong("it names no host"))?;
-        let usual = if is_safe { 443 } else { 80 };
-        let (host, port) = (authority.host(), authority.port_u16().unwrap_or(usual));
-        let named = HeaderValue::try_from(format!("{host}:{port}"));
-        let named = named.map_err(|_| wrong("its host cannot be one"))?;
+        let authority = uri.authority().ok_or_else(|| error("it names no host"))?;
+        let default_port = if is_safe { 443 } else { 80 };
+        let (host, port) = (authority.host(), authority.port_u16().unwrap_or(default_port));
+        let host_header = HeaderValue::try_from(format!("{host}:{port}"));
+        let host_header = host_header.map_err(|_| error("its host cannot be one"))?;
         Ok(Self {
             remote: RemoteHost {
                 host: host.trim_matches(['[', ']']).to_owned(),
@@ -72,39 +72,39 @@ impl FromStr for Endpoint {
             },
             path: uri.path().trim_end_matches('/').to_owned(),
             query: uri.query().unwrap_or_default().to_owned(),
-            headers: HeaderMap::from_iter([(HOST, named)]),
+            headers: HeaderMap::from_iter([(HOST, host_header)]),
             secrets: Arc::new(secrets_of(uri.query().unwrap_or_default())),
         })
     }
 }
 
 impl Endpoint {
-    /// Says this key as a bearer token.
+    /// Adds a key as a bearer token.
     pub fn with_key(self, key: &str) -> Result<Self, EndpointError> {
         let mut endpoint = self.with_header(AUTHORIZATION.as_str(), &format!("Bearer {key}"))?;
         Arc::make_mut(&mut endpoint.secrets).add(key);
         Ok(endpoint)
     }
 
-    /// Says this header, whose value may be a secret.
+    /// Adds a header, whose value may be a secret.
     pub fn with_header(mut self, name: &str, value: &str) -> Result<Self, EndpointError> {
-        let wrong = |what| EndpointError::Header {
+        let error = |what| EndpointError::Header {
             name: name.to_owned(),
             what,
         };
         Arc::make_mut(&mut self.secrets).add(value);
         let header: HeaderName = name
             .parse()
-            .map_err(|_| wrong("its name holds letters that no header may have"))?;
+            .map_err(|_| error("its name holds letters that no header may have"))?;
         let mut value = HeaderValue::from_str(value).map_err(|_| {
-            wrong("its value holds a line end or another letter that no header may have")
+            error("its value holds a line end or another letter that no header may have")
         })?;
         value.set_sensitive(true);
         self.headers.insert(header, value);
         Ok(self)
     }
 
-    /// Says this in the query of each address.
+    /// Adds a parameter to the query of each address.
     pub fn with_query(mut self, name: &str, value: &str) -> Self {
         if !self.query.is_empty() {
             self.query.push('&');
@@ -116,19 +116,19 @@ impl Endpoint {
         self
     }
 
-    /// Keeps this out of what is told of a call.
+    /// Redacts this value from errors.
     pub fn with_secret(mut self, value: &str) -> Self {
         Arc::make_mut(&mut self.secrets).add(value);
         self
     }
 
-    /// An error without what is nobody's business.
+    /// Redacts the secrets of an error.
     pub(crate) fn redact(&self, error: CallError) -> CallError {
         self.secrets.redact_error(error)
     }
 
-    /// Says this header unless it says another value for it.
-    pub(crate) fn with_usual(&self, name: &'static str, value: &'static str) -> Self {
+    /// Adds a header unless it has another value already.
+    pub(crate) fn with_default_header(&self, name: &'static str, value: &'static str) -> Self {
         let mut endpoint = self.clone();
         let value = HeaderValue::from_static(value);
         let entry = endpoint.headers.entry(HeaderName::from_static(name));
@@ -136,12 +136,12 @@ impl Endpoint {
         endpoint
     }
 
-    /// The path of the base itself below it.
+    /// Returns the path below the base that addresses the base itself.
     pub(super) fn base_path(&self) -> &'static str {
         if self.path.is_empty() { "/" } else { "" }
     }
 
-    /// The address of a path below the base, without what could be a secret.
+    /// Returns the address of a path below the base, without possible secrets.
     pub(super) fn address(&self, path: &str) -> String {
         let RemoteHost {
             host,
@@ -152,7 +152,7 @@ impl Endpoint {
         format!("{scheme}://{host}:{port}{}{path}", self.path)
     }
 
-    /// A request to a path below the base.
+    /// Builds a request to a path below the base.
     pub(super) fn request<B>(
         &self,
         method: &Method,
@@ -182,7 +182,7 @@ impl Endpoint {
     }
 }
 
-/// The values of a query, any of which may be a key.
+/// Returns the values of a query, any of which may be a key.
 fn secrets_of(query: &str) -> Secrets {
     let mut secrets = Secrets::default();
     for (_, value) in query.split('&').filter_map(|it| it.split_once('=')) {
@@ -191,8 +191,9 @@ fn secrets_of(query: &str) -> Secrets {
     secrets
 }
 
-/// An address without what could be a secret: its query, and all after the scheme if it may name a user.
-fn shown(address: &str) -> String {
+/// Redacts possible secrets of an address: its query, and everything after the scheme if it may
+/// name a user.
+fn redacted(address: &str) -> String {
     let secret = match address.contains('@') {
         true => address.find("://").map(|at| at + "://".len()).or(Some(0)),
         false => address.find(['?', '#']),
@@ -203,14 +204,14 @@ fn shown(address: &str) -> String {
     }
 }
 
-/// A text as one step of a path may have it.
+/// Percent-encodes a text for one segment of a path.
 pub(crate) fn escaped(text: &str) -> String {
     let mut path = String::new();
     escape(text, &mut path);
     path
 }
 
-/// Writes a text as a query may have it.
+/// Percent-encodes a text for a query.
 fn escape(text: &str, query: &mut String) {
     for byte in text.bytes() {
         match byte {
@@ -228,7 +229,7 @@ mod tests {
 
     #[test]
     fn addresses() {
-        for (address, wanted) in [
+        for (address, expected) in [
             ("http://127.0.0.1:8080/v1", Some(("127.0.0.1", 8080, "/v1"))),
             ("http://localhost/v1/", Some(("localhost", 80, "/v1"))),
             ("http://[::1]:9/", Some(("::1", 9, ""))),
@@ -238,16 +239,16 @@ mod tests {
             ("/v1", None),
             ("", None),
         ] {
-            let found = address.parse::<Endpoint>().ok();
-            let found = found
+            let endpoint = address.parse::<Endpoint>().ok();
+            let parts = endpoint
                 .as_ref()
                 .map(|it| (it.remote.host.as_str(), it.remote.port, it.path.as_str()));
-            assert_eq!(found, wanted, "{address}");
+            assert_eq!(parts, expected, "{address}");
         }
     }
 
     #[test]
-    fn an_address_that_cannot_be_one_is_named_without_secrets() {
+    fn an_invalid_address_is_named_without_secrets() {
         for (address, named) in [
             ("ftp://example.org/v1", "`ftp://example.org/v1`"),
             ("ftp://example.org/v1?key=sekret", "`ftp://example.org/v1…`"),
@@ -262,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_say_what_was_asked_for_and_show_no_secret() {
+    fn requests_have_their_headers_and_show_no_secret() {
         let endpoint: Endpoint = "http://localhost:1/v1?a=b".parse().expect("an address");
         let endpoint = endpoint
             .with_key("sekret")

@@ -1,4 +1,4 @@
-//! Connections: those in use, and those kept for the next call.
+//! Connections: those in use, and idle ones for the next call.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -20,13 +20,13 @@ use super::proxy::Proxies;
 use super::tls::{Tls, TlsError};
 use crate::io::{Dial, Io};
 
-/// How many connections are kept for later calls.
+/// Most idle connections in the pool.
 const IDLE_CONNS_MAX: usize = 32;
 
-/// For how long.
+/// Longest age of an idle connection.
 const IDLE_AGE_MAX: Duration = Duration::from_secs(30);
 
-/// Where a connection goes to.
+/// Target of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RemoteHost {
     pub(super) host: String,
@@ -34,24 +34,24 @@ pub(super) struct RemoteHost {
     pub(super) is_safe: bool,
 }
 
-/// Why there is no connection.
+/// Reason why there is no connection.
 #[derive(Debug)]
 pub(super) enum ConnectError {
-    /// It may come about if it is tried again.
+    /// A retry may succeed.
     Unreachable(String),
-    /// Whoever is there is not to be trusted.
+    /// The peer is not trusted.
     Untrusted(String),
 }
 
-/// What moves a connection's bytes.
+/// The future that moves a connection's bytes.
 type ConnDriver = Connection<TokioIo<Box<dyn Io>>, Full<Bytes>>;
 
-/// A connection. It has no task of its own: it moves while somebody waits for something on it, and
-/// dropping it closes it at once.
+/// A connection. It has no task of its own: it makes progress while a caller waits for something on
+/// it, and dropping it closes it at once.
 pub(super) struct HttpConn {
     remote: RemoteHost,
     sender: SendRequest<Full<Bytes>>,
-    /// Nothing when it is over: only then does a request that it did not take come back.
+    /// `None` when it has ended: only then does a request that it did not send come back.
     connection: Option<Pin<Box<ConnDriver>>>,
     /// Whether it has carried an answer before.
     pub(super) is_used: bool,
@@ -66,7 +66,8 @@ impl fmt::Debug for HttpConn {
 }
 
 impl HttpConn {
-    /// Sends a request and waits for the head of its answer. One that was not sent comes back.
+    /// Sends a request and waits for the head of its answer. The error returns a request that was
+    /// not sent.
     pub(super) async fn send(
         &mut self,
         request: Request<Full<Bytes>>,
@@ -94,7 +95,7 @@ impl HttpConn {
         }
     }
 
-    /// Whether it can take a request, as far as can be seen from here.
+    /// Whether it can accept a request, as far as the client can see.
     fn is_free(&mut self) -> bool {
         self.advance(&mut Context::from_waker(Waker::noop()));
         self.connection.is_some() && self.sender.is_ready()
@@ -110,12 +111,12 @@ pub(super) struct HttpPool {
     idle: Mutex<IdleConns>,
 }
 
-/// The connections that nobody uses now.
+/// The connections that no call uses now.
 #[derive(Debug, Default)]
 struct IdleConns {
     conns: Vec<(HttpConn, Instant)>,
-    /// Whether somebody looks after those that get too old.
-    is_watched: bool,
+    /// Whether a task evicts those that get too old.
+    has_evictor: bool,
 }
 
 impl HttpPool {
@@ -128,60 +129,60 @@ impl HttpPool {
         }
     }
 
-    /// A connection that was kept, the one used last first.
-    pub(super) fn take_idle(&self, place: &RemoteHost) -> Option<HttpConn> {
-        let mut kept = self.lock();
-        while let Some(at) = kept.conns.iter().rposition(|(it, _)| it.remote == *place) {
-            let (mut line, since) = kept.conns.remove(at);
-            if since.elapsed() < IDLE_AGE_MAX && line.is_free() {
-                return Some(line);
+    /// Takes an idle connection, the one used last first.
+    pub(super) fn take_idle(&self, remote: &RemoteHost) -> Option<HttpConn> {
+        let mut idle = self.lock();
+        while let Some(at) = idle.conns.iter().rposition(|(it, _)| it.remote == *remote) {
+            let (mut conn, since) = idle.conns.remove(at);
+            if since.elapsed() < IDLE_AGE_MAX && conn.is_free() {
+                return Some(conn);
             }
         }
         None
     }
 
-    /// A new connection, made safe where it should be, all within the limit.
+    /// Opens a new connection, with TLS where required, within the limit.
     pub(super) async fn connect_new(
         &self,
-        place: &RemoteHost,
+        remote: &RemoteHost,
         limit: Duration,
     ) -> Result<HttpConn, ConnectError> {
-        let late = || format!("no connection within {} ms", limit.as_millis());
-        let io = timeout(limit, self.dial(place))
+        let timeout_error = || format!("no connection within {} ms", limit.as_millis());
+        let io = timeout(limit, self.dial(remote))
             .await
-            .map_err(|_| ConnectError::Unreachable(late()))??;
-        let shaken = http1::handshake(TokioIo::new(io)).await;
+            .map_err(|_| ConnectError::Unreachable(timeout_error()))??;
+        let handshake = http1::handshake(TokioIo::new(io)).await;
         let (sender, connection) =
-            shaken.map_err(|error| ConnectError::Unreachable(error.to_string()))?;
+            handshake.map_err(|error| ConnectError::Unreachable(error.to_string()))?;
         Ok(HttpConn {
-            remote: place.clone(),
+            remote: remote.clone(),
             sender,
             connection: Some(Box::pin(connection)),
             is_used: false,
         })
     }
 
-    async fn dial(&self, place: &RemoteHost) -> Result<Box<dyn Io>, ConnectError> {
+    async fn dial(&self, remote: &RemoteHost) -> Result<Box<dyn Io>, ConnectError> {
         let proxy = self
             .proxies
-            .proxy_for(place)
+            .proxy_for(remote)
             .map_err(ConnectError::Unreachable)?;
-        let dialled = match proxy {
+        let connected = match proxy {
             Some(proxy) => self.dial.dial(&proxy.host, proxy.port).await,
-            None => self.dial.dial(&place.host, place.port).await,
+            None => self.dial.dial(&remote.host, remote.port).await,
         };
-        let mut io = dialled.map_err(|error| {
+        let mut io = connected.map_err(|error| {
             let through = proxy.map_or_else(String::new, |it| format!("the proxy {it}: "));
             ConnectError::Unreachable(format!("{through}{error}"))
         })?;
         if let Some(proxy) = proxy {
-            let tunnel = proxy.tunnel(&mut *io, place).await;
+            let tunnel = proxy.tunnel(&mut *io, remote).await;
             tunnel.map_err(ConnectError::Unreachable)?;
         }
-        if !place.is_safe {
+        if !remote.is_safe {
             return Ok(io);
         }
-        let secured = self.tls.secure(&place.host, io).await;
+        let secured = self.tls.secure(&remote.host, io).await;
         secured.map_err(|error| match error {
             TlsError::Untrusted(what) => ConnectError::Untrusted(what),
             TlsError::Broken(what) => ConnectError::Unreachable(what),
@@ -189,22 +190,22 @@ impl HttpPool {
     }
 
     /// Keeps a connection whose answer has ended.
-    pub(super) fn keep(self: &Arc<Self>, mut line: HttpConn) {
-        if !line.is_free() {
+    pub(super) fn keep(self: &Arc<Self>, mut conn: HttpConn) {
+        if !conn.is_free() {
             return;
         }
-        line.is_used = true;
-        let mut kept = self.lock();
-        if kept.conns.len() == IDLE_CONNS_MAX {
-            kept.conns.remove(0);
+        conn.is_used = true;
+        let mut idle = self.lock();
+        if idle.conns.len() == IDLE_CONNS_MAX {
+            idle.conns.remove(0);
         }
-        kept.conns.push((line, Instant::now()));
-        if !std::mem::replace(&mut kept.is_watched, true) {
-            let lines = Arc::downgrade(self);
+        idle.conns.push((conn, Instant::now()));
+        if !std::mem::replace(&mut idle.has_evictor, true) {
+            let pool = Arc::downgrade(self);
             tokio::spawn(async move {
                 loop {
                     sleep(IDLE_AGE_MAX).await;
-                    if lines.upgrade().is_none_or(|lines| lines.evict_old()) {
+                    if pool.upgrade().is_none_or(|pool| pool.evict_old()) {
                         return;
                     }
                 }
@@ -212,13 +213,13 @@ impl HttpPool {
         }
     }
 
-    /// Closes those that have got too old, and answers whether none is left.
+    /// Closes connections that are too old, and returns whether none is left.
     fn evict_old(&self) -> bool {
-        let mut kept = self.lock();
-        kept.conns
+        let mut idle = self.lock();
+        idle.conns
             .retain(|(_, since)| since.elapsed() < IDLE_AGE_MAX);
-        kept.is_watched = !kept.conns.is_empty();
-        !kept.is_watched
+        idle.has_evictor = !idle.conns.is_empty();
+        !idle.has_evictor
     }
 
     fn lock(&self) -> MutexGuard<'_, IdleConns> {

@@ -1,4 +1,4 @@
-//! The way through a proxy, where the environment names one.
+//! Tunnels through a proxy, where the environment names one.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -9,30 +9,30 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use super::pool::RemoteHost;
 use crate::io::Io;
 
-/// How long the head of a proxy's answer may be.
+/// Longest head of a proxy's answer.
 const HEAD_BYTES_MAX: usize = 16 << 10;
 
 /// Proxies for `https://`, and the hosts that are reached without them.
 #[derive(Default)]
 pub(super) struct Proxies {
     proxy: Option<Proxy>,
-    /// What was named and cannot be one. Nothing is sent past it.
-    wrong: Option<String>,
+    /// The error of an invalid proxy. No request bypasses it.
+    error: Option<String>,
     exempt: Vec<String>,
 }
 
-/// A proxy that takes `CONNECT`.
+/// A proxy that accepts `CONNECT`.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Proxy {
     pub(super) host: String,
     pub(super) port: u16,
-    /// What lets us in, in Base64.
+    /// User and password in Base64.
     credentials: Option<String>,
 }
 
 impl Proxies {
-    /// Those that the environment names: `https_proxy`, else `all_proxy`, and `no_proxy`, in small or in
-    /// capital letters.
+    /// Reads the proxies of the environment: `https_proxy`, else `all_proxy`, and `no_proxy`, in
+    /// lower or upper case.
     pub(super) fn of_environment() -> Self {
         Self::of(|name| {
             let variable = std::env::var(name).or_else(|_| std::env::var(name.to_uppercase()));
@@ -41,11 +41,11 @@ impl Proxies {
     }
 
     fn of(variable: impl Fn(&str) -> Option<String>) -> Self {
-        let named = ["https_proxy", "all_proxy"].into_iter();
-        let named = named
+        let variables = ["https_proxy", "all_proxy"].into_iter();
+        let variable_text = variables
             .filter_map(|name| Some((name, variable(name)?)))
             .next();
-        let parsed = named.map(|(name, text)| {
+        let parsed = variable_text.map(|(name, text)| {
             Proxy::parse(text.trim()).ok_or_else(|| {
                 format!("{name} cannot be a proxy; write it like http://proxy.example.com:3128")
             })
@@ -54,47 +54,48 @@ impl Proxies {
         let exempt = exempt.split([',', ' ']).map(|it| it.trim().to_lowercase());
         Self {
             proxy: parsed.clone().and_then(Result::ok),
-            wrong: parsed.and_then(Result::err),
+            error: parsed.and_then(Result::err),
             exempt: exempt.filter(|it| !it.is_empty()).collect(),
         }
     }
 
-    /// The proxy for a place, if it is reached through one.
-    pub(super) fn proxy_for(&self, place: &RemoteHost) -> Result<Option<&Proxy>, String> {
-        if !place.is_safe || self.is_exempt(&place.host) {
+    /// Returns the proxy for a host, if there is one.
+    pub(super) fn proxy_for(&self, remote: &RemoteHost) -> Result<Option<&Proxy>, String> {
+        if !remote.is_safe || self.is_exempt(&remote.host) {
             return Ok(None);
         }
-        match &self.wrong {
+        match &self.error {
             Some(what) => Err(what.clone()),
             None => Ok(self.proxy.as_ref()),
         }
     }
 
-    /// This machine itself, and what `no_proxy` names: a host, a domain with all below it, or everything.
+    /// Whether the host is this machine itself, or `no_proxy` names it: a host, a domain with all
+    /// below it, or everything.
     fn is_exempt(&self, host: &str) -> bool {
         let host = host.to_lowercase();
         let is_loopback = host.parse().is_ok_and(|it: IpAddr| it.is_loopback());
-        let fits = |it: &String| {
+        let matches_host = |it: &String| {
             let name = it.trim_start_matches("*.").trim_start_matches('.');
             it == "*" || host == name || host.ends_with(&format!(".{name}"))
         };
-        is_loopback || host == "localhost" || self.exempt.iter().any(fits)
+        is_loopback || host == "localhost" || self.exempt.iter().any(matches_host)
     }
 }
 
 impl Proxy {
     fn parse(text: &str) -> Option<Self> {
-        let whole = match text.contains("://") {
+        let url = match text.contains("://") {
             true => text.to_owned(),
             false => format!("http://{text}"),
         };
-        let uri: Uri = whole.parse().ok()?;
+        let uri: Uri = url.parse().ok()?;
         if uri.scheme_str() != Some("http") {
             return None;
         }
         let authority = uri.authority()?;
         let credentials = authority.as_str().rsplit_once('@');
-        let credentials = credentials.map(|(who, _)| base64(&unescaped(who)));
+        let credentials = credentials.map(|(user_info, _)| base64(&unescaped(user_info)));
         Some(Self {
             host: authority.host().trim_matches(['[', ']']).to_owned(),
             port: authority.port_u16().unwrap_or(80),
@@ -102,35 +103,35 @@ impl Proxy {
         })
     }
 
-    /// Asks the proxy at the other end for the way to a place.
-    pub(super) async fn tunnel(&self, io: &mut dyn Io, place: &RemoteHost) -> Result<(), String> {
-        let host = match place.host.contains(':') {
-            true => format!("[{}]", place.host),
-            false => place.host.clone(),
+    /// Asks the proxy for a tunnel to a host.
+    pub(super) async fn tunnel(&self, io: &mut dyn Io, remote: &RemoteHost) -> Result<(), String> {
+        let host = match remote.host.contains(':') {
+            true => format!("[{}]", remote.host),
+            false => remote.host.clone(),
         };
-        let to = format!("{host}:{}", place.port);
-        let mut asked = format!("CONNECT {to} HTTP/1.1\r\nhost: {to}\r\n");
+        let target = format!("{host}:{}", remote.port);
+        let mut request = format!("CONNECT {target} HTTP/1.1\r\nhost: {target}\r\n");
         if let Some(credentials) = &self.credentials {
-            asked += &format!("proxy-authorization: Basic {credentials}\r\n");
+            request += &format!("proxy-authorization: Basic {credentials}\r\n");
         }
-        asked += "\r\n";
-        let broke = |error: std::io::Error| format!("the proxy {self} broke off: {error}");
-        io.write_all(asked.as_bytes()).await.map_err(broke)?;
-        io.flush().await.map_err(broke)?;
+        request += "\r\n";
+        let io_error = |error: std::io::Error| format!("the proxy {self} broke off: {error}");
+        io.write_all(request.as_bytes()).await.map_err(io_error)?;
+        io.flush().await.map_err(io_error)?;
         let mut head = Vec::new();
-        // Byte by byte, so that nothing of what follows is taken.
+        // Byte by byte, so that no byte after the head is consumed.
         while !head.ends_with(b"\r\n\r\n") {
             if head.len() == HEAD_BYTES_MAX {
                 return Err(format!("the proxy {self} answered with too long a head"));
             }
-            head.push(io.read_u8().await.map_err(broke)?);
+            head.push(io.read_u8().await.map_err(io_error)?);
         }
         let head = String::from_utf8_lossy(&head);
         let status = head.lines().next().unwrap_or_default();
         match status.split(' ').nth(1) {
             Some(code) if code.len() == 3 && code.starts_with('2') => Ok(()),
             _ => Err(format!(
-                "the proxy {self} refused the way to {to}: {status}"
+                "the proxy {self} refused the way to {target}: {status}"
             )),
         }
     }
@@ -143,7 +144,7 @@ impl fmt::Display for Proxy {
 }
 
 impl fmt::Debug for Proxy {
-    /// Without what lets us in.
+    /// Formats the proxy without its credentials.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{self}")
     }
@@ -155,7 +156,7 @@ impl fmt::Debug for Proxies {
     }
 }
 
-/// Bytes that stand for `%xx`, and the others as they are.
+/// Decodes `%xx`; other bytes stay as they are.
 fn unescaped(text: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut rest = text.as_bytes();
@@ -202,12 +203,12 @@ mod tests {
 
     fn proxies(variables: &[(&str, &str)]) -> Proxies {
         Proxies::of(|name| {
-            let found = variables.iter().find(|(it, _)| *it == name);
-            found.map(|(_, value)| (*value).to_owned())
+            let entry = variables.iter().find(|(it, _)| *it == name);
+            entry.map(|(_, value)| (*value).to_owned())
         })
     }
 
-    fn place(host: &str, is_safe: bool) -> RemoteHost {
+    fn remote(host: &str, is_safe: bool) -> RemoteHost {
         RemoteHost {
             host: host.to_owned(),
             port: 443,
@@ -216,9 +217,9 @@ mod tests {
     }
 
     #[test]
-    fn who_is_reached_through_whom() {
+    fn the_environment_selects_the_proxy() {
         let named = ("https_proxy", "http://p:3128");
-        for (variables, host, is_safe, wanted) in [
+        for (variables, host, is_safe, expected) in [
             (&[][..], "a.com", true, Ok("")),
             (&[named][..], "a.com", true, Ok("p:3128")),
             (&[named][..], "a.com", false, Ok("")),
@@ -266,18 +267,18 @@ mod tests {
             ),
         ] {
             let proxies = proxies(variables);
-            let found = proxies.proxy_for(&place(host, is_safe));
-            let found = found.map(|it| it.map_or_else(String::new, ToString::to_string));
-            let found = found.map_err(|_| ());
-            assert_eq!(found, wanted.map(str::to_owned), "{variables:?} {host}");
+            let proxy = proxies.proxy_for(&remote(host, is_safe));
+            let proxy = proxy.map(|it| it.map_or_else(String::new, ToString::to_string));
+            let proxy = proxy.map_err(|_| ());
+            assert_eq!(proxy, expected.map(str::to_owned), "{variables:?} {host}");
         }
     }
 
-    /// What a proxy is asked, and what comes of its answer.
-    async fn asked(proxy: &str, answer: &str) -> (Vec<String>, Result<(), String>) {
+    /// Returns the request to a proxy, and the result of its answer.
+    async fn tunnel_exchange(proxy: &str, answer: &str) -> (Vec<String>, Result<(), String>) {
         let (mut near, far) = tokio::io::duplex(1024);
         let answer = answer.to_owned();
-        let proxied = tokio::spawn(async move {
+        let proxy_task = tokio::spawn(async move {
             let mut far = tokio::io::BufReader::new(far);
             let mut lines = Vec::new();
             loop {
@@ -292,34 +293,34 @@ mod tests {
             lines
         });
         let proxy = Proxy::parse(proxy).expect("a proxy");
-        let found = proxy.tunnel(&mut near, &place("a.com", true)).await;
-        (proxied.await.expect("asked"), found)
+        let result = proxy.tunnel(&mut near, &remote("a.com", true)).await;
+        (proxy_task.await.expect("asked"), result)
     }
 
     #[tokio::test]
     async fn a_proxy_is_asked_and_may_refuse() {
-        let (lines, found) =
-            asked("u:p%40ss@p:1", "HTTP/1.1 200 Connected\r\nvia: p\r\n\r\n").await;
-        let wanted = [
+        let (lines, result) =
+            tunnel_exchange("u:p%40ss@p:1", "HTTP/1.1 200 Connected\r\nvia: p\r\n\r\n").await;
+        let expected = [
             "CONNECT a.com:443 HTTP/1.1",
             "host: a.com:443",
             "proxy-authorization: Basic dTpwQHNz",
         ];
-        assert_eq!((lines, found), (wanted.map(str::to_owned).to_vec(), Ok(())));
-        let (lines, found) = asked("p:1", "HTTP/1.1 407 Who are you\r\n\r\n").await;
+        assert_eq!((lines, result), (expected.map(str::to_owned).to_vec(), Ok(())));
+        let (lines, result) = tunnel_exchange("p:1", "HTTP/1.1 407 Who are you\r\n\r\n").await;
         assert_eq!(lines.len(), 2);
-        let wanted = "the proxy p:1 refused the way to a.com:443: HTTP/1.1 407 Who are you";
-        assert_eq!(found, Err(wanted.to_owned()));
-        let (_, found) = asked("p:1", "HTTP/1.1 200").await;
-        assert!(found.is_err_and(|it| it.contains("broke off")));
+        let expected = "the proxy p:1 refused a tunnel to a.com:443: HTTP/1.1 407 Who are you";
+        assert_eq!(result, Err(expected.to_owned()));
+        let (_, result) = tunnel_exchange("p:1", "HTTP/1.1 200").await;
+        assert!(result.is_err_and(|it| it.contains("broke off")));
     }
 
     #[test]
-    fn what_lets_us_in_is_not_shown() {
+    fn credentials_are_not_shown() {
         let proxies = proxies(&[("https_proxy", "http://user:secret@p:1")]);
         assert_eq!(format!("{proxies:?}"), "Proxies(Some(p:1))");
-        for (bytes, wanted) in [("", ""), ("a", "YQ=="), ("ab", "YWI="), ("abc", "YWJj")] {
-            assert_eq!(base64(bytes.as_bytes()), wanted);
+        for (bytes, expected) in [("", ""), ("a", "YQ=="), ("ab", "YWI="), ("abc", "YWJj")] {
+            assert_eq!(base64(bytes.as_bytes()), expected);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What only the vendor should know, and how it is kept out of what is told of a call: some vendors repeat it.
+//! Secrets of the vendor, and their redaction from errors: some vendors repeat them.
 
 use std::fmt;
 
@@ -6,46 +6,46 @@ use serde_json::Value;
 
 use super::escaped;
 use crate::CallError;
-use crate::oauth::plain;
-use crate::vendor::cut;
+use crate::oauth::decoded;
+use crate::vendor::truncate;
 
-/// What is shorter is no key, and could be any word.
+/// A shorter value is no key, and could be any word.
 const SECRET_LETTERS_MIN: usize = 8;
 
-/// What is put in its place.
-const HIDDEN: &str = "…";
+/// The replacement of a secret.
+const REDACTED: &str = "…";
 
-/// What was sent so that the vendor lets us in, in every spelling in which it may come back.
+/// The credentials of a request, in every spelling in which they may come back.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct Secrets(Vec<String>);
 
 impl Secrets {
     pub(super) fn add(&mut self, value: &str) {
-        for spelled in spellings(value.trim()) {
-            if spelled.chars().count() >= SECRET_LETTERS_MIN && !self.0.contains(&spelled) {
-                self.0.push(spelled);
+        for spelling in spellings(value.trim()) {
+            if spelling.chars().count() >= SECRET_LETTERS_MIN && !self.0.contains(&spelling) {
+                self.0.push(spelling);
             }
         }
-        // What holds another goes first.
+        // Longer spellings first, because they may contain others.
         self.0.sort_by_key(|it| std::cmp::Reverse(it.len()));
     }
 
-    /// Takes them out of a text. Answers whether there were any.
+    /// Redacts a text. Returns whether it contained a secret.
     fn redact(&self, text: &mut String) -> bool {
-        let mut found = false;
+        let mut is_redacted = false;
         for secret in &self.0 {
             if text.contains(secret) {
-                *text = text.replace(secret, HIDDEN);
-                found = true;
+                *text = text.replace(secret, REDACTED);
+                is_redacted = true;
             }
         }
-        found
+        is_redacted
     }
 
-    /// Takes them out of what came in place of an answer.
+    /// Redacts the body of an error response.
     pub(super) fn redact_body(&self, body: &mut String) {
         self.redact(body);
-        // JSON can write every letter in more than one way.
+        // JSON can spell every character in more than one way.
         if let Ok(mut value) = serde_json::from_str(body)
             && self.redact_value(&mut value)
         {
@@ -54,27 +54,26 @@ impl Secrets {
     }
 
     fn redact_value(&self, value: &mut Value) -> bool {
-        let mut found = false;
+        let mut is_redacted = false;
         match value {
-            Value::String(text) => found = self.redact(text),
+            Value::String(text) => is_redacted = self.redact(text),
             Value::Array(values) => {
                 for value in values {
-                    found |= self.redact_value(value);
+                    is_redacted |= self.redact_value(value);
                 }
             }
             Value::Object(members) => {
                 for (mut name, mut value) in std::mem::take(members) {
-                    found |= self.redact(&mut name);
-                    found |= self.redact_value(&mut value);
+                    is_redacted |= self.redact(&mut name);
+                    is_redacted |= self.redact_value(&mut value);
                     members.insert(name, value);
                 }
             }
             _ => {}
         }
-        found
+        is_redacted
     }
 
-    /// The error without them.
     pub(crate) fn redact_error(&self, mut error: CallError) -> CallError {
         match &mut error {
             CallError::Connect { what, .. }
@@ -82,9 +81,9 @@ impl Secrets {
             | CallError::BrokeOff(what)
             | CallError::Malformed(what) => self.redact(what),
             CallError::Vendor(error) => {
-                let found = self.redact(&mut error.message);
-                cut(&mut error.message);
-                found
+                let is_redacted = self.redact(&mut error.message);
+                truncate(&mut error.message);
+                is_redacted
             }
             CallError::Silent { .. } | CallError::TooLong { .. } => false,
         };
@@ -92,27 +91,28 @@ impl Secrets {
     }
 }
 
-/// How a value may come back: as it is, as it was meant if it was escaped, and escaped as addresses and JSON do it.
+/// Returns the spellings in which a value may come back: as it is, decoded if it was escaped, and
+/// escaped as in addresses and JSON.
 fn spellings(value: &str) -> Vec<String> {
-    let meant = plain(&value.replace('+', "%2B"));
-    let bases = [value.to_owned(), value.to_lowercase(), plain(value), meant];
-    let spelled = bases.into_iter().flat_map(|base| {
+    let with_plus = decoded(&value.replace('+', "%2B"));
+    let bases = [value.to_owned(), value.to_lowercase(), decoded(value), with_plus];
+    let spellings = bases.into_iter().flat_map(|base| {
         let address = escaped(&base);
         let json = Value::from(&*base).to_string();
         let json = json.trim_matches('"').to_owned();
         [
-            in_small(&address),
+            with_lower_digits(&address),
             address,
             json.replace('/', "\\/"),
             json,
             base,
         ]
     });
-    spelled.collect()
+    spellings.collect()
 }
 
-/// An escaped text with the small digits of others.
-fn in_small(escaped: &str) -> String {
+/// Returns a percent-encoded text with lower-case digits.
+fn with_lower_digits(escaped: &str) -> String {
     let mut parts = escaped.split('%');
     let mut text = parts.next().unwrap_or_default().to_owned();
     for part in parts {
@@ -124,7 +124,7 @@ fn in_small(escaped: &str) -> String {
 
 impl fmt::Debug for Secrets {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(HIDDEN)
+        formatter.write_str(REDACTED)
     }
 }
 
@@ -135,18 +135,19 @@ mod tests {
     use super::*;
     use crate::vendor::VendorMessage;
 
-    /// A key that lies across the end of what is kept was cut in two, and half of it was not found.
+    /// Regression: a key across the end of a truncated message was cut in two, and its half was not
+    /// redacted.
     #[test]
-    fn what_is_cut_was_hidden_before() {
+    fn messages_are_redacted_before_they_are_truncated() {
         let mut secrets = Secrets::default();
         secrets.add("a-key-of-someones");
         let message = format!("{}a-key-of-someones, no", "é".repeat(1990));
-        let words = VendorMessage::of(&json!({ "message": message + &" no".repeat(9) }));
-        let error = CallError::Vendor(Box::new(words.error(None)));
-        let CallError::Vendor(hidden) = secrets.redact_error(error) else {
+        let vendor_message = VendorMessage::of(&json!({ "message": message + &" no".repeat(9) }));
+        let error = CallError::Vendor(Box::new(vendor_message.error(None)));
+        let CallError::Vendor(redacted) = secrets.redact_error(error) else {
             panic!("another error");
         };
-        let wanted = format!("{}{HIDDEN}, no no n", "é".repeat(1990));
-        assert_eq!(hidden.message, wanted);
+        let expected = format!("{}{REDACTED}, no no n", "é".repeat(1990));
+        assert_eq!(redacted.message, expected);
     }
 }

@@ -13,23 +13,23 @@ use crate::io::Io;
 
 impl Io for TlsStream<Box<dyn Io>> {}
 
-/// Makes connections safe. The roots are read when the first one is needed.
+/// Secures connections with TLS. The roots are read on first use.
 #[derive(Default)]
 pub(super) struct Tls {
     config: OnceLock<Result<Arc<ClientConfig>, String>>,
 }
 
-/// Why a connection is not safe.
+/// Reason why a connection is not secure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum TlsError {
-    /// Whoever is there did not show that it is who it should be. To try again does not help.
+    /// The peer did not prove its identity. A retry does not help.
     Untrusted(String),
-    /// The handshake broke.
+    /// The handshake failed for another reason.
     Broken(String),
 }
 
 impl Tls {
-    /// Sees who is at the other end, and makes the connection safe.
+    /// Verifies the peer and secures the connection.
     pub(super) async fn secure(
         &self,
         host: &str,
@@ -38,17 +38,17 @@ impl Tls {
         let config = self.config().await?;
         let name = ServerName::try_from(host.to_owned())
             .map_err(|_| TlsError::Untrusted(format!("no certificate can be for `{host}`")))?;
-        let connected = TlsConnector::from(config).connect(name, io).await;
-        Ok(Box::new(connected.map_err(|error| tls_error(&error))?))
+        let result = TlsConnector::from(config).connect(name, io).await;
+        Ok(Box::new(result.map_err(|error| tls_error(&error))?))
     }
 
     async fn config(&self) -> Result<Arc<ClientConfig>, TlsError> {
         if self.config.get().is_none() {
             // The roots are files, perhaps hundreds.
-            let read = tokio::task::spawn_blocking(read).await;
-            let read = read.unwrap_or_else(|error| Err(error.to_string()));
-            // Of two who were first, both read the same.
-            let _ = self.config.set(read);
+            let result = tokio::task::spawn_blocking(read).await;
+            let result = result.unwrap_or_else(|error| Err(error.to_string()));
+            // Two concurrent first callers read the same.
+            let _ = self.config.set(result);
         }
         match self.config.get() {
             Some(Ok(config)) => Ok(config.clone()),
@@ -59,11 +59,11 @@ impl Tls {
 }
 
 fn read() -> Result<Arc<ClientConfig>, String> {
-    let found = rustls_native_certs::load_native_certs();
+    let loaded = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(found.certs);
+    roots.add_parsable_certificates(loaded.certs);
     if roots.is_empty() {
-        let why = found.errors.first().map(|error| format!(" ({error})"));
+        let why = loaded.errors.first().map(|error| format!(" ({error})"));
         return Err(format!(
             "there are no root certificates{}; install the system's, such as Debian's package ca-certificates, or name \
              a file of them in SSL_CERT_FILE",

@@ -1,4 +1,4 @@
-//! Reading this wire's events.
+//! Reads the events of this wire.
 
 use serde_json::{Map, Value, json};
 
@@ -7,12 +7,12 @@ use crate::usage::count;
 use crate::vendor::{self, VendorMessage};
 use crate::{CallError, CallForm, StreamEvent, Tokens, VendorFault, stream};
 
-/// Reads events. An answer is a row of blocks, of which one at a time is open.
+/// Reads events. An answer is a sequence of blocks, of which one at a time is open.
 #[derive(Debug, Default)]
 pub(crate) struct MessagesReader {
     items: OpenItems,
     block: OpenBlock,
-    /// Calls wait until it is known that the answer was not cut short in one of them.
+    /// Calls are held back until it is certain that the answer was not truncated in one of them.
     calls: Vec<StreamEvent>,
     usage: Map<String, Value>,
     is_finished: bool,
@@ -27,19 +27,19 @@ enum OpenBlock {
     Thinking {
         signature: String,
     },
-    /// Thinking that is only sealed.
+    /// Thinking that has sealed content only.
     Redacted(Value),
     Call {
         id: String,
         name: String,
-        /// As far as it was given at once.
-        whole: Value,
+        /// The arguments that came with the start of the block.
+        initial_input: Value,
         arguments: String,
     },
 }
 
 impl stream::WireReader for MessagesReader {
-    fn read(&mut self, data: &str, said: &mut Vec<StreamEvent>) -> Result<bool, CallError> {
+    fn read(&mut self, data: &str, events: &mut Vec<StreamEvent>) -> Result<bool, CallError> {
         if data.trim() == "[DONE]" {
             return Ok(false);
         }
@@ -47,25 +47,25 @@ impl stream::WireReader for MessagesReader {
             serde_json::from_str(data).map_err(|error| CallError::Malformed(error.to_string()))?;
         match event["type"].as_str() {
             Some("ping") => return Ok(false),
-            Some("message_start") => self.spend(&event["message"]["usage"]),
-            Some("content_block_start") => self.open(&event["content_block"], said),
-            Some("content_block_delta") => self.grow(&event["delta"], said),
-            Some("content_block_stop") => self.close(said),
+            Some("message_start") => self.add_usage(&event["message"]["usage"]),
+            Some("content_block_start") => self.open(&event["content_block"], events),
+            Some("content_block_delta") => self.grow(&event["delta"], events),
+            Some("content_block_stop") => self.close(events),
             Some("message_delta") => {
-                self.spend(&event["usage"]);
+                self.add_usage(&event["usage"]);
                 if let Some(reason) = event["delta"]["stop_reason"].as_str() {
-                    self.stop(reason, said)?;
+                    self.stop(reason, events)?;
                 }
             }
-            Some("message_stop") => self.complete(said),
+            Some("message_stop") => self.complete(events),
             kind if kind == Some("error") || !event["error"].is_null() => {
-                let words = VendorMessage::of(&event["error"]);
-                return Err(CallError::Vendor(Box::new(words.error(None))));
+                let message = VendorMessage::of(&event["error"]);
+                return Err(CallError::Vendor(Box::new(message.error(None))));
             }
             Some(_) => {}
             None => {
-                let what = "an event has no type; does base_url lead to a Messages API?";
-                return Err(CallError::Malformed(what.to_owned()));
+                let message = "an event has no type; does base_url lead to a Messages API?";
+                return Err(CallError::Malformed(message.to_owned()));
             }
         }
         if self.calls.len() > stream::ITEMS_MAX {
@@ -74,16 +74,16 @@ impl stream::WireReader for MessagesReader {
         Ok(true)
     }
 
-    fn end(&mut self, said: &mut Vec<StreamEvent>) {
+    fn end(&mut self, events: &mut Vec<StreamEvent>) {
         if self.is_finished {
-            self.complete(said);
+            self.complete(events);
         }
     }
 }
 
 impl MessagesReader {
-    fn open(&mut self, block: &Value, said: &mut Vec<StreamEvent>) {
-        self.close(said);
+    fn open(&mut self, block: &Value, events: &mut Vec<StreamEvent>) {
+        self.close(events);
         let text = |name: &str| block[name].as_str().unwrap_or_default();
         self.block = match block["type"].as_str() {
             Some("text") => OpenBlock::Text,
@@ -94,41 +94,41 @@ impl MessagesReader {
             Some("tool_use") => OpenBlock::Call {
                 id: text("id").to_owned(),
                 name: text("name").to_owned(),
-                whole: block["input"].clone(),
+                initial_input: block["input"].clone(),
                 arguments: String::new(),
             },
             _ => OpenBlock::None,
         };
         match &self.block {
-            OpenBlock::Text => self.say(text("text"), said),
-            // It may have no words at all, and is sealed all the same.
-            OpenBlock::Thinking { .. } => self.items.say(TextKind::Summary, text("thinking"), said),
-            OpenBlock::Redacted(_) => self.items.say(TextKind::Summary, "", said),
+            OpenBlock::Text => self.add_text(text("text"), events),
+            // It may have no text at all, and is sealed all the same.
+            OpenBlock::Thinking { .. } => self.items.add_text(TextKind::Summary, text("thinking"), events),
+            OpenBlock::Redacted(_) => self.items.add_text(TextKind::Summary, "", events),
             OpenBlock::Call { .. } | OpenBlock::None => {}
         }
     }
 
-    fn grow(&mut self, delta: &Value, said: &mut Vec<StreamEvent>) {
+    fn grow(&mut self, delta: &Value, events: &mut Vec<StreamEvent>) {
         let text = |name: &str| delta[name].as_str().unwrap_or_default();
         match &mut self.block {
-            OpenBlock::Text => self.say(text("text"), said),
+            OpenBlock::Text => self.add_text(text("text"), events),
             OpenBlock::Thinking { signature } => {
                 signature.push_str(text("signature"));
-                self.items.say(TextKind::Summary, text("thinking"), said);
+                self.items.add_text(TextKind::Summary, text("thinking"), events);
             }
             OpenBlock::Call { arguments, .. } => arguments.push_str(text("partial_json")),
             OpenBlock::Redacted(_) | OpenBlock::None => {}
         }
     }
 
-    /// A message without words is none.
-    fn say(&mut self, text: &str, said: &mut Vec<StreamEvent>) {
+    /// Adds text to a message; a message without text is skipped.
+    fn add_text(&mut self, text: &str, events: &mut Vec<StreamEvent>) {
         if !text.is_empty() {
-            self.items.say(TextKind::Message, text, said);
+            self.items.add_text(TextKind::Message, text, events);
         }
     }
 
-    fn close(&mut self, said: &mut Vec<StreamEvent>) {
+    fn close(&mut self, events: &mut Vec<StreamEvent>) {
         let block = std::mem::take(&mut self.block);
         let seal = |text: &str| match &block {
             OpenBlock::Thinking { signature } => {
@@ -137,16 +137,16 @@ impl MessagesReader {
             OpenBlock::Redacted(block) => block.clone(),
             _ => Value::Null,
         };
-        self.items.close(seal, said);
+        self.items.close(seal, events);
         if let OpenBlock::Call {
             id: call_id,
             name,
-            whole,
+            initial_input,
             arguments,
         } = block
         {
-            let arguments = match arguments.is_empty() && whole.is_object() {
-                true => whole.to_string(),
+            let arguments = match arguments.is_empty() && initial_input.is_object() {
+                true => initial_input.to_string(),
                 false => arguments,
             };
             self.calls.push(StreamEvent::Call {
@@ -158,32 +158,32 @@ impl MessagesReader {
         }
     }
 
-    fn stop(&mut self, reason: &str, said: &mut Vec<StreamEvent>) -> Result<(), CallError> {
+    fn stop(&mut self, reason: &str, events: &mut Vec<StreamEvent>) -> Result<(), CallError> {
         let fault = match reason {
             "max_tokens" => VendorFault::CutShort,
             "model_context_window_exceeded" => VendorFault::ContextFull,
             "refusal" => VendorFault::Policy,
             _ => {
-                self.finish(said);
+                self.finish(events);
                 return Ok(());
             }
         };
-        Err(vendor::stopped(fault, reason))
+        Err(vendor::incomplete_answer(fault, reason))
     }
 
-    fn complete(&mut self, said: &mut Vec<StreamEvent>) {
-        self.finish(said);
-        said.push(StreamEvent::Completed(self.tokens()));
+    fn complete(&mut self, events: &mut Vec<StreamEvent>) {
+        self.finish(events);
+        events.push(StreamEvent::Completed(self.tokens()));
     }
 
-    fn finish(&mut self, said: &mut Vec<StreamEvent>) {
+    fn finish(&mut self, events: &mut Vec<StreamEvent>) {
         self.is_finished = true;
-        self.close(said);
-        said.append(&mut self.calls);
+        self.close(events);
+        events.append(&mut self.calls);
     }
 
-    /// What is said of the cost later is more exact.
-    fn spend(&mut self, usage: &Value) {
+    /// Merges usage figures; later ones are more exact.
+    fn add_usage(&mut self, usage: &Value) {
         let members = usage.as_object().into_iter().flatten();
         let known = members.filter(|(_, value)| !value.is_null());
         self.usage
@@ -198,14 +198,14 @@ impl MessagesReader {
         let cached = tokens("cache_read_input_tokens")?;
         let written = tokens("cache_creation_input_tokens")?;
         Some(Tokens {
-            // Here the cached ones are counted apart.
+            // This wire counts the cached tokens separately.
             input: tokens("input_tokens")?
                 .saturating_add(cached)
                 .saturating_add(written),
             cached,
             cache_written: written,
             output: tokens("output_tokens")?,
-            // This wire has no word for it.
+            // This wire does not report it.
             reasoning: 0,
         })
     }

@@ -1,4 +1,4 @@
-//! A question in this wire's words.
+//! Encodes a question for this wire.
 
 use std::borrow::Cow;
 
@@ -8,11 +8,12 @@ use serde_json::{Value, json};
 
 use crate::query::{CallIds, HistoryEntry, InputPart, ModelQuery, data_url, object};
 
-/// This wire wants to be told how long an answer may be. All models of its vendor's can say so much.
+/// Default limit of an answer, which this wire requires. All models of its vendor support so many
+/// tokens.
 const OUTPUT_TOKENS: u32 = 32_000;
 
-/// What is said where the wire wants the user to begin, and nobody did.
-const BEGINNING: &str = "Go on.";
+/// The first message of the user, which the wire requires, where the history has none.
+const FIRST_USER_TEXT: &str = "Go on.";
 
 /// The body of a request, in the order in which the vendor caches it.
 #[derive(Serialize)]
@@ -54,7 +55,7 @@ struct RoleMessage<'a> {
     content: Vec<CachedBlock<'a>>,
 }
 
-/// A block, up to which the vendor may keep what it has read.
+/// A block that may end a prefix in the vendor's cache.
 #[derive(Serialize)]
 struct CachedBlock<'a> {
     #[serde(flatten)]
@@ -94,23 +95,24 @@ enum ImageSource<'a> {
     Url { url: &'a str },
 }
 
-/// The question as bytes.
+/// Encodes the question as JSON.
 pub(super) fn body(question: &ModelQuery<'_>) -> Result<Vec<u8>, serde_json::Error> {
     let calls_nothing = question.calls_nothing && !question.tools.is_empty();
     let instructions = text(Cow::Borrowed(&*question.instructions));
     let mut messages = messages(question);
-    // What is read now is read again with the next question; what the last one ended with is there already.
+    // The next question repeats this prefix; the end of the previous question is in the cache
+    // already.
     let users = messages.iter_mut().rev().filter(|it| it.role == "user");
     let ends = users.take(2).filter_map(|it| it.content.last_mut());
-    ends.for_each(|block| block.cache_control = kept());
+    ends.for_each(|block| block.cache_control = cache_control());
     serde_json::to_vec(&MessagesBody {
         model: question.model,
         max_tokens: question.output_tokens_max.unwrap_or(OUTPUT_TOKENS),
-        tools: question.tools.iter().map(described).collect(),
+        tools: question.tools.iter().map(messages_tool).collect(),
         tool_choice: calls_nothing.then(|| json!({ "type": "none" })),
         system: Vec::from_iter(instructions.map(|block| CachedBlock {
             block,
-            cache_control: kept(),
+            cache_control: cache_control(),
         })),
         messages,
         thinking: question.thinks().then(|| thinking(question)),
@@ -119,11 +121,11 @@ pub(super) fn body(question: &ModelQuery<'_>) -> Result<Vec<u8>, serde_json::Err
     })
 }
 
-fn kept() -> Option<Value> {
+fn cache_control() -> Option<Value> {
     Some(json!({ "type": "ephemeral" }))
 }
 
-fn described<'a>(tool: &crate::ToolDef<'a>) -> MessagesTool<'a> {
+fn messages_tool<'a>(tool: &crate::ToolDef<'a>) -> MessagesTool<'a> {
     MessagesTool {
         name: tool.name,
         description: tool.description,
@@ -131,7 +133,7 @@ fn described<'a>(tool: &crate::ToolDef<'a>) -> MessagesTool<'a> {
     }
 }
 
-/// How much it thinks is the model's to say, by its effort.
+/// Returns the thinking settings. The model decides how much it thinks, by its effort.
 fn thinking(question: &ModelQuery<'_>) -> Value {
     match question.summary {
         None | Some("none") => json!({ "type": "adaptive" }),
@@ -151,15 +153,15 @@ fn output<'a>(question: &ModelQuery<'a>) -> Option<OutputConfig<'a>> {
     (effort.is_some() || format.is_some()).then_some(OutputConfig { effort, format })
 }
 
-/// What was said so far; the sides take turns.
+/// Encodes the history; the roles alternate.
 fn messages<'a>(question: &'a ModelQuery<'_>) -> Vec<RoleMessage<'a>> {
     let mut messages: Vec<RoleMessage<'a>> = Vec::new();
     let mut calls = CallIds::default();
-    for told in &question.history {
-        let (role, blocks) = match told {
+    for entry in &question.history {
+        let (role, blocks) = match entry {
             HistoryEntry::User(parts) => ("user", parts.iter().filter_map(part).collect()),
-            HistoryEntry::Assistant { text: said, .. } => {
-                ("assistant", Vec::from_iter(text(Cow::Borrowed(said))))
+            HistoryEntry::Assistant { text: content, .. } => {
+                ("assistant", Vec::from_iter(text(Cow::Borrowed(content))))
             }
             HistoryEntry::Sealed(value) if value.is_object() => {
                 ("assistant", vec![Block::Sealed(value)])
@@ -180,14 +182,14 @@ fn messages<'a>(question: &'a ModelQuery<'_>) -> Vec<RoleMessage<'a>> {
             }
             HistoryEntry::Output {
                 call,
-                text: said,
+                text: content,
                 images,
                 failed,
             } => {
                 let images = images.iter().map(|url| image(url));
                 let result = Block::ToolResult {
                     tool_use_id: calls.take_call(call).id,
-                    content: text(Cow::Borrowed(said))
+                    content: text(Cow::Borrowed(content))
                         .into_iter()
                         .chain(images)
                         .collect(),
@@ -211,7 +213,7 @@ fn messages<'a>(question: &'a ModelQuery<'_>) -> Vec<RoleMessage<'a>> {
     messages.retain(|it| !it.content.is_empty());
     if messages.first().is_none_or(|it| it.role != "user") {
         let block = Block::Text {
-            text: BEGINNING.into(),
+            text: FIRST_USER_TEXT.into(),
         };
         let begin = CachedBlock {
             block,
@@ -228,7 +230,7 @@ fn messages<'a>(question: &'a ModelQuery<'_>) -> Vec<RoleMessage<'a>> {
     messages
 }
 
-/// A text. Empty ones are refused.
+/// Returns a text block; the vendor rejects empty ones.
 fn text(text: Cow<'_, str>) -> Option<Block<'_>> {
     (!text.trim().is_empty()).then_some(Block::Text { text })
 }

@@ -1,4 +1,4 @@
-//! Reading this wire's events.
+//! Reads the events of this wire.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -12,35 +12,35 @@ use crate::usage::count;
 use crate::vendor::VendorMessage;
 use crate::{CallError, VendorError};
 
-/// What an event of the wire is to us.
+/// Result of reading an event.
 #[derive(Debug, PartialEq)]
 pub(super) enum ReadOutcome {
-    /// No more than that the line is open.
+    /// A keep-alive without meaning.
     Nothing,
-    /// That the model is at work.
+    /// A sign that the model is at work.
     Progress,
-    /// This.
+    /// An event for the caller.
     Event(StreamEvent),
 }
 
-/// Reads events. It remembers the items that were named.
+/// Reads events. It tracks the items that they name.
 #[derive(Debug, Default)]
 pub(crate) struct ResponsesReader {
     /// The newest last. An answer has few.
     items: Vec<TrackedItem>,
 }
 
-/// An item that was named. Some vendors give it another id in each event, others no place; so its place
-/// counts if it has one, and its id if not.
+/// An item that an event named. Some vendors give it another id in each event, others no index; so
+/// its index identifies it if it has one, and its id otherwise.
 #[derive(Debug)]
 struct TrackedItem {
-    place: Option<u32>,
+    index: Option<u32>,
     id: Arc<str>,
     is_started: bool,
 }
 
-/// The members of an event that are looked at. Which are there depends on its type, and so does what some
-/// of them are.
+/// The members of an event that are read. The type of the event determines which of them are
+/// present, and their types.
 #[derive(Debug, Deserialize)]
 struct ResponsesEvent<'a> {
     #[serde(rename = "type", borrow, default)]
@@ -60,12 +60,11 @@ struct ResponsesEvent<'a> {
     error: Option<&'a RawValue>,
 }
 
-/// A text that is not copied if it need not be.
+/// A text that borrows where possible.
 #[derive(Debug, Deserialize)]
 struct BorrowedText<'a>(#[serde(borrow)] Cow<'a, str>);
 
 impl ResponsesReader {
-    /// Reads an event.
     pub(super) fn read(&mut self, data: &str) -> Result<ReadOutcome, CallError> {
         if data == "[DONE]" {
             return Ok(ReadOutcome::Nothing);
@@ -74,17 +73,17 @@ impl ResponsesReader {
         let event = match &*wire.kind {
             "response.output_text.delta" | "response.refusal.delta" => StreamEvent::Text {
                 text: text(wire.delta)?,
-                id: self.of_item(&wire),
+                id: self.item_id(&wire),
             },
             "response.reasoning_summary_text.delta" => StreamEvent::Summary {
                 part: wire.summary_index.unwrap_or_default(),
                 text: text(wire.delta)?,
-                id: self.of_item(&wire),
+                id: self.item_id(&wire),
             },
             "response.reasoning_text.delta" => StreamEvent::Thought {
                 part: wire.content_index.unwrap_or_default(),
                 text: text(wire.delta)?,
-                id: self.of_item(&wire),
+                id: self.item_id(&wire),
             },
             "response.output_item.added" => {
                 let item: ItemHead<'_> = parsed(wire.item)?;
@@ -107,17 +106,17 @@ impl ResponsesReader {
             "response.failed" | "response.incomplete" | "error" => return Err(failed(&wire, data)),
             "" if wire.error.is_some() => return Err(failed(&wire, data)),
             "" => {
-                let what = "an event has no type; does base_url lead to a Responses API?";
-                return Err(CallError::Malformed(what.to_owned()));
+                let message = "an event has no type; does base_url lead to a Responses API?";
+                return Err(CallError::Malformed(message.to_owned()));
             }
-            // Vendors send these only so that no one closes the line.
+            // Vendors send these only as keep-alives.
             "ping" | "keepalive" | "response.in_progress" => return Ok(ReadOutcome::Nothing),
             _ => return Ok(ReadOutcome::Progress),
         };
         Ok(ReadOutcome::Event(event))
     }
 
-    /// The beginning of an item, if the vendor did not announce it.
+    /// Returns the start of an item, if the vendor did not announce it.
     pub(super) fn missing_start(&mut self, event: &StreamEvent) -> Option<StreamEvent> {
         let (id, kind) = match event {
             StreamEvent::Started { id, .. } => (id, None),
@@ -136,14 +135,14 @@ impl ResponsesReader {
         Some(StreamEvent::Started { id, kind })
     }
 
-    fn of_item(&mut self, wire: &ResponsesEvent<'_>) -> Arc<str> {
+    fn item_id(&mut self, wire: &ResponsesEvent<'_>) -> Arc<str> {
         let id = wire.item_id.as_ref().map_or("", |it| &it.0);
         self.id(wire.output_index, id)
     }
 
-    fn id(&mut self, place: Option<u32>, id: &str) -> Arc<str> {
-        let known = self.items.iter().rfind(|item| match (item.place, place) {
-            (Some(known), Some(place)) => known == place,
+    fn id(&mut self, index: Option<u32>, id: &str) -> Arc<str> {
+        let known = self.items.iter().rfind(|item| match (item.index, index) {
+            (Some(known), Some(index)) => known == index,
             _ => *item.id == *id,
         });
         if let Some(item) = known {
@@ -155,14 +154,14 @@ impl ResponsesReader {
             false => id.into(),
         };
         self.items.push(TrackedItem {
-            place,
+            index,
             id: id.clone(),
             is_started: false,
         });
         id
     }
 
-    fn done(&mut self, place: Option<u32>, item: Value) -> Option<StreamEvent> {
+    fn done(&mut self, index: Option<u32>, item: Value) -> Option<StreamEvent> {
         let texts = |member: &str| {
             let parts = item[member].as_array().map_or(&[][..], Vec::as_slice);
             let texts = parts.iter().map(|part| {
@@ -174,14 +173,14 @@ impl ResponsesReader {
         let member = |name: &str| item[name].as_str().unwrap_or_default().to_owned();
         match item["type"].as_str()? {
             "message" => Some(StreamEvent::Message {
-                id: self.id(place, &member("id")),
+                id: self.id(index, &member("id")),
                 text: texts("content").concat(),
                 phase: item["phase"].as_str().map(str::to_owned),
-                // The vendor wants to see it again, and others do not know it.
+                // The vendor expects it back, and other vendors do not know it.
                 sealed: item["phase"].as_str().map(|it| json!({ "phase": it })),
             }),
             "reasoning" => Some(StreamEvent::Reasoning {
-                id: self.id(place, &member("id")),
+                id: self.id(index, &member("id")),
                 summary: texts("summary"),
                 content: texts("content"),
                 sealed: item,
@@ -203,7 +202,7 @@ impl ResponsesReader {
     }
 }
 
-/// What tells items apart before they are whole.
+/// The members that identify an incomplete item.
 #[derive(Deserialize)]
 struct ItemHead<'a> {
     #[serde(rename = "type", borrow, default)]
@@ -212,13 +211,14 @@ struct ItemHead<'a> {
     id: Cow<'a, str>,
 }
 
-/// What is read of a response that is complete. It repeats all items, which can be long.
+/// The members that are read of a complete response. It repeats all items, which can be long.
 #[derive(Deserialize)]
 struct CompletedResponse {
     usage: Option<Value>,
 }
 
-/// What an answer cost, as far as it can be read: the answer is there, whatever is said of its price.
+/// Returns the usage of an answer; `None` if it is malformed, because the answer is valid all the
+/// same.
 fn tokens(usage: &Value) -> Option<Tokens> {
     usage.is_object().then_some(())?;
     Some(Tokens {
@@ -234,7 +234,7 @@ fn malformed(error: serde_json::Error) -> CallError {
     CallError::Malformed(error.to_string())
 }
 
-/// A member that the event's type asks for.
+/// Parses a member that the event's type requires.
 fn parsed<'a, T: Deserialize<'a>>(member: Option<&'a RawValue>) -> Result<T, CallError> {
     serde_json::from_str(member.map_or("{}", RawValue::get)).map_err(malformed)
 }
@@ -243,12 +243,12 @@ fn text(member: Option<&RawValue>) -> Result<String, CallError> {
     serde_json::from_str(member.map_or("\"\"", RawValue::get)).map_err(malformed)
 }
 
-/// What a failure in the middle of an answer means. Vendors say it in the response, beside it, or in the
-/// event itself.
+/// Builds the error of a failure in the middle of an answer. Vendors send it in the response,
+/// beside it, or in the event itself.
 fn failed(wire: &ResponsesEvent<'_>, data: &str) -> CallError {
     let read = |json: &str| serde_json::from_str::<Value>(json).unwrap_or_default();
     let response = wire.response.map_or(Value::Null, |it| read(it.get()));
-    let words = if wire.kind == "response.incomplete" {
+    let message = if wire.kind == "response.incomplete" {
         VendorMessage::of(&response["incomplete_details"])
     } else if response["error"].is_object() {
         VendorMessage::of(&response["error"])
@@ -259,7 +259,7 @@ fn failed(wire: &ResponsesEvent<'_>, data: &str) -> CallError {
         event["type"] = Value::Null;
         VendorMessage::of(&event)
     };
-    let mut error: VendorError = words.error(None);
+    let mut error: VendorError = message.error(None);
     if wire.kind == "response.incomplete" {
         error.message = format!("the model's answer is not complete: {}", error.message);
     }

@@ -1,4 +1,4 @@
-//! What a model is asked, in this wire's words.
+//! Requests on this wire.
 
 use std::sync::Arc;
 
@@ -6,38 +6,38 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-/// What a model is asked, in this wire's words. What is not said is left to the vendor.
+/// Request on this wire. The vendor decides what is not set.
 #[derive(Clone, Debug, Default)]
 pub struct ResponsesRequest {
-    /// The model.
+    /// The vendor's id of the model.
     pub model: String,
-    /// What it should know before everything else.
+    /// Instructions that precede the input.
     pub instructions: String,
-    /// What was said so far, as this wire's items. They are written already: a history is long, and all of it
-    /// is sent with every call.
+    /// The history, as items of this wire. They are encoded already: a history is long, and every
+    /// call sends all of it.
     pub input: Vec<Arc<RawValue>>,
-    /// What it may call, as this wire describes tools.
+    /// The tools that the model may call, as this wire describes them.
     pub tools: Vec<Arc<RawValue>>,
-    /// Whether it must call, or what: `auto`, `none`, `required`, or an object that names a tool.
+    /// The choice of tools: `auto`, `none`, `required`, or an object that names a tool.
     pub tool_choice: Option<Value>,
-    /// Whether it may call several at once.
+    /// Whether the model may call several tools at once.
     pub parallel_tool_calls: Option<bool>,
-    /// How hard it should think.
+    /// The effort of the thinking.
     pub effort: Option<String>,
-    /// How its thinking is summed up.
+    /// The style of the summary of its thinking.
     pub summary: Option<String>,
-    /// How much it should say.
+    /// The verbosity of the answer.
     pub verbosity: Option<String>,
-    /// A schema that its answer must fit.
+    /// A schema that the answer must match.
     pub output_schema: Option<Value>,
-    /// The vendor's tier.
+    /// The vendor's service tier.
     pub service_tier: Option<String>,
-    /// Calls with the same key share what the vendor has read before.
+    /// Calls with the same key share the vendor's prompt cache.
     pub prompt_cache_key: Option<String>,
 }
 
-/// The body of a request. Its members stand in an order that lets vendors find what they have read
-/// before: what changes least comes first.
+/// The body of a request. The members that change least come first, so that vendors find a cached
+/// prefix.
 #[derive(Serialize)]
 struct ResponsesBody<'a> {
     model: &'a str,
@@ -80,10 +80,10 @@ struct TextConfig<'a> {
 }
 
 impl ResponsesRequest {
-    /// The request as bytes.
+    /// Encodes the request as JSON.
     pub(super) fn body(&self) -> Result<Vec<u8>, String> {
         let effort = self.effort.as_deref();
-        // In the vendor's words "none" is no word for a summary, but the lack of one.
+        // The vendor has no value "none" for the summary; the member is omitted instead.
         let summary = self.summary.as_deref().filter(|it| *it != "none");
         let thinks = effort.is_some() || summary.is_some();
         let format = self.output_schema.as_ref().map(|schema| {
@@ -98,8 +98,8 @@ impl ResponsesRequest {
             parallel_tool_calls: self.parallel_tool_calls,
             input: self.input.iter().map(|it| &**it).collect(),
             reasoning: thinks.then_some(ReasoningConfig { effort, summary }),
-            // The vendor stores nothing, so its thinking must come back to us, sealed. A model that does
-            // not think refuses to be asked for it.
+            // The vendor stores nothing, so its thinking must come back to us, sealed. A model that
+            // does not think rejects a request for it.
             include: if thinks {
                 &["reasoning.encrypted_content"]
             } else {

@@ -1,4 +1,4 @@
-//! What is sent back: all at once, or as it is played.
+//! Bodies of responses: sent at once, or as they are played.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -8,17 +8,17 @@ use http_body_util::Full;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::sync::mpsc;
 
-/// The connection is to be closed in the middle.
+/// Closes the connection in the middle of a response.
 #[derive(Debug, thiserror::Error)]
 #[error("the script ends the connection here")]
 pub(super) struct Disconnect;
 
-/// An answer on its way, which ends well or is cut.
+/// An answer that is being played; it completes or disconnects.
 pub(super) trait Playable: Future<Output = Result<(), Disconnect>> + Send {}
 
 impl<T: Future<Output = Result<(), Disconnect>> + Send> Playable for T {}
 
-/// What is sent back: all at once, or as it is played.
+/// Body of a response: sent at once, or as it is played.
 pub(super) enum AnswerBody {
     Whole(Full<Bytes>),
     Played {
@@ -28,13 +28,13 @@ pub(super) enum AnswerBody {
     },
 }
 
-/// How what is played ends.
+/// End of a played body.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum BodyEnd {
-    Well,
+    Complete,
     Disconnect,
-    /// Cut as soon as what was said before has gone out.
-    Soon,
+    /// Disconnects as soon as the data before has been sent.
+    AfterQueued,
 }
 
 impl Body for AnswerBody {
@@ -56,18 +56,18 @@ impl Body for AnswerBody {
                 ending,
             } => {
                 if let Some(playing) = play
-                    && let Poll::Ready(played) = playing.as_mut().poll(context)
+                    && let Poll::Ready(result) = playing.as_mut().poll(context)
                 {
-                    if played.is_err() {
-                        *ending = BodyEnd::Soon;
+                    if result.is_err() {
+                        *ending = BodyEnd::AfterQueued;
                     }
                     *play = None;
                 }
                 match (frames.poll_recv(context), *ending) {
                     (Poll::Ready(Some(bytes)), _) => Poll::Ready(Some(Ok(Frame::data(bytes)))),
-                    (Poll::Ready(None), BodyEnd::Well) => Poll::Ready(None),
+                    (Poll::Ready(None), BodyEnd::Complete) => Poll::Ready(None),
                     (Poll::Ready(None), BodyEnd::Disconnect) => Poll::Ready(Some(Err(Disconnect))),
-                    (Poll::Ready(None), BodyEnd::Soon) => {
+                    (Poll::Ready(None), BodyEnd::AfterQueued) => {
                         *ending = BodyEnd::Disconnect;
                         context.waker().wake_by_ref();
                         Poll::Pending

@@ -1,4 +1,4 @@
-//! What a call asks, and which answer it gets.
+//! Parses a call, and selects its answer.
 
 use serde_json::Value;
 
@@ -6,19 +6,19 @@ use super::script::{ModelScript, ScriptStep, ScriptedAnswer, TextStep};
 use super::{instance, marker};
 use crate::WireFormat;
 
-/// How much of what was said is repeated.
+/// Characters of the input that the default answer repeats.
 const ECHO_LETTERS_MAX: usize = 200;
 
-/// What is looked at of a call.
+/// The parts of a call that select its answer.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct CallInput {
     pub(super) model: String,
-    /// The last thing said to the model: by the user, or by a tool.
+    /// The last input of the model: from the user, or from a tool.
     pub(super) last: LastInput,
-    /// Of that, what was said last of all. Wires join what the user says in a row, and what a client adds to it comes
-    /// before.
+    /// The last text in it. Wires join consecutive messages of the user, and additions of a client
+    /// come before.
     words: String,
-    /// What the answer must fit.
+    /// The schema that the answer must match.
     pub(super) schema: Option<Value>,
     pub(super) is_streamed: bool,
 }
@@ -37,7 +37,7 @@ impl Default for LastInput {
 
 impl CallInput {
     pub(super) fn read(wire: WireFormat, body: &Value) -> Self {
-        let (schema, said): (_, fn(&Value) -> Option<LastInput>) = match wire {
+        let (schema, last_input): (_, fn(&Value) -> Option<LastInput>) = match wire {
             WireFormat::Responses => ("/text/format/schema", of_responses),
             WireFormat::Chat => ("/response_format/json_schema/schema", of_chat),
             WireFormat::Messages => ("/output_config/format/schema", of_messages),
@@ -48,21 +48,21 @@ impl CallInput {
             WireFormat::Chat | WireFormat::Messages => &body["messages"],
             WireFormat::Gemini => &body["contents"],
         };
-        let found = match history {
+        let last_entry = match history {
             Value::String(text) => Some((LastInput::User(text.clone()), history)),
             Value::Array(items) => {
                 let mut items = items.iter().rev();
-                items.find_map(|it| Some((said(it)?, it)))
+                items.find_map(|it| Some((last_input(it)?, it)))
             }
             _ => None,
         };
-        let (last, item) = found.unwrap_or((LastInput::default(), history));
+        let (last, item) = last_entry.unwrap_or((LastInput::default(), history));
         Self {
             model: body["model"].as_str().unwrap_or("mock").to_owned(),
             words: words(wire, &last, item),
             last,
             schema: body.pointer(schema).cloned(),
-            // There the address says it.
+            // On that wire the address requests a stream.
             is_streamed: wire == WireFormat::Gemini || body["stream"] == true,
         }
     }
@@ -91,9 +91,9 @@ fn of_chat(message: &Value) -> Option<LastInput> {
 fn of_messages(message: &Value) -> Option<LastInput> {
     let content = &message["content"];
     let last = content.as_array().and_then(|it| it.last());
-    let given = last.filter(|it| it["type"] == "tool_result");
-    match (message["role"].as_str(), given) {
-        (Some("user"), Some(given)) => Some(LastInput::Tool(text(&given["content"]))),
+    let tool_result = last.filter(|it| it["type"] == "tool_result");
+    match (message["role"].as_str(), tool_result) {
+        (Some("user"), Some(tool_result)) => Some(LastInput::Tool(text(&tool_result["content"]))),
         (Some("user"), None) => Some(LastInput::User(text(content))),
         _ => None,
     }
@@ -102,15 +102,15 @@ fn of_messages(message: &Value) -> Option<LastInput> {
 fn of_gemini(content: &Value) -> Option<LastInput> {
     let parts = &content["parts"];
     let last = parts.as_array().and_then(|it| it.last());
-    let given = last.map(|it| &it["functionResponse"]["response"]);
-    match (content["role"].as_str(), given) {
+    let response = last.map(|it| &it["functionResponse"]["response"]);
+    match (content["role"].as_str(), response) {
         (Some("model"), _) => None,
-        (_, Some(Value::Object(given))) => given.values().next().map(text).map(LastInput::Tool),
+        (_, Some(Value::Object(response))) => response.values().next().map(text).map(LastInput::Tool),
         _ => Some(LastInput::User(text(parts))),
     }
 }
 
-/// A text, or the texts of a list of parts.
+/// Returns a text, or the joined texts of a list of parts.
 fn text(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
@@ -122,7 +122,7 @@ fn text(content: &Value) -> String {
     }
 }
 
-/// What was said last of all in what is one message on its wire.
+/// Returns the last text in one message of the wire.
 fn words(wire: WireFormat, last: &LastInput, item: &Value) -> String {
     let content = match wire {
         WireFormat::Responses => &Value::Null,
@@ -134,7 +134,7 @@ fn words(wire: WireFormat, last: &LastInput, item: &Value) -> String {
             let mut texts = parts.iter().rev().filter_map(|it| it["text"].as_str());
             texts.next().unwrap_or_default().to_owned()
         }
-        // A text that ends its line is set apart by two empty ones when it is joined to the next.
+        // A text that ends its line is followed by two empty lines when it is joined to the next.
         (LastInput::User(_), Value::String(text)) => {
             let mut texts = text.rsplit("\n\n\n");
             texts.next().unwrap_or_default().to_owned()
@@ -143,64 +143,66 @@ fn words(wire: WireFormat, last: &LastInput, item: &Value) -> String {
     }
 }
 
-/// A script and how far it has been played.
+/// A script and its progress.
 #[derive(Debug)]
 pub(super) struct ScriptProgress {
     script: ModelScript,
-    /// How often each answer was given.
-    given: Vec<u64>,
+    /// Number of times that each answer was given.
+    play_counts: Vec<u64>,
 }
 
 impl ScriptProgress {
     pub(super) fn new(script: ModelScript) -> Self {
-        let given = vec![0; script.answers.len()];
-        Self { script, given }
+        let play_counts = vec![0; script.answers.len()];
+        Self { script, play_counts }
     }
 
-    /// The steps of the answer to a call: those of a marker, of the first answer whose match fits, of the
-    /// next in turn, or our own.
-    pub(super) fn steps(&mut self, asked: &CallInput) -> Result<Vec<ScriptStep>, String> {
-        let (LastInput::User(text) | LastInput::Tool(text)) = &asked.last;
-        // A call that wants an object repeats what the user said, and a marker in it is not meant for it.
-        if let LastInput::User(text) = &asked.last
-            && asked.schema.is_none()
+    /// Returns the steps of the answer to a call: those of a marker, of the first answer whose
+    /// match fits, of the next answer in order, or the default.
+    pub(super) fn steps(&mut self, input: &CallInput) -> Result<Vec<ScriptStep>, String> {
+        let (LastInput::User(text) | LastInput::Tool(text)) = &input.last;
+        // A call with a schema repeats the input of the user, and a marker in it is not meant for
+        // it.
+        if let LastInput::User(text) = &input.last
+            && input.schema.is_none()
             && let Some(steps) = marker::read(text)
         {
             return steps;
         }
-        match self.fitting(text) {
+        match self.next_answer(text) {
             Some(at) => {
-                self.given[at] += 1;
+                self.play_counts[at] += 1;
                 Ok(self.script.answers[at].steps.clone())
             }
-            None => Ok(vec![ScriptStep::Text(TextStep::of(&default_answer(asked)))]),
+            None => Ok(vec![ScriptStep::Text(TextStep::of(&default_answer(input)))]),
         }
     }
 
-    fn fitting(&self, text: &str) -> Option<usize> {
+    fn next_answer(&self, text: &str) -> Option<usize> {
         let is_left = |at: usize, answer: &ScriptedAnswer| {
-            answer.times.is_none_or(|times| self.given[at] < times)
+            answer.times.is_none_or(|times| self.play_counts[at] < times)
         };
         let answers = || self.script.answers.iter().enumerate();
         let matching = answers().find(|(at, answer)| {
             let when = answer.when.as_deref();
             when.is_some_and(|when| text.contains(when)) && is_left(*at, answer)
         });
-        // Of those in turn, the first that was given least: so a list that repeats begins again.
+        // The first of the answers that were given least often: so a list that repeats begins
+        // again.
         let in_turn = || {
-            let mine = answers().filter(|(at, it)| it.when.is_none() && is_left(*at, it));
-            mine.min_by_key(|(at, _)| self.given[*at])
+            let unmatched = answers().filter(|(at, it)| it.when.is_none() && is_left(*at, it));
+            unmatched.min_by_key(|(at, _)| self.play_counts[*at])
         };
         matching.or_else(in_turn).map(|(at, _)| at)
     }
 }
 
-/// What is answered when no script says anything.
-fn default_answer(asked: &CallInput) -> String {
+/// Returns the answer when the script has none.
+fn default_answer(input: &CallInput) -> String {
     let cut = |text: &str| -> String { text.trim().chars().take(ECHO_LETTERS_MAX).collect() };
-    match (&asked.schema, &asked.last) {
+    match (&input.schema, &input.last) {
         (Some(schema), _) => {
-            let words: Vec<&str> = asked.words.split_whitespace().take(8).collect();
+            let words: Vec<&str> = input.words.split_whitespace().take(8).collect();
             let words = if words.is_empty() {
                 vec!["nothing"]
             } else {
@@ -211,7 +213,7 @@ fn default_answer(asked: &CallInput) -> String {
         (None, LastInput::Tool(text)) => format!("The tool said: {}", cut(text)),
         (None, LastInput::User(_)) => format!(
             "You said: {}\n\nI am a mock model. I repeat what I hear, unless a script tells me something else.",
-            cut(&asked.words)
+            cut(&input.words)
         ),
     }
 }
@@ -222,15 +224,15 @@ mod tests {
 
     use super::*;
 
-    fn said(playing: &mut ScriptProgress, body: &Value) -> String {
-        let steps = playing
+    fn answer_text(progress: &mut ScriptProgress, body: &Value) -> String {
+        let steps = progress
             .steps(&CallInput::read(WireFormat::Responses, body))
             .expect("steps");
-        let said = steps.iter().map(|step| match step {
-            ScriptStep::Text(speech) => speech.text.clone(),
+        let texts = steps.iter().map(|step| match step {
+            ScriptStep::Text(text_step) => text_step.text.clone(),
             step => format!("{step:?}"),
         });
-        said.collect()
+        texts.collect()
     }
 
     fn user(text: &str) -> Value {
@@ -246,31 +248,31 @@ mod tests {
     fn answers_are_chosen_by_match_then_in_turn_then_by_ourselves() {
         let script = "[[answer]]\nsteps = [{ text = 'one' }]\n[[answer]]\nmatch = 'rain'\nsteps = [{ text = 'wet' }]\n\
                       [[answer]]\nmatch = 'once'\ntimes = 1\nsteps = [{ text = 'only' }]\n[[answer]]\nsteps = [{ text = 'two' }]";
-        let mut playing = ScriptProgress::new(ModelScript::parse(script).expect("a script"));
-        for (text, wanted) in [
+        let mut progress = ScriptProgress::new(ModelScript::parse(script).expect("a script"));
+        for (text, expected) in [
             ("will it rain", "wet"),
             ("a", "one"),
             ("once", "only"),
             ("once", "two"),
             ("rain?", "wet"),
         ] {
-            assert_eq!(said(&mut playing, &user(text)), wanted, "{text}");
+            assert_eq!(answer_text(&mut progress, &user(text)), expected, "{text}");
         }
-        assert!(said(&mut playing, &user("hello")).starts_with("You said: hello\n"));
-        let mut playing = ScriptProgress::new(
+        assert!(answer_text(&mut progress, &user("hello")).starts_with("You said: hello\n"));
+        let mut progress = ScriptProgress::new(
             ModelScript::parse(&format!("repeat = true\n{script}")).expect("a script"),
         );
-        let turns: Vec<_> = (0..5).map(|_| said(&mut playing, &user("a"))).collect();
-        assert_eq!(turns, ["one", "two", "one", "two", "one"]);
+        let answers: Vec<_> = (0..5).map(|_| answer_text(&mut progress, &user("a"))).collect();
+        assert_eq!(answers, ["one", "two", "one", "two", "one"]);
     }
 
     #[test]
-    fn what_is_joined_to_the_users_words_is_not_repeated() {
+    fn only_the_last_text_of_the_user_is_repeated() {
         let before = "# Where you work\n\nfolder: /w\n";
         let hello = "hello\n\nloom";
         let joined = format!("{before}\n\n{hello}");
         let parts = json!([{"type": "text", "text": before}, {"type": "text", "text": hello}]);
-        let seen = json!([{"type": "text", "text": before}, {"type": "text", "text": hello}, {"type": "image_url"}]);
+        let parts_with_image = json!([{"type": "text", "text": before}, {"type": "text", "text": hello}, {"type": "image_url"}]);
         for (wire, body) in [
             (
                 WireFormat::Chat,
@@ -278,7 +280,7 @@ mod tests {
             ),
             (
                 WireFormat::Chat,
-                json!({"messages": [{"role": "user", "content": seen}]}),
+                json!({"messages": [{"role": "user", "content": parts_with_image}]}),
             ),
             (
                 WireFormat::Messages,
@@ -293,22 +295,22 @@ mod tests {
                 json!({"input": [{"role": "user", "content": before}, {"role": "user", "content": hello}]}),
             ),
         ] {
-            let said = default_answer(&CallInput::read(wire, &body));
+            let answer = default_answer(&CallInput::read(wire, &body));
             assert!(
-                said.starts_with("You said: hello\n\nloom\n\nI am"),
-                "{wire:?}: {said}"
+                answer.starts_with("You said: hello\n\nloom\n\nI am"),
+                "{wire:?}: {answer}"
             );
         }
     }
 
     #[test]
-    fn what_a_tool_said_comes_last() {
+    fn the_output_of_a_tool_is_the_last_input() {
         let mut body = user("MOCK call name=f");
-        let mut playing = ScriptProgress::new(ModelScript::default());
-        assert!(said(&mut playing, &body).starts_with("Call"));
+        let mut progress = ScriptProgress::new(ModelScript::default());
+        assert!(answer_text(&mut progress, &body).starts_with("Call"));
         let output = json!({"type": "function_call_output", "call_id": "c", "output": "42"});
         body["input"].as_array_mut().expect("a list").push(output);
-        assert_eq!(said(&mut playing, &body), "The tool said: 42");
+        assert_eq!(answer_text(&mut progress, &body), "The tool said: 42");
     }
 
     #[test]
@@ -316,9 +318,9 @@ mod tests {
         let mut body = user("MOCK stall and then mend the loom");
         body["text"] = json!({"format": {"type": "json_schema", "schema":
             {"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]}}});
-        let mut playing = ScriptProgress::new(ModelScript::default());
+        let mut progress = ScriptProgress::new(ModelScript::default());
         assert_eq!(
-            said(&mut playing, &body),
+            answer_text(&mut progress, &body),
             r#"{"title":"MOCK stall and then mend the loom"}"#
         );
     }

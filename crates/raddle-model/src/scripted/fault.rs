@@ -1,10 +1,10 @@
-//! The ways in which an answer goes wrong.
+//! Faults of a scripted answer.
 
 use serde_json::{Value, json};
 
 use crate::WireFormat;
 
-/// A way in which an answer goes wrong.
+/// Fault of a scripted answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ScriptedFault {
     Stall,
@@ -27,7 +27,7 @@ pub(super) enum ScriptedFault {
     Filtered,
 }
 
-/// What a fault is, when the vendor says it in so many words.
+/// The vendor's error response for a fault.
 pub(super) struct FaultReply {
     fault: ScriptedFault,
     pub(super) status: u16,
@@ -35,10 +35,10 @@ pub(super) struct FaultReply {
     pub(super) message: &'static str,
 }
 
-/// Why an answer ends before it is whole.
+/// Reason why an answer ends before it is complete.
 #[derive(Clone, Copy)]
 pub(super) enum StopReason {
-    /// It has the most tokens it may have.
+    /// It reached its token limit.
     Length,
     /// The vendor's filter stopped it.
     Filter,
@@ -71,16 +71,16 @@ impl ScriptedFault {
     }
 
     pub(super) fn named(name: &str) -> Option<Self> {
-        let found = NAMES.iter().find(|(_, it)| *it == name);
-        found.map(|(fault, _)| *fault)
+        let entry = NAMES.iter().find(|(_, it)| *it == name);
+        entry.map(|(fault, _)| *fault)
     }
 
     pub(super) fn name(self) -> &'static str {
-        let found = NAMES.iter().find(|(it, _)| *it == self);
-        found.map_or("", |(_, name)| name)
+        let entry = NAMES.iter().find(|(it, _)| *it == self);
+        entry.map_or("", |(_, name)| name)
     }
 
-    /// Whether it can only come in place of an answer, not in the middle of one.
+    /// Whether it can only replace an answer, not interrupt one.
     pub(super) fn is_first(self) -> bool {
         matches!(
             self,
@@ -88,7 +88,7 @@ impl ScriptedFault {
         )
     }
 
-    /// What the vendor says, if it says something.
+    /// Returns the vendor's error response, if the fault has one.
     pub(super) fn reply(self) -> Option<FaultReply> {
         let (status, code, message) = match self {
             Self::RateLimit => (429, "rate_limit_exceeded", "Too many requests."),
@@ -112,7 +112,7 @@ impl ScriptedFault {
         })
     }
 
-    /// Why an answer is not complete, if it ends so.
+    /// Returns the reason of an incomplete answer, if the fault is one.
     pub(super) fn stop(self) -> Option<StopReason> {
         match self {
             Self::Incomplete => Some(StopReason::Length),
@@ -123,7 +123,7 @@ impl ScriptedFault {
 }
 
 impl FaultReply {
-    /// The error, in a wire's words.
+    /// Returns the error in the form of a wire.
     pub(super) fn error(&self, wire: WireFormat, message: &str) -> Value {
         match wire {
             WireFormat::Responses | WireFormat::Chat => {
@@ -131,7 +131,7 @@ impl FaultReply {
             }
             WireFormat::Messages => json!({ "type": self.kind(), "message": message }),
             WireFormat::Gemini => {
-                // That it is used up for the day is said only in the details.
+                // Only the details tell that the daily quota is used up.
                 let violations = json!([{ "violations": [{ "quotaId": "RequestsPerDay" }] }]);
                 let is_quota = self.fault == ScriptedFault::Quota;
                 let details = if is_quota { violations } else { json!([]) };
@@ -140,7 +140,7 @@ impl FaultReply {
         }
     }
 
-    /// What is said in place of an answer.
+    /// Returns the body of an error response.
     pub(super) fn body(&self, wire: WireFormat) -> Value {
         let error = self.error(wire, self.message);
         match wire {
@@ -149,7 +149,7 @@ impl FaultReply {
         }
     }
 
-    /// The name on the wire of Messages.
+    /// Returns the error type on the wire of Messages.
     fn kind(&self) -> &'static str {
         match self.fault {
             ScriptedFault::RateLimit => "rate_limit_error",
@@ -162,7 +162,7 @@ impl FaultReply {
         }
     }
 
-    /// The name on the wire of Gemini.
+    /// Returns the error status on the wire of Gemini.
     fn state(&self) -> &'static str {
         match self.fault {
             ScriptedFault::RateLimit | ScriptedFault::Quota => "RESOURCE_EXHAUSTED",

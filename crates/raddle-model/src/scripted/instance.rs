@@ -1,12 +1,12 @@
-//! A small instance of a schema, for calls that ask for one when no script says what to answer.
+//! A small instance of a schema, for calls with a schema when no script has an answer.
 
 use serde_json::{Map, Value};
 
-/// Schemas that refer to themselves end here.
+/// Recursion limit, which ends schemas that refer to themselves.
 const DEPTH_MAX: usize = 16;
 
-/// A small value that fits a schema, with these words where it wants a text. Whatever is not understood is
-/// left aside.
+/// Returns a small value that matches a schema, with these words as its texts. Unsupported keywords
+/// are ignored.
 pub(super) fn of(schema: &Value, words: &str) -> Value {
     InstanceBuilder {
         root: schema,
@@ -40,8 +40,8 @@ impl InstanceBuilder<'_> {
         match kind(schema) {
             "object" => self.object(schema, depth),
             "array" => {
-                let least = schema["minItems"].as_u64().unwrap_or_default().min(100);
-                let items = (0..least).map(|_| self.value(&schema["items"], depth + 1));
+                let items_min = schema["minItems"].as_u64().unwrap_or_default().min(100);
+                let items = (0..items_min).map(|_| self.value(&schema["items"], depth + 1));
                 Value::Array(items.collect())
             }
             "integer" | "number" => schema.get("minimum").cloned().unwrap_or_else(|| 0.into()),
@@ -63,24 +63,24 @@ impl InstanceBuilder<'_> {
         Value::Object(members.collect::<Map<_, _>>())
     }
 
-    /// The words, as long as they may be and at least as long as they must be.
+    /// Returns the words, truncated or padded to the length that the schema requires.
     fn text(&self, schema: &Value) -> Value {
         let letters = |name: &str| {
             schema[name]
                 .as_u64()
                 .and_then(|it| usize::try_from(it).ok())
         };
-        let most = letters("maxLength").unwrap_or(60);
-        let mut text: String = self.words.chars().take(most).collect();
-        let least = letters("minLength").unwrap_or_default().min(10_000);
-        while text.chars().count() < least {
+        let length_max = letters("maxLength").unwrap_or(60);
+        let mut text: String = self.words.chars().take(length_max).collect();
+        let length_min = letters("minLength").unwrap_or_default().min(10_000);
+        while text.chars().count() < length_min {
             text.push('.');
         }
         Value::String(text)
     }
 }
 
-/// What a schema wants; of several kinds the first that is not null.
+/// Returns the type of a schema; of several the first that is not null.
 fn kind(schema: &Value) -> &str {
     match &schema["type"] {
         Value::String(kind) => kind,
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn instances_fit() {
-        for (schema, wanted) in [
+        for (schema, expected) in [
             (
                 json!({"type": "object", "properties": {"title": {"type": "string", "minLength": 3, "maxLength": 8}}, "required": ["title"], "additionalProperties": false}),
                 json!({"title": "mend the"}),
@@ -124,7 +124,7 @@ mod tests {
             (json!({"$ref": "#"}), json!(null)),
             (json!(true), json!("mend the loom")),
         ] {
-            assert_eq!(of(&schema, "mend the loom"), wanted, "{schema}");
+            assert_eq!(of(&schema, "mend the loom"), expected, "{schema}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Markers: an answer asked for in the words of the user, so that a test needs no file.
+//! Markers: an answer that the user's input asks for, so that a test needs no file.
 //!
 //! `MOCK text n=3 size=8 silence ms=20 cut`: after the word, steps by name, each with its members.
 
@@ -7,19 +7,20 @@ use serde_json::Value;
 use super::fault::ScriptedFault;
 use super::script::{ScriptStep, StepMembers, check};
 
-const WORD: &str = "MOCK ";
+const MARKER: &str = "MOCK ";
 
-/// The steps that the last marker in a text asks for. A word that no step has for a name makes no marker.
+/// Returns the steps of the last marker in a text. A text whose first word is no step is not a
+/// marker.
 pub(super) fn read(text: &str) -> Option<Result<Vec<ScriptStep>, String>> {
-    let (_, rest) = text.rsplit_once(WORD)?;
+    let (_, rest) = text.rsplit_once(MARKER)?;
     let line = rest.lines().next()?;
     let first = line.split_whitespace().next()?;
     member_of(first)?;
     let steps = steps(line).and_then(|steps| check(&steps).map(|()| steps));
-    Some(steps.map_err(|what| format!("the marker `{WORD}{line}` cannot be read: {what}")))
+    Some(steps.map_err(|what| format!("the marker `{MARKER}{line}` cannot be read: {what}")))
 }
 
-/// The member of a script's step that a name stands for.
+/// Returns the member of a script's step that a name stands for.
 fn member_of(name: &str) -> Option<&'static str> {
     match name {
         "text" => Some("text"),
@@ -41,7 +42,7 @@ fn steps(line: &str) -> Result<Vec<ScriptStep>, String> {
         rest = after.trim_start();
         let member = member_of(name).ok_or_else(|| format!("there is no step `{name}`"))?;
         let mut members = StepMembers::from_iter([]);
-        while let Some((name, after)) = named(rest) {
+        while let Some((name, after)) = split_member(rest) {
             let (value, after) = value(after)?;
             members.0.insert(name.to_owned(), value);
             rest = after;
@@ -64,14 +65,14 @@ fn steps(line: &str) -> Result<Vec<ScriptStep>, String> {
     Ok(steps)
 }
 
-/// A member's name and what follows it, if the next word is a member.
-fn named(text: &str) -> Option<(&str, &str)> {
+/// Returns a member's name and the rest of the text, if the next word is a member.
+fn split_member(text: &str) -> Option<(&str, &str)> {
     let end = text.find(|it: char| !it.is_ascii_lowercase() && it != '_')?;
     let value = text[end..].strip_prefix('=')?;
     Some((&text[..end], value))
 }
 
-/// A value and what follows it: JSON where it begins like that, else a word.
+/// Parses a value and returns the rest of the text: JSON where it begins like that, else a word.
 fn value(text: &str) -> Result<(Value, &str), String> {
     if text.starts_with(['{', '[', '"']) {
         let mut values = serde_json::Deserializer::from_str(text).into_iter();
@@ -98,10 +99,10 @@ mod tests {
                     silence ms=20 held usage input=3 429 retry_after=2\nand more";
         let steps = read(text).expect("a marker").expect("steps");
         assert_eq!(steps.len(), 7, "{steps:?}");
-        let ScriptStep::Reasoning(speech) = &steps[0] else {
+        let ScriptStep::Reasoning(text_step) = &steps[0] else {
             panic!("{steps:?}");
         };
-        assert_eq!(speech.text, "two words");
+        assert_eq!(text_step.text, "two words");
         let ScriptStep::Call {
             name, arguments, ..
         } = &steps[1]
@@ -112,11 +113,11 @@ mod tests {
             (name.as_str(), arguments.as_str()),
             ("shell", r#"{"command":["a b"]}"#)
         );
-        let ScriptStep::Text(speech) = &steps[2] else {
+        let ScriptStep::Text(text_step) = &steps[2] else {
             panic!("{steps:?}");
         };
         assert_eq!(
-            (speech.text.len(), speech.size, speech.gap.as_micros()),
+            (text_step.text.len(), text_step.size, text_step.gap.as_micros()),
             (12, 4, 10)
         );
         let ScriptStep::Fault { fault, retry_after } = &steps[6] else {
@@ -129,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_marker_counts_and_other_words_are_none() {
+    fn the_last_marker_wins_and_other_words_are_ignored() {
         let steps = read("MOCK cut\nMOCK stall")
             .expect("a marker")
             .expect("steps");

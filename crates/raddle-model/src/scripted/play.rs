@@ -1,4 +1,4 @@
-//! Playing the steps of an answer, in the words of the wire it was asked for on.
+//! Plays the steps of an answer, in the format of the request's wire.
 
 mod chat;
 mod gemini;
@@ -22,31 +22,30 @@ use super::routes::ScriptedState;
 use super::script::{ScriptStep, TextStep};
 use crate::{CallForm, Tokens, WireFormat};
 
-/// Events that need not wait leave together, up to so many bytes.
+/// Most bytes of events that are sent in one frame.
 const FRAME_BYTES: usize = 16 << 10;
 
-/// How often a connection is kept alive.
-const KEEP_ALIVE: Duration = Duration::from_millis(250);
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_millis(250);
 
-/// An answer that is played.
+/// An answer that is being played.
 pub(super) struct AnswerPlayer {
     pub(super) state: Arc<ScriptedState>,
-    /// Bytes of the call, from which its cost is guessed.
-    pub(super) asked_bytes: usize,
+    /// Bytes of the call, from which its usage is estimated.
+    pub(super) call_bytes: usize,
     pub(super) frames: mpsc::Sender<Bytes>,
     pub(super) writer: Box<dyn WireWriter>,
-    /// Written, and not yet handed over.
+    /// Encoded events that are not sent yet.
     pub(super) buffer: Vec<u8>,
-    /// Letters said so far.
-    pub(super) said: usize,
+    /// Bytes of output so far.
+    pub(super) output_bytes: usize,
 }
 
-/// What an answer says of itself.
+/// Metadata of an answer.
 pub(super) struct AnswerMeta {
-    /// Its number among all answers, which its ids carry.
+    /// Its number among all answers, which is part of its ids.
     pub(super) number: u64,
     pub(super) model: String,
-    /// When it began, in seconds since 1970.
+    /// Start time, in seconds since 1970.
     pub(super) created: u64,
 }
 
@@ -65,28 +64,28 @@ impl AnswerMeta {
     }
 }
 
-/// What can be said piece by piece.
+/// Kind of an output that is streamed in pieces.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum OutputKind {
     Text,
     Reasoning,
 }
 
-/// How an answer is written on a wire.
+/// Encodes an answer for a wire.
 pub(super) trait WireWriter: Send {
     fn begin(&mut self, out: &mut Vec<u8>);
-    fn start(&mut self, spoken: OutputKind, out: &mut Vec<u8>);
+    fn start(&mut self, kind: OutputKind, out: &mut Vec<u8>);
     fn piece(&mut self, text: &str, out: &mut Vec<u8>);
-    /// All of it has been said.
-    fn stop(&mut self, spoken: OutputKind, said: &str, out: &mut Vec<u8>);
+    /// Ends an output, given its whole text.
+    fn stop(&mut self, kind: OutputKind, text: &str, out: &mut Vec<u8>);
     fn refusal(&mut self, text: &str, out: &mut Vec<u8>);
     fn call(&mut self, name: &str, arguments: &str, form: CallForm, out: &mut Vec<u8>);
     fn complete(&mut self, tokens: Tokens, out: &mut Vec<u8>);
-    fn failed(&mut self, said: &FaultReply, message: &str, out: &mut Vec<u8>);
+    fn failed(&mut self, reply: &FaultReply, message: &str, out: &mut Vec<u8>);
     fn incomplete(&mut self, stop: StopReason, out: &mut Vec<u8>);
 }
 
-/// The words of a wire.
+/// Returns the writer of a wire.
 pub(super) fn writer_for(wire: WireFormat, head: AnswerMeta) -> Box<dyn WireWriter> {
     match wire {
         WireFormat::Responses => Box::new(responses::ResponsesWriter::new(head)),
@@ -103,10 +102,10 @@ impl AnswerPlayer {
         let mut tokens = None;
         for step in steps {
             match step {
-                ScriptStep::Text(speech) => self.say(OutputKind::Text, &speech).await?,
-                ScriptStep::Reasoning(speech) => self.say(OutputKind::Reasoning, &speech).await?,
+                ScriptStep::Text(text_step) => self.stream_text(OutputKind::Text, &text_step).await?,
+                ScriptStep::Reasoning(text_step) => self.stream_text(OutputKind::Reasoning, &text_step).await?,
                 ScriptStep::Refusal(text) => {
-                    self.said += text.len();
+                    self.output_bytes += text.len();
                     self.writer.refusal(&text, &mut self.buffer);
                 }
                 ScriptStep::Call {
@@ -114,7 +113,7 @@ impl AnswerPlayer {
                     arguments,
                     form,
                 } => {
-                    self.said += arguments.len();
+                    self.output_bytes += arguments.len();
                     self.writer.call(&name, &arguments, form, &mut self.buffer);
                 }
                 ScriptStep::Silence(time) => {
@@ -132,50 +131,50 @@ impl AnswerPlayer {
                 }
             }
         }
-        let tokens = tokens.unwrap_or_else(|| self.guessed());
+        let tokens = tokens.unwrap_or_else(|| self.estimated_usage());
         self.writer.complete(tokens, &mut self.buffer);
         self.flush().await
     }
 
-    /// A token has about four bytes.
-    fn guessed(&self) -> Tokens {
+    /// Estimates the usage: a token has about four bytes.
+    fn estimated_usage(&self) -> Tokens {
         let tokens = |bytes: usize| (bytes as u64).div_ceil(4);
         Tokens {
-            input: tokens(self.asked_bytes),
-            output: tokens(self.said),
+            input: tokens(self.call_bytes),
+            output: tokens(self.output_bytes),
             ..Tokens::default()
         }
     }
 
-    /// Says something piece by piece.
-    async fn say(&mut self, spoken: OutputKind, speech: &TextStep) -> Result<(), Disconnect> {
-        self.writer.start(spoken, &mut self.buffer);
-        let mut said = String::with_capacity(speech.text.len());
+    /// Streams an output in pieces.
+    async fn stream_text(&mut self, kind: OutputKind, step: &TextStep) -> Result<(), Disconnect> {
+        self.writer.start(kind, &mut self.buffer);
+        let mut text = String::with_capacity(step.text.len());
         let mut due = Instant::now();
-        for piece in pieces(&speech.text, speech.size) {
+        for piece in pieces(&step.text, step.size) {
             if due > Instant::now() {
                 self.flush().await?;
                 sleep_until(due).await;
             }
-            due += speech.gap;
-            let stamped = speech.stamped.then(|| stamped(piece));
+            due += step.gap;
+            let stamped = step.stamped.then(|| stamped(piece));
             let piece = stamped.as_deref().unwrap_or(piece);
             self.writer.piece(piece, &mut self.buffer);
-            said.push_str(piece);
+            text.push_str(piece);
             if self.buffer.len() >= FRAME_BYTES {
                 self.flush().await?;
             }
         }
-        if speech.held {
+        if step.held {
             self.flush().await?;
             self.state.hold().await;
         }
-        self.said += said.len();
-        self.writer.stop(spoken, &said, &mut self.buffer);
+        self.output_bytes += text.len();
+        self.writer.stop(kind, &text, &mut self.buffer);
         Ok(())
     }
 
-    /// Hands over what is written. When nobody takes it any more, so be it.
+    /// Sends the buffered events; fails when the client has disconnected.
     async fn flush(&mut self) -> Result<(), Disconnect> {
         if self.buffer.is_empty() {
             return Ok(());
@@ -189,12 +188,12 @@ impl AnswerPlayer {
         fault: ScriptedFault,
         retry_after: Option<String>,
     ) -> Result<(), Disconnect> {
-        if let Some(said) = fault.reply() {
+        if let Some(reply) = fault.reply() {
             let message = match retry_after {
-                Some(wait) => format!("{} Please try again in {wait}s.", said.message),
-                None => said.message.to_owned(),
+                Some(wait) => format!("{} Please try again in {wait}s.", reply.message),
+                None => reply.message.to_owned(),
             };
-            self.writer.failed(&said, &message, &mut self.buffer);
+            self.writer.failed(&reply, &message, &mut self.buffer);
             return self.flush().await;
         }
         if let Some(stop) = fault.stop() {
@@ -216,21 +215,22 @@ impl AnswerPlayer {
     async fn keep_alive(&mut self) -> Result<(), Disconnect> {
         let never: Result<Infallible, Disconnect> = loop {
             self.buffer.extend_from_slice(b": keep-alive\n\n");
-            if let Err(cut) = self.flush().await {
-                break Err(cut);
+            if let Err(error) = self.flush().await {
+                break Err(error);
             }
-            sleep(KEEP_ALIVE).await;
+            sleep(KEEP_ALIVE_INTERVAL).await;
         };
         never.map(|_| ())
     }
 }
 
-/// An event without a name.
+/// Writes an event without a name.
 fn data(event: &Value, out: &mut Vec<u8>) {
     let _ = write!(out, "data: {event}\n\n");
 }
 
-/// What a call is made with, on wires that have only JSON: a text is the only argument.
+/// Returns the arguments of a call for wires that accept only JSON: a text becomes the only
+/// argument.
 fn in_json(arguments: &str, form: CallForm) -> Cow<'_, str> {
     match form {
         CallForm::Function => Cow::Borrowed(arguments),
@@ -238,7 +238,7 @@ fn in_json(arguments: &str, form: CallForm) -> Cow<'_, str> {
     }
 }
 
-/// A text in pieces of so many letters.
+/// Splits a text into pieces of so many characters.
 fn pieces(text: &str, size: usize) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -255,7 +255,8 @@ fn pieces(text: &str, size: usize) -> impl Iterator<Item = &str> {
     })
 }
 
-/// A piece that begins with the time in microseconds since 1970, as long as it was if that is possible.
+/// Replaces the start of a piece by the time in microseconds since 1970, and keeps its length if
+/// possible.
 fn stamped(piece: &str) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let stamp = format!("{};", now.unwrap_or_default().as_micros());

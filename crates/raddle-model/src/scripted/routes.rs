@@ -1,4 +1,4 @@
-//! The server's addresses.
+//! HTTP routes of the server.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -28,14 +28,13 @@ use super::{CallCounts, CountsSender};
 use crate::io::Io;
 use crate::{WireFormat, oauth};
 
-/// The longest call.
 const CALL_BYTES_MAX: usize = 64 << 20;
 
-/// How many calls are remembered, and how many bytes of them.
+/// Calls that are remembered, and bytes of them.
 const CALLS_MAX: usize = 256;
 const CALLS_BYTES_MAX: usize = 64 << 20;
 
-/// How many answers can be released ahead.
+/// Answers that can be released in advance.
 const RELEASED_MAX: usize = 1 << 20;
 
 /// The headers whose values are shown.
@@ -48,21 +47,21 @@ const HEADERS_SHOWN: [&str; 6] = [
     "x-request-id",
 ];
 
-/// A call that came.
+/// A call that the server received, for tests to inspect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordedCall {
-    /// Its headers, by their names in small letters.
+    /// Its headers, by their names in lower case.
     pub headers: Vec<(String, String)>,
-    /// Its body.
+    /// Its body as received.
     pub body: Bytes,
 }
 
-/// What all connections of a server share.
+/// State that all connections of a server share.
 #[derive(Debug)]
 pub(super) struct ScriptedState {
-    /// Whether it may be reached under any name.
+    /// Whether requests may name any host.
     any_host: bool,
-    /// Who is answered; without it, everyone.
+    /// Access rules; `None` answers every call.
     guard: Option<AccessGuard>,
     progress: Mutex<ScriptProgress>,
     calls: Mutex<VecDeque<RecordedCall>>,
@@ -87,21 +86,21 @@ impl ScriptedState {
     }
 
     pub(super) fn release(&self, answers: usize) {
-        let room = RELEASED_MAX.saturating_sub(self.released.available_permits());
-        self.released.add_permits(answers.min(room));
+        let capacity = RELEASED_MAX.saturating_sub(self.released.available_permits());
+        self.released.add_permits(answers.min(capacity));
     }
 
     pub(super) fn calls(&self) -> Vec<RecordedCall> {
-        let seen = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.iter().cloned().collect()
+        let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        calls.iter().cloned().collect()
     }
 
     fn remember(&self, call: RecordedCall) {
-        let mut seen = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.push_back(call);
-        let mut bytes: usize = seen.iter().map(|it| it.body.len()).sum();
-        while seen.len() > CALLS_MAX || bytes > CALLS_BYTES_MAX && seen.len() > 1 {
-            bytes -= seen.pop_front().map_or(0, |it| it.body.len());
+        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        calls.push_back(call);
+        let mut bytes: usize = calls.iter().map(|it| it.body.len()).sum();
+        while calls.len() > CALLS_MAX || bytes > CALLS_BYTES_MAX && calls.len() > 1 {
+            bytes -= calls.pop_front().map_or(0, |it| it.body.len());
         }
     }
 
@@ -115,7 +114,7 @@ impl ScriptedState {
     }
 }
 
-/// One more of something for as long as this lives.
+/// Increments a counter for as long as it lives.
 struct CountGuard<'a> {
     counts: &'a CountsSender,
     counter: fn(&mut CallCounts) -> &mut u64,
@@ -134,14 +133,13 @@ impl Drop for CountGuard<'_> {
     }
 }
 
-/// Serves one connection.
-pub(super) async fn serve(io: Box<dyn Io>, room: Arc<ScriptedState>) {
-    room.counts.send_modify(|it| it.connections += 1);
-    let _open = CountGuard::new(&room.counts, |counts| &mut counts.open);
+pub(super) async fn serve(io: Box<dyn Io>, state: Arc<ScriptedState>) {
+    state.counts.send_modify(|it| it.connections += 1);
+    let _open = CountGuard::new(&state.counts, |counts| &mut counts.open);
     let resets = Arc::new(AtomicBool::new(false));
     let service = service_fn(|request| {
-        let (room, resets) = (room.clone(), resets.clone());
-        Box::pin(async move { answer(request, room, resets).await })
+        let (state, resets) = (state.clone(), resets.clone());
+        Box::pin(async move { answer(request, state, resets).await })
     });
     let mut connection = http1::Builder::new().serve_connection(TokioIo::new(io), service);
     let _ = poll_fn(|context| connection.poll_without_shutdown(context)).await;
@@ -153,40 +151,40 @@ pub(super) async fn serve(io: Box<dyn Io>, room: Arc<ScriptedState>) {
 
 async fn answer(
     request: Request<Incoming>,
-    room: Arc<ScriptedState>,
+    state: Arc<ScriptedState>,
     resets: Arc<AtomicBool>,
 ) -> Result<Response<AnswerBody>, Disconnect> {
-    // A page in a browser has no business here, least of all with what others have said.
+    // A page in a browser has no business here, least of all with the requests of others.
     if request.headers().contains_key(ORIGIN) {
         return Ok(refusal(403, "requests from web pages are not answered"));
     }
-    // Nor under a name of its own that leads here.
-    if !room.any_host && !names_loopback(request.headers()) {
+    // This includes pages of a host name that resolves to this machine.
+    if !state.any_host && !names_loopback(request.headers()) {
         return Ok(refusal(403, "write 127.0.0.1 or localhost as the host"));
     }
     let path = request.uri().path().trim_end_matches('/').to_owned();
     if request.method() == Method::POST
         && let Some(wire) = wire_of(&path)
     {
-        return call(wire, request, room, resets).await;
+        return call(wire, request, state, resets).await;
     }
-    if let Some(guard) = &room.guard
+    if let Some(guard) = &state.guard
         && path.starts_with("/oauth/")
     {
-        return Ok(give_tokens(guard, &path, request).await);
+        return Ok(answer_token_request(guard, &path, request).await);
     }
     match (request.method(), path.as_str()) {
-        (&Method::GET, "/v1/models") => Ok(whole(
+        (&Method::GET, "/v1/models") => Ok(json_response(
             200,
             &json!({ "object": "list", "data": [{ "id": "mock", "object": "model", "owned_by": "raddle" }] }),
         )),
-        (&Method::GET, "/requests") => Ok(whole(200, &requests(&room))),
+        (&Method::GET, "/requests") => Ok(json_response(200, &requests(&state))),
         (&Method::POST, "/release") => {
             let query = request.uri().query().unwrap_or("n=1");
             match query.strip_prefix("n=").and_then(|it| it.parse().ok()) {
                 Some(answers) => {
-                    room.release(answers);
-                    Ok(whole(200, &json!({ "released": answers })))
+                    state.release(answers);
+                    Ok(json_response(200, &json!({ "released": answers })))
                 }
                 None => Ok(refusal(400, "write /release, or /release?n=NUMBER")),
             }
@@ -199,24 +197,24 @@ async fn answer(
     }
 }
 
-/// Answers who wants tokens, in a query or in a form.
-async fn give_tokens(
+/// Answers a request for tokens, with a query or a form.
+async fn answer_token_request(
     guard: &AccessGuard,
     path: &str,
     request: Request<Incoming>,
 ) -> Response<AnswerBody> {
-    let mut said = request.uri().query().unwrap_or_default().to_owned();
+    let mut parameters = request.uri().query().unwrap_or_default().to_owned();
     if request.method() == Method::POST {
         let body = Limited::new(request.into_body(), CALL_BYTES_MAX).collect();
         let Ok(body) = body.await else {
             return refusal(413, "the form is cut off or too long");
         };
-        said = String::from_utf8_lossy(&body.to_bytes()).into_owned();
+        parameters = String::from_utf8_lossy(&body.to_bytes()).into_owned();
     }
-    match guard.answer(path, &oauth::parse_query(&said)) {
-        access::TokenReply::Whole(status, body) => whole(status, &body),
+    match guard.answer(path, &oauth::parse_query(&parameters)) {
+        access::TokenReply::Whole(status, body) => json_response(status, &body),
         access::TokenReply::Redirect(address) => {
-            let mut response = whole(302, &json!({}));
+            let mut response = json_response(302, &json!({}));
             if let Ok(address) = address.parse() {
                 response.headers_mut().insert(LOCATION, address);
             }
@@ -225,7 +223,7 @@ async fn give_tokens(
     }
 }
 
-/// The wire that is spoken at an address.
+/// Returns the wire of a path.
 fn wire_of(path: &str) -> Option<WireFormat> {
     match path {
         "/v1/responses" => Some(WireFormat::Responses),
@@ -247,23 +245,23 @@ fn names_loopback(headers: &HeaderMap) -> bool {
     })
 }
 
-/// The calls that came, with what may be shown of their headers.
-fn requests(room: &ScriptedState) -> Value {
-    let seen: Vec<Value> = room.calls().iter().map(shown).collect();
-    let counts = *room.counts().borrow();
+/// Returns the received calls, with their headers redacted.
+fn requests(state: &ScriptedState) -> Value {
+    let calls: Vec<Value> = state.calls().iter().map(redacted_call).collect();
+    let counts = *state.counts().borrow();
     json!({
         "calls": counts.calls,
         "connections": counts.connections,
         "open": counts.open,
         "held": counts.held,
-        "tokens": room.guard.as_ref().map_or(0, AccessGuard::times),
-        "requests": seen,
+        "tokens": state.guard.as_ref().map_or(0, AccessGuard::issue_count),
+        "requests": calls,
     })
 }
 
-fn shown(call: &RecordedCall) -> Value {
+fn redacted_call(call: &RecordedCall) -> Value {
     let headers = call.headers.iter().map(|(name, value)| {
-        // Someone may have given a real key by mistake, under whatever name.
+        // A user may have sent a real key by mistake, under whatever name.
         let is_shown = HEADERS_SHOWN.contains(&name.as_str());
         (
             name.clone(),
@@ -278,10 +276,10 @@ fn shown(call: &RecordedCall) -> Value {
 async fn call(
     wire: WireFormat,
     request: Request<Incoming>,
-    room: Arc<ScriptedState>,
+    state: Arc<ScriptedState>,
     resets: Arc<AtomicBool>,
 ) -> Result<Response<AnswerBody>, Disconnect> {
-    let guard = room.guard.as_ref();
+    let guard = state.guard.as_ref();
     let is_admitted = guard.is_none_or(|it| it.admits(request.headers()));
     let headers = request.headers().iter().map(|(name, value)| {
         let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
@@ -294,18 +292,18 @@ async fn call(
     };
     let body = body.to_bytes();
     let mut number = 0;
-    room.counts.send_modify(|it| {
+    state.counts.send_modify(|it| {
         it.calls += 1;
         number = it.calls;
     });
-    let asked = serde_json::from_slice(&body).map(|body: Value| CallInput::read(wire, &body));
-    let asked_bytes = body.len();
-    room.remember(RecordedCall { headers, body });
+    let input = serde_json::from_slice(&body).map(|body: Value| CallInput::read(wire, &body));
+    let call_bytes = body.len();
+    state.remember(RecordedCall { headers, body });
     if !is_admitted {
         return Ok(refusal(401, "the key is not one of those in the script"));
     }
-    let asked = match asked {
-        Ok(asked) if asked.is_streamed => asked,
+    let input = match input {
+        Ok(input) if input.is_streamed => input,
         Ok(_) => {
             return Ok(refusal(
                 400,
@@ -315,15 +313,15 @@ async fn call(
         Err(error) => return Ok(refusal(400, &format!("the call is not JSON: {error}"))),
     };
     let steps = {
-        let mut playing = room.progress.lock().unwrap_or_else(PoisonError::into_inner);
-        playing.steps(&asked)
+        let mut progress = state.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        progress.steps(&input)
     };
     let steps = match steps {
         Ok(steps) => steps,
-        Err(what) => return Ok(refusal(400, &what)),
+        Err(message) => return Ok(refusal(400, &message)),
     };
     if let Some(ScriptStep::Fault { fault, retry_after }) = steps.first()
-        && let Some(answer) = in_place(wire, *fault, retry_after.as_deref()).await?
+        && let Some(answer) = replacement_response(wire, *fault, retry_after.as_deref()).await?
     {
         return Ok(answer);
     }
@@ -338,31 +336,31 @@ async fn call(
     };
     resets.store(steps.iter().any(is_reset), Ordering::Relaxed);
     let (sender, frames) = mpsc::channel(1);
-    let model = asked.model;
+    let model = input.model;
     let play = AnswerPlayer {
-        state: room,
-        asked_bytes,
+        state,
+        call_bytes,
         frames: sender,
         writer: play::writer_for(wire, AnswerMeta::new(number, model)),
         buffer: Vec::new(),
-        said: 0,
+        output_bytes: 0,
     };
     let body = AnswerBody::Played {
         play: Some(Box::pin(play.run(steps))),
         frames,
-        ending: BodyEnd::Well,
+        ending: BodyEnd::Complete,
     };
-    Ok(of_kind(200, "text/event-stream", body))
+    Ok(response_of_type(200, "text/event-stream", body))
 }
 
-/// A fault that comes in place of an answer; nothing if it needs one that has begun.
-async fn in_place(
+/// Returns the response of a fault that replaces an answer; `None` if it interrupts one.
+async fn replacement_response(
     wire: WireFormat,
     fault: ScriptedFault,
     retry_after: Option<&str>,
 ) -> Result<Option<Response<AnswerBody>>, Disconnect> {
-    if let Some(said) = fault.reply() {
-        let mut response = whole(said.status, &said.body(wire));
+    if let Some(reply) = fault.reply() {
+        let mut response = json_response(reply.status, &reply.body(wire));
         let wait = retry_after.and_then(|it| it.parse().ok());
         if let Some(wait) = wait {
             response.headers_mut().insert("retry-after", wait);
@@ -371,12 +369,12 @@ async fn in_place(
     }
     let text = |text: &'static str| AnswerBody::Whole(Full::from(text));
     match fault {
-        ScriptedFault::ContentType => Ok(Some(of_kind(
+        ScriptedFault::ContentType => Ok(Some(response_of_type(
             200,
             "text/html",
             text("<html>Sign in</html>"),
         ))),
-        ScriptedFault::Empty => Ok(Some(of_kind(200, "text/event-stream", text("")))),
+        ScriptedFault::Empty => Ok(Some(response_of_type(200, "text/event-stream", text("")))),
         ScriptedFault::Mute => std::future::pending().await,
         ScriptedFault::HangUp => Err(Disconnect),
         _ => Ok(None),
@@ -385,15 +383,15 @@ async fn in_place(
 
 fn refusal(status: u16, message: &str) -> Response<AnswerBody> {
     let error = json!({ "message": message, "type": "mock", "code": null });
-    whole(status, &json!({ "error": error }))
+    json_response(status, &json!({ "error": error }))
 }
 
-fn whole(status: u16, body: &Value) -> Response<AnswerBody> {
+fn json_response(status: u16, body: &Value) -> Response<AnswerBody> {
     let body = AnswerBody::Whole(Full::from(body.to_string()));
-    of_kind(status, "application/json", body)
+    response_of_type(status, "application/json", body)
 }
 
-fn of_kind(status: u16, kind: &'static str, body: AnswerBody) -> Response<AnswerBody> {
+fn response_of_type(status: u16, kind: &'static str, body: AnswerBody) -> Response<AnswerBody> {
     let mut response = Response::new(body);
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or_default();
     let kind = hyper::header::HeaderValue::from_static(kind);

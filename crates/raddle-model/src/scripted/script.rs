@@ -1,4 +1,4 @@
-//! Scripts: which answers there are, and what they are made of.
+//! Scripts: the answers, and their steps.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,26 +10,26 @@ use super::access::AccessRules;
 use super::fault::ScriptedFault;
 use crate::{CallForm, Tokens};
 
-/// The longest text of one step, and the longest list of steps.
+/// Longest text of one step, and longest list of steps.
 const TEXT_BYTES_MAX: usize = 8 << 20;
 const STEPS_MAX: usize = 1000;
 
-/// What a server says when.
+/// The answers of a server, and when it gives them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ModelScript {
     pub(super) answers: Vec<ScriptedAnswer>,
     /// Whether the answers without a match begin again when all were given.
     pub(super) repeat: bool,
-    /// Who is answered; without it, everyone.
+    /// Access rules; `None` answers every call.
     pub(super) access: Option<AccessRules>,
 }
 
-/// One answer.
+/// One answer of a script.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ScriptedAnswer {
-    /// It is given when the last thing said to the model holds this; without it, in its turn.
+    /// Text that the last input must contain; without it, answers are given in order.
     pub(super) when: Option<String>,
-    /// How often it is given.
+    /// Number of times that it is given.
     pub(super) times: Option<u64>,
     pub(super) steps: Vec<ScriptStep>,
 }
@@ -39,35 +39,35 @@ pub(super) struct ScriptedAnswer {
 pub(super) enum ScriptStep {
     Text(TextStep),
     Reasoning(TextStep),
-    /// The model refuses, in these words.
+    /// The model refuses with this text.
     Refusal(String),
     Call {
         name: String,
         arguments: String,
         form: CallForm,
     },
-    /// Nothing is said for so long.
+    /// A pause of this length.
     Silence(Duration),
-    /// Nothing is said until someone releases it.
+    /// A pause until a test releases it.
     Hold,
-    /// What the answer says it cost.
+    /// The usage that the answer reports.
     Usage(Tokens),
-    /// The answer goes wrong.
+    /// A fault ends the answer.
     Fault {
         fault: ScriptedFault,
         retry_after: Option<String>,
     },
 }
 
-/// Something said in pieces.
+/// A text that is sent in pieces.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct TextStep {
     pub(super) text: String,
-    /// How many letters a piece has.
+    /// Characters of a piece.
     pub(super) size: usize,
-    /// How long after a piece the next one comes.
+    /// Delay between two pieces.
     pub(super) gap: Duration,
-    /// Whether each piece begins with the time at which it was made.
+    /// Whether each piece begins with its time.
     pub(super) stamped: bool,
     /// Whether it stays open after its last piece until it is released.
     pub(super) held: bool,
@@ -83,7 +83,7 @@ impl TextStep {
     }
 }
 
-/// What is wrong with a script.
+/// Error in a script.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ScriptError(pub(super) String);
@@ -108,7 +108,7 @@ struct FileAnswer {
 }
 
 impl ModelScript {
-    /// Reads a script in TOML.
+    /// Parses a script in TOML.
     pub fn parse(text: &str) -> Result<Self, ScriptError> {
         let file: ScriptFile =
             toml::from_str(text).map_err(|error| ScriptError(error.to_string()))?;
@@ -136,7 +136,7 @@ impl ModelScript {
     }
 }
 
-/// Checks what steps must be together.
+/// Checks the order and number of steps.
 pub(super) fn check(steps: &[ScriptStep]) -> Result<(), String> {
     if steps.len() > STEPS_MAX {
         return Err(format!("more than {STEPS_MAX} steps"));
@@ -156,7 +156,7 @@ pub(super) fn check(steps: &[ScriptStep]) -> Result<(), String> {
 
 fn json(value: toml::Value) -> Value {
     match value {
-        // As JSON has no dates, they are texts.
+        // JSON has no dates, so they become texts.
         toml::Value::Datetime(it) => Value::String(it.to_string()),
         toml::Value::Array(items) => Value::Array(items.into_iter().map(json).collect()),
         toml::Value::Table(table) => {
@@ -170,7 +170,7 @@ fn json(value: toml::Value) -> Value {
     }
 }
 
-/// The members of a step, which are taken out as they are read: what is left is not known.
+/// The members of a step. Reading removes them; those that remain are unknown.
 pub(super) struct StepMembers(pub(super) BTreeMap<String, Value>);
 
 impl FromIterator<(String, Value)> for StepMembers {
@@ -196,8 +196,8 @@ impl StepMembers {
         let number = value
             .as_u64()
             .or_else(|| value.as_str().and_then(|it| it.parse().ok()));
-        let wrong = || format!("`{name}` must be a whole number that is not negative");
-        number.map(Some).ok_or_else(wrong)
+        let error = || format!("`{name}` must be a whole number that is not negative");
+        number.map(Some).ok_or_else(error)
     }
 
     fn time(&mut self, ms: &str, us: &str) -> Result<Duration, String> {
@@ -206,7 +206,7 @@ impl StepMembers {
         Ok(Duration::from_millis(ms).saturating_add(Duration::from_micros(us)))
     }
 
-    fn speech(&mut self, text: Option<String>) -> Result<TextStep, String> {
+    fn text_step(&mut self, text: Option<String>) -> Result<TextStep, String> {
         let pieces = self.number("n")?;
         let size = self.number("size")?;
         let stamped = self.number("stamp")?.unwrap_or_default() > 0;
@@ -248,7 +248,7 @@ fn filler(length: usize) -> String {
 }
 
 impl ScriptStep {
-    /// Reads a step: one member says what it is, the others how.
+    /// Parses a step: one member names its kind, the others are its settings.
     pub(super) fn read(mut members: StepMembers) -> Result<Self, String> {
         let step = Self::of_kind(&mut members)?;
         match members.0.keys().next() {
@@ -259,10 +259,10 @@ impl ScriptStep {
 
     fn of_kind(members: &mut StepMembers) -> Result<Self, String> {
         if let Some(text) = members.text("text")? {
-            return members.speech(Some(text)).map(Self::Text);
+            return members.text_step(Some(text)).map(Self::Text);
         }
         if let Some(text) = members.text("reasoning")? {
-            return members.speech(Some(text)).map(Self::Reasoning);
+            return members.text_step(Some(text)).map(Self::Reasoning);
         }
         if let Some(text) = members.text("refusal")? {
             return Ok(Self::Refusal(text));
@@ -350,10 +350,10 @@ mod tests {
             (Some("rain"), None)
         );
         assert_eq!(matched.steps.len(), 7);
-        let ScriptStep::Text(speech) = &matched.steps[1] else {
+        let ScriptStep::Text(text_step) = &matched.steps[1] else {
             panic!("{matched:?}");
         };
-        assert_eq!((speech.size, speech.gap.as_millis()), (4, 5));
+        assert_eq!((text_step.size, text_step.gap.as_millis()), (4, 5));
         assert_eq!((plain.when.as_deref(), plain.times), (None, Some(1)));
         let ScriptStep::Fault { retry_after, .. } = &plain.steps[1] else {
             panic!("{plain:?}");
@@ -362,8 +362,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
-        for (steps, wanted) in [
+    fn errors_name_the_problem() {
+        for (steps, expected) in [
             ("{ say = 'x' }", "must have one of"),
             ("{ text = 'x', speed = 3 }", "`speed` is not known"),
             ("{ text = 'x', size = 0 }", "at least 1"),
@@ -379,7 +379,7 @@ mod tests {
         ] {
             let text = format!("[[answer]]\nsteps = [{steps}]");
             let ScriptError(error) = ModelScript::parse(&text).expect_err(steps);
-            assert!(error.contains(wanted), "{steps}: {error}");
+            assert!(error.contains(expected), "{steps}: {error}");
         }
         assert!(ModelScript::parse("[[answers]]").is_err());
     }

@@ -1,11 +1,11 @@
-//! When a vendor wants to be asked again.
+//! The delay that a vendor asks for before a retry.
 
 use std::time::{Duration, SystemTime};
 
 use hyper::HeaderMap;
 use serde_json::Value;
 
-/// From its headers: milliseconds, seconds, or a date.
+/// Reads it from headers: milliseconds, seconds, or a date.
 pub(super) fn from_headers(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = |name: &str| headers.get(name).and_then(|it| it.to_str().ok());
     let number = |name: &str| text(name).and_then(|it| it.trim().parse::<f64>().ok());
@@ -20,11 +20,11 @@ pub(super) fn from_headers(headers: &HeaderMap, now: SystemTime) -> Option<Durat
     Some(date.duration_since(now).unwrap_or_default())
 }
 
-/// The same from its words: "try again in 1.5s", "in 6m0s", "in 20 seconds", "in 300ms".
+/// Reads it from a message: "try again in 1.5s", "in 6m0s", "in 20 seconds", "in 300ms".
 pub(super) fn from_message(message: &str) -> Option<Duration> {
     let message = message.to_lowercase();
-    let said = ["try again in ", "retry in "].into_iter();
-    let (_, mut rest) = said.filter_map(|it| message.split_once(it)).next()?;
+    let phrases = ["try again in ", "retry in "].into_iter();
+    let (_, mut rest) = phrases.filter_map(|it| message.split_once(it)).next()?;
     let mut seconds = None;
     loop {
         rest = rest.trim_start();
@@ -49,8 +49,7 @@ pub(super) fn from_message(message: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds?).ok()
 }
 
-/// The same from the members of an error: seconds until an allowance is there again, or a detail that
-/// says "7.5s".
+/// Reads it from the members of an error: seconds until a quota resets, or a detail such as "7.5s".
 pub(super) fn from_error(error: &Value) -> Option<Duration> {
     if let Some(seconds) = error["resets_in_seconds"].as_f64() {
         return Duration::try_from_secs_f64(seconds).ok();
@@ -68,9 +67,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_time_to_wait_is_read_from_headers_and_words() {
+    fn retry_delays_are_read_from_headers_and_messages() {
         let now = UNIX_EPOCH + Duration::from_secs(784_111_770);
-        for (name, value, wanted) in [
+        for (name, value, expected) in [
             ("retry-after", "7", Some(7000)),
             ("retry-after", " 1.5 ", Some(1500)),
             ("retry-after-ms", "250", Some(250)),
@@ -81,10 +80,10 @@ mod tests {
         ] {
             let mut headers = HeaderMap::new();
             headers.insert(name, value.parse().expect("a header"));
-            let found = from_headers(&headers, now).map(|it| it.as_millis());
-            assert_eq!(found, wanted, "{name}: {value}");
+            let delay = from_headers(&headers, now).map(|it| it.as_millis());
+            assert_eq!(delay, expected, "{name}: {value}");
         }
-        for (message, wanted) in [
+        for (message, expected) in [
             (
                 "Rate limit reached. Please try again in 1.898s. Visit …",
                 Some(1898),
@@ -98,7 +97,7 @@ mod tests {
         ] {
             assert_eq!(
                 from_message(message).map(|it| it.as_millis()),
-                wanted,
+                expected,
                 "{message}"
             );
         }

@@ -17,7 +17,7 @@ async fn ten_calls_take_one_connection() {
         assert_eq!(vendor.text("MOCK text say=hi").await.as_deref(), Ok("hi"));
     }
     for _ in 0..10 {
-        vendor.hear("MOCK 500").await.expect_err("a fault");
+        vendor.events("MOCK 500").await.expect_err("a fault");
     }
     let counts = vendor.server.counts();
     assert_eq!((counts.calls, counts.connections), (20, 1));
@@ -47,7 +47,7 @@ async fn calls_at_once_have_connections_of_their_own_and_share_them_later() {
     assert_eq!(vendor.server.counts().connections, 8);
 }
 
-/// Waits for several pieces of work at once.
+/// Waits for several futures at once.
 async fn join_all<F: Future>(work: Vec<F>) -> Vec<F::Output> {
     let mut work: Vec<_> = work.into_iter().map(|it| (Box::pin(it), None)).collect();
     std::future::poll_fn(move |context| {
@@ -73,12 +73,12 @@ async fn join_all<F: Future>(work: Vec<F>) -> Vec<F::Output> {
 }
 
 #[tokio::test]
-async fn what_a_vendor_may_have_heard_is_not_said_again() {
+async fn a_request_that_the_vendor_may_have_received_is_not_resent() {
     let script = "[[answer]]\nsteps = [{ text = 'one' }]\n[[answer]]\nsteps = [{ fault = 'hang-up' }]\n\
                   [[answer]]\nsteps = [{ fault = 'hang-up' }]\n[[answer]]\nsteps = [{ text = 'two' }]";
     let vendor = Vendor::in_memory(script);
     assert_eq!(vendor.text("a").await.as_deref(), Ok("one"));
-    // First on the connection that was kept, then on a fresh one.
+    // First on the idle connection, then on a new one.
     for (calls, connections) in [(2, 1), (3, 2)] {
         let error = vendor.text("b").await.expect_err("a failure");
         assert!(
@@ -91,11 +91,11 @@ async fn what_a_vendor_may_have_heard_is_not_said_again() {
     assert_eq!(vendor.text("c").await.as_deref(), Ok("two"));
 }
 
-/// A connection whose end is not seen at the first look after it was closed.
+/// A connection whose end is not visible at the first read after it was closed.
 struct LateClose {
     inner: Box<dyn Io>,
     is_closed: Arc<AtomicBool>,
-    was_looked_at: bool,
+    was_polled: bool,
 }
 
 impl Io for LateClose {}
@@ -107,7 +107,7 @@ impl AsyncRead for LateClose {
         bytes: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         if self.is_closed.load(Ordering::Relaxed)
-            && std::mem::replace(&mut self.was_looked_at, true)
+            && std::mem::replace(&mut self.was_polled, true)
         {
             return Poll::Ready(Ok(()));
         }
@@ -133,7 +133,7 @@ impl AsyncWrite for LateClose {
     }
 }
 
-/// Makes such connections. Closing them closes those that were made so far.
+/// Makes such connections. Closing it closes those that were made so far.
 #[derive(Debug)]
 struct ClosingDial {
     inner: Arc<dyn Dial>,
@@ -155,12 +155,12 @@ impl Dial for ClosingDial {
         open.push(is_closed.clone());
         Box::pin(async move {
             let inner = self.inner.dial(host, port).await?;
-            let late = LateClose {
+            let stream = LateClose {
                 inner,
                 is_closed,
-                was_looked_at: false,
+                was_polled: false,
             };
-            Ok(Box::new(late) as Box<dyn Io>)
+            Ok(Box::new(stream) as Box<dyn Io>)
         })
     }
 }
@@ -184,7 +184,7 @@ async fn a_connection_that_turns_out_to_be_closed_is_replaced() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn connections_that_nobody_uses_are_closed() {
+async fn idle_connections_are_closed() {
     let vendor = Vendor::in_memory("");
     vendor.text("hi").await.expect("an answer");
     assert_eq!(vendor.server.counts().open, 1);
@@ -206,7 +206,7 @@ async fn dropping_an_answer_closes_its_connection() {
         drop(stream);
         vendor.server.until(|counts| counts.open == 0).await;
     }
-    // So does giving up before there is an answer.
+    // Cancelling a call before there is an answer closes it too.
     {
         let call = vendor.ask("MOCK mute");
         tokio::pin!(call);

@@ -9,7 +9,7 @@ fn page() -> String {
     std::fs::read_to_string(path).expect("the page of the mock")
 }
 
-/// The blocks of a page in a language.
+/// Returns the blocks of a page in a language.
 fn blocks<'a>(page: &'a str, language: &str) -> Vec<&'a str> {
     let fence = format!("```{language}\n");
     let blocks = page.split(&fence).skip(1);
@@ -37,9 +37,9 @@ async fn the_markers_of_its_page_are_understood() {
     assert_eq!(markers.len(), 4);
     let vendor = Vendor::in_memory("");
     for marker in markers {
-        if let Err(error) = vendor.hear(marker).await {
-            let what = error.to_string();
-            assert!(!what.contains("cannot be read"), "{marker}: {what}");
+        if let Err(error) = vendor.events(marker).await {
+            let message = error.to_string();
+            assert!(!message.contains("cannot be read"), "{marker}: {message}");
         }
     }
 }

@@ -3,9 +3,9 @@ use std::time::Duration;
 use raddle_model::{CallError, ModelClient, VendorFault, WireFormat};
 use tokio::time::Instant;
 
-use crate::support::{LIMITS, Vendor, asking};
+use crate::support::{LIMITS, Vendor, user_request};
 
-/// What an error is, in a word, and whether trying again may help.
+/// Returns the kind of an error in a word, whether a retry may succeed, and the delay.
 fn outcome(error: &CallError) -> (String, bool, Option<u64>) {
     let kind = match error {
         CallError::Connect { .. } => "connect".to_owned(),
@@ -20,7 +20,7 @@ fn outcome(error: &CallError) -> (String, bool, Option<u64>) {
     (kind, error.is_transient(), wait)
 }
 
-/// Each way to fail: what is asked, what comes of it, whether to try again, and after how many seconds.
+/// Each fault: the marker, the kind of the error, whether to retry, and after how many seconds.
 const FAULTS: &[(&str, &str, bool, Option<u64>)] = &[
     ("stall", "silent", true, None),
     ("text n=3 stall", "silent", true, None),
@@ -57,14 +57,14 @@ async fn every_fault_ends_typed_and_in_time() {
         let vendor = Vendor::in_memory("").on(wire);
         for (steps, kind, transient, wait) in FAULTS {
             for _ in 0..25 {
-                let began = Instant::now();
-                let error = vendor.hear(&format!("MOCK {steps}")).await;
+                let started = Instant::now();
+                let error = vendor.events(&format!("MOCK {steps}")).await;
                 let error = error.expect_err(steps);
-                let wanted = ((*kind).to_owned(), *transient, *wait);
-                assert_eq!(outcome(&error), wanted, "{wire:?} {steps}: {error}");
+                let expected = ((*kind).to_owned(), *transient, *wait);
+                assert_eq!(outcome(&error), expected, "{wire:?} {steps}: {error}");
                 let limit = LIMITS.idle + Duration::from_secs(1);
-                let took = began.elapsed();
-                assert!(took <= limit, "{wire:?} {steps}: {took:?}");
+                let elapsed = started.elapsed();
+                assert!(elapsed <= limit, "{wire:?} {steps}: {elapsed:?}");
             }
         }
     }
@@ -73,18 +73,18 @@ async fn every_fault_ends_typed_and_in_time() {
 #[tokio::test]
 async fn the_same_faults_come_over_tcp() {
     let vendor = Vendor::listen().await;
-    // Those that wait for time to pass are seen where it can be made to pass.
+    // The silent ones need a paused clock.
     let quick = FAULTS.iter().filter(|(_, kind, ..)| *kind != "silent");
     for (steps, kind, transient, wait) in quick {
-        let error = vendor.hear(&format!("MOCK {steps}")).await;
+        let error = vendor.events(&format!("MOCK {steps}")).await;
         let error = error.expect_err(steps);
-        let wanted = ((*kind).to_owned(), *transient, *wait);
-        assert_eq!(outcome(&error), wanted, "{steps}: {error}");
+        let expected = ((*kind).to_owned(), *transient, *wait);
+        assert_eq!(outcome(&error), expected, "{steps}: {error}");
     }
 }
 
 #[tokio::test]
-async fn a_port_where_nobody_listens_is_said() {
+async fn a_refused_connection_names_its_address() {
     let vendor = Vendor::listen().await;
     let endpoint = vendor.endpoint.clone();
     let base_url = vendor.server.base_url().to_owned();
@@ -92,7 +92,7 @@ async fn a_port_where_nobody_listens_is_said() {
     let error = loop {
         // The port is free once the server's task has ended.
         match ModelClient::new()
-            .responses(&endpoint, &asking("hi"), LIMITS)
+            .responses(&endpoint, &user_request("hi"), LIMITS)
             .await
         {
             Err(error) => break error,
@@ -107,7 +107,7 @@ async fn a_port_where_nobody_listens_is_said() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_came_before_a_fault_is_heard() {
+async fn events_before_a_fault_are_delivered() {
     let vendor = Vendor::in_memory("");
     for fault in ["cut", "garbage", "stall", "500"] {
         let mut stream = vendor
@@ -122,7 +122,7 @@ async fn what_came_before_a_fault_is_heard() {
                 Err(error) => break error,
             }
         };
-        assert_eq!(crate::support::grown(&events), "half a sentence", "{fault}");
+        assert_eq!(crate::support::streamed_text(&events), "half a sentence", "{fault}");
         assert!(!error.is_before_answer(), "{fault}");
         let after = stream.next().await;
         assert!(!matches!(after, Ok(Some(_))), "{fault}: {after:?}");
@@ -130,7 +130,7 @@ async fn what_came_before_a_fault_is_heard() {
 }
 
 #[test]
-fn what_no_second_try_mends_is_not_transient() {
+fn errors_that_no_retry_fixes_are_not_transient() {
     let vendor = |fault| {
         CallError::Vendor(Box::new(raddle_model::VendorError {
             fault,

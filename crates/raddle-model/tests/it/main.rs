@@ -1,24 +1,24 @@
-//! The wires against the scripted vendor, and against bytes by hand.
+//! The wires against the scripted vendor, and against handwritten bytes.
 
-/// Connections: kept, stale, dropped.
+/// Connections: idle, stale, dropped.
 mod connections;
-/// What the mock's page says.
+/// The page of the mock.
 mod docs;
-/// What comes of a call that goes wrong.
+/// Errors of failed calls.
 mod faults;
-/// Answers as real servers sent them.
+/// Recorded answers of real servers.
 mod recorded;
-/// What is sent.
+/// Requests as they are sent.
 mod requests;
-/// What the scripted vendor plays.
+/// Answers of the scripted vendor.
 mod scripts;
 /// Answers of each wire, as bytes.
 mod streams;
-/// How long a call is waited for.
+/// Timeouts of a call.
 mod timeouts;
-/// Answers as other vendors may write them.
+/// Answers in the spelling of other vendors.
 mod tolerance;
-/// What is the same on every wire.
+/// Behaviour that all wires share.
 mod wires;
 
 mod support;

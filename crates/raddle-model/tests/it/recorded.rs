@@ -1,6 +1,6 @@
-//! `recorded.jsonl` holds answers as real servers sent them: llama.cpp, aimock and our own mock. Wherever an answer
-//! is split, the same is heard, and it is what the server says of it in one piece. The file is made anew with
-//! `tests/clients/record_streams.py`.
+//! `recorded.jsonl` holds answers as real servers sent them: llama.cpp, aimock and our own mock.
+//! Wherever an answer is split, the events are the same, and they match the server's answer in one
+//! piece. `tests/clients/record_streams.py` generates the file.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ struct Recording {
     wire: String,
     name: String,
     stream: String,
-    /// What the server said of it in one piece, if it was asked for that.
+    /// The server's answer in one piece, if it was requested.
     text: Option<String>,
     calls: Option<Vec<(String, String)>>,
 }
@@ -26,26 +26,26 @@ fn recorded() -> Vec<Recording> {
     answers.collect::<Result<_, _>>().expect("JSON")
 }
 
-fn heard(wire: WireFormat, pieces: [&[u8]; 2]) -> Vec<Result<StreamEvent, CallError>> {
-    let mut reading = AnswerReader::new(wire);
+fn read_events(wire: WireFormat, pieces: [&[u8]; 2]) -> Vec<Result<StreamEvent, CallError>> {
+    let mut reader = AnswerReader::new(wire);
     for piece in pieces {
-        reading.push(piece);
+        reader.push(piece);
     }
-    reading.end();
-    std::iter::from_fn(|| reading.next_event()).collect()
+    reader.end();
+    std::iter::from_fn(|| reader.next_event()).collect()
 }
 
 fn check(from: &str, wire: WireFormat) {
     let answers = recorded();
-    let is_meant = |it: &&Recording| it.from == from && it.wire == wire.name();
-    for answer in answers.iter().filter(is_meant) {
+    let is_selected = |it: &&Recording| it.from == from && it.wire == wire.name();
+    for answer in answers.iter().filter(is_selected) {
         let bytes = answer.stream.as_bytes();
-        let whole = heard(wire, [bytes, b""]);
-        answer.check_account(&whole);
+        let expected = read_events(wire, [bytes, b""]);
+        answer.check_against_server(&expected);
         for at in 1..bytes.len() {
             let (before, after) = bytes.split_at(at);
-            let found = heard(wire, [before, after]);
-            assert_eq!(found, whole, "{} at {at}", answer.title());
+            let events = read_events(wire, [before, after]);
+            assert_eq!(events, expected, "{} at {at}", answer.title());
         }
     }
 }
@@ -55,23 +55,24 @@ impl Recording {
         format!("{} {} {}", self.from, self.wire, self.name)
     }
 
-    /// An answer that ended well says what the server says of it. One that was cut short is known as that.
-    fn check_account(&self, whole: &[Result<StreamEvent, CallError>]) {
+    /// Checks that a complete answer matches the server's answer in one piece, and that a truncated
+    /// one is recognised.
+    fn check_against_server(&self, whole: &[Result<StreamEvent, CallError>]) {
         if let Some(Err(error)) = whole.last() {
-            let is_said = matches!(error, CallError::Vendor(_));
-            return assert!(is_said, "{}: {error}", self.title());
+            let is_vendor_error = matches!(error, CallError::Vendor(_));
+            return assert!(is_vendor_error, "{}: {error}", self.title());
         }
-        let ended = whole.last();
-        let is_whole = matches!(ended, Some(Ok(StreamEvent::Completed(_))));
-        assert!(is_whole, "{}: {ended:?}", self.title());
+        let last = whole.last();
+        let is_whole = matches!(last, Some(Ok(StreamEvent::Completed(_))));
+        assert!(is_whole, "{}: {last:?}", self.title());
         let (Some(text), Some(calls)) = (&self.text, &self.calls) else {
             return;
         };
-        let said = whole.iter().filter_map(|it| match it {
+        let texts = whole.iter().filter_map(|it| match it {
             Ok(StreamEvent::Message { text, .. }) => Some(text.as_str()),
             _ => None,
         });
-        assert_eq!(&said.collect::<String>(), text, "{}", self.title());
+        assert_eq!(&texts.collect::<String>(), text, "{}", self.title());
         let called = whole.iter().filter_map(|it| match it {
             Ok(StreamEvent::Call {
                 name, arguments, ..
@@ -149,7 +150,7 @@ fn there_are_enough_of_each() {
     let answers = recorded();
     assert!(answers.len() >= 200, "{}", answers.len());
     for from in ["llama", "aimock"] {
-        let of = answers.iter().filter(|it| it.from == from).count();
-        assert!(of >= 60, "{from}: {of}");
+        let count = answers.iter().filter(|it| it.from == from).count();
+        assert!(count >= 60, "{from}: {count}");
     }
 }

@@ -5,9 +5,9 @@ use raddle_model::{
 };
 use serde_json::{Value, json};
 
-use crate::support::{LIMITS, Vendor, asking, items};
+use crate::support::{LIMITS, Vendor, user_request, items};
 
-/// Compares what is sent with a file. Written anew with `RADDLE_GOLDEN=write`, to be read as a diff.
+/// Compares the request with a file. `RADDLE_GOLDEN=write` rewrites it, to be reviewed as a diff.
 async fn check(name: &str, request: &ResponsesRequest) {
     let vendor = Vendor::in_memory("");
     let stream = vendor.client.responses(&vendor.endpoint, request, LIMITS);
@@ -28,25 +28,25 @@ async fn check_question(name: &str, question: &ModelQuery<'_>) {
 }
 
 fn check_sent(name: &str, vendor: &Vendor) {
-    let seen = vendor.server.requests();
-    let body: Value = serde_json::from_slice(&seen[0].body).expect("JSON");
+    let requests = vendor.server.requests();
+    let body: Value = serde_json::from_slice(&requests[0].body).expect("JSON");
     let sent = serde_json::to_string_pretty(&body).expect("JSON") + "\n";
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/golden");
     let file = folder.join(format!("{name}.json"));
     if std::env::var_os("RADDLE_GOLDEN").is_some_and(|it| it == "write") {
         std::fs::write(&file, &sent).expect("a file");
     }
-    let wanted = std::fs::read_to_string(&file).unwrap_or_default();
-    assert_eq!(sent, wanted, "{name}");
+    let expected = std::fs::read_to_string(&file).unwrap_or_default();
+    assert_eq!(sent, expected, "{name}");
 }
 
 #[tokio::test]
 async fn a_plain_question() {
-    check("plain", &asking("hello")).await;
+    check("plain", &user_request("hello")).await;
 }
 
 #[tokio::test]
-async fn everything_that_can_be_said() {
+async fn a_request_with_every_member() {
     let request = ResponsesRequest {
         model: "big".to_owned(),
         instructions: "Be brief.".to_owned(),
@@ -109,7 +109,7 @@ async fn a_plain_question_on_other_wires() {
 }
 
 #[tokio::test]
-async fn everything_that_can_be_asked_on_other_wires() {
+async fn a_full_question_on_other_wires() {
     let schema = json!({"type": "object", "properties": {"at": {"type": "string"}}, "additionalProperties": false});
     let answer = json!({"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]});
     let text = |it: &'static str| InputPart::Text(it.into());
@@ -156,9 +156,9 @@ async fn everything_that_can_be_asked_on_other_wires() {
     check_question("full", &question).await;
 }
 
-/// This wire has no ids: whose an output is, is told by its place.
+/// This wire has no ids: the position of an output names its call.
 #[tokio::test]
-async fn outputs_stand_where_their_calls_stand() {
+async fn outputs_are_in_the_order_of_their_calls() {
     let question = ModelQuery {
         model: "big",
         history: vec![
@@ -171,25 +171,25 @@ async fn outputs_stand_where_their_calls_stand() {
     };
     let vendor = Vendor::in_memory("").on(WireFormat::Gemini);
     vendor.question(&question).await.expect("an answer");
-    let asked = &vendor.server.requests()[0].body;
-    let asked: Value = serde_json::from_slice(asked).expect("JSON");
-    for (at, wanted) in [(0, "first"), (1, "second")] {
-        let given = &asked["contents"][1]["parts"][at]["functionResponse"]["response"];
-        assert_eq!(given, &json!({ "error": wanted }), "{asked}");
+    let body = &vendor.server.requests()[0].body;
+    let body: Value = serde_json::from_slice(body).expect("JSON");
+    for (at, expected) in [(0, "first"), (1, "second")] {
+        let response = &body["contents"][1]["parts"][at]["functionResponse"]["response"];
+        assert_eq!(response, &json!({ "error": expected }), "{body}");
     }
 }
 
 #[tokio::test]
-async fn thinking_that_is_not_summed_up() {
+async fn thinking_without_a_summary() {
     let request = ResponsesRequest {
         summary: Some("none".to_owned()),
         effort: Some("low".to_owned()),
-        ..asking("hello")
+        ..user_request("hello")
     };
     check("effort", &request).await;
     let request = ResponsesRequest {
         summary: Some("none".to_owned()),
-        ..asking("hello")
+        ..user_request("hello")
     };
     check("plain", &request).await;
 }
@@ -200,21 +200,21 @@ async fn keys_headers_and_queries_are_sent() {
     let endpoint = vendor.endpoint.clone().with_query("api-version", "1");
     let endpoint = endpoint.with_key("k").expect("a key");
     let endpoint = endpoint.with_header("x-team", "looms").expect("a header");
-    let request = asking("hi");
+    let request = user_request("hi");
     let stream = vendor.client.responses(&endpoint, &request, LIMITS);
     stream.await.expect("an answer");
-    let seen = &vendor.server.requests()[0];
-    for (name, wanted) in [
+    let request_seen = &vendor.server.requests()[0];
+    for (name, expected) in [
         ("authorization", "Bearer k"),
         ("x-team", "looms"),
         ("accept", "text/event-stream"),
         ("content-type", "application/json"),
         ("host", "memory:80"),
     ] {
-        let found = seen.headers.iter().find(|(it, _)| it == name);
+        let header = request_seen.headers.iter().find(|(it, _)| it == name);
         assert_eq!(
-            found.map(|(_, value)| value.as_str()),
-            Some(wanted),
+            header.map(|(_, value)| value.as_str()),
+            Some(expected),
             "{name}"
         );
     }

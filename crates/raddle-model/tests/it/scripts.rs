@@ -2,7 +2,7 @@ use raddle_model::{CallForm, ItemKind, ResponsesRequest, StreamEvent, Tokens};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::support::{LIMITS, Vendor, asking, grown, items, saying};
+use crate::support::{LIMITS, Vendor, user_request, streamed_text, items, user_message};
 
 #[tokio::test]
 async fn a_script_is_played_as_written() {
@@ -21,7 +21,7 @@ async fn a_script_is_played_as_written() {
         steps = [{ text = "Take a coat. 🧥", size = 1 }, { refusal = "No more." }]
         "#,
     );
-    let events = vendor.hear("the weather?").await.expect("an answer");
+    let events = vendor.events("the weather?").await.expect("an answer");
     let StreamEvent::Reasoning {
         id,
         summary,
@@ -39,7 +39,7 @@ async fn a_script_is_played_as_written() {
         arguments: arguments.to_owned(),
         form,
     };
-    let wanted = [
+    let expected = [
         StreamEvent::Started {
             id: id.clone(),
             kind: ItemKind::Reasoning,
@@ -65,13 +65,13 @@ async fn a_script_is_played_as_written() {
             ..Tokens::default()
         })),
     ];
-    assert_eq!(events, wanted);
+    assert_eq!(events, expected);
 
     let output =
         json!({"type": "function_call_output", "call_id": "call_1_1", "output": "it rains"});
     let request = ResponsesRequest {
-        input: items(&[saying("the weather?"), output]),
-        ..asking("the weather?")
+        input: items(&[user_message("the weather?"), output]),
+        ..user_request("the weather?")
     };
     let stream = vendor.client.responses(&vendor.endpoint, &request, LIMITS);
     let mut stream = stream.await.expect("an answer");
@@ -79,7 +79,7 @@ async fn a_script_is_played_as_written() {
     while let Some(event) = stream.next().await.expect("an event") {
         events.push(event);
     }
-    assert_eq!(grown(&events), "Take a coat. 🧥No more.");
+    assert_eq!(streamed_text(&events), "Take a coat. 🧥No more.");
     let messages: Vec<&str> = events
         .iter()
         .filter_map(|event| match event {
@@ -91,14 +91,14 @@ async fn a_script_is_played_as_written() {
 }
 
 #[tokio::test]
-async fn a_call_that_wants_an_object_gets_one() {
+async fn a_call_with_a_schema_gets_an_object() {
     let vendor = Vendor::in_memory("");
     let request = ResponsesRequest {
         output_schema: Some(
             json!({"type": "object", "properties": {"title": {"type": "string"}},
             "required": ["title"], "additionalProperties": false}),
         ),
-        ..asking("mend the loom, please")
+        ..user_request("mend the loom, please")
     };
     let stream = vendor.client.responses(&vendor.endpoint, &request, LIMITS);
     let mut stream = stream.await.expect("an answer");
@@ -106,23 +106,23 @@ async fn a_call_that_wants_an_object_gets_one() {
     while let Some(event) = stream.next().await.expect("an event") {
         events.push(event);
     }
-    let answer: Value = serde_json::from_str(&grown(&events)).expect("JSON");
+    let answer: Value = serde_json::from_str(&streamed_text(&events)).expect("JSON");
     assert_eq!(answer, json!({"title": "mend the loom, please"}));
 }
 
 #[tokio::test]
 async fn text_that_came_together_is_handed_out_together() {
     let vendor = Vendor::in_memory("");
-    let events = vendor.hear("MOCK text n=10000 size=8").await;
+    let events = vendor.events("MOCK text n=10000 size=8").await;
     let events = events.expect("an answer");
-    assert_eq!(grown(&events).len(), 80_000);
+    assert_eq!(streamed_text(&events).len(), 80_000);
     assert!(events.len() < 1000, "{} events", events.len());
 }
 
 #[tokio::test]
 async fn a_held_answer_waits_for_its_release() {
     let vendor = Vendor::in_memory("");
-    // Released ahead, it does not wait.
+    // Released in advance, it does not wait.
     vendor.server.release(1);
     assert_eq!(
         vendor.text("MOCK held text say=a").await.as_deref(),
@@ -142,7 +142,7 @@ async fn a_held_answer_waits_for_its_release() {
 async fn markers_that_cannot_be_read_are_refused_with_a_reason() {
     let vendor = Vendor::in_memory("");
     let error = vendor
-        .hear("MOCK text n=many")
+        .events("MOCK text n=many")
         .await
         .expect_err("a refusal");
     assert!(
@@ -151,7 +151,7 @@ async fn markers_that_cannot_be_read_are_refused_with_a_reason() {
     );
 }
 
-/// Sends one request by hand and reads the status and the body of its answer.
+/// Sends one raw request, and returns the status and the body of its response.
 async fn fetch(vendor: &Vendor, head: &str, body: &str) -> (u16, Value) {
     let base_url = vendor.server.base_url();
     let host = base_url
@@ -162,13 +162,13 @@ async fn fetch(vendor: &Vendor, head: &str, body: &str) -> (u16, Value) {
         .expect("a connection");
     let length = body.len();
     let (line, headers) = head.split_once('\n').unwrap_or((head, ""));
-    let named = if headers.contains("host:") {
+    let host_header = if headers.contains("host:") {
         String::new()
     } else {
         format!("host: {host}\r\n")
     };
     let request = format!(
-        "{line} HTTP/1.1\r\n{named}connection: close\r\ncontent-length: {length}\r\n{headers}\r\n{body}"
+        "{line} HTTP/1.1\r\n{host_header}connection: close\r\ncontent-length: {length}\r\n{headers}\r\n{body}"
     );
     stream
         .write_all(request.as_bytes())
@@ -185,8 +185,8 @@ async fn fetch(vendor: &Vendor, head: &str, body: &str) -> (u16, Value) {
 #[tokio::test]
 async fn the_other_addresses() {
     let vendor = Vendor::listen().await;
-    vendor.hear("MOCK text say=hi").await.expect("an answer");
-    for (head, body, status, pointer, wanted) in [
+    vendor.events("MOCK text say=hi").await.expect("an answer");
+    for (head, body, status, pointer, expected) in [
         ("GET /v1/models", "", 200, "/data/0/id", json!("mock")),
         ("GET /requests", "", 200, "/calls", json!(1)),
         (
@@ -244,8 +244,8 @@ async fn the_other_addresses() {
             json!("2"),
         ),
     ] {
-        let (found, answer) = fetch(&vendor, head, body).await;
-        assert_eq!(found, status, "{head}: {answer}");
-        assert_eq!(answer.pointer(pointer), Some(&wanted), "{head}: {answer}");
+        let (actual_status, answer) = fetch(&vendor, head, body).await;
+        assert_eq!(actual_status, status, "{head}: {answer}");
+        assert_eq!(answer.pointer(pointer), Some(&expected), "{head}: {answer}");
     }
 }

@@ -1,5 +1,5 @@
-//! `streams/WIRE/NAME.sse` holds an answer as it may come, `NAME.said` what is heard of it. The latter is written
-//! anew with `RADDLE_GOLDEN=write`, to be read as a diff.
+//! `streams/WIRE/NAME.sse` holds an answer as it may come, `NAME.said` its events.
+//! `RADDLE_GOLDEN=write` rewrites the latter, to be reviewed as a diff.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -8,18 +8,18 @@ use raddle_model::{AnswerReader, CallError, ITEMS_MAX, StreamEvent, WireFormat};
 
 type EventResult = Result<StreamEvent, CallError>;
 
-/// What is heard of an answer that comes in these pieces.
-fn heard<'a>(wire: WireFormat, pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
+/// Returns the events of an answer that comes in these pieces.
+fn rendered<'a>(wire: WireFormat, pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
     events(wire, pieces).iter().map(line).collect()
 }
 
 fn events<'a>(wire: WireFormat, pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<EventResult> {
-    let mut reading = AnswerReader::new(wire);
+    let mut reader = AnswerReader::new(wire);
     for piece in pieces {
-        reading.push(piece);
+        reader.push(piece);
     }
-    reading.end();
-    std::iter::from_fn(|| reading.next_event()).collect()
+    reader.end();
+    std::iter::from_fn(|| reader.next_event()).collect()
 }
 
 fn line(event: &EventResult) -> String {
@@ -54,27 +54,27 @@ fn line(event: &EventResult) -> String {
 
 fn check(wire: WireFormat, stream: &Path) {
     let bytes = std::fs::read(stream).expect("a stream");
-    let whole = heard(wire, [&bytes[..]]);
+    let rendered_whole = rendered(wire, [&bytes[..]]);
     let file = stream.with_extension("said");
     if std::env::var_os("RADDLE_GOLDEN").is_some_and(|it| it == "write") {
-        std::fs::write(&file, &whole).expect("a file");
+        std::fs::write(&file, &rendered_whole).expect("a file");
     }
-    let wanted = std::fs::read_to_string(&file).unwrap_or_default();
-    assert_eq!(whole, wanted, "{}", stream.display());
+    let expected = std::fs::read_to_string(&file).unwrap_or_default();
+    assert_eq!(rendered_whole, expected, "{}", stream.display());
     for at in 0..bytes.len() {
         let (before, after) = bytes.split_at(at);
-        assert_eq!(heard(wire, [before, after]), whole, "{stream:?} at {at}");
+        assert_eq!(rendered(wire, [before, after]), rendered_whole, "{stream:?} at {at}");
     }
     let text = String::from_utf8(bytes).expect("a text");
     for bytes in [text.clone(), text.replace('\n', "\r\n")] {
         for size in [1, 2, 3, 5, 64, bytes.len()] {
-            let found = heard(wire, bytes.as_bytes().chunks(size));
-            assert_eq!(found, whole, "{stream:?} in pieces of {size}");
+            let pieces_rendered = rendered(wire, bytes.as_bytes().chunks(size));
+            assert_eq!(pieces_rendered, rendered_whole, "{stream:?} in pieces of {size}");
         }
     }
 }
 
-/// The streams of a wire.
+/// Returns the streams of a wire.
 fn streams(wire: WireFormat) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/streams");
     let files = std::fs::read_dir(folder.join(wire.name())).expect("streams of each wire");
@@ -95,7 +95,8 @@ fn answers_are_read_however_they_are_cut() {
     }
 }
 
-/// Whatever is missing or said twice, an answer ends once, and nothing is said of an item that was not begun.
+/// Whatever is missing or repeated, an answer ends once, and no event names an item that was not
+/// started.
 #[test]
 fn answers_end_whatever_is_missing() {
     for wire in WireFormat::ALL {
@@ -109,8 +110,8 @@ fn answers_end_whatever_is_missing() {
                 twice.insert(at, parts[at]);
                 let mut last = parts.clone();
                 last.swap(at, parts.len() - 1);
-                for hurt in [without, twice, last] {
-                    require_end(wire, &hurt.concat());
+                for damaged in [without, twice, last] {
+                    require_end(wire, &damaged.concat());
                 }
             }
         }
@@ -122,23 +123,23 @@ fn require_end(wire: WireFormat, answer: &str) {
     let is_end = |it: &EventResult| matches!(it, Ok(StreamEvent::Completed(_)) | Err(_));
     let (last, before) = events.split_last().expect("an end");
     assert!(is_end(last) && !before.iter().any(is_end), "{answer}");
-    let mut begun = BTreeSet::new();
+    let mut started = BTreeSet::new();
     for event in before.iter().flatten() {
         match event {
-            StreamEvent::Started { id, .. } => drop(begun.insert(id.clone())),
+            StreamEvent::Started { id, .. } => drop(started.insert(id.clone())),
             StreamEvent::Text { id, .. }
             | StreamEvent::Summary { id, .. }
             | StreamEvent::Thought { id, .. }
             | StreamEvent::Message { id, .. }
-            | StreamEvent::Reasoning { id, .. } => assert!(begun.contains(id), "{answer}"),
+            | StreamEvent::Reasoning { id, .. } => assert!(started.contains(id), "{answer}"),
             StreamEvent::Call { .. } | StreamEvent::Completed(_) => {}
         }
     }
 }
 
-/// Events that each begin an item, a part or a call; `N` is the number of the event.
+/// Events that each start an item, a part or a call; `N` is the number of the event.
 #[rustfmt::skip]
-const BEGINNINGS: &[(WireFormat, &str)] = &[
+const START_EVENTS: &[(WireFormat, &str)] = &[
     (WireFormat::Responses, r#"{"type": "response.output_item.added", "output_index": N, "item": {"id": "iN", "type": "reasoning"}}"#),
     (WireFormat::Responses, r#"{"type": "response.output_item.added", "item": {"id": "iN", "type": "message"}}"#),
     (WireFormat::Responses, r#"{"type": "response.output_item.done", "output_index": N, "item": {"id": "iN", "type": "message", "content": [{"text": "x"}]}}"#),
@@ -155,7 +156,7 @@ const BEGINNINGS: &[(WireFormat, &str)] = &[
     (WireFormat::Gemini, r#"{"candidates": [{"content": {"parts": [{"functionCall": {"id": "cN", "name": "f", "args": {}}}]}}]}"#),
 ];
 
-/// The cost of an answer is bounded by the items that it may begin, however many more events come.
+/// The item limit bounds the cost of an answer, however many more events come.
 #[test]
 fn an_answer_begins_no_more_items_than_it_may() {
     let answer = |event: &str, count: usize| -> String {
@@ -164,18 +165,18 @@ fn an_answer_begins_no_more_items_than_it_may() {
             .map(|it| format!("data: {}\n\n", event(it)))
             .collect()
     };
-    for (wire, event) in BEGINNINGS {
+    for (wire, event) in START_EVENTS {
         let few = events(*wire, [answer(event, 200).as_bytes()]);
-        let told = few.iter().flatten().count();
-        let whole = few.last().is_some_and(|it| match it {
+        let event_count = few.iter().flatten().count();
+        let is_complete = few.last().is_some_and(|it| match it {
             Err(CallError::BrokeOff(_)) => true,
             Ok(_) | Err(_) => false,
         });
-        assert!(whole, "{event}: {:?}", few.last());
+        assert!(is_complete, "{event}: {:?}", few.last());
         for count in [3, 6].map(|it| it * ITEMS_MAX) {
             let many = events(*wire, [answer(event, count).as_bytes()]);
             assert!(
-                many.iter().flatten().count() <= told.max(1) * ITEMS_MAX / 200 + 8,
+                many.iter().flatten().count() <= event_count.max(1) * ITEMS_MAX / 200 + 8,
                 "{event}"
             );
             let error = many.last().expect("an end").as_ref().expect_err(event);

@@ -11,38 +11,38 @@ use raddle_model::{
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
-/// The limits of these tests.
+/// The timeouts of these tests.
 pub const LIMITS: CallTimeouts = CallTimeouts {
     connect: Duration::from_secs(1),
     idle: Duration::from_secs(2),
     total: Duration::from_secs(60),
 };
 
-/// A vendor, and the way to it.
+/// A vendor, and a client of it.
 pub struct Vendor {
     pub server: ScriptedServer,
     pub client: ModelClient,
     pub endpoint: Endpoint,
-    /// How it is asked.
+    /// The wire of its calls.
     pub wire: WireFormat,
 }
 
 impl Vendor {
-    /// In memory, where the clock can stand still.
+    /// Starts one in memory, where the clock can be paused.
     pub fn in_memory(script: &str) -> Self {
         let (server, dial) =
             ScriptedServer::in_memory(ModelScript::parse(script).expect("a script"));
         Self::of(server, ModelClient::with_dial(dial))
     }
 
-    /// Over TCP.
+    /// Starts one over TCP.
     pub async fn listen() -> Self {
         let address = "127.0.0.1:0".parse().expect("an address");
         let server = ScriptedServer::listen(address, ModelScript::default()).await;
         Self::of(server.expect("a server"), ModelClient::new())
     }
 
-    /// This one, and this way to it.
+    /// Combines a server with a client.
     pub fn of(server: ScriptedServer, client: ModelClient) -> Self {
         let endpoint = server.base_url().parse().expect("an address");
         Self {
@@ -53,15 +53,15 @@ impl Vendor {
         }
     }
 
-    /// The same, asked on another wire.
+    /// Selects another wire for the calls.
     pub fn on(self, wire: WireFormat) -> Self {
         Self { wire, ..self }
     }
 
-    /// Asks, and waits for an answer to begin.
+    /// Sends a text, and waits for an answer to begin.
     pub async fn ask(&self, text: &str) -> Result<AnswerStream, CallError> {
         if self.wire == WireFormat::Responses {
-            let request = asking(text);
+            let request = user_request(text);
             let stream = self.client.responses(&self.endpoint, &request, LIMITS);
             return stream.await;
         }
@@ -73,7 +73,7 @@ impl Vendor {
         self.question(&question).await
     }
 
-    /// Asks something on a wire that writes it by itself.
+    /// Sends a question on a wire other than Responses.
     pub async fn question(&self, question: &ModelQuery<'_>) -> Result<AnswerStream, CallError> {
         let (client, endpoint) = (&self.client, &self.endpoint);
         match self.wire {
@@ -84,19 +84,19 @@ impl Vendor {
         }
     }
 
-    /// Asks and listens to the end.
-    pub async fn hear(&self, text: &str) -> Result<Vec<StreamEvent>, CallError> {
-        heard(self.ask(text).await?).await
+    /// Sends a text and returns all events.
+    pub async fn events(&self, text: &str) -> Result<Vec<StreamEvent>, CallError> {
+        collect_events(self.ask(text).await?).await
     }
 
-    /// Asks, and gathers the text of the answer as it grows.
+    /// Sends a text and returns the streamed text of the answer.
     pub async fn text(&self, text: &str) -> Result<String, CallError> {
-        Ok(grown(&self.hear(text).await?))
+        Ok(streamed_text(&self.events(text).await?))
     }
 }
 
-/// Everything that is said.
-pub async fn heard(mut stream: AnswerStream) -> Result<Vec<StreamEvent>, CallError> {
+/// Returns all events of a stream.
+pub async fn collect_events(mut stream: AnswerStream) -> Result<Vec<StreamEvent>, CallError> {
     let mut events = Vec::new();
     while let Some(event) = stream.next().await? {
         events.push(event);
@@ -104,8 +104,8 @@ pub async fn heard(mut stream: AnswerStream) -> Result<Vec<StreamEvent>, CallErr
     Ok(events)
 }
 
-/// The text of messages as it grew.
-pub fn grown(events: &[StreamEvent]) -> String {
+/// Returns the streamed text of messages.
+pub fn streamed_text(events: &[StreamEvent]) -> String {
     let texts = events.iter().filter_map(|event| match event {
         StreamEvent::Text { text, .. } => Some(text.as_str()),
         _ => None,
@@ -113,22 +113,22 @@ pub fn grown(events: &[StreamEvent]) -> String {
     texts.collect()
 }
 
-/// A call in which the user says something.
-pub fn asking(text: &str) -> ResponsesRequest {
+/// Returns a request with a message of the user.
+pub fn user_request(text: &str) -> ResponsesRequest {
     ResponsesRequest {
         model: "mock".to_owned(),
-        input: items(&[saying(text)]),
+        input: items(&[user_message(text)]),
         ..ResponsesRequest::default()
     }
 }
 
-/// What the user says, as an item.
-pub fn saying(text: &str) -> Value {
+/// Returns a message of the user as an item.
+pub fn user_message(text: &str) -> Value {
     let content = json!([{ "type": "input_text", "text": text }]);
     json!({ "type": "message", "role": "user", "content": content })
 }
 
 pub fn items(items: &[Value]) -> Vec<Arc<RawValue>> {
-    let written = items.iter().map(|it| to_raw_value(it).expect("JSON"));
-    written.map(Into::into).collect()
+    let raw_items = items.iter().map(|it| to_raw_value(it).expect("JSON"));
+    raw_items.map(Into::into).collect()
 }

@@ -6,9 +6,9 @@ use raddle_model::{
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::support::{LIMITS, asking};
+use crate::support::{LIMITS, user_request};
 
-/// A vendor that answers everything with the same bytes, in pieces, and hangs up.
+/// A vendor that answers every request with the same bytes, in pieces, and closes the connection.
 #[derive(Debug)]
 struct RawVendor {
     answer: Vec<u8>,
@@ -37,7 +37,7 @@ impl Dial for RawVendor {
     }
 }
 
-/// Whether the body that the head announces is there.
+/// Whether the announced body has arrived completely.
 fn is_whole(request: &[u8]) -> bool {
     let request = String::from_utf8_lossy(request).to_lowercase();
     let Some((head, body)) = request.split_once("\r\n\r\n") else {
@@ -49,15 +49,15 @@ fn is_whole(request: &[u8]) -> bool {
     length.is_none_or(|it| it.parse().is_ok_and(|it: usize| body.len() >= it))
 }
 
-async fn heard(answer: &str, piece: usize) -> Result<Vec<StreamEvent>, CallError> {
+async fn receive(answer: &str, piece: usize) -> Result<Vec<StreamEvent>, CallError> {
     let answer = answer.as_bytes().to_vec();
     let client = ModelClient::with_dial(Arc::new(RawVendor { answer, piece }));
     let endpoint = "http://vendor/v1".parse().expect("an address");
-    let mut stream = client.responses(&endpoint, &asking("hi"), LIMITS).await?;
+    let mut stream = client.responses(&endpoint, &user_request("hi"), LIMITS).await?;
     let mut events = Vec::new();
     while let Some(event) = stream.next().await? {
         match (events.last_mut(), event) {
-            // How text is cut depends on how it comes.
+            // The pieces of text depend on how the bytes arrive.
             (Some(StreamEvent::Text { text, .. }), StreamEvent::Text { text: more, .. }) => {
                 text.push_str(&more);
             }
@@ -82,7 +82,7 @@ async fn events_are_read_however_they_are_written_and_cut() {
         "data: {\"type\":\"response.completed\",\"response\":{\"usage\":{\"input_tokens\":3}}}",
         "data: [DONE]",
     ];
-    let wanted = vec![
+    let expected = vec![
         StreamEvent::Started {
             id: "m".into(),
             kind: ItemKind::Message,
@@ -106,17 +106,17 @@ async fn events_are_read_however_they_are_written_and_cut() {
         let body: String = events.iter().map(|it| format!("{it}\n\n")).collect();
         let answer = format!("{HEAD}{}", body.replace('\n', end));
         for piece in [1, 2, 3, 7, 100, 100_000] {
-            let found = heard(&answer, piece).await;
-            assert_eq!(found.as_ref(), Ok(&wanted), "{end:?} in pieces of {piece}");
+            let events_read = receive(&answer, piece).await;
+            assert_eq!(events_read.as_ref(), Ok(&expected), "{end:?} in pieces of {piece}");
         }
     }
 }
 
 #[tokio::test]
-async fn answers_that_are_none_are_told_apart() {
+async fn invalid_answers_give_distinct_errors() {
     let plain = "HTTP/1.1 200 OK\r\n\r\n";
     let done = "data: {\"type\":\"response.completed\"}\n\n";
-    for (answer, wanted) in [
+    for (answer, expected) in [
         (format!("{plain}{done}"), "ok"),
         (HEAD.to_owned(), "broke off: it was empty"),
         (format!("{HEAD}data: {{\"type\":\"response.created\"}}\n\n"), "it ended in the middle"),
@@ -125,7 +125,7 @@ async fn answers_that_are_none_are_told_apart() {
         (format!("{HEAD}data: <html>\n\n{done}"), "cannot be read"),
         (
             "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n{\"hello\":1}".to_owned(),
-            "it is `application/json` and no stream of events; is base_url right? It begins: {\"hello\":1}",
+            "it is `application/json` and not a stream of events; is base_url right? It begins: {\"hello\":1}",
         ),
         (
             "HTTP/1.1 404 Not Found\r\ncontent-length: 900\r\n\r\n{\"error\":{\"message\":\"no such model\"}}".to_owned(),
@@ -134,30 +134,30 @@ async fn answers_that_are_none_are_told_apart() {
         ("nonsense\r\n\r\n".to_owned(), "cannot reach the model"),
         (String::new(), "cannot reach the model"),
     ] {
-        let found = match heard(&answer, 1000).await {
+        let outcome = match receive(&answer, 1000).await {
             Ok(_) => "ok".to_owned(),
             Err(error) => error.to_string(),
         };
-        assert!(found.contains(wanted), "{answer:?}: {found}");
+        assert!(outcome.contains(expected), "{answer:?}: {outcome}");
     }
 }
 
-/// Some vendors repeat the key that they do not know, at once or in the middle of an answer.
+/// Some vendors repeat an unknown key, at once or in the middle of an answer.
 #[tokio::test]
-async fn what_only_the_vendor_should_know_is_not_repeated() {
+async fn secrets_of_the_vendor_are_redacted_from_errors() {
     let keys = [
         "sk-first-key",
         "team-secret-2",
         "query-secret-3",
         "base-secret-4",
     ];
-    let told = format!("no: {}", keys.join(" "));
-    let body = format!("{{\"error\":{{\"message\":\"{told}\"}}}}");
+    let message = format!("no: {}", keys.join(" "));
+    let body = format!("{{\"error\":{{\"message\":\"{message}\"}}}}");
     let length = body.len();
-    let failed = format!("data: {{\"type\":\"error\",\"message\":\"{told}\"}}\n\n");
+    let failed = format!("data: {{\"type\":\"error\",\"message\":\"{message}\"}}\n\n");
     for answer in [
         format!("HTTP/1.1 401 No\r\ncontent-length: {length}\r\n\r\n{body}"),
-        format!("HTTP/1.1 200 OK\r\ncontent-type: text/html\r\n\r\n{told}"),
+        format!("HTTP/1.1 200 OK\r\ncontent-type: text/html\r\n\r\n{message}"),
         format!("{HEAD}{failed}"),
     ] {
         let answer = answer.into_bytes();
@@ -170,7 +170,7 @@ async fn what_only_the_vendor_should_know_is_not_repeated() {
             .and_then(|it| it.with_header("x-team", keys[1]))
             .expect("headers")
             .with_query("key", keys[2]);
-        let error = match client.responses(&endpoint, &asking("hi"), LIMITS).await {
+        let error = match client.responses(&endpoint, &user_request("hi"), LIMITS).await {
             Ok(mut stream) => stream.next().await.expect_err("a failure"),
             Err(error) => error,
         };
@@ -179,9 +179,9 @@ async fn what_only_the_vendor_should_know_is_not_repeated() {
     }
 }
 
-/// So do those who give tokens, with what they do not take: as it is, or as the form has it.
+/// Token endpoints repeat rejected values too: raw, or form-encoded.
 #[tokio::test]
-async fn what_was_to_be_exchanged_for_tokens_is_not_repeated() {
+async fn exchanged_credentials_are_redacted_from_errors() {
     for (name, value, repeated) in [
         ("refresh_token", "refresh+secret/1=", "refresh+secret/1="),
         (
@@ -205,9 +205,9 @@ async fn what_was_to_be_exchanged_for_tokens_is_not_repeated() {
     }
 }
 
-/// However they write it: as it was sent, as an address or a form has it, or as JSON may.
+/// In every spelling: as it was sent, URL-encoded or form-encoded, or escaped as in JSON.
 #[tokio::test]
-async fn no_spelling_of_a_key_is_repeated() {
+async fn every_spelling_of_a_key_is_redacted() {
     for (key, spelled) in [
         ("sk+first/key=", "sk+first/key="),
         ("sk+first/key=", "sk%2Bfirst%2Fkey%3D"),
@@ -218,20 +218,20 @@ async fn no_spelling_of_a_key_is_repeated() {
         ("sk+first+key", "sk first key"),
         ("sk\"first\"key", "sk\\\"first\\\"key"),
     ] {
-        let told = format!("no: {spelled}");
-        let refused = |body: &str| {
+        let message = format!("no: {spelled}");
+        let refusal = |body: &str| {
             let length = body.len();
             format!("HTTP/1.1 401 No\r\ncontent-length: {length}\r\n\r\n{body}")
         };
-        let list = format!("{{\"data\":\"{told}\"}}");
+        let list = format!("{{\"data\":\"{message}\"}}");
         let length = list.len();
         for answer in [
-            refused(&format!("{{\"error\":{{\"message\":\"{told}\"}}}}")),
-            refused(&format!("{{\"told\":[\"{told}\"]}}")),
+            refusal(&format!("{{\"error\":{{\"message\":\"{message}\"}}}}")),
+            refusal(&format!("{{\"told\":[\"{message}\"]}}")),
             format!(
-                "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n{{\"a\":\"{told}\"}}"
+                "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n{{\"a\":\"{message}\"}}"
             ),
-            format!("{HEAD}data: {{\"type\":\"error\",\"message\":\"{told}\"}}\n\n"),
+            format!("{HEAD}data: {{\"type\":\"error\",\"message\":\"{message}\"}}\n\n"),
             format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n{list}"),
         ] {
             let is_list = answer.ends_with(&list);
@@ -244,7 +244,7 @@ async fn no_spelling_of_a_key_is_repeated() {
                     let listed = client.models(WireFormat::Responses, &endpoint, LIMITS);
                     listed.await.expect_err("no list")
                 }
-                false => match client.responses(&endpoint, &asking("hi"), LIMITS).await {
+                false => match client.responses(&endpoint, &user_request("hi"), LIMITS).await {
                     Ok(mut stream) => stream.next().await.expect_err("a failure"),
                     Err(error) => error,
                 },

@@ -3,10 +3,10 @@ use raddle_model::{
 };
 use serde_json::json;
 
-use crate::support::{Vendor, grown, heard};
+use crate::support::{Vendor, streamed_text, collect_events};
 
-/// What an answer says, whatever items it has on its wire.
-fn said(events: &[StreamEvent]) -> Vec<String> {
+/// The contents of an answer, without the item ids of its wire.
+fn summary(events: &[StreamEvent]) -> Vec<String> {
     let lines = events.iter().filter_map(|event| match event {
         StreamEvent::Message { text, .. } => Some(format!("says {text}")),
         StreamEvent::Reasoning {
@@ -39,24 +39,24 @@ async fn an_answer_is_the_same_on_every_wire() {
     "#;
     for wire in WireFormat::ALL {
         let vendor = Vendor::in_memory(script).on(wire);
-        let events = vendor.hear("the weather?").await.expect("an answer");
+        let events = vendor.events("the weather?").await.expect("an answer");
         let tokens = Tokens {
             input: 5,
             cached: 2,
             output: 4,
-            // Messages has no word for it.
+            // Messages does not report it.
             reasoning: u64::from(wire != WireFormat::Messages),
-            // And Gemini's none for this.
+            // Gemini does not report it.
             cache_written: u64::from(wire != WireFormat::Gemini),
         };
-        let wanted = [
+        let expected = [
             "thinks Let me look. 🧵".to_owned(),
             "says I look.".to_owned(),
             r#"calls look {"at":"the sky"}"#.to_owned(),
             r#"calls look {"at":"the sea"}"#.to_owned(),
             format!("costs {:?}", Some(tokens)),
         ];
-        assert_eq!(said(&events), wanted, "{wire:?}: {events:?}");
+        assert_eq!(summary(&events), expected, "{wire:?}: {events:?}");
     }
 }
 
@@ -76,7 +76,7 @@ async fn connections_are_kept_on_every_wire() {
 }
 
 #[tokio::test]
-async fn what_a_tool_gave_and_a_schema_are_understood() {
+async fn tool_outputs_and_schemas_are_understood() {
     let schema = json!({ "type": "object", "properties": { "title": { "type": "string" } }, "required": ["title"] });
     let history = vec![
         HistoryEntry::User(vec![InputPart::Text("MOCK call name=look".into())]),
@@ -103,27 +103,27 @@ async fn what_a_tool_gave_and_a_schema_are_understood() {
             history: history.clone(),
             ..ModelQuery::default()
         };
-        for (schema, wanted) in [
+        for (schema, expected) in [
             (None, "The tool said: a loom"),
             (Some(&schema), r#"{"title":"a loom"}"#),
         ] {
             question.output_schema = schema;
             let stream = vendor.question(&question).await.expect("an answer");
-            let events = heard(stream).await.expect("an answer");
-            assert_eq!(grown(&events), wanted, "{wire:?}");
+            let events = collect_events(stream).await.expect("an answer");
+            assert_eq!(streamed_text(&events), expected, "{wire:?}");
         }
     }
 }
 
-/// What is sealed goes back as it came, where the wire wants it.
+/// Sealed content goes back unchanged where the wire needs it.
 #[tokio::test]
-async fn what_was_sealed_is_given_back() {
+async fn sealed_content_is_sent_back() {
     let script = r#"
         [[answer]]
         match = "weather"
         steps = [{ reasoning = "Hm." }, { call = "look" }, { call = "look" }]
     "#;
-    for (wire, pointer, wanted) in [
+    for (wire, pointer, expected) in [
         (
             WireFormat::Chat,
             "/messages/1/reasoning_content",
@@ -141,11 +141,11 @@ async fn what_was_sealed_is_given_back() {
         ),
     ] {
         let vendor = Vendor::in_memory(script).on(wire);
-        let events = vendor.hear("the weather?").await.expect("an answer");
+        let events = vendor.events("the weather?").await.expect("an answer");
         let mut history = vec![HistoryEntry::User(vec![InputPart::Text(
             "the weather?".into(),
         )])];
-        history.extend(events.iter().filter_map(told));
+        history.extend(events.iter().filter_map(history_entry));
         let outputs = events.iter().filter_map(|event| match event {
             StreamEvent::Call { call_id, .. } => Some(HistoryEntry::Output {
                 call: call_id,
@@ -162,13 +162,13 @@ async fn what_was_sealed_is_given_back() {
             ..ModelQuery::default()
         };
         vendor.question(&question).await.expect("an answer");
-        let seen = vendor.server.requests();
-        let body: serde_json::Value = serde_json::from_slice(&seen[1].body).expect("JSON");
-        assert_eq!(body.pointer(pointer), Some(&wanted), "{wire:?}: {body}");
+        let requests = vendor.server.requests();
+        let body: serde_json::Value = serde_json::from_slice(&requests[1].body).expect("JSON");
+        assert_eq!(body.pointer(pointer), Some(&expected), "{wire:?}: {body}");
     }
 }
 
-fn told(event: &StreamEvent) -> Option<HistoryEntry<'_>> {
+fn history_entry(event: &StreamEvent) -> Option<HistoryEntry<'_>> {
     match event {
         StreamEvent::Reasoning { sealed, .. } => Some(HistoryEntry::Sealed(sealed)),
         StreamEvent::Call {

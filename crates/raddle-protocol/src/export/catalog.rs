@@ -1,4 +1,4 @@
-//! Every type the tables name, with all that it refers to, as one JSON Schema each.
+//! JSON Schemas of every type that the tables name, and of all types they refer to.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,20 +8,20 @@ use serde_json::{Map, Value};
 use super::envelope;
 use crate::{METHODS, MethodRow, NOTIFICATIONS, RequestId, SERVER_REQUESTS, Stability};
 
-/// How one schema points to another.
+/// Prefix of a reference from one schema to another.
 pub(super) const REFERENCE: &str = "#/definitions/";
 
-/// What the types put on members that need `experimentalApi`.
+/// Schema keyword on members that require `experimentalApi`.
 pub(super) const MARK: &str = "x-experimental";
 
-/// What to do about the experimental.
+/// How to treat experimental methods and members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum View {
-    /// Leave it out.
+    /// Omits them.
     Stable,
-    /// Show it like the rest.
+    /// Includes them like the others.
     Experimental,
-    /// Show it, and leave the mark on members that carry it.
+    /// Includes them, and keeps the mark on experimental members.
     Marked,
 }
 
@@ -34,10 +34,10 @@ impl View {
         }
     }
 
-    /// The methods to show.
+    /// Returns the methods to include.
     ///
-    /// Only methods can be hidden. Notifications cannot: the reference lists them all in its stable
-    /// output too, and a client that did not opt in simply never hears the experimental ones.
+    /// Only methods can be omitted. Notifications cannot: the reference lists them all in its
+    /// stable output too, and a client that did not opt in never receives the experimental ones.
     pub(super) fn methods(self) -> impl Iterator<Item = &'static MethodRow> {
         METHODS
             .iter()
@@ -52,8 +52,8 @@ pub(super) struct Catalog {
 }
 
 impl Catalog {
-    /// What may be sent to a reader of the types, or what a writer of them sends.
-    /// The two differ only in which members are required.
+    /// Collects the schemas of all types, as the server reads or as it writes them. The two differ
+    /// only in which members are required.
     pub(super) fn new(contract: Contract, view: View) -> Self {
         let mut settings = SchemaSettings::draft07();
         settings.contract = contract;
@@ -77,44 +77,44 @@ impl Catalog {
         Self { types }
     }
 
-    /// The schema of a type that the tables name or refer to.
+    /// Returns the schema of a type that the tables name or refer to.
     pub(super) fn schema(&self, name: &str) -> &Value {
         &self.types[name]
     }
 
-    /// What some types refer to, directly or not. A type itself is in it only if something refers
-    /// back to it.
+    /// Returns the types that the given types refer to, directly or indirectly. A given type is
+    /// included only if a reference leads back to it.
     pub(super) fn reachable<'a>(
         &self,
         from: impl IntoIterator<Item = &'a str>,
     ) -> BTreeSet<String> {
-        let mut found = BTreeSet::new();
+        let mut reachable = BTreeSet::new();
         let mut open: Vec<String> = Vec::new();
         for name in from {
             references(self.schema(name), &mut |it| open.push(it.to_owned()));
         }
         while let Some(name) = open.pop() {
-            if found.insert(name.clone()) {
+            if reachable.insert(name.clone()) {
                 references(self.schema(&name), &mut |it| open.push(it.to_owned()));
             }
         }
-        found
+        reachable
     }
 
-    /// Some types and all that they refer to.
+    /// Returns the given types and all types they refer to.
     pub(super) fn closure(&self, of: &BTreeSet<&str>) -> BTreeSet<String> {
-        let mut found = self.reachable(of.iter().copied());
-        found.extend(of.iter().map(|name| (*name).to_owned()));
-        found
+        let mut names = self.reachable(of.iter().copied());
+        names.extend(of.iter().map(|name| (*name).to_owned()));
+        names
     }
 }
 
-/// The catalog for people who write clients: each type as the side that fills it in sees it.
+/// The catalog for authors of clients: each type as described by the side that sends it.
 ///
-/// What the server sends is described as the server writes it, so a member that is always written
-/// is required. What only clients send is described as the server reads it, so a member that may be
-/// left out is optional. A type that travels both ways counts as sent by the server: a client that
-/// writes all of it is understood too.
+/// Types that the server sends are described as the server writes them, so a member that is always
+/// written is required. Types that only clients send are described as the server reads them, so a
+/// member that may be omitted is optional. A type that both sides send counts as sent by the
+/// server: a client that writes all its members is understood too.
 #[derive(Debug)]
 pub(super) struct Types {
     read: Catalog,
@@ -156,27 +156,27 @@ impl Types {
     }
 }
 
-/// The name of the type that this schema points to.
+/// Returns the name of the type that this schema refers to.
 pub(super) fn reference(schema: &Map<String, Value>) -> Option<&str> {
     schema.get("$ref")?.as_str()?.strip_prefix(REFERENCE)
 }
 
-/// Calls `found` with every type name below `schema`.
-pub(super) fn references(schema: &Value, found: &mut impl FnMut(&str)) {
+/// Calls the callback with every type name below `schema`.
+pub(super) fn references(schema: &Value, visit: &mut impl FnMut(&str)) {
     match schema {
         Value::Object(object) => {
             if let Some(name) = reference(object) {
-                found(name);
+                visit(name);
             }
-            object.values().for_each(|it| references(it, found));
+            object.values().for_each(|it| references(it, visit));
         }
-        Value::Array(array) => array.iter().for_each(|it| references(it, found)),
+        Value::Array(array) => array.iter().for_each(|it| references(it, visit)),
         _ => {}
     }
 }
 
-/// The members of an object, in the order of the Rust type, but with the one that says which arm of
-/// a union this is before the rest.
+/// Returns the members of an object in the order of the Rust type, except that the tag of a union
+/// variant comes first.
 pub(super) fn members(object: &Map<String, Value>) -> Vec<(&str, &Value)> {
     let Some(Value::Object(properties)) = object.get("properties") else {
         return Vec::new();
@@ -189,7 +189,7 @@ pub(super) fn members(object: &Map<String, Value>) -> Vec<(&str, &Value)> {
     members
 }
 
-/// The only value a member can have, if there is only one.
+/// Returns the only possible value of a member, if there is exactly one.
 pub(super) fn tag(member: &Value) -> Option<&str> {
     match member.get("enum")?.as_array()?.as_slice() {
         [only] => only.as_str(),
@@ -197,7 +197,7 @@ pub(super) fn tag(member: &Value) -> Option<&str> {
     }
 }
 
-/// The values of a keyword that takes a list; none if it is absent.
+/// Returns the values of a keyword that takes a list; empty if it is absent.
 pub(super) fn list<'a>(schema: &'a Map<String, Value>, keyword: &str) -> &'a [Value] {
     match schema.get(keyword) {
         Some(Value::Array(values)) => values,
@@ -205,12 +205,12 @@ pub(super) fn list<'a>(schema: &'a Map<String, Value>, keyword: &str) -> &'a [Va
     }
 }
 
-/// What a schema says it is for.
+/// Returns the description of a schema.
 pub(super) fn description(schema: &Value) -> Option<&str> {
     schema.get("description").and_then(Value::as_str)
 }
 
-/// Whether a member must be there, by the list beside it.
+/// Returns whether the `required` list of the object names the member.
 pub(super) fn is_required(object: &Map<String, Value>, member: &str) -> bool {
     list(object, "required").iter().any(|name| name == member)
 }

@@ -1,7 +1,8 @@
-//! The messages around the types: JSON-RPC's own shapes, and the unions of all that may be said.
+//! The messages around the types: the JSON-RPC messages, and the unions of all requests and
+//! notifications.
 //!
 //! These are built from the rows, because no Rust type holds them: the server reads the name of a
-//! method first and its params after.
+//! method first and its params afterwards.
 
 use serde_json::{Value, json};
 
@@ -13,7 +14,7 @@ pub(super) const CLIENT_NOTIFICATION: &str = "ClientNotification";
 pub(super) const SERVER_REQUEST: &str = "ServerRequest";
 pub(super) const SERVER_NOTIFICATION: &str = "ServerNotification";
 
-/// Everything that may be said, by side and by whether it wants an answer.
+/// Unions of all requests and notifications, by sender.
 pub(super) const UNIONS: [&str; 4] = [
     CLIENT_REQUEST,
     CLIENT_NOTIFICATION,
@@ -21,7 +22,7 @@ pub(super) const UNIONS: [&str; 4] = [
     SERVER_NOTIFICATION,
 ];
 
-/// JSON-RPC's own shapes, without `jsonrpc`, which the wire leaves out.
+/// JSON-RPC messages, without `jsonrpc`, which the wire omits.
 pub(super) const MESSAGES: [&str; 6] = [
     "JSONRPCError",
     "JSONRPCErrorError",
@@ -56,23 +57,23 @@ fn unions(view: View) -> Vec<(String, Value)> {
     named([
         (
             CLIENT_REQUEST,
-            json!({ "description": "What a client may ask.", "oneOf": client_requests }),
+            json!({ "description": "Requests that a client may send.", "oneOf": client_requests }),
         ),
         (
             CLIENT_NOTIFICATION,
-            json!({ "description": "What a client may tell.", "oneOf": [initialized] }),
+            json!({ "description": "Notifications that a client may send.", "oneOf": [initialized] }),
         ),
         (
             SERVER_REQUEST,
-            json!({ "description": "What the server may ask.", "oneOf": server_requests }),
+            json!({ "description": "Requests that the server may send.", "oneOf": server_requests }),
         ),
         (
             SERVER_NOTIFICATION,
             json!({
-                "description": "What the server may tell.",
+                "description": "Notifications that the server may send.",
                 "properties": {
                     "emittedAtMs": {
-                        "description": "When it was sent, in milliseconds since 1970.",
+                        "description": "Time of sending, in milliseconds since the epoch.",
                         "format": "int64",
                         "type": "integer",
                     },
@@ -137,7 +138,7 @@ fn messages() -> Vec<(String, Value)> {
         (
             "JSONRPCRequest",
             json!({
-                "description": "Asks for something; exactly one answer follows.",
+                "description": "A request; exactly one response follows.",
                 "properties": {
                     "id": point("RequestId"),
                     "method": text,
@@ -162,7 +163,7 @@ fn messages() -> Vec<(String, Value)> {
         (
             "JSONRPCNotification",
             json!({
-                "description": "Tells something; no answer follows.",
+                "description": "A notification; no response follows.",
                 "properties": { "method": text, "params": true },
                 "required": ["method"],
                 "type": "object",
@@ -171,7 +172,7 @@ fn messages() -> Vec<(String, Value)> {
         (
             "JSONRPCResponse",
             json!({
-                "description": "Answers a request that went well.",
+                "description": "Response to a successful request.",
                 "properties": { "id": point("RequestId"), "result": true },
                 "required": ["id", "result"],
                 "type": "object",
@@ -180,7 +181,7 @@ fn messages() -> Vec<(String, Value)> {
         (
             "JSONRPCError",
             json!({
-                "description": "Answers a request that did not go well.",
+                "description": "Response to a failed request.",
                 "properties": { "error": point("JSONRPCErrorError"), "id": point("RequestId") },
                 "required": ["error", "id"],
                 "type": "object",
@@ -189,7 +190,7 @@ fn messages() -> Vec<(String, Value)> {
         (
             "JSONRPCErrorError",
             json!({
-                "description": "Why a request did not go well.",
+                "description": "Error of a failed request.",
                 "properties": {
                     "code": { "format": "int64", "type": "integer" },
                     "data": true,

@@ -1,7 +1,7 @@
-//! JSON Schema, laid out so that tools that read the reference's files find ours.
+//! JSON Schema, in the file layout of the reference, so that tools for its files work with ours.
 //!
-//! Each type that the tables name has its own file, complete in itself; types that are only parts
-//! of others have none. Two bundles hold all of it at once.
+//! Each type that the tables name has its own self-contained file; types that are only parts of
+//! others have none. Two bundles hold all types at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use super::catalog::{Catalog, REFERENCE, View, reference};
 use super::envelope;
 use crate::{NOTIFICATIONS, SERVER_REQUESTS};
 
-/// The contract as JSON Schema (draft 7), without or with its experimental part.
+/// Returns the contract as JSON Schema (draft 7), without or with its experimental part.
 pub fn json_schema(experimental: bool) -> Vec<File> {
     let view = View::new(experimental);
     let catalog = Catalog::new(Contract::Deserialize, view);
@@ -36,7 +36,7 @@ pub fn json_schema(experimental: bool) -> Vec<File> {
     files
 }
 
-/// Where the reference keeps the file of a type.
+/// Directory in which the reference stores the file of a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Folder {
     Top,
@@ -53,7 +53,7 @@ impl Folder {
         }
     }
 
-    /// For params and results of methods, and for notifications.
+    /// Returns the directory of params and results of methods, and of notifications.
     fn of(name: &str) -> Self {
         match name {
             "InitializeParams" | "InitializeResponse" => Self::V1,
@@ -65,7 +65,7 @@ impl Folder {
 
 type Folders = BTreeMap<&'static str, Folder>;
 
-/// The types that have files.
+/// Returns the types that have files.
 fn folders(view: View) -> Folders {
     let mut folders = Folders::new();
     for row in view.methods() {
@@ -86,7 +86,7 @@ fn folders(view: View) -> Folders {
     folders
 }
 
-/// One type, with all that it refers to.
+/// Returns the schema of one type with everything it refers to.
 fn alone(catalog: &Catalog, name: &str) -> Value {
     let definitions: Map<String, Value> = catalog
         .reachable([name])
@@ -101,8 +101,8 @@ fn alone(catalog: &Catalog, name: &str) -> Value {
     root
 }
 
-/// Everything, with what belongs to version 2 of the contract one level further down.
-/// A type that both levels need is kept in the lower one.
+/// Returns the bundle of all types, with those of version 2 of the contract one level deeper. A
+/// type that both levels need is stored in the deeper one.
 fn nested_bundle(catalog: &Catalog, folders: &Folders) -> Value {
     let is_v2 = |name: &&str| folders[*name] == Folder::V2;
     let (v2, top): (BTreeSet<&str>, BTreeSet<&str>) = folders.keys().copied().partition(is_v2);
@@ -124,7 +124,7 @@ fn nested_bundle(catalog: &Catalog, folders: &Folders) -> Value {
     bundle("CodexAppServerProtocol", definitions)
 }
 
-/// Version 2 of the contract on one level, with the unions that lead into it.
+/// Returns the bundle of version 2 of the contract on one level, with the unions that lead into it.
 fn flat_bundle(catalog: &Catalog, folders: &Folders) -> Value {
     let is_v2 = |name: &&str| folders[*name] == Folder::V2;
     let mut names: BTreeSet<&str> = folders.keys().copied().filter(is_v2).collect();
@@ -143,7 +143,7 @@ fn bundle(title: &str, definitions: Map<String, Value>) -> Value {
     json!({ "$schema": DRAFT, "definitions": definitions, "title": title, "type": "object" })
 }
 
-/// In a bundle, the types that also have a file are told apart by their titles.
+/// Returns the schema of a type in a bundle. Types that also have a file carry a title.
 fn definition(catalog: &Catalog, folders: &Folders, name: &str) -> Value {
     if folders.contains_key(name) {
         titled(catalog, name)

@@ -1,7 +1,7 @@
-//! TypeScript types, one file each, in the folders of the reference.
+//! TypeScript types, one file each, in the directory layout of the reference.
 //!
-//! A member has a `?` when its schema does not require it; which side's schema that is, [`Types`]
-//! decides and says why.
+//! A member has a `?` when its schema does not require it. [`Types`] decides which side's schema
+//! applies, and documents why.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,8 +12,8 @@ use super::catalog::{Types, View, description, is_required, list, members, refer
 use super::envelope::UNIONS;
 use crate::{NOTIFICATIONS, SERVER_REQUESTS};
 
-/// Types that the reference keeps at the top rather than in `v2`.
-/// No rule of names tells them apart, so they are listed.
+/// Types that the reference stores at the top level instead of in `v2`. No naming rule
+/// distinguishes them, so they are listed.
 const TOP: &[&str] = &[
     "AuthMode",
     "ClientInfo",
@@ -38,7 +38,7 @@ const TOP: &[&str] = &[
     "SubAgentSource",
 ];
 
-/// The contract as TypeScript types, without or with its experimental part.
+/// Returns the contract as TypeScript types, without or with its experimental part.
 pub fn typescript(experimental: bool) -> Vec<File> {
     let view = View::new(experimental);
     let types = Types::new(view);
@@ -86,7 +86,7 @@ fn roots(view: View) -> BTreeSet<&'static str> {
     roots
 }
 
-/// The type for values whose shape is not the contract's business.
+/// Type of values whose form the contract does not define.
 const JSON_VALUE: &str = "JsonValue";
 
 fn folder(name: &str) -> &'static str {
@@ -122,15 +122,15 @@ fn module(name: &str, schema: &Value) -> String {
 }
 
 fn import(from: &str, name: &str) -> String {
-    let place = match (folder(from), folder(name)) {
+    let prefix = match (folder(from), folder(name)) {
         (here, there) if here == there => "./",
         ("", there) => &format!("./{there}"),
         (_, there) => &format!("../{there}"),
     };
-    format!("import type {{ {name} }} from \"{place}{name}\";\n")
+    format!("import type {{ {name} }} from \"{prefix}{name}\";\n")
 }
 
-/// Turns schemas into type expressions.
+/// Converts schemas to type expressions.
 #[derive(Default)]
 struct Writer {
     uses_json_value: bool,
@@ -182,7 +182,7 @@ impl Writer {
         arms.iter().zip(&texts).map(commented).collect()
     }
 
-    /// What `type` says, with its details.
+    /// Converts the `type` of a schema, with its details.
     fn plain(&mut self, schema: &Map<String, Value>, depth: usize) -> String {
         let kinds = match schema.get("type") {
             Some(Value::Array(kinds)) => kinds.iter().filter_map(Value::as_str).collect(),
@@ -193,7 +193,7 @@ impl Writer {
             "integer" | "number" => String::from("number"),
             "array" => self.array(schema, depth),
             "object" => self.object(schema, depth),
-            // The rest are called alike: string, boolean, null.
+            // The other types have the same names: string, boolean, null.
             kind => kind.to_owned(),
         });
         one_of(arms.collect(), depth)
@@ -247,13 +247,13 @@ impl Writer {
     }
 }
 
-/// Puts a value behind what leads to it; a union of several lines begins on its own line.
+/// Appends a value to its lead; a union of several lines begins on its own line.
 fn after(lead: &str, value: &str) -> String {
     let space = if value.starts_with('\n') { "" } else { " " };
     format!("{lead}{space}{value}")
 }
 
-/// A union on one line if it fits there.
+/// Formats a union, on one line if it fits.
 fn one_of(arms: Vec<String>, depth: usize) -> String {
     const WIDTH_MAX: usize = 90;
     let line = arms.join(" | ");
@@ -280,7 +280,7 @@ fn comment(schema: &Value, depth: usize) -> String {
     format!("{lead}/**\n{lines}{lead} */\n")
 }
 
-/// A member's name, in quotes unless it can stand without.
+/// Returns a member's name, quoted unless it is a valid identifier.
 fn key(name: &str) -> String {
     let plain = |it: char| it.is_ascii_alphanumeric() || it == '_' || it == '$';
     if name.chars().all(plain) && !name.starts_with(|it: char| it.is_ascii_digit()) {

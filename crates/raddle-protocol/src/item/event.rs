@@ -1,11 +1,11 @@
-//! What is told of an item while a turn runs: its start, its growth and its end.
+//! Notifications about an item while a turn runs: its start, its deltas and its completion.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::*;
 
-/// `item/started`: an item was opened. Subscribers of the thread are told.
+/// `item/started`: an item was opened. Sent to the subscribers of the thread.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ItemStartedNotification {
@@ -13,13 +13,14 @@ pub struct ItemStartedNotification {
     pub thread_id: ThreadId,
     /// The turn it belongs to.
     pub turn_id: TurnId,
-    /// The item as it stands at its start; text and output are still to come.
+    /// The item in its initial state; text and output follow.
     pub item: ThreadItem,
-    /// When the item started, in milliseconds since the epoch.
+    /// Start time of the item, in milliseconds since the epoch.
     pub started_at_ms: i64,
 }
 
-/// `item/completed`: an item has ended, well or not. Nothing more will be said of it.
+/// `item/completed`: an item has ended, successfully or not. No further notification about it
+/// follows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ItemCompletedNotification {
@@ -27,9 +28,9 @@ pub struct ItemCompletedNotification {
     pub thread_id: ThreadId,
     /// The turn it belongs to.
     pub turn_id: TurnId,
-    /// When the item ended, in milliseconds since the epoch.
+    /// Completion time of the item, in milliseconds since the epoch.
     pub completed_at_ms: i64,
-    /// The whole item in its last form. Where it differs from the deltas, it is right.
+    /// The complete item in its final form. It takes precedence over the deltas.
     pub item: ThreadItem,
 }
 
@@ -41,9 +42,9 @@ pub struct AgentMessageDeltaNotification {
     pub thread_id: ThreadId,
     /// The turn it belongs to.
     pub turn_id: TurnId,
-    /// The agent message that grows.
+    /// The agent message to append to.
     pub item_id: ItemId,
-    /// Text to append.
+    /// Text to append to the message.
     pub delta: String,
 }
 
@@ -57,7 +58,7 @@ pub struct ReasoningSummaryPartAddedNotification {
     pub turn_id: TurnId,
     /// The reasoning item it belongs to.
     pub item_id: ItemId,
-    /// Place of the new part in `summary`, counted from 0.
+    /// Index of the new part in `summary`, counted from 0.
     pub summary_index: i64,
 }
 
@@ -73,11 +74,11 @@ pub struct ReasoningSummaryTextDeltaNotification {
     pub item_id: ItemId,
     /// Text to append to that part.
     pub delta: String,
-    /// Which part of `summary` grows, counted from 0.
+    /// Index of the part in `summary`, counted from 0.
     pub summary_index: i64,
 }
 
-/// `item/reasoning/textDelta`: more of the model's unabridged reasoning, if the provider shows it.
+/// `item/reasoning/textDelta`: more of the model's full reasoning text, if the provider reveals it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReasoningTextDeltaNotification {
@@ -87,13 +88,13 @@ pub struct ReasoningTextDeltaNotification {
     pub turn_id: TurnId,
     /// The reasoning item it belongs to.
     pub item_id: ItemId,
-    /// Which part of `content` grows, counted from 0.
+    /// Index of the part in `content`, counted from 0.
     pub content_index: i64,
     /// Text to append to that part.
     pub delta: String,
 }
 
-/// `item/commandExecution/outputDelta`: a running command has printed something.
+/// `item/commandExecution/outputDelta`: a running command has written output.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CommandExecutionOutputDeltaNotification {
@@ -101,13 +102,13 @@ pub struct CommandExecutionOutputDeltaNotification {
     pub thread_id: ThreadId,
     /// The turn it belongs to.
     pub turn_id: TurnId,
-    /// The command that printed it.
+    /// The command that wrote the output.
     pub item_id: ItemId,
     /// Plain text from either output stream, in the order it was read.
     pub delta: String,
 }
 
-/// `item/mcpToolCall/progress`: a running MCP tool reports how far it is.
+/// `item/mcpToolCall/progress`: a running MCP tool reports its progress.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct McpToolCallProgressNotification {
@@ -115,14 +116,14 @@ pub struct McpToolCallProgressNotification {
     pub thread_id: ThreadId,
     /// The turn it belongs to.
     pub turn_id: TurnId,
-    /// The tool call that reports.
+    /// The tool call that reports progress.
     pub item_id: ItemId,
-    /// What the tool says, for a person to read. It is not kept with the item.
+    /// Human-readable message of the tool. It is not stored with the item.
     pub message: String,
 }
 
-/// `item/plan/delta`: more text of a proposed plan.
-/// Trust the completed item: its text can differ from what was streamed.
+/// `item/plan/delta`: more text of a proposed plan. The text of the completed item can differ from
+/// the streamed text and takes precedence.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PlanDeltaNotification {
@@ -130,13 +131,13 @@ pub struct PlanDeltaNotification {
     pub thread_id: ThreadId,
     /// The turn it belongs to.
     pub turn_id: TurnId,
-    /// The plan that grows.
+    /// The plan to append to.
     pub item_id: ItemId,
-    /// Text to append.
+    /// Text to append to the plan.
     pub delta: String,
 }
 
-/// `item/fileChange/patchUpdated`: a proposed change now looks like this.
+/// `item/fileChange/patchUpdated`: a proposed file change was revised.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FileChangePatchUpdatedNotification {
@@ -144,13 +145,13 @@ pub struct FileChangePatchUpdatedNotification {
     pub thread_id: ThreadId,
     /// The turn it belongs to.
     pub turn_id: TurnId,
-    /// The file change being revised.
+    /// The revised file change.
     pub item_id: ItemId,
     /// All changes of the item; they replace the earlier list.
     pub changes: Vec<FileUpdateChange>,
 }
 
-/// `item/fileChange/outputDelta`: kept for old clients; the server never sends it.
+/// `item/fileChange/outputDelta`: defined for old clients; the server never sends it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FileChangeOutputDeltaNotification {
@@ -160,11 +161,11 @@ pub struct FileChangeOutputDeltaNotification {
     pub turn_id: TurnId,
     /// The file change it belongs to.
     pub item_id: ItemId,
-    /// Text to append.
+    /// Text to append to the output.
     pub delta: String,
 }
 
-/// `item/commandExecution/terminalInteraction`: the agent typed into a running command.
+/// `item/commandExecution/terminalInteraction`: the agent wrote to the stdin of a running command.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TerminalInteractionNotification {
@@ -174,8 +175,8 @@ pub struct TerminalInteractionNotification {
     pub turn_id: TurnId,
     /// The command that runs in the terminal.
     pub item_id: ItemId,
-    /// The terminal, named as in the item's `processId`.
+    /// Id of the terminal, as in the item's `processId`.
     pub process_id: String,
-    /// What was written to its input. Empty if the agent only looked for new output.
+    /// Text written to stdin. Empty if the agent only polled for new output.
     pub stdin: String,
 }

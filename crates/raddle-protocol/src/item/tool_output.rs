@@ -1,4 +1,4 @@
-//! What a tool gave back, in the form in which model providers take it.
+//! Output of a tool, in the form that model providers accept.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -9,9 +9,9 @@ use crate::*;
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum FunctionCallOutputBody {
-    /// Text.
+    /// Output as plain text.
     Text(String),
-    /// Parts, in the order the model reads them.
+    /// Output as parts, in the order the model reads them.
     Parts(Vec<FunctionCallOutputContentItem>),
 }
 
@@ -27,13 +27,13 @@ impl<'de> Deserialize<'de> for FunctionCallOutputBody {
 tagged! {
     /// One part of a tool's output. Names are in snake_case on the wire.
     pub enum FunctionCallOutputContentItem by "type" {
-        /// Text.
+        /// Text for the model.
         InputText(InputTextFunctionCallOutputContentItem) = "input_text",
-        /// An image.
+        /// An image for the model.
         InputImage(InputImageFunctionCallOutputContentItem) = "input_image",
-        /// A sound.
+        /// Audio for the model.
         InputAudio(InputAudioFunctionCallOutputContentItem) = "input_audio",
-        /// Something only the provider can read.
+        /// Encrypted content that only the provider can read.
         EncryptedContent(EncryptedContentFunctionCallOutputContentItem) = "encrypted_content",
     }
 }
@@ -41,46 +41,46 @@ tagged! {
 /// Text in a tool's output.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct InputTextFunctionCallOutputContentItem {
-    /// The text.
+    /// Text for the model.
     pub text: String,
 }
 
 /// An image in a tool's output.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct InputImageFunctionCallOutputContentItem {
-    /// How finely the model should look; null leaves it to the model.
+    /// Resolution at which the model views the image; null uses the model's default.
     pub detail: Option<ImageDetail>,
-    /// Where the image is.
+    /// Location of the image.
     #[serde(flatten)]
     pub image: FunctionCallOutputImage,
 }
 
-/// Where an image of a tool's output is.
+/// Location of an image in a tool's output.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum FunctionCallOutputImage {
-    /// At an address, usually a `data:` URL that holds it.
+    /// The image is at a URL, usually a `data:` URL.
     Url {
-        /// The address.
+        /// URL of the image.
         image_url: String,
     },
-    /// In a stored file.
+    /// The image is in a stored file.
     File {
-        /// The file's id.
+        /// Id of the stored file.
         file_id: String,
     },
 }
 
-/// A sound in a tool's output.
+/// Audio in a tool's output.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct InputAudioFunctionCallOutputContentItem {
-    /// Where the sound is, usually a `data:` URL that holds it.
+    /// URL of the audio, usually a `data:` URL.
     pub audio_url: String,
 }
 
 /// A part of a tool's output that only the provider can read.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EncryptedContentFunctionCallOutputContentItem {
-    /// The sealed text, passed on as it came.
+    /// Encrypted text, passed on unchanged.
     pub encrypted_content: String,
 }

@@ -1,38 +1,38 @@
-//! Lanes: what a request claims, so that its order is kept where order matters.
+//! Lanes: the resources that a request claims, so that requests keep their order where it matters.
 
 use crate::ThreadId;
 
-/// What a request must not overtake. Two requests that claim the same resource run in the order they
-/// came, unless both only read it.
+/// Claim of a request on a resource. Two requests that claim the same resource run in the order in
+/// which they arrived, unless both only read it.
 ///
-/// What is promised of paths: requests for one path keep their order. What makes, removes or copies a
-/// folder as a whole keeps its order with everything inside that folder too. A listing does not wait
-/// for a write inside the folder, and a write does not wait for the folder's listing. Paths are
-/// compared as text, after [`plain_path`]; that a link leads elsewhere is not looked up.
+/// Requests for the same path keep their order. Requests that create, remove or copy a whole
+/// directory also keep their order with requests for anything inside it. A listing does not wait
+/// for a write inside the directory, and a write does not wait for the directory's listing. Paths
+/// are compared as text, after [`plain_path`]; symbolic links are not resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lane {
-    /// No claim: runs at once, beside everything else.
+    /// No claim: runs immediately, concurrently with all other requests.
     Free,
-    /// Beside other readers of the resource, after the writers that came before.
+    /// Runs concurrently with other readers of the resource, after earlier writers.
     Shared(Resource),
-    /// Alone with the resource.
+    /// Runs alone with the resource.
     Exclusive(Resource),
-    /// Both: reads the first, changes the second.
+    /// Reads the first resource and changes the second.
     FromTo(Resource, Resource),
 }
 
-/// What a lane guards.
+/// Resource that a lane protects.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Resource {
-    /// The layered configuration.
+    /// The layered configuration of the server.
     Config,
-    /// Stored credentials.
+    /// The stored credentials of the account.
     Account,
-    /// One thread.
+    /// A single thread.
     Thread(ThreadId),
-    /// One path of the file system, written plainly.
+    /// One path of the file system, normalised.
     Path(Box<str>),
-    /// One path and everything below it, written plainly.
+    /// One path and everything below it, normalised.
     Tree(Box<str>),
     /// One process of the connection.
     Process(Box<str>),
@@ -42,7 +42,8 @@ pub enum Resource {
     Search(Box<str>),
 }
 
-/// A path without doubled slashes, `.` and `..`, so that spellings of one path become one.
+/// Returns the path without doubled slashes, `.` and `..`, so that different spellings of one path
+/// become equal.
 ///
 /// ```
 /// assert_eq!(raddle_protocol::table::plain_path("/a//b/./c/../d/"), "/a/b/d");

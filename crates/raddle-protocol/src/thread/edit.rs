@@ -1,5 +1,5 @@
-//! Changing a thread: archive, delete, name, metadata, settings, compaction, shell commands, revert and
-//! injected items.
+//! Changes to a thread: archive, delete, name, metadata, settings, compaction, shell commands,
+//! revert and injected items.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,15 +7,15 @@ use serde_json::Value;
 
 use crate::*;
 
-/// Params of `thread/archive`, which takes a thread and its descendants out of ordinary lists.
-/// A loaded thread is unloaded first.
+/// Params of `thread/archive`, which removes a thread and its descendants from ordinary lists. A
+/// loaded thread is unloaded first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadArchiveParams {
     /// The thread to archive.
     pub thread_id: ThreadId,
-    /// The client's own id for this request, so that it is done once however often it is sent. Needs the
-    /// extension `raddle/idempotency`.
+    /// Idempotency key, chosen by the client: the server executes repeated requests with the same
+    /// key once. Requires the extension `raddle/idempotency`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub client_request_id: Option<String>,
@@ -25,14 +25,14 @@ pub struct ThreadArchiveParams {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ThreadArchiveResponse {}
 
-/// Params of `thread/delete`, which removes a thread and its descendants for good.
+/// Params of `thread/delete`, which permanently removes a thread and its descendants.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadDeleteParams {
     /// The thread to delete.
     pub thread_id: ThreadId,
-    /// The client's own id for this request, so that it is done once however often it is sent. Needs the
-    /// extension `raddle/idempotency`.
+    /// Idempotency key, chosen by the client: the server executes repeated requests with the same
+    /// key once. Requires the extension `raddle/idempotency`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub client_request_id: Option<String>,
@@ -48,10 +48,10 @@ pub struct ThreadDeleteResponse {}
 pub struct ThreadSetNameParams {
     /// The thread to rename.
     pub thread_id: ThreadId,
-    /// The new name; a blank one is refused.
+    /// The new name; a blank name is rejected.
     pub name: String,
-    /// The client's own id for this request, so that it is done once however often it is sent. Needs the
-    /// extension `raddle/idempotency`.
+    /// Idempotency key, chosen by the client: the server executes repeated requests with the same
+    /// key once. Requires the extension `raddle/idempotency`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub client_request_id: Option<String>,
@@ -61,22 +61,22 @@ pub struct ThreadSetNameParams {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ThreadSetNameResponse {}
 
-/// Params of `thread/metadata/update`. Members left out stay as they are.
+/// Params of `thread/metadata/update`. Omitted members keep their values.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadMetadataUpdateParams {
     /// The thread to change.
     pub thread_id: ThreadId,
-    /// A product switch stored with the thread; null keeps what is stored.
+    /// Product flag stored with the thread; null keeps the stored value.
     #[schemars(extend("x-experimental" = true))]
     pub daybreak_enabled: Option<bool>,
-    /// What to change in the stored state of the repository; null keeps all of it.
+    /// Changes to the stored git state; null keeps all of it.
     pub git_info: Option<ThreadMetadataGitInfoUpdateParams>,
-    /// Project to file the thread under. An empty string takes it out of its project.
+    /// Project to file the thread under. An empty string removes the thread from its project.
     #[schemars(extend("x-experimental" = true))]
     pub project_id: Option<String>,
-    /// The client's own id for this request, so that it is done once however often it is sent. Needs the
-    /// extension `raddle/idempotency`.
+    /// Idempotency key, chosen by the client: the server executes repeated requests with the same
+    /// key once. Requires the extension `raddle/idempotency`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub client_request_id: Option<String>,
@@ -86,57 +86,60 @@ pub struct ThreadMetadataUpdateParams {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadMetadataUpdateResponse {
-    /// The thread as it is now, without turns.
+    /// The updated thread, without turns.
     pub thread: Thread,
 }
 
-/// Params of `thread/settings/update`, which changes the settings of later turns.
-/// Members left out stay as they are.
+/// Params of `thread/settings/update`, which changes the settings of later turns. Omitted members
+/// keep their values.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadSettingsUpdateParams {
     /// The thread to change.
     pub thread_id: ThreadId,
-    /// When the agent must ask before it acts.
+    /// Approval policy: when the agent must ask before it acts.
     pub approval_policy: Option<AskForApproval>,
-    /// Who answers the approvals.
+    /// Reviewer that answers approval requests.
     pub approvals_reviewer: Option<ApprovalsReviewer>,
-    /// What turns and the thread may use from now on. Ours.
+    /// Budget limits of each turn and of the thread. Raddle extension.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,
-    /// Collaboration mode. Null instructions inside it mean those built in for that mode.
+    /// Collaboration mode. Null instructions inside it select the built-in instructions of that
+    /// mode.
     pub collaboration_mode: Option<CollaborationMode>,
-    /// Working directory.
+    /// Working directory of later turns; null keeps the current one.
     pub cwd: Option<String>,
-    /// All plugins to switch off, in place of the stored list. Null keeps the list, an empty one clears it.
+    /// All plugins to disable; replaces the stored list. Null keeps the list, an empty list clears
+    /// it.
     pub disabled_plugin_ids: Option<Vec<String>>,
-    /// All tools that clients run themselves, in place of those there were, from the model's next call on.
+    /// All client-run tools; replaces the previous list from the next model call on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-experimental" = true))]
     pub dynamic_tools: Option<Vec<DynamicToolSpec>>,
-    /// Reasoning effort.
+    /// Reasoning effort of later turns; null keeps the current one.
     #[schemars(length(min = 1))]
     pub effort: Option<String>,
-    /// Model to use.
+    /// Model of later turns; null keeps the current one.
     pub model: Option<String>,
-    /// The provider to ask from now on; null keeps it. Ours.
+    /// Model provider of later turns; null keeps the current one. Raddle extension.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_provider: Option<String>,
     /// Accepted from older clients and ignored.
     pub multi_agent_mode: Option<MultiAgentMode>,
-    /// Id of a permission profile. Excludes `sandboxPolicy`.
+    /// Id of a permission profile. Cannot be combined with `sandboxPolicy`.
     pub permissions: Option<String>,
-    /// Tone of the agent. Kept for older clients; the styles no longer differ.
+    /// Tone of the agent. Accepted from older clients; it no longer has any effect.
     pub personality: Option<Personality>,
-    /// How far commands are fenced in. Excludes `permissions`.
+    /// Sandbox policy for commands. Cannot be combined with `permissions`.
     pub sandbox_policy: Option<SandboxPolicy>,
-    /// Tier of service to ask of the provider. On the wire absence keeps it and null clears it.
+    /// Service tier requested from the provider. On the wire, absence keeps the tier and null
+    /// clears it.
     #[serde(default, skip_serializing_if = "Maybe::is_absent")]
     pub service_tier: Maybe<String>,
-    /// How the model's reasoning is summed up.
+    /// Reasoning summary mode of later turns; null keeps the current one.
     pub summary: Option<ReasoningSummary>,
-    /// The client's own id for this request, so that it is done once however often it is sent. Needs the
-    /// extension `raddle/idempotency`.
+    /// Idempotency key, chosen by the client: the server executes repeated requests with the same
+    /// key once. Requires the extension `raddle/idempotency`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub client_request_id: Option<String>,
@@ -146,14 +149,14 @@ pub struct ThreadSettingsUpdateParams {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ThreadSettingsUpdateResponse {}
 
-/// Params of `thread/unarchive`, which puts a thread back into ordinary lists.
+/// Params of `thread/unarchive`, which returns a thread to ordinary lists.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadUnarchiveParams {
-    /// The thread to bring back.
+    /// The thread to restore.
     pub thread_id: ThreadId,
-    /// The client's own id for this request, so that it is done once however often it is sent. Needs the
-    /// extension `raddle/idempotency`.
+    /// Idempotency key, chosen by the client: the server executes repeated requests with the same
+    /// key once. Requires the extension `raddle/idempotency`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub client_request_id: Option<String>,
@@ -163,7 +166,7 @@ pub struct ThreadUnarchiveParams {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadUnarchiveResponse {
-    /// The thread, without turns.
+    /// The restored thread, without turns.
     pub thread: Thread,
 }
 
@@ -173,51 +176,52 @@ pub struct ThreadUnarchiveResponse {
 pub struct ThreadCompactStartParams {
     /// The thread to compact.
     pub thread_id: ThreadId,
-    /// The client's own id for this request, so that it is done once however often it is sent. Needs the
-    /// extension `raddle/idempotency`.
+    /// Idempotency key, chosen by the client: the server executes repeated requests with the same
+    /// key once. Requires the extension `raddle/idempotency`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub client_request_id: Option<String>,
 }
 
-/// Result of `thread/compact/start`, sent at once.
-/// The work follows as a turn with one `contextCompaction` item.
+/// Result of `thread/compact/start`, returned immediately. The compaction follows as a turn with
+/// one `contextCompaction` item.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ThreadCompactStartResponse {}
 
-/// Params of `thread/shellCommand`, which runs a command of the user's, outside the sandbox.
-/// It gets a turn of its own, or an item in the turn that is running.
+/// Params of `thread/shellCommand`, which runs a command of the user outside the sandbox. The
+/// command gets its own turn, or an item in the running turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadShellCommandParams {
-    /// The thread to run it in.
+    /// The thread to run the command in.
     pub thread_id: ThreadId,
-    /// Line for the thread's shell; pipes, redirections and quotes work.
+    /// Command line for the thread's shell; pipes, redirections and quotes work.
     pub command: String,
-    /// Longest run in milliseconds. Null means one hour; zero ends it at once; negative is refused.
+    /// Timeout in milliseconds. Null means one hour, zero ends the command immediately, and a
+    /// negative value is rejected.
     pub timeout_ms: Option<i64>,
-    /// The client's own id for this request, so that it is done once however often it is sent. Needs the
-    /// extension `raddle/idempotency`.
+    /// Idempotency key, chosen by the client: the server executes repeated requests with the same
+    /// key once. Requires the extension `raddle/idempotency`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub client_request_id: Option<String>,
 }
 
-/// Result of `thread/shellCommand`, sent before the command has run.
+/// Result of `thread/shellCommand`, returned before the command has run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ThreadShellCommandResponse {}
 
-/// Params of `thread/revert`, which drops a thread's newest turns.
-/// A running turn is interrupted. Files in the workspace stay as they are.
+/// Params of `thread/revert`, which drops the newest turns of a thread. A running turn is
+/// interrupted. Files in the workspace are not changed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadRevertParams {
-    /// The thread to cut back; it must be loaded and `paginated`.
+    /// The thread to revert; it must be loaded and `paginated`.
     pub thread_id: ThreadId,
-    /// The first turn to drop; those after it go too.
+    /// The first turn to drop; all later turns are dropped too.
     pub before_turn_id: TurnId,
-    /// The client's own id for this request, so that it is done once however often it is sent. Needs the
-    /// extension `raddle/idempotency`.
+    /// Idempotency key, chosen by the client: the server executes repeated requests with the same
+    /// key once. Requires the extension `raddle/idempotency`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub client_request_id: Option<String>,
@@ -227,26 +231,28 @@ pub struct ThreadRevertParams {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadRevertResponse {
-    /// The thread as it is now; `turns` is always empty.
+    /// The reverted thread; `turns` is always empty.
     pub thread: Thread,
-    /// Cursor for `thread/items/list`, to read what is left from the newest item back with `desc`.
-    /// The item it names is on the first page. Null when nothing is left.
+    /// Cursor for `thread/items/list` with `desc`, to read the remaining items from the newest
+    /// back. The first page includes the item that the cursor names. Null when no items remain.
     pub items_backwards_cursor: Option<String>,
-    /// Cursor for `thread/turns/list`, to read what is left from the newest turn back with `desc`.
-    /// The turn it names is on the first page. Null when nothing is left.
+    /// Cursor for `thread/turns/list` with `desc`, to read the remaining turns from the newest
+    /// back. The first page includes the turn that the cursor names. Null when no turns remain.
     pub turns_backwards_cursor: Option<String>,
 }
 
-/// Params of `thread/inject_items`, which adds to what the model sees without starting a turn.
+/// Params of `thread/inject_items`, which adds items to the model's context without starting a
+/// turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadInjectItemsParams {
-    /// The thread to add to.
+    /// The thread that receives the items.
     pub thread_id: ThreadId,
-    /// Items in the provider's raw form, oldest first. They are stored, and nobody is told.
+    /// Items in the provider's raw form, oldest first. They are stored, and no notification is
+    /// sent.
     pub items: Vec<Value>,
-    /// The client's own id for this request, so that it is done once however often it is sent. Needs the
-    /// extension `raddle/idempotency`.
+    /// Idempotency key, chosen by the client: the server executes repeated requests with the same
+    /// key once. Requires the extension `raddle/idempotency`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub client_request_id: Option<String>,
@@ -256,70 +262,71 @@ pub struct ThreadInjectItemsParams {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ThreadInjectItemsResponse {}
 
-/// `thread/settings/updated`, sent to subscribers when a setting changed.
-/// Both `thread/settings/update` and the overrides of `turn/start` can cause it.
+/// `thread/settings/updated`: a setting of a thread changed. Sent to subscribers, after
+/// `thread/settings/update` and after overrides in `turn/start`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadSettingsUpdatedNotification {
     /// The thread it belongs to.
     pub thread_id: ThreadId,
-    /// All settings as they are now, not only what changed.
+    /// All current settings, not only the changed ones.
     pub thread_settings: ThreadSettings,
 }
 
-/// A change to the stored state of a repository.
-/// On the wire, absence keeps a member, null clears it, and a string that is not empty replaces it.
+/// A change to the stored git state. On the wire, absence keeps a member, null clears it, and a
+/// non-empty string replaces it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadMetadataGitInfoUpdateParams {
-    /// Name of the branch.
+    /// Name of the checked-out branch.
     #[serde(default, skip_serializing_if = "Maybe::is_absent")]
     pub branch: Maybe<String>,
     /// URL of the remote `origin`.
     #[serde(default, skip_serializing_if = "Maybe::is_absent")]
     pub origin_url: Maybe<String>,
-    /// Id of the commit.
+    /// Hash of the checked-out commit.
     #[serde(default, skip_serializing_if = "Maybe::is_absent")]
     pub sha: Maybe<String>,
 }
 
-/// The settings that a thread's next turn will use.
+/// Settings of a thread's next turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadSettings {
-    /// When the agent asks before it acts.
+    /// Approval policy: when the agent must ask before it acts.
     pub approval_policy: AskForApproval,
-    /// Who answers the approvals.
+    /// Reviewer that answers approval requests.
     pub approvals_reviewer: ApprovalsReviewer,
-    /// Collaboration mode.
+    /// Collaboration mode of the next turn.
     pub collaboration_mode: CollaborationMode,
     /// Absolute working directory.
     pub cwd: String,
-    /// Model to use.
+    /// Model of the next turn.
     pub model: String,
-    /// Id of the model's provider.
+    /// Id of the model provider.
     pub model_provider: String,
-    /// How far commands are fenced in.
+    /// Sandbox policy for commands.
     pub sandbox_policy: SandboxPolicy,
-    /// Profile from which the fence was made; null when it came from none or is unknown.
+    /// Permission profile from which the sandbox policy was derived; null when there is none or it
+    /// is unknown.
     pub active_permission_profile: Option<ActivePermissionProfile>,
-    /// What turns and the thread may use; absent when nothing has a limit. Ours.
+    /// Budget limits of each turn and of the thread; absent when no limit is set. Raddle extension.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,
-    /// Plugins switched off for this thread.
+    /// Ids of the plugins disabled for this thread.
     #[serde(default, deserialize_with = "null_as_default")]
     pub disabled_plugin_ids: Vec<String>,
-    /// Reasoning effort; null leaves it to the model.
+    /// Reasoning effort; null uses the model's default.
     #[schemars(length(min = 1))]
     pub effort: Option<String>,
     /// Always `explicitRequestOnly`; kept for older clients.
     #[schemars(extend("x-experimental" = true))]
     #[serde(default, deserialize_with = "null_as_default")]
     pub multi_agent_mode: MultiAgentMode,
-    /// Tone as stored; the styles no longer differ.
+    /// Tone as stored; it no longer has any effect.
     pub personality: Option<Personality>,
-    /// Tier of service; null is the provider's default.
+    /// Service tier; null means the provider's default.
     pub service_tier: Option<String>,
-    /// How the model's reasoning is summed up; null leaves it to the config.
+    /// Reasoning summary mode; null uses the configuration.
     pub summary: Option<ReasoningSummary>,
 }

@@ -1,5 +1,5 @@
-//! Finding and reading threads: lists, search, sections, and pages of turns and items.
-//! A cursor is opaque, and belongs to the method and the filters that it came from.
+//! Listing and reading threads: lists, search, sections, and pages of turns and items. A cursor is
+//! opaque and is valid only for the method and filters that returned it.
 
 use std::collections::BTreeMap;
 
@@ -8,48 +8,51 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::*;
 
-/// Params of `thread/list`. A thread must pass every filter; null lets all pass unless noted below.
+/// Params of `thread/list`. A thread must match every filter; a null filter matches all threads
+/// unless noted below.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadListParams {
-    /// Only threads spawned below this one, at any depth. Excludes `parentThreadId`.
+    /// Only threads spawned below this one, at any depth. Cannot be combined with `parentThreadId`.
     #[schemars(extend("x-experimental" = true))]
     pub ancestor_thread_id: Option<ThreadId>,
-    /// True lists only archived threads; false or null only the others.
+    /// True lists only archived threads; false or null lists only the others.
     pub archived: Option<bool>,
-    /// Only forks attached to this thread, which ordinary lists leave out.
-    /// Excludes `parentThreadId` and `ancestorThreadId`.
+    /// Only forks attached to this thread, which ordinary lists omit. Cannot be combined with
+    /// `parentThreadId` and `ancestorThreadId`.
     #[schemars(extend("x-experimental" = true))]
     pub attached_to_thread_id: Option<ThreadId>,
-    /// Where to go on; null begins at the front.
+    /// Cursor from `nextCursor` of the previous page; null returns the first page.
     pub cursor: Option<String>,
     /// Only threads with exactly this working directory, or one of these.
     pub cwd: Option<ThreadListCwdFilter>,
-    /// Threads to leave out before the page is cut, at most 100. Repeat them for every page.
+    /// Threads to omit from the list, at most 100. Repeat them for every page.
     pub excluded_thread_ids: Option<Vec<ThreadId>>,
-    /// Most threads on the page. Null means 25; values out of range are brought into 1 to 100.
+    /// Maximum number of threads on the page. Null means 25; values outside 1 to 100 are clamped.
     pub limit: Option<u32>,
     /// Only threads of these providers. Null or empty means all.
     pub model_providers: Option<Vec<String>>,
-    /// Only threads made by these client programs. Null or empty means all.
+    /// Only threads created by these client programs. Null or empty means all.
     pub originators: Option<Vec<String>>,
-    /// Only threads that this one spawned itself. Excludes `ancestorThreadId`.
+    /// Only direct children of this thread. Cannot be combined with `ancestorThreadId`.
     #[schemars(extend("x-experimental" = true))]
     pub parent_thread_id: Option<ThreadId>,
-    /// Only threads of this project. On the wire absence means all, null those without a project.
+    /// Only threads of this project. On the wire, absence means all threads, and null means threads
+    /// without a project.
     #[schemars(extend("x-experimental" = true))]
     #[serde(default, skip_serializing_if = "Maybe::is_absent")]
     pub project_id: Maybe<String>,
     /// Only threads whose title contains this text.
     pub search_term: Option<String>,
-    /// Only threads of this section. On the wire absence means all, null those without a section.
+    /// Only threads of this section. On the wire, absence means all threads, and null means threads
+    /// without a section.
     #[serde(default, skip_serializing_if = "Maybe::is_absent")]
     pub section_id: Maybe<String>,
-    /// Null means `desc`, newest first.
+    /// Sort order. Null means `desc`, newest first.
     pub sort_direction: Option<SortDirection>,
-    /// What to sort by. Null means `created_at`.
+    /// Sort key. Null means `created_at`.
     pub sort_key: Option<ThreadSortKey>,
-    /// Only threads started by these. Null or empty means `cli` and `vscode`.
+    /// Only threads with these origins. Null or empty means `cli` and `vscode`.
     pub source_kinds: Option<Vec<ThreadSourceKind>>,
     /// Answers from the index alone, without checking it against the histories. False by default.
     #[serde(default, deserialize_with = "null_as_default")]
@@ -60,14 +63,14 @@ pub struct ThreadListParams {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadListResponse {
-    /// The threads, without turns.
+    /// One page of threads, without turns.
     pub data: Vec<Thread>,
-    /// Cursor for listing the other way from the page's first thread; null on an empty page.
+    /// Cursor for listing in the opposite direction from the page's first thread; null on an empty
+    /// page.
     pub backwards_cursor: Option<String>,
-    /// Cursor for the next page; null on the last.
+    /// Cursor for the next page; null on the last page.
     pub next_cursor: Option<String>,
-    /// What is unread, by thread id; a thread without such a state is left out.
-    /// Null when the server keeps none.
+    /// Read states by thread id; threads without one are omitted. Null when the server stores none.
     #[schemars(extend("x-experimental" = true))]
     pub read_states: Option<BTreeMap<String, ThreadReadState>>,
 }
@@ -76,9 +79,9 @@ pub struct ThreadListResponse {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadLoadedListParams {
-    /// Where to go on; null begins at the front.
+    /// Cursor from `nextCursor` of the previous page; null returns the first page.
     pub cursor: Option<String>,
-    /// Most ids on the page; null means all.
+    /// Maximum number of ids on the page; null means all.
     pub limit: Option<u32>,
 }
 
@@ -88,7 +91,7 @@ pub struct ThreadLoadedListParams {
 pub struct ThreadLoadedListResponse {
     /// Ids of the threads in memory.
     pub data: Vec<ThreadId>,
-    /// Cursor for the next page; null on the last.
+    /// Cursor for the next page; null on the last page.
     pub next_cursor: Option<String>,
 }
 
@@ -98,7 +101,7 @@ pub struct ThreadLoadedListResponse {
 pub struct ThreadReadParams {
     /// The thread to read.
     pub thread_id: ThreadId,
-    /// Adds all turns with their items. False by default; an error for ephemeral threads.
+    /// Includes all turns with their items. False by default; an error for ephemeral threads.
     #[serde(default, deserialize_with = "null_as_default")]
     pub include_turns: bool,
 }
@@ -107,9 +110,9 @@ pub struct ThreadReadParams {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadReadResponse {
-    /// The thread; its turns only if they were asked for.
+    /// The thread, with its turns only if `includeTurns` was set.
     pub thread: Thread,
-    /// What is unread in it. Null when not kept.
+    /// Read state of the thread. Null when the server stores none.
     #[schemars(extend("x-experimental" = true))]
     pub read_state: Option<ThreadReadState>,
 }
@@ -120,13 +123,13 @@ pub struct ThreadReadResponse {
 pub struct ThreadTurnsListParams {
     /// The thread to read.
     pub thread_id: ThreadId,
-    /// Where to go on; null begins at the end that `sortDirection` names.
+    /// Cursor from an earlier page; null starts at the end that `sortDirection` selects.
     pub cursor: Option<String>,
     /// How much of each turn's items to include. Null means `summary`.
     pub items_view: Option<TurnItemsView>,
-    /// Most turns on the page. Null means 25; values out of range are brought into 1 to 100.
+    /// Maximum number of turns on the page. Null means 25; values outside 1 to 100 are clamped.
     pub limit: Option<u32>,
-    /// Null means `desc`, newest first.
+    /// Sort order. Null means `desc`, newest first.
     pub sort_direction: Option<SortDirection>,
 }
 
@@ -134,12 +137,12 @@ pub struct ThreadTurnsListParams {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadTurnsListResponse {
-    /// The turns, in the order asked for.
+    /// One page of turns, in the requested order.
     pub data: Vec<Turn>,
-    /// Cursor for reading the other way. The page's first turn comes again, with what changed in it since.
-    /// Null on an empty page.
+    /// Cursor for reading in the opposite direction. The page's first turn is returned again, with
+    /// its latest changes. Null on an empty page.
     pub backwards_cursor: Option<String>,
-    /// Cursor for the next page; null on the last.
+    /// Cursor for the next page; null on the last page.
     pub next_cursor: Option<String>,
 }
 
@@ -151,11 +154,11 @@ pub struct ThreadItemsListParams {
     pub thread_id: ThreadId,
     /// Only items of this turn; null means the whole thread.
     pub turn_id: Option<TurnId>,
-    /// Where to go on; null begins at the end that `sortDirection` names.
+    /// Cursor from an earlier page; null starts at the end that `sortDirection` selects.
     pub cursor: Option<ThreadItemsListCursor>,
-    /// Most items on the page. Null means 25; values out of range are brought into 1 to 100.
+    /// Maximum number of items on the page. Null means 25; values outside 1 to 100 are clamped.
     pub limit: Option<u32>,
-    /// Null means `asc`, oldest first.
+    /// Sort order. Null means `asc`, oldest first.
     pub sort_direction: Option<SortDirection>,
 }
 
@@ -163,11 +166,12 @@ pub struct ThreadItemsListParams {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadItemsListResponse {
-    /// The items, in the order asked for.
+    /// One page of items, in the requested order.
     pub data: Vec<ThreadItemEntry>,
-    /// Cursor for reading the other way from the page's first item; null on an empty page.
+    /// Cursor for reading in the opposite direction from the page's first item; null on an empty
+    /// page.
     pub backwards_cursor: Option<String>,
-    /// Cursor for the next page; null on the last.
+    /// Cursor for the next page; null on the last page.
     pub next_cursor: Option<String>,
 }
 
@@ -175,9 +179,9 @@ pub struct ThreadItemsListResponse {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadSectionListParams {
-    /// Where to go on; null begins at the front.
+    /// Cursor from `nextCursor` of the previous page; null returns the first page.
     pub cursor: Option<String>,
-    /// Most sections on the page; null leaves it to the server.
+    /// Maximum number of sections on the page; null leaves it to the server.
     pub limit: Option<u32>,
 }
 
@@ -185,29 +189,29 @@ pub struct ThreadSectionListParams {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadSectionListResponse {
-    /// The sections.
+    /// One page of sections.
     pub data: Vec<ThreadSection>,
-    /// Cursor for the next page; null on the last.
+    /// Cursor for the next page; null on the last page.
     pub next_cursor: Option<String>,
 }
 
-/// Params of `thread/search`, which looks for text inside threads.
+/// Params of `thread/search`, which searches for text inside threads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadSearchParams {
-    /// The text to look for.
+    /// The text to search for.
     pub search_term: String,
-    /// True searches only archived threads; false or null only the others.
+    /// True searches only archived threads; false or null searches only the others.
     pub archived: Option<bool>,
-    /// Where to go on; null begins at the front.
+    /// Cursor from `nextCursor` of the previous page; null returns the first page.
     pub cursor: Option<String>,
-    /// Most results on the page; null leaves it to the server.
+    /// Maximum number of results on the page; null leaves it to the server.
     pub limit: Option<u32>,
-    /// Null means `desc`, newest first.
+    /// Sort order. Null means `desc`, newest first.
     pub sort_direction: Option<SortDirection>,
-    /// What to sort by. Null means `created_at`.
+    /// Sort key. Null means `created_at`.
     pub sort_key: Option<ThreadSearchSortKey>,
-    /// Only threads started by these. Null or empty means `cli` and `vscode`.
+    /// Only threads with these origins. Null or empty means `cli` and `vscode`.
     pub source_kinds: Option<Vec<ThreadSourceKind>>,
 }
 
@@ -215,11 +219,12 @@ pub struct ThreadSearchParams {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadSearchResponse {
-    /// The threads found.
+    /// One page of matching threads.
     pub data: Vec<ThreadSearchResult>,
-    /// Cursor for listing the other way from the page's first result; null on an empty page.
+    /// Cursor for listing in the opposite direction from the page's first result; null on an empty
+    /// page.
     pub backwards_cursor: Option<String>,
-    /// Cursor for the next page; null on the last.
+    /// Cursor for the next page; null on the last page.
     pub next_cursor: Option<String>,
 }
 
@@ -239,22 +244,22 @@ pub struct ThreadItemsReadParams {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadItemsReadResponse {
-    /// The items, in the order in which they are stored, not in that of the ids.
+    /// The items in stored order, regardless of the order of the ids.
     pub data: Vec<ThreadItemEntry>,
 }
 
-/// One working directory or several, for `thread/list`.
+/// Filter of `thread/list` by one or several working directories.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum ThreadListCwdFilter {
-    /// This directory.
+    /// Threads with exactly this directory.
     One(String),
-    /// Any of these directories.
+    /// Threads with any of these directories.
     Many(Vec<String>),
 }
 
 open_enum! {
-    /// Which end of a list comes first.
+    /// Sort order of a list.
     pub enum SortDirection {
         /// Oldest or lowest first.
         Asc = "asc",
@@ -264,26 +269,27 @@ open_enum! {
 }
 
 open_enum! {
-    /// What `thread/list` sorts by.
+    /// Sort key of `thread/list`.
     pub enum ThreadSortKey {
-        /// When the thread was made.
+        /// Creation time of the thread.
         CreatedAt = "created_at",
-        /// When it last changed.
+        /// Time of the last change.
         UpdatedAt = "updated_at",
-        /// When a turn last started in it.
+        /// Start time of the newest turn.
         RecencyAt = "recency_at",
-        /// Its place in its section.
+        /// Position of the thread in its section.
         SectionPosition = "section_position",
     }
 }
 
-/// Where a page of `thread/items/list` begins.
+/// Start of a page of `thread/items/list`.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum ThreadItemsListCursor {
-    /// A cursor from an earlier answer, from `thread/resume` or from `thread/revert`.
+    /// A cursor from an earlier response, from `thread/resume` or from `thread/revert`.
     Cursor(String),
-    /// An item the client knows. Needs `turnId`; later pages go on with the cursor in the answer.
+    /// An item known to the client. Requires `turnId`; later pages continue with the cursor of the
+    /// response.
     Anchor(ThreadItemsListAnchor),
 }
 
@@ -302,11 +308,11 @@ impl<'de> Deserialize<'de> for ThreadItemsListCursor {
 pub struct ThreadItemEntry {
     /// The turn the item belongs to.
     pub turn_id: TurnId,
-    /// The item.
+    /// The completed item.
     pub item: ThreadItem,
-    /// When it was completed, in milliseconds since the epoch; null when not recorded.
+    /// Completion time, in milliseconds since the epoch; null when not recorded.
     pub completed_at_ms: Option<i64>,
-    /// When it started, in milliseconds since the epoch; null when not recorded.
+    /// Start time, in milliseconds since the epoch; null when not recorded.
     pub started_at_ms: Option<i64>,
 }
 
@@ -314,83 +320,83 @@ pub struct ThreadItemEntry {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadSection {
-    /// Id of the section; a new name does not change it.
+    /// Id of the section; renaming does not change it.
     pub id: String,
     /// Name shown to the user.
     pub name: String,
-    /// How clients show it; null when nothing was chosen.
+    /// Display style; null when none was chosen.
     pub appearance: Option<ThreadSectionAppearance>,
 }
 
-/// How clients show a section. The values are the clients' own.
+/// Display style of a section. The values are defined by clients.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadSectionAppearance {
-    /// Its colour; null for none.
+    /// Colour of the section; null if it has none.
     pub color: Option<String>,
-    /// Its icon; null for none.
+    /// Icon of the section; null if it has none.
     pub icon: Option<String>,
 }
 
-/// How far the user has read a thread.
+/// Read state of a thread: how far the user has read it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadReadState {
-    /// Where unread content begins; null when all is read.
+    /// Position of the first unread content; null when everything is read.
     pub first_unread: Option<ThreadUnreadPosition>,
-    /// Changes with the state. A change that names an older one is refused.
+    /// Revision of the read state. A change based on an older revision is rejected.
     pub revision: String,
 }
 
 tagged! {
-    /// Where unread content of a thread begins.
+    /// Position of the first unread content of a thread.
     pub enum ThreadUnreadPosition by "type" {
-        /// At the very start, as when the user marked the thread unread.
+        /// The start of the thread, for example because the user marked it unread.
         ThreadStart = "threadStart",
-        /// At a turn that has ended and was not looked at.
+        /// A completed turn that the user has not viewed.
         Turn(TurnThreadUnreadPosition) = "turn",
     }
 }
 
-/// Names the first unread turn.
+/// The first unread turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnThreadUnreadPosition {
-    /// Id of the turn.
+    /// Id of the unread turn.
     pub turn_id: TurnId,
 }
 
 open_enum! {
-    /// What `thread/search` sorts by.
+    /// Sort key of `thread/search`.
     pub enum ThreadSearchSortKey {
-        /// When the thread was made.
+        /// Creation time of the thread.
         CreatedAt = "created_at",
-        /// When it last changed.
+        /// Time of the last change.
         UpdatedAt = "updated_at",
-        /// When a turn last started in it.
+        /// Start time of the newest turn.
         RecencyAt = "recency_at",
     }
 }
 
-/// One thread found by `thread/search`.
+/// One match of `thread/search`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadSearchResult {
     /// Text around the match.
     pub snippet: String,
-    /// The thread, without turns.
+    /// The matching thread, without turns.
     pub thread: Thread,
 }
 
 tagged! {
-    /// A known place from which to list items.
+    /// A known position from which to list items.
     pub enum ThreadItemsListAnchor by "type" {
-        /// Next to an item: after it with `asc`, before it with `desc`. The item itself is left out.
+        /// Next to an item: after it with `asc`, before it with `desc`. The item itself is omitted.
         Item(ItemThreadItemsListAnchor) = "item",
     }
 }
 
-/// Names the item to list from.
+/// The item to list from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ItemThreadItemsListAnchor {

@@ -1,8 +1,8 @@
-//! Who waits for what, and for how long.
+//! Order and limits of the waiters of [`Outgoing`].
 
 use super::*;
 
-/// Whether a wait is over by now.
+/// Whether a wait has ended.
 async fn is_over<T>(wait: &mut tokio::task::JoinHandle<T>) -> bool {
     for _ in 0..10 {
         tokio::task::yield_now().await;
@@ -10,19 +10,19 @@ async fn is_over<T>(wait: &mut tokio::task::JoinHandle<T>) -> bool {
     wait.is_finished()
 }
 
-fn hold(outgoing: &Outgoing, bytes: usize) -> tokio::task::JoinHandle<OutgoingPermit> {
+fn reserve(outgoing: &Outgoing, bytes: usize) -> tokio::task::JoinHandle<OutgoingPermit> {
     let outgoing = outgoing.clone();
     tokio::spawn(async move { outgoing.reserve(bytes).await })
 }
 
 #[tokio::test]
-async fn what_is_held_stays_under_the_bound() {
+async fn reservations_stay_under_the_limit() {
     let outgoing = Outgoing::new(100);
     let first = outgoing.reserve(60).await;
     let second = outgoing.reserve(40).await;
-    let mut third = hold(&outgoing, 10);
+    let mut third = reserve(&outgoing, 10);
     assert!(!is_over(&mut third).await, "it would be over the bound");
-    // The first becomes a frame, which takes its place.
+    // The first permit becomes a frame, which occupies the same capacity.
     outgoing.send(Bytes::from(vec![b'x'; 60]));
     drop(first);
     assert!(!is_over(&mut third).await, "the frame is queued");
@@ -35,12 +35,12 @@ async fn what_is_held_stays_under_the_bound() {
 }
 
 #[tokio::test]
-async fn one_that_is_too_large_passes_alone_and_is_not_overtaken() {
+async fn an_oversized_frame_passes_alone_and_is_not_overtaken() {
     let outgoing = Outgoing::new(100);
     let small = outgoing.reserve(10).await;
-    let mut large = hold(&outgoing, 1000);
+    let mut large = reserve(&outgoing, 1000);
     assert!(!is_over(&mut large).await);
-    let mut late = hold(&outgoing, 10);
+    let mut late = reserve(&outgoing, 10);
     assert!(!is_over(&mut late).await, "it came after the large one");
     drop(small);
     assert!(is_over(&mut large).await);
@@ -64,13 +64,13 @@ async fn frames_of_any_length_leave_whole_and_in_order() {
             .clone()
             .for_each(|number| outgoing.send(frame(number)));
         outgoing.take(&mut batch).await;
-        // While these wait to be written, nothing else may be written over them.
+        // While these wait to be written, no other frame may overwrite them.
         outgoing.send(Bytes::from_static(b"not yours"));
         assert!(batch.ends_with(&numbers.map(frame).collect::<Vec<_>>()));
     }
 }
 
-/// One more small frame, queued before the writer has written the one before it.
+/// Queues one more small frame before the previous one is written.
 fn write_one_and_queue_another(outgoing: &Outgoing) {
     outgoing.send(Bytes::from_static(b"0123456789"));
     assert!(outgoing.take_now(&mut Vec::new()).is_some());
@@ -78,11 +78,11 @@ fn write_one_and_queue_another(outgoing: &Outgoing) {
 }
 
 #[tokio::test]
-async fn small_frames_do_not_keep_a_large_one_waiting_for_ever() {
+async fn small_frames_do_not_starve_a_large_one() {
     for bytes in [1000, 95] {
         let outgoing = Outgoing::new(100);
         write_one_and_queue_another(&outgoing);
-        let mut large = hold(&outgoing, bytes);
+        let mut large = reserve(&outgoing, bytes);
         assert!(!is_over(&mut large).await, "the peer has taken nothing");
         write_one_and_queue_another(&outgoing);
         assert!(is_over(&mut large).await, "what was before it is written");
@@ -90,16 +90,16 @@ async fn small_frames_do_not_keep_a_large_one_waiting_for_ever() {
 }
 
 #[tokio::test]
-async fn a_large_one_comes_behind_what_was_promised_before() {
+async fn a_large_frame_waits_for_earlier_reservations() {
     let outgoing = Outgoing::new(100);
-    let promised = outgoing.reserve(60).await;
-    let mut large = hold(&outgoing, 1000);
+    let permit = outgoing.reserve(60).await;
+    let mut large = reserve(&outgoing, 1000);
     for _ in 0..3 {
         write_one_and_queue_another(&outgoing);
         assert!(!is_over(&mut large).await, "60 bytes are still promised");
     }
     outgoing.send(Bytes::from(vec![b'x'; 60]));
-    drop(promised);
+    drop(permit);
     assert!(!is_over(&mut large).await, "they are queued");
     write_one_and_queue_another(&outgoing);
     assert!(!is_over(&mut large).await, "they are being written");
@@ -108,18 +108,18 @@ async fn a_large_one_comes_behind_what_was_promised_before() {
 }
 
 #[tokio::test]
-async fn nobody_waits_for_a_peer_that_is_gone() {
+async fn waiters_are_released_when_the_peer_is_gone() {
     let outgoing = Outgoing::new(100);
-    let kept = outgoing.reserve(100).await;
-    let mut waiting = hold(&outgoing, 100);
+    let permit = outgoing.reserve(100).await;
+    let mut waiting = reserve(&outgoing, 100);
     assert!(!is_over(&mut waiting).await);
     outgoing.mark_gone();
     assert!(is_over(&mut waiting).await);
-    drop(kept);
+    drop(permit);
 }
 
 #[tokio::test]
-async fn one_who_is_cut_off_gets_what_is_being_written_and_then_the_reason() {
+async fn abort_finishes_frames_in_flight_and_then_sends_the_reason() {
     let outgoing = Outgoing::new(100);
     let mut batch = Vec::new();
     outgoing.send(Bytes::from_static(b"being written"));

@@ -1,4 +1,4 @@
-//! Writing to a descriptor that may block, that may not block, and whose reader may be asleep.
+//! Writing to a descriptor that may be blocking or non-blocking, and whose reader may be stalled.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -8,20 +8,20 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::pipe::fcntl_getpipe_size;
 
-/// A pipe that polls as writable takes this much without waiting, even when it is a blocking one.
+/// Bytes that a writable pipe accepts without blocking, even a blocking pipe.
 const CHUNK_BYTES: usize = 4096;
 
-/// How many times within the deadline it is looked whether the reader took anything.
+/// Number of checks for progress within the deadline.
 const PROGRESS_CHECKS: u32 = 8;
 
-/// The writing end of a pipe, or whatever stdout is.
+/// The output: a pipe, or any other kind of descriptor.
 pub(super) struct OutputPipe<O> {
     output: O,
-    /// How long the reader may take nothing.
+    /// Timeout of a reader that makes no progress.
     deadline: Duration,
-    /// How much it holds, if it is a pipe. Of a pipe the system says how much the reader has not taken
-    /// yet, which matters: it is writable again only when a whole page of it is free, and a slow reader
-    /// may need longer than that.
+    /// Capacity, if the output is a pipe. For a pipe the kernel reports the unread bytes. That
+    /// matters: a pipe is writable again only when a whole page is free, and a slow reader may need
+    /// longer than the deadline for that.
     capacity: Option<usize>,
 }
 
@@ -35,16 +35,16 @@ impl<O: AsFd> OutputPipe<O> {
         }
     }
 
-    /// How much can be written without waiting, if it is a pipe and its reader has taken everything.
+    /// Returns the bytes that can be written without waiting, if the output is an empty pipe.
     pub(super) fn free_bytes(&self) -> Option<usize> {
         self.capacity.filter(|_| self.unread() == Some(0))
     }
 
-    /// Writes everything, however long that takes, as long as the reader takes something in time.
+    /// Writes everything. Times out only if the reader makes no progress within the deadline.
     pub(super) fn write_all(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
-            let room = self.wait_for_space()?;
-            let chunk = &bytes[..bytes.len().min(room)];
+            let space = self.wait_for_space()?;
+            let chunk = &bytes[..bytes.len().min(space)];
             match rustix::io::write(&self.output, chunk) {
                 Ok(count) => bytes = &bytes[count..],
                 Err(Errno::INTR | Errno::AGAIN) => {}
@@ -54,10 +54,10 @@ impl<O: AsFd> OutputPipe<O> {
         Ok(())
     }
 
-    /// How much can be written now without waiting.
+    /// Waits until the output is writable, and returns the bytes that it accepts without blocking.
     fn wait_for_space(&self) -> io::Result<usize> {
-        if let Some(room) = self.free_bytes() {
-            return Ok(room);
+        if let Some(free) = self.free_bytes() {
+            return Ok(free);
         }
         let mut unread = self.unread();
         let mut progress = Instant::now();
@@ -72,7 +72,7 @@ impl<O: AsFd> OutputPipe<O> {
                 progress = Instant::now();
             }
             if progress.elapsed() >= self.deadline {
-                let text = format!("nobody read stdout for {:?}", self.deadline);
+                let text = format!("stdout was not read for {:?}", self.deadline);
                 return Err(io::Error::new(io::ErrorKind::TimedOut, text));
             }
         }
@@ -85,15 +85,15 @@ impl<O: AsFd> OutputPipe<O> {
     }
 }
 
-/// Waits until the descriptor is ready or broken, which its next use will tell; false when it was not
-/// so in time.
+/// Waits until the descriptor is ready or broken; its next use distinguishes the two. Returns false
+/// on timeout.
 pub(super) fn wait(
     descriptor: &impl AsFd,
     ready: PollFlags,
-    patience: Option<Duration>,
+    timeout: Option<Duration>,
 ) -> io::Result<bool> {
-    let patience = patience.and_then(|patience| Timespec::try_from(patience).ok());
-    match poll(&mut [PollFd::new(descriptor, ready)], patience.as_ref()) {
+    let timespec = timeout.and_then(|patience| Timespec::try_from(patience).ok());
+    match poll(&mut [PollFd::new(descriptor, ready)], timespec.as_ref()) {
         Ok(count) => Ok(count > 0),
         Err(Errno::INTR) => Ok(false),
         Err(error) => Err(error.into()),

@@ -1,5 +1,5 @@
-//! Those who write to stdout, one at a time: a thread that may wait for the reader, and beside those who send,
-//! whoever need not.
+//! The writers of stdout, one at a time: a thread that may block, and an async task that writes
+//! only when it need not.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -13,13 +13,14 @@ use tokio::sync::Notify;
 use super::pipe::OutputPipe;
 use crate::{Outgoing, WriterStep};
 
-/// Short frames are written together; one longer than this is written from where it is.
+/// Maximum size of a combined write; a longer frame is written without copying.
 const COALESCE_BYTES_MAX: usize = 64 << 10;
 
-/// This much is written without waking the thread, if the pipe is empty: to wake it would cost more.
+/// Maximum size of a write into an empty pipe that bypasses the thread, because waking it would
+/// cost more.
 const SHORT_BYTES_MAX: usize = 8 << 10;
 
-/// Where frames are written.
+/// Writes frames to stdout.
 pub(super) struct StdoutWriter<O> {
     queue: Outgoing,
     state: Mutex<WriteState<O>>,
@@ -27,12 +28,12 @@ pub(super) struct StdoutWriter<O> {
     wake: Notify,
 }
 
-/// Held by whoever writes, from the taking of frames until they are written, so that they stay in order.
+/// Locked from taking frames until they are written, so that they stay in order.
 struct WriteState<O> {
     pipe: OutputPipe<O>,
     frames: Vec<Bytes>,
     text: Vec<u8>,
-    /// Why nothing more can be written.
+    /// Error of an earlier write.
     failed: Option<io::Error>,
 }
 
@@ -50,7 +51,8 @@ impl<O: AsFd> StdoutWriter<O> {
         }
     }
 
-    /// Writes what can be written without waiting, and wakes the thread for the rest, until the peer is gone.
+    /// Writes short frames without blocking, and wakes the thread for the rest, until the peer is
+    /// gone.
     pub(super) async fn write_short(&self) {
         while !self.queue.is_gone() {
             self.queue.filled().await;
@@ -58,42 +60,42 @@ impl<O: AsFd> StdoutWriter<O> {
                 self.wake.notify_one();
             }
         }
-        // The thread must see that it is over.
+        // Wake the thread so that it ends as well.
         self.wake.notify_one();
     }
 
-    /// Writes what is queued, if that is short; says whether it did. Why it cannot be written is said by the
-    /// thread.
+    /// Writes the queued frames if they are short. Returns whether it did. The thread reports write
+    /// errors.
     fn try_write(&self) -> bool {
-        let mut pen = match self.state.try_lock() {
-            Ok(pen) => pen,
-            Err(TryLockError::Poisoned(pen)) => pen.into_inner(),
+        let mut state = match self.state.try_lock() {
+            Ok(state) => state,
+            Err(TryLockError::Poisoned(state)) => state.into_inner(),
             Err(TryLockError::WouldBlock) => return false,
         };
-        if pen.failed.is_some() {
+        if state.failed.is_some() {
             return false;
         }
-        let room = pen.pipe.free_bytes().map(|room| room.min(SHORT_BYTES_MAX));
-        if !room.is_some_and(|room| self.queue.take_short(room, &mut pen.frames)) {
+        let free = state.pipe.free_bytes().map(|room| room.min(SHORT_BYTES_MAX));
+        if !free.is_some_and(|free| self.queue.take_short(free, &mut state.frames)) {
             return false;
         }
-        pen.failed = pen.write().err();
-        self.queue.wrote();
-        pen.failed.is_none()
+        state.failed = state.write().err();
+        self.queue.mark_written();
+        state.failed.is_none()
     }
 
-    /// Writes everything, until nothing more comes.
+    /// Writes everything until the queue is closed.
     pub(super) fn write(&self, runtime: &Handle) -> io::Result<()> {
         loop {
-            let mut pen = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(failed) = pen.failed.take() {
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(failed) = state.failed.take() {
                 return Err(failed);
             }
-            match self.queue.take_now(&mut pen.frames) {
+            match self.queue.take_now(&mut state.frames) {
                 Some(WriterStep::Closed(_)) => return Ok(()),
-                Some(WriterStep::Frames) => pen.write()?,
+                Some(WriterStep::Frames) => state.write()?,
                 None => {
-                    drop(pen);
+                    drop(state);
                     runtime.block_on(self.wake.notified());
                 }
             }
@@ -102,7 +104,7 @@ impl<O: AsFd> StdoutWriter<O> {
 }
 
 impl<O: AsFd> WriteState<O> {
-    /// Writes the frames, each on a line.
+    /// Writes each frame on a line of its own.
     fn write(&mut self) -> io::Result<()> {
         for frame in self.frames.drain(..) {
             if self.text.len() + frame.len() > COALESCE_BYTES_MAX {
@@ -133,8 +135,8 @@ mod tests {
     fn open() -> (OwnedFd, Outgoing, StdoutWriter<OwnedFd>) {
         let (reader, output) = pipe_with(PipeFlags::CLOEXEC).expect("a pipe");
         let queue = Outgoing::new(1 << 20);
-        let desk = StdoutWriter::new(output, queue.clone(), Duration::from_secs(30));
-        (reader, queue, desk)
+        let writer = StdoutWriter::new(output, queue.clone(), Duration::from_secs(30));
+        (reader, queue, writer)
     }
 
     fn read(reader: &OwnedFd) -> String {
@@ -144,33 +146,33 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_short_is_written_beside_and_only_into_an_empty_pipe() {
-        let (reader, queue, desk) = open();
-        assert!(!desk.try_write(), "nothing was sent");
+    fn only_short_frames_bypass_the_thread_and_only_into_an_empty_pipe() {
+        let (reader, queue, writer) = open();
+        assert!(!writer.try_write(), "nothing was sent");
         queue.send(Bytes::from_static(b"1"));
         queue.send(Bytes::from_static(b"2"));
-        assert!(desk.try_write());
+        assert!(writer.try_write());
         assert_eq!(queue.queued_bytes(), 0);
         queue.send(Bytes::from_static(b"3"));
-        assert!(!desk.try_write(), "the pipe is not empty");
+        assert!(!writer.try_write(), "the pipe is not empty");
         assert_eq!(read(&reader), "1\n2\n");
-        let pen = desk.state.lock().expect("the pen");
-        assert!(!desk.try_write(), "the thread writes");
-        drop(pen);
-        assert!(desk.try_write());
+        let state = writer.state.lock().expect("the pen");
+        assert!(!writer.try_write(), "the thread writes");
+        drop(state);
+        assert!(writer.try_write());
         assert_eq!(read(&reader), "3\n");
         queue.send(Bytes::from(vec![b'x'; SHORT_BYTES_MAX]));
-        assert!(!desk.try_write(), "with the end of its line it is too long");
+        assert!(!writer.try_write(), "with the end of its line it is too long");
     }
 
     #[tokio::test]
-    async fn the_thread_says_why_nothing_can_be_written() {
-        let (reader, queue, desk) = open();
+    async fn the_thread_reports_write_errors() {
+        let (reader, queue, writer) = open();
         drop(reader);
         queue.send(Bytes::from_static(b"1"));
-        assert!(!desk.try_write());
-        let said = desk.write(&Handle::current());
-        let said = said.expect_err("the reader is gone");
-        assert_eq!(said.kind(), io::ErrorKind::BrokenPipe);
+        assert!(!writer.try_write());
+        let result = writer.write(&Handle::current());
+        let error = result.expect_err("the reader is gone");
+        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
     }
 }

@@ -1,4 +1,4 @@
-//! Both ends of pipes whose other ends misbehave.
+//! Both ends of pipes with a misbehaving peer.
 
 use std::io::Write;
 use std::os::fd::OwnedFd;
@@ -13,7 +13,7 @@ use crate::Close;
 
 const SHORT: Duration = Duration::from_millis(300);
 
-/// Far longer than anything takes.
+/// Far longer than any step takes.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 struct PipeEnds {
@@ -36,7 +36,7 @@ fn open(flags: PipeFlags) -> PipeEnds {
     }
 }
 
-/// Reads a little at a time to the end, and says how many bytes there were.
+/// Reads a little at a time to the end, and returns the number of bytes.
 fn read_slowly(stdout: &OwnedFd, at_once: usize, pause: Duration) -> usize {
     let mut all = 0;
     let mut chunk = vec![0; at_once];
@@ -47,7 +47,7 @@ fn read_slowly(stdout: &OwnedFd, at_once: usize, pause: Duration) -> usize {
             Err(Errno::AGAIN) => continue,
             Err(error) => panic!("{error}"),
         }
-        // This is what makes it slow.
+        // Makes the reader slow.
         thread::sleep(pause);
     }
 }
@@ -70,26 +70,26 @@ async fn a_slow_reader_gets_everything_even_after_the_end() {
         outgoing.send(long_frame());
         outgoing.send(Bytes::from_static(b"{}"));
         outgoing.close(Close::NORMAL);
-        let begun = std::time::Instant::now();
+        let started = std::time::Instant::now();
         let stdout = ends.stdout;
         let reader = tokio::task::spawn_blocking(move || read_slowly(&stdout, 4 << 10, SHORT / 20));
         is_gone(&outgoing).await;
         let read = reader.await.expect("no panic");
         assert_eq!(read, (200 << 10) + 1 + 3);
-        assert!(begun.elapsed() > SHORT, "it took longer than one deadline");
+        assert!(started.elapsed() > SHORT, "it took longer than one deadline");
         assert_eq!(loss.why(), None);
     }
 }
 
-/// It never frees a page of the pipe within one deadline, but it does read.
+/// The reader never frees a page of the pipe within one deadline, but it does read.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_dripping_reader_is_waited_for() {
+async fn a_very_slow_reader_does_not_time_out() {
     let ends = open(PipeFlags::CLOEXEC);
     let Connection { outgoing, loss, .. } = ends.connection;
     outgoing.send(Bytes::from(vec![b'x'; 66 << 10]));
     let mut byte = [0; 512];
-    let begun = std::time::Instant::now();
-    while begun.elapsed() < 3 * SHORT {
+    let started = std::time::Instant::now();
+    while started.elapsed() < 3 * SHORT {
         rustix::io::read(&ends.stdout, &mut byte).expect("there is more");
         tokio::time::sleep(SHORT / 4).await;
     }
@@ -98,36 +98,36 @@ async fn a_dripping_reader_is_waited_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reader_that_takes_nothing_is_let_go() {
+async fn a_reader_that_reads_nothing_times_out() {
     for flags in [PipeFlags::CLOEXEC, PipeFlags::CLOEXEC | PipeFlags::NONBLOCK] {
         let ends = open(flags);
         let Connection { outgoing, loss, .. } = ends.connection;
         outgoing.send(long_frame());
-        let begun = std::time::Instant::now();
+        let started = std::time::Instant::now();
         is_gone(&outgoing).await;
-        assert!(begun.elapsed() >= SHORT, "it was given its time");
+        assert!(started.elapsed() >= SHORT, "it was given its time");
         let why = loss.why().expect("a loss");
-        assert!(why.contains("nobody read stdout"), "{why}");
+        assert!(why.contains("stdout was not read"), "{why}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reader_that_left_is_noticed() {
+async fn a_closed_reader_is_detected() {
     let ends = open(PipeFlags::CLOEXEC);
     let Connection { outgoing, loss, .. } = ends.connection;
     drop(ends.stdout);
     outgoing.send(Bytes::from_static(b"{}"));
     is_gone(&outgoing).await;
-    assert!(loss.why().expect("a loss").contains("answers are lost"));
+    assert!(loss.why().expect("a loss").contains("responses are lost"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_input_that_does_not_block_is_waited_for() {
+async fn a_non_blocking_input_is_polled() {
     let ends = open(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK);
     let mut incoming = ends.connection.incoming;
     let mut stdin = ends.stdin;
     for word in [&b"one"[..], b"two"] {
-        // Nothing is there yet, and nothing has ended.
+        // No data yet, and no end.
         assert!(timeout(SHORT / 3, incoming.next()).await.is_err());
         stdin.write_all(word).expect("it fits");
         stdin.write_all(b"\n").expect("it fits");
@@ -142,7 +142,7 @@ async fn an_input_that_does_not_block_is_waited_for() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_input_that_fails_is_a_loss() {
-    // A folder can be opened and not be read.
+    // A folder can be opened but not read.
     let input = std::fs::File::open("/").expect("a folder");
     let (_stdout, output) = pipe_with(PipeFlags::CLOEXEC).expect("a pipe");
     let mut connection = pipes(input, output, ConnectionLimits::default()).expect("threads");

@@ -1,44 +1,44 @@
-//! The pong that is owed.
+//! The pending pong.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use tokio::sync::Notify;
 
-/// What the peer last pinged with, until it is answered. Of several pings the last one counts, as the
-/// standard allows, so however many come, one is kept.
+/// Payload of the peer's last ping, until it is answered. The standard allows answering only the
+/// last of several pings, so one is kept.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pongs(Arc<PongState>);
 
 #[derive(Debug, Default)]
 struct PongState {
     payload: Mutex<Option<Bytes>>,
-    news: Notify,
+    updated: Notify,
 }
 
 impl Pongs {
-    /// A ping came.
+    /// Stores the payload of a ping.
     pub(super) fn set(&self, payload: Bytes) {
         *self
             .0
             .payload
             .lock()
             .unwrap_or_else(PoisonError::into_inner) = Some(payload);
-        self.0.news.notify_one();
+        self.0.updated.notify_one();
     }
 
-    /// What is owed now.
+    /// Takes the pending payload.
     pub(super) fn take(&self) -> Option<Bytes> {
-        let mut owed = self
+        let mut payload = self
             .0
             .payload
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        owed.take()
+        payload.take()
     }
 
-    /// Waits until one may be owed.
+    /// Waits until there may be a pending pong.
     pub(super) async fn changed(&self) {
-        self.0.news.notified().await;
+        self.0.updated.notified().await;
     }
 }

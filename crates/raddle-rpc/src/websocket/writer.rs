@@ -11,34 +11,33 @@ use super::pongs::Pongs;
 use crate::socket_stream::{SocketStream, WriteError};
 use crate::{Close, DataLoss, Outgoing, WriterStep};
 
-/// How long a peer that was told goodbye has to say the same.
+/// Time for the peer to answer a close.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Short frames are written together; one longer than this is written from where it is.
+/// Maximum size of a combined write; a longer frame is written without copying.
 const COALESCE_BYTES_MAX: usize = 16 << 10;
 
-/// The longest reason that fits into a close frame.
+/// Maximum length of a reason in a close frame.
 const REASON_BYTES_MAX: usize = 123;
 
-/// How often a peer is pinged to which nothing else was written. An answer is not waited for: that a peer has
-/// gone is noticed by its system, which no longer takes what is written, and a slow one may have much to read
-/// before the ping.
+/// Interval of pings to an idle peer. The writer does not wait for pongs: a vanished peer shows by
+/// its kernel, which stops accepting data, and a slow peer may have much to read before the ping.
 pub(crate) const PING_INTERVAL: Duration = Duration::from_secs(30);
 
 pub(super) struct WebsocketWriter {
     stream: SocketStream,
     pongs: Pongs,
-    /// How long the peer may take nothing.
+    /// Timeout of a peer that makes no progress.
     deadline: Duration,
-    /// Frames that leave together.
+    /// Frames of the next combined write.
     buffer: Vec<u8>,
 }
 
-/// Why nothing more can be written.
+/// Reason why nothing more can be written.
 #[derive(Debug, PartialEq, Eq)]
 enum WriteFailure {
     Failed,
-    /// The peer took nothing in time. This is left of the frames that are begun.
+    /// The peer read nothing in time. Holds the rest of the frames that were begun.
     NotRead(Bytes),
 }
 
@@ -52,12 +51,12 @@ impl WebsocketWriter {
         }
     }
 
-    /// Writes what is sent until the connection is closed or the peer takes nothing any more.
+    /// Writes the queued frames until the connection is closed or the peer stops reading.
     pub(super) async fn run(mut self, outgoing: Outgoing, loss: DataLoss) {
-        let Err(stop) = self.write(&outgoing).await else {
+        let Err(failure) = self.write(&outgoing).await else {
             return outgoing.mark_gone();
         };
-        let why = match stop {
+        let why = match failure {
             WriteFailure::Failed => "write failed",
             WriteFailure::NotRead(_) => "write deadline passed",
         };
@@ -65,24 +64,24 @@ impl WebsocketWriter {
         if outgoing.queued_bytes() > 0 {
             loss.note(why);
         }
-        // First what frees memory.
+        // First free the memory.
         outgoing.mark_gone();
-        if let WriteFailure::NotRead(rest) = stop {
+        if let WriteFailure::NotRead(rest) = failure {
             self.flush_close(rest).await;
         }
     }
 
     async fn write(&mut self, outgoing: &Outgoing) -> Result<(), WriteFailure> {
         let mut batch: Vec<Bytes> = Vec::new();
-        let mut silence = every(PING_INTERVAL);
+        let mut ping_timer = every(PING_INTERVAL);
         let mut is_silent = true;
         loop {
             let pongs = self.pongs.clone();
-            let written = tokio::select! {
+            let step = tokio::select! {
                 biased;
-                written = outgoing.take(&mut batch) => Some(written),
+                step = outgoing.take(&mut batch) => Some(step),
                 () = pongs.changed() => None,
-                _ = silence.tick() => {
+                _ = ping_timer.tick() => {
                     if std::mem::replace(&mut is_silent, true) {
                         self.put(OpCode::Control(Control::Ping), b"").await?;
                         self.flush().await?;
@@ -91,7 +90,7 @@ impl WebsocketWriter {
                 }
             };
             is_silent = false;
-            match written {
+            match step {
                 None => self.pong().await?,
                 Some(WriterStep::Frames) => self.send(&mut batch).await?,
                 Some(WriterStep::Closed(close)) => return self.send_close(&close).await,
@@ -103,7 +102,7 @@ impl WebsocketWriter {
     async fn send(&mut self, batch: &mut Vec<Bytes>) -> Result<(), WriteFailure> {
         for frame in batch.drain(..) {
             self.put(OpCode::Data(Data::Text), &frame).await?;
-            // Nobody should have to wait for a long batch to know that we are there.
+            // Answer pings during a long batch, so that the peer does not time out.
             self.pong().await?;
         }
         Ok(())
@@ -124,9 +123,10 @@ impl WebsocketWriter {
         Ok(())
     }
 
-    /// Leaves the rest of what was begun and the reason for a peer that may read after all. If the system has no
-    /// room for them, it finds an end without a word. The system would reset a TCP connection that nobody holds
-    /// and whose peer takes nothing, so such a one is held for half as long again.
+    /// Leaves the rest of the begun frames and a close frame in the kernel's buffer, for a peer
+    /// that may read later. If they do not fit, the peer sees an end without a reason. The kernel
+    /// would reset a closed TCP connection whose peer reads nothing, so the socket is held for half
+    /// a deadline more.
     async fn flush_close(mut self, rest: Bytes) {
         self.buffer = rest.into();
         let close = close_payload(&Close::NOT_READ);
@@ -134,20 +134,20 @@ impl WebsocketWriter {
             return;
         }
         self.stream.grow_send_buffer();
-        let taken = self.stream.write_now(&self.buffer);
-        let is_whole = taken.is_ok_and(|count| count == self.buffer.len());
-        // It may take minutes.
+        let written = self.stream.write_now(&self.buffer);
+        let is_whole = written.is_ok_and(|count| count == self.buffer.len());
+        // The close may take minutes, so free the memory first.
         self.buffer = Vec::new();
         if is_whole {
-            let held = match self.stream.is_tcp() {
+            let linger = match self.stream.is_tcp() {
                 true => self.deadline / 2,
                 false => CLOSE_TIMEOUT,
             };
-            let _ = timeout(held, self.stream.close_gracefully()).await;
+            let _ = timeout(linger, self.stream.close_gracefully()).await;
         }
     }
 
-    /// One whole frame; a short one leaves with the next flush.
+    /// Adds one whole frame. A short one is written with the next flush.
     async fn put(&mut self, opcode: OpCode, payload: &[u8]) -> Result<(), WriteFailure> {
         if payload.len() <= COALESCE_BYTES_MAX {
             self.add(opcode, payload)?;
@@ -157,8 +157,8 @@ impl WebsocketWriter {
             return Ok(());
         }
         self.head(opcode, payload.len())?;
-        if let Err(stop) = self.flush().await {
-            return Err(stop.before(payload));
+        if let Err(failure) = self.flush().await {
+            return Err(failure.followed_by(payload));
         }
         write_all(&mut self.stream, payload, self.deadline).await
     }
@@ -186,8 +186,8 @@ impl WebsocketWriter {
 }
 
 impl WriteFailure {
-    /// This was to be written next.
-    fn before(self, payload: &[u8]) -> Self {
+    /// Appends a payload that was to be written next.
+    fn followed_by(self, payload: &[u8]) -> Self {
         match self {
             Self::NotRead(rest) => Self::NotRead([&rest, payload].concat().into()),
             Self::Failed => Self::Failed,
@@ -201,7 +201,7 @@ fn every(period: Duration) -> Interval {
     interval
 }
 
-/// What stands in a close frame.
+/// The payload of a close frame.
 fn close_payload(close: &Close) -> Vec<u8> {
     let reason = &close.reason[..close.reason.floor_char_boundary(REASON_BYTES_MAX)];
     let mut payload = close.code.to_be_bytes().to_vec();
@@ -209,18 +209,18 @@ fn close_payload(close: &Close) -> Vec<u8> {
     payload
 }
 
-/// Writes everything, if the peer takes something in time.
+/// Writes everything, unless the peer makes no progress within the deadline.
 async fn write_all(
-    line: &mut SocketStream,
+    stream: &mut SocketStream,
     bytes: &[u8],
     deadline: Duration,
 ) -> Result<(), WriteFailure> {
-    line.write_within(bytes, deadline)
+    stream.write_within(bytes, deadline)
         .await
         .map_err(|why| match why {
             WriteError::Failed(_) => WriteFailure::Failed,
-            WriteError::NotRead(left) => {
-                WriteFailure::NotRead(Bytes::copy_from_slice(&bytes[bytes.len() - left..]))
+            WriteError::NotRead(remaining) => {
+                WriteFailure::NotRead(Bytes::copy_from_slice(&bytes[bytes.len() - remaining..]))
             }
         })
 }

@@ -1,6 +1,7 @@
-//! Attempts to break out, made inside a fence and on a [`Stage`] where nothing is lost if one succeeds.
+//! Attempts to break out, made inside a sandbox on a [`Testbed`] where a success does no harm.
 //!
-//! [`CORE`] is what a fence tests itself with on the user's machine. Many more are in `tests/sandbox-escapes`.
+//! [`CORE`] is the list with which a sandbox tests itself on the user's machine. Many more are in
+//! `tests/sandbox-escapes`.
 
 mod core;
 
@@ -12,27 +13,27 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Something that must fail inside a fence.
+/// An operation that must fail inside a sandbox.
 #[derive(Clone, Copy, Debug)]
 pub struct Attempt {
-    /// What it does, in few words with dashes.
+    /// A short name in kebab case.
     pub name: &'static str,
-    /// What holds when it fails.
+    /// The property that holds when the attempt fails.
     pub shows: &'static str,
     /// Whether the second tier stops it.
     pub second_tier: SecondTier,
-    /// Makes the attempt. `Ok` is a way out.
+    /// Makes the attempt. `Ok` means that it broke out.
     pub run: fn(&Testbed) -> io::Result<()>,
 }
 
-/// Whether the second tier stops an attempt. All that it does not stop is published.
+/// Whether the second tier stops an attempt. Every attempt that it does not stop is published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SecondTier {
-    /// Yes.
+    /// Stopped by every version of Landlock.
     Stopped,
-    /// With this version of Landlock, and later ones.
+    /// Stopped from this version of Landlock on.
     StoppedFrom(i64),
-    /// No, and it never will without namespaces.
+    /// Not stopped; stopping it needs namespaces.
     Open,
 }
 
@@ -47,43 +48,46 @@ impl SecondTier {
     }
 }
 
-/// Where attempts are made: two folders, of which only one may be written, and a host that listens.
+/// The folders and sockets that attempts use: two folders, of which only one is writable, and a
+/// host that listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Testbed {
-    /// Holds both folders.
+    /// Parent of both folders.
     pub folder: PathBuf,
-    /// The TCP port at which the host listens.
+    /// The TCP port on which the host listens.
     pub tcp: u16,
     /// The process that stands for the server.
     pub host: u32,
-    /// When that process began, in ticks since the machine did; tells it from another of its number.
+    /// Start time of that process, in ticks since boot. Distinguishes it from another process with
+    /// the same id.
     pub host_began: u64,
 }
 
 const REPORT: &str = "report";
 
 impl Testbed {
-    /// The folder that may be written.
+    /// Returns the writable folder.
     pub fn workspace(&self) -> PathBuf {
         self.folder.join("workspace")
     }
 
-    /// The folder that may not even be seen.
+    /// Returns the folder that must be neither read nor written.
     pub fn outside(&self) -> PathBuf {
         self.folder.join("outside")
     }
 
-    /// A unix socket at which the host listens. It is in sight, so that not only its path keeps it away.
+    /// Returns the path of a unix socket on which the host listens. The sandbox can see the path,
+    /// so not only a missing path blocks it.
     pub fn socket(&self) -> PathBuf {
         self.workspace().join("socket")
     }
 
-    /// The name without a path of another one.
+    /// Returns the abstract name of another unix socket of the host.
     pub fn abstract_socket(&self) -> String {
         format!("raddle-fence-{}-{}", self.host, self.tcp)
     }
 
-    /// The words that carry a stage into the fence.
+    /// Encodes the testbed as arguments for the sandboxed process.
     pub fn words(&self) -> Vec<OsString> {
         vec![
             self.folder.clone().into(),
@@ -93,7 +97,7 @@ impl Testbed {
         ]
     }
 
-    /// Reads them again.
+    /// Parses the arguments that [`Self::words`] returns.
     pub fn parse(words: &mut impl Iterator<Item = OsString>) -> Option<Self> {
         fn number<T: std::str::FromStr>(word: Option<OsString>) -> Option<T> {
             word?.to_str()?.parse().ok()
@@ -106,7 +110,7 @@ impl Testbed {
         })
     }
 
-    /// Fails unless the host's process can be seen under its own number.
+    /// Fails unless the host's process is visible under its own id.
     pub fn see_host(&self) -> io::Result<()> {
         if began(self.host)? == self.host_began {
             Ok(())
@@ -116,10 +120,10 @@ impl Testbed {
     }
 }
 
-/// When a process began.
+/// Returns the start time of a process, in ticks since boot.
 pub fn began(process: u32) -> io::Result<u64> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat"))?;
-    // The second word is a name that may hold anything, spaces and brackets too.
+    // The second field is a name that may hold any character, spaces and brackets included.
     let words = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
     words
         .split_whitespace()
@@ -128,19 +132,20 @@ pub fn began(process: u32) -> io::Result<u64> {
         .ok_or_else(|| io::Error::other("no time in its status"))
 }
 
-/// Makes every attempt of [`CORE`] and reports in the workspace, because only there a file can be left.
+/// Makes every attempt of [`CORE`] and writes the report into the workspace, the only writable
+/// folder.
 pub(super) fn answer(words: &mut impl Iterator<Item = OsString>) -> ExitCode {
-    let Some(stage) = Testbed::parse(words) else {
+    let Some(testbed) = Testbed::parse(words) else {
         return ExitCode::FAILURE;
     };
     let mut report = String::new();
     for attempt in CORE {
-        report.push_str(&match (attempt.run)(&stage) {
+        report.push_str(&match (attempt.run)(&testbed) {
             Ok(()) => format!("open {}\n", attempt.name),
             Err(error) => format!("held {} {}\n", attempt.name, one_line(&error)),
         });
     }
-    match fs::write(stage.workspace().join(REPORT), report) {
+    match fs::write(testbed.workspace().join(REPORT), report) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }
@@ -150,10 +155,10 @@ fn one_line(error: &io::Error) -> String {
     error.to_string().replace('\n', " ")
 }
 
-/// What was reported: the attempt, and the reason if it was stopped.
+/// Reads the report: each attempt, and the reason if it was stopped.
 pub(super) fn report(workspace: &Path) -> io::Result<Vec<(&'static Attempt, Option<String>)>> {
     let text = fs::read_to_string(workspace.join(REPORT))?;
-    let odd = || io::Error::other("the report of the attempts is not whole");
+    let odd = || io::Error::other("the report of the attempts is incomplete");
     let mut lines = text.lines();
     CORE.iter()
         .map(|attempt| {

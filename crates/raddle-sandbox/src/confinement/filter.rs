@@ -1,7 +1,7 @@
-//! The system calls that a fenced process may not make.
+//! The system calls that a sandboxed process may not make.
 //!
-//! Numbers are those of the machine it is built for. A call made for another machine ends the process,
-//! and so no list for a second machine is needed.
+//! The numbers are those of the target architecture. A call made for another architecture ends the
+//! process, so no list for a second architecture is needed.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,8 @@ use super::Tier;
 use super::plan::HelperPlan;
 use crate::policy::Network;
 
-/// Newer calls have the same number on every machine, and older C libraries do not name them.
+/// Newer calls have the same number on every architecture, and older C libraries do not define
+/// them.
 mod syscall_numbers {
     pub const OPEN_TREE: i64 = 428;
     pub const MOVE_MOUNT: i64 = 429;
@@ -35,28 +36,28 @@ mod syscall_numbers {
     pub const OPEN_TREE_ATTR: i64 = 467;
 }
 
-/// Not named by every C library on every machine.
+/// Not every C library defines it on every architecture.
 #[cfg(target_arch = "x86_64")]
 const KEXEC_FILE_LOAD: c_long = 320;
 #[cfg(not(target_arch = "x86_64"))]
 const KEXEC_FILE_LOAD: c_long = 294;
 
-/// Refused whatever the arguments.
-const NEVER: &[c_long] = &[
-    // Into other processes.
+/// Calls that are refused whatever the arguments.
+const ALWAYS_REFUSED: &[c_long] = &[
+    // Access to other processes.
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
     libc::SYS_process_vm_writev,
     libc::SYS_kcmp,
     syscall_numbers::PIDFD_GETFD,
     syscall_numbers::PROCESS_MADVISE,
-    // Around the rules for sockets and files.
+    // Calls that bypass the rules for sockets and files.
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
     libc::SYS_open_by_handle_at,
     libc::SYS_fanotify_init,
-    // Into other namespaces and other views of the disk.
+    // Other namespaces and other mounts.
     libc::SYS_unshare,
     libc::SYS_setns,
     libc::SYS_chroot,
@@ -71,7 +72,7 @@ const NEVER: &[c_long] = &[
     syscall_numbers::FSMOUNT,
     syscall_numbers::FSPICK,
     syscall_numbers::MOUNT_SETATTR,
-    // Parts of the kernel that no build needs and that many break-ins did.
+    // Parts of the kernel that no build needs and that many exploits used.
     libc::SYS_bpf,
     libc::SYS_perf_event_open,
     libc::SYS_userfaultfd,
@@ -104,7 +105,8 @@ const NEVER: &[c_long] = &[
     libc::SYS_modify_ldt,
 ];
 
-/// Landlock does not see these, so where nothing may be written and only Landlock guards the disk, they go.
+/// Calls that Landlock does not cover. They are refused where only Landlock guards the disk and
+/// nothing may be written.
 const METADATA: &[c_long] = &[
     libc::SYS_fchmod,
     libc::SYS_fchmodat,
@@ -134,8 +136,8 @@ const METADATA: &[c_long] = &[
     libc::SYS_futimesat,
 ];
 
-/// Queues, semaphores and shared memory that are found by a number or a name, and so those of the host's
-/// programs where they are not the fence's own.
+/// Queues, semaphores and shared memory that are found by a number or a name. Without an IPC
+/// namespace they are those of the host's programs.
 const SHARED: &[c_long] = &[
     libc::SYS_msgget,
     libc::SYS_msgsnd,
@@ -152,15 +154,15 @@ const SHARED: &[c_long] = &[
     libc::SYS_mq_unlink,
 ];
 
-/// When and where another process runs.
-const SCHEDULE: &[c_long] = &[
+/// Calls that set the scheduling of another process.
+const SCHEDULING: &[c_long] = &[
     libc::SYS_sched_setaffinity,
     libc::SYS_sched_setattr,
     libc::SYS_sched_setparam,
     libc::SYS_sched_setscheduler,
 ];
 
-/// The calls that give a file its mode, and which argument that is.
+/// Calls that set the mode of a file, with the index of that argument.
 const MODES: &[(c_long, u8)] = &[
     (libc::SYS_fchmod, 1),
     (libc::SYS_fchmodat, 2),
@@ -174,15 +176,15 @@ const MODES: &[(c_long, u8)] = &[
     (libc::SYS_mknod, 1),
 ];
 
-/// The same for calls that have a mode only if their flags, the argument before it, ask for a new file. If
-/// not, the argument is whatever was left in a register.
+/// The same for calls that have a mode only if their flags, the argument before it, ask for a new
+/// file. Otherwise the argument is whatever was left in a register.
 const OPENS: &[(c_long, u8)] = &[
     (libc::SYS_openat, 3),
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_open, 2),
 ];
 
-/// New namespaces of every kind that `clone` can make.
+/// Flags for every kind of namespace that `clone` can make.
 const NAMESPACES: &[i32] = &[
     libc::CLONE_NEWUSER,
     libc::CLONE_NEWNS,
@@ -193,28 +195,28 @@ const NAMESPACES: &[i32] = &[
     libc::CLONE_NEWCGROUP,
 ];
 
-/// Typing into a terminal, for the person in front of it or through the console's own menu; and line
-/// disciplines, which load modules.
+/// Terminal requests that insert input, directly or through the console's menu, and those that set
+/// a line discipline, which loads modules.
 const TERMINAL: &[u64] = &[0x5412, 0x541c, 0x5423];
 
-/// All processes of a user, to `ioprio_set`.
+/// The value of `ioprio_set` that selects all processes of a user.
 const IOPRIO_USER: u64 = 3;
 
 #[derive(Debug, thiserror::Error)]
-#[error("the kernel takes no filter of system calls: {0}")]
+#[error("the kernel rejects the seccomp filter: {0}")]
 pub(super) struct Error(#[from] seccompiler::Error);
 
-/// Installs the filters, for good.
+/// Installs the filters. They cannot be removed.
 pub(super) fn install(plan: &HelperPlan) -> Result<(), Error> {
-    seccompiler::apply_filter(&absent())?;
-    seccompiler::apply_filter(&refused(plan)?)?;
+    seccompiler::apply_filter(&absent_calls_filter())?;
+    seccompiler::apply_filter(&refused_calls_filter(plan)?)?;
     Ok(())
 }
 
-/// These are answered as by a kernel that has not got them, because programs then take another way:
-/// `clone3` and `openat2` hide their arguments from a filter, and the x32 calls are a second door to all of
-/// them.
-fn absent() -> BpfProgram {
+/// Returns a filter that answers `ENOSYS`, as a kernel without these calls would, because programs
+/// then fall back. `clone3` and `openat2` hide their arguments from a filter, and the x32 calls are
+/// a second entry to all of them.
+fn absent_calls_filter() -> BpfProgram {
     const LOAD_NUMBER: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
     const EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
     const AT_LEAST: u16 = (libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K) as u16;
@@ -231,13 +233,13 @@ fn absent() -> BpfProgram {
     ]
 }
 
-fn refused(plan: &HelperPlan) -> Result<BpfProgram, seccompiler::Error> {
+fn refused_calls_filter(plan: &HelperPlan) -> Result<BpfProgram, seccompiler::Error> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
-    let mut when = |call: c_long, all: &[(u8, SeccompCmpOp, u64)]| {
+    let mut refuse_when = |call: c_long, all: &[(u8, SeccompCmpOp, u64)]| {
         let conditions: Result<Vec<_>, _> = all
             .iter()
-            // The kernel reads these arguments as 32 bits. To compare more would let a command hide behind
-            // the upper half.
+            // The kernel reads these arguments as 32 bits. To compare more would let a command hide
+            // behind the upper half.
             .map(|(argument, compare, value)| {
                 SeccompCondition::new(*argument, SeccompCmpArgLen::Dword, compare.clone(), *value)
             })
@@ -251,54 +253,57 @@ fn refused(plan: &HelperPlan) -> Result<BpfProgram, seccompiler::Error> {
 
     for flag in NAMESPACES {
         let flag = *flag as u64;
-        when(libc::SYS_clone, &[(0, SeccompCmpOp::MaskedEq(flag), flag)])?;
+        refuse_when(libc::SYS_clone, &[(0, SeccompCmpOp::MaskedEq(flag), flag)])?;
     }
     for request in TERMINAL {
-        when(libc::SYS_ioctl, &[(1, SeccompCmpOp::Eq, *request)])?;
+        refuse_when(libc::SYS_ioctl, &[(1, SeccompCmpOp::Eq, *request)])?;
     }
-    // A file that runs as its owner would carry a command's will out of the fence.
+    // A setuid file would let a command act outside the sandbox.
     let has = |argument, bits: u64| (argument, SeccompCmpOp::MaskedEq(bits), bits);
     for bit in [libc::S_ISUID, libc::S_ISGID].map(u64::from) {
         for (call, mode) in MODES {
-            when(*call, &[has(*mode, bit)])?;
+            refuse_when(*call, &[has(*mode, bit)])?;
         }
         for (call, mode) in OPENS {
             for flag in [libc::O_CREAT, libc::O_TMPFILE] {
-                when(*call, &[has(mode - 1, flag as u64), has(*mode, bit)])?;
+                refuse_when(*call, &[has(mode - 1, flag as u64), has(*mode, bit)])?;
             }
         }
     }
-    // Priorities and limits of others; its own a process calls 0. All that belong to a user are called 0 too.
-    when(libc::SYS_setpriority, &[(1, SeccompCmpOp::Ne, 0)])?;
+    // Priorities and limits of other processes: a process names itself 0. With `PRIO_USER` all
+    // processes of a user are named 0 too.
+    refuse_when(libc::SYS_setpriority, &[(1, SeccompCmpOp::Ne, 0)])?;
     let user = libc::PRIO_USER as u64;
-    when(libc::SYS_setpriority, &[(0, SeccompCmpOp::Eq, user)])?;
-    when(libc::SYS_ioprio_set, &[(1, SeccompCmpOp::Ne, 0)])?;
-    when(libc::SYS_ioprio_set, &[(0, SeccompCmpOp::Eq, IOPRIO_USER)])?;
-    when(libc::SYS_prlimit64, &[(0, SeccompCmpOp::Ne, 0)])?;
+    refuse_when(libc::SYS_setpriority, &[(0, SeccompCmpOp::Eq, user)])?;
+    refuse_when(libc::SYS_ioprio_set, &[(1, SeccompCmpOp::Ne, 0)])?;
+    refuse_when(libc::SYS_ioprio_set, &[(0, SeccompCmpOp::Eq, IOPRIO_USER)])?;
+    refuse_when(libc::SYS_prlimit64, &[(0, SeccompCmpOp::Ne, 0)])?;
     for all in sockets() {
-        when(libc::SYS_socket, &all)?;
+        refuse_when(libc::SYS_socket, &all)?;
     }
-    // Pairs are harmless where each end has only the other. Datagrams can be sent elsewhere, to any path in sight.
+    // Pairs are harmless where each end has only the other. Datagrams can be sent elsewhere, to any
+    // visible path.
     for kind in [libc::SOCK_DGRAM, libc::SOCK_RAW] {
         let kind = (1, SeccompCmpOp::MaskedEq(0xf), kind as u64);
-        when(libc::SYS_socketpair, &[kind])?;
+        refuse_when(libc::SYS_socketpair, &[kind])?;
     }
-    let mut calls = NEVER.to_vec();
+    let mut calls = ALWAYS_REFUSED.to_vec();
     if plan.tier == Tier::B {
-        // Only processes of its own keep those of others out of sight. A thread can still be called 0 by itself.
-        for call in SCHEDULE {
-            when(*call, &[(0, SeccompCmpOp::Ne, 0)])?;
+        // Without a PID namespace the processes of the host are visible. A thread can still name
+        // itself 0.
+        for call in SCHEDULING {
+            refuse_when(*call, &[(0, SeccompCmpOp::Ne, 0)])?;
         }
         calls.extend(SHARED);
         if plan.write.is_empty() {
             calls.extend(METADATA);
         }
-        // Only a network of its own keeps the fence apart.
+        // Without a network namespace the sandbox shares the network of the host.
         if plan.network == Network::None {
             calls.push(libc::SYS_socket);
         }
     }
-    // Without conditions a call is refused always, whatever was said of it above.
+    // Without conditions a call is always refused, whatever the rules above allow.
     rules.extend(calls.into_iter().map(|call| (call, Vec::new())));
 
     let machine = std::env::consts::ARCH.try_into()?;
@@ -311,9 +316,9 @@ fn refused(plan: &HelperPlan) -> Result<BpfProgram, seccompiler::Error> {
     Ok(filter.try_into()?)
 }
 
-/// Which sockets are refused. A unix socket leads to every service of the host that has a path in sight, and
-/// no filter can see the path, so there are none; pairs are made by another call and stay. Of netlink,
-/// programs need only the list of addresses.
+/// Returns the conditions under which `socket` is refused. A unix socket leads to every service of
+/// the host that has a visible path, and a filter cannot see the path, so all are refused. Pairs
+/// are made by another call and stay allowed. Of netlink, programs need only the list of addresses.
 fn sockets() -> Vec<Vec<(u8, SeccompCmpOp, u64)>> {
     let [inet, inet6, netlink] =
         [libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK].map(|it| it as u64);
@@ -338,7 +343,7 @@ fn sockets() -> Vec<Vec<(u8, SeccompCmpOp, u64)>> {
 mod tests {
     use super::*;
 
-    /// Runs a filter that looks at nothing but the number of the call.
+    /// Runs a filter that examines nothing but the number of the call.
     fn answer(program: &[sock_filter], number: u32) -> u32 {
         let mut at = 0;
         loop {
@@ -354,8 +359,8 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_hide_their_arguments_and_the_second_door_are_absent() {
-        let absent = absent();
+    fn calls_that_hide_their_arguments_and_x32_calls_are_absent() {
+        let absent = absent_calls_filter();
         let is_absent = |number| answer(&absent, number) == libc::SECCOMP_RET_ERRNO | 38;
         for number in [435, 437, 0x4000_0000, 0x4000_0027, u32::MAX] {
             assert!(is_absent(number), "{number:#x}");
@@ -382,7 +387,7 @@ mod tests {
                         inode_pins: Vec::new(),
                         processes_max: None,
                     };
-                    assert!(refused(&plan).is_ok_and(|it| it.len() > 100));
+                    assert!(refused_calls_filter(&plan).is_ok_and(|it| it.len() > 100));
                 }
             }
         }

@@ -1,5 +1,5 @@
-//! Files that git obeys in a writable folder, besides the `.git` at its top: repositories below it, submodules
-//! that an index names, and paths that a configuration names.
+//! Files that git obeys in a writable folder, besides the `.git` at its top: repositories below it,
+//! submodules that an index names, and paths that a configuration names.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,22 +14,22 @@ use super::policy_path::PolicyPath;
 use super::repositories::{RepositoryCache, can_be_entered};
 use super::survey::RuleSet;
 
-/// How many mounts protect single paths. Bubblewrap takes nine thousand words, a mount is up to five of them, and
-/// the time that it takes grows with their square.
+/// Mounts that protect single paths. Bubblewrap accepts nine thousand arguments, a mount needs up
+/// to five of them, and its running time grows with their square.
 const MOUNTS_MAX: usize = 300;
-/// How many more folders are mounted whole when those are used up.
+/// Further folders that are mounted whole when those are used up.
 const WHOLE_MAX: usize = 200;
 
-/// How many missing names are taken for what git obeys. Each is on the disk, and a descriptor or two of the server,
-/// for as long as a command runs.
+/// Placeholders for missing names that git obeys. Each occupies the disk, and a descriptor or two
+/// of the server, for as long as a command runs.
 const PLACEHOLDERS_MAX: usize = 128;
 /// Cost of comparing two paths, in bytes of the budget.
 const COMPARED_BYTES: usize = 4;
 
-/// How many notices one fence brings.
+/// Notices that one sandbox returns.
 const NOTICES_MAX: usize = 100;
 
-/// The mounts that are left for one fence, and the names that may still be taken.
+/// The mounts and placeholders that are left for one sandbox.
 #[derive(Debug)]
 pub(super) struct MountBudget {
     single: usize,
@@ -47,71 +47,73 @@ impl Default for MountBudget {
     }
 }
 
-/// Whether a command may have made what names something.
+/// Whether a command may have created the entry that names a path.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Provenance {
     /// No command could: a name at the top of a root, or a submodule of an index.
     User,
-    /// A command could have.
+    /// A command could have created it.
     Anyone,
 }
 
-/// Whether a folder is one that git would take for a repository without a work tree.
+/// Returns whether git would take a folder for a repository without a work tree.
 pub fn is_git_dir(folder: &Path) -> bool {
     let has = |name: &str| fs::symlink_metadata(folder.join(name)).is_ok();
     has("HEAD") && (has("commondir") || (has("objects") && has("refs")))
 }
 
-/// The home of the user that the server runs as.
+/// Returns the home of the user that the server runs as.
 pub fn home() -> Option<PathBuf> {
     let home = std::env::var_os("HOME").map(PathBuf::from);
     home.filter(|it| it.is_absolute())
 }
 
-/// Whether a folder is the user's home, or around it.
+/// Returns whether a folder is the user's home, or contains it.
 pub fn is_around_home(folder: &Path) -> bool {
     home().is_some_and(|home| home.starts_with(folder))
 }
 
 impl RuleSet {
-    /// Protects what git obeys below `root`, and says what cannot be protected.
+    /// Protects the paths that git obeys below `root`, and adds notices for those that it cannot
+    /// protect.
     pub(super) fn protect_git(&mut self, root: &Path, cache: &RepositoryCache) {
         let home = self.home.clone();
         let home = home.as_deref();
         let shared = GitSettings::shared(home, &mut self.survey_budget);
-        let found = cache.find(root);
-        if found.is_cut {
+        let search = cache.find(root);
+        if search.is_cut {
             self.notices.push(Notice::Walk(root.to_owned()));
         }
-        // First what the user's own repository names, which no flood of others must displace.
-        let mut wanted = Vec::new();
+        // The paths of the user's own repository come first: a flood of others must not displace
+        // them.
+        let mut candidates = Vec::new();
         if let Some(own) = Repository::around(root) {
-            self.add_obeyed(root, &own, &shared, home, cache, &mut wanted);
+            self.add_obeyed(root, &own, &shared, home, cache, &mut candidates);
         }
-        for folder in &found.closed {
-            self.close(root, folder, &mut wanted);
+        for folder in &search.closed {
+            self.close(root, folder, &mut candidates);
         }
-        for folder in &found.repositories {
+        for folder in &search.repositories {
             if self.is_given_up(root) {
                 break;
             }
-            if wanted.len() > 2 * MOUNTS_MAX {
-                // Only the folder at the top counts any more.
-                wanted.push(folder.join(".git"));
+            if candidates.len() > 2 * MOUNTS_MAX {
+                // Only the folder at the top counts from here on.
+                candidates.push(folder.join(".git"));
                 continue;
             }
-            self.protect_nested(root, folder, Provenance::Anyone, &mut wanted);
-            if wanted.len() <= MOUNTS_MAX
+            self.protect_nested(root, folder, Provenance::Anyone, &mut candidates);
+            if candidates.len() <= MOUNTS_MAX
                 && let Some(repository) = Repository::at(folder)
             {
-                self.add_obeyed(root, &repository, &shared, home, cache, &mut wanted);
+                self.add_obeyed(root, &repository, &shared, home, cache, &mut candidates);
             }
         }
         if self.survey_budget.is_spent() {
             self.give_up(root, Notice::Costly(root.to_owned()));
         }
         if !self.is_given_up(root) {
-            self.spend(root, wanted);
+            self.spend(root, candidates);
         }
         self.notices.truncate(NOTICES_MAX);
     }
@@ -125,23 +127,23 @@ impl RuleSet {
     pub(super) fn give_up(&mut self, root: &Path, notice: Notice) {
         if !self.whole_roots.iter().any(|it| it == root) {
             self.whole_roots.push(root.to_owned());
-            // Of all of them it is the one to keep.
+            // This notice must survive the truncation.
             self.notices.insert(0, notice);
         }
     }
 
-    /// Protects a folder as a whole, because what is in it is not known.
-    fn close(&mut self, root: &Path, folder: &Path, wanted: &mut Vec<PathBuf>) {
+    /// Protects a folder as a whole, because its contents are unknown.
+    fn close(&mut self, root: &Path, folder: &Path, candidates: &mut Vec<PathBuf>) {
         let notice = Notice::Closed(folder.to_owned());
         if folder == root {
             self.give_up(root, notice);
         } else {
             self.notices.push(notice);
-            wanted.push(folder.to_owned());
+            candidates.push(folder.to_owned());
         }
     }
 
-    /// Adds what a repository names: its submodules, and the paths of its configuration.
+    /// Adds the paths that a repository names: its submodules, and the paths of its configuration.
     fn add_obeyed(
         &mut self,
         root: &Path,
@@ -149,7 +151,7 @@ impl RuleSet {
         shared: &GitSettings,
         home: Option<&Path>,
         cache: &RepositoryCache,
-        wanted: &mut Vec<PathBuf>,
+        candidates: &mut Vec<PathBuf>,
     ) {
         let own = GitSettings::of(repository, home, &mut self.survey_budget);
         let gitlinks = cache.gitlinks(
@@ -166,7 +168,7 @@ impl RuleSet {
                 return;
             }
             if path.starts_with(root) && path != root {
-                self.protect_gitlink(root, &path, wanted);
+                self.protect_gitlink(root, &path, candidates);
             }
         }
         for key in shared.unknown_programs().chain(own.unknown_programs()) {
@@ -181,48 +183,48 @@ impl RuleSet {
             if self.is_given_up(root) {
                 return;
             }
-            self.protect_named(&path, &named, wanted);
+            self.protect_named(&path, &named, candidates);
         }
     }
 
-    /// The `.git` in a folder below a root.
+    /// Protects the `.git` in a folder below a root.
     fn protect_nested(
         &mut self,
         root: &Path,
         folder: &Path,
-        maker: Provenance,
-        wanted: &mut Vec<PathBuf>,
+        provenance: Provenance,
+        candidates: &mut Vec<PathBuf>,
     ) {
         let dot_git = folder.join(".git");
         match fs::symlink_metadata(&dot_git) {
-            Ok(found) if found.is_symlink() => {
+            Ok(metadata) if metadata.is_symlink() => {
                 self.notices.push(Notice::Link(dot_git.clone()));
-                wanted.push(folder.to_owned());
+                candidates.push(folder.to_owned());
                 let target = fs::canonicalize(&dot_git).ok();
-                wanted.extend(target.filter(|it| self.is_kept(it, root)));
+                candidates.extend(target.filter(|it| self.can_be_protected(it, root)));
             }
             Ok(_) => {
-                self.protect_gitdir(root, folder, maker, wanted);
-                wanted.push(dot_git);
+                self.protect_gitdir(root, folder, provenance, candidates);
+                candidates.push(dot_git);
             }
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 if let Some(closed) = closed_above(root, folder) {
-                    self.close(root, &closed, wanted);
+                    self.close(root, &closed, candidates);
                 }
             }
-            // It has gone.
+            // It was removed meanwhile.
             Err(_) => {}
         }
     }
 
-    /// Protects the git directory that a `.git` file names. A `.git` file that a command may have made counts only if it names
-    /// a repository that exists.
+    /// Protects the git directory that a `.git` file names. A `.git` file that a command may have
+    /// created counts only if it names a repository that exists.
     fn protect_gitdir(
         &mut self,
         root: &Path,
         folder: &Path,
-        maker: Provenance,
-        wanted: &mut Vec<PathBuf>,
+        provenance: Provenance,
+        candidates: &mut Vec<PathBuf>,
     ) {
         let Some(git_dir) = named_in(&folder.join(".git"), "gitdir: ", folder) else {
             return;
@@ -230,25 +232,26 @@ impl RuleSet {
         let common = named_in(&git_dir.join("commondir"), "", &git_dir);
         for path in [Some(git_dir), common].into_iter().flatten() {
             match fs::canonicalize(&path) {
-                Ok(real) if self.is_kept(&real, root) => {
-                    if maker == Provenance::User || is_git_dir(&real) {
-                        wanted.push(real);
+                Ok(real) if self.can_be_protected(&real, root) => {
+                    if provenance == Provenance::User || is_git_dir(&real) {
+                        candidates.push(real);
                     }
                 }
                 Ok(_) => {}
-                Err(_) if maker == Provenance::User => self.take_missing(root, &path, wanted),
+                Err(_) if provenance == Provenance::User => self.place_missing(root, &path, candidates),
                 Err(_) => {}
             }
         }
     }
 
-    /// A submodule, whether or not it was checked out: git looks into it from the repository around it.
-    fn protect_gitlink(&mut self, root: &Path, path: &Path, wanted: &mut Vec<PathBuf>) {
+    /// Protects a submodule, whether or not it was checked out: git looks into it from the
+    /// repository around it.
+    fn protect_gitlink(&mut self, root: &Path, path: &Path, candidates: &mut Vec<PathBuf>) {
         let Ok(below) = path.strip_prefix(root) else {
             return;
         };
-        if wanted.len() > 2 * MOUNTS_MAX {
-            return self.protect_top(root, path, wanted);
+        if candidates.len() > 2 * MOUNTS_MAX {
+            return self.protect_top(root, path, candidates);
         }
         let mut at = root.to_owned();
         for name in below {
@@ -257,34 +260,35 @@ impl RuleSet {
                 return;
             }
             match fs::symlink_metadata(&at) {
-                Ok(found) if is_placeholder(&found) => return self.take_missing(root, &at, wanted),
-                Ok(found) if found.is_symlink() => return self.protect_link(root, &at, wanted),
-                Ok(found) if !found.is_dir() => return wanted.push(at),
-                Ok(_) if !can_be_entered(&at) => return self.close(root, &at, wanted),
+                Ok(metadata) if is_placeholder(&metadata) => return self.place_missing(root, &at, candidates),
+                Ok(metadata) if metadata.is_symlink() => return self.protect_link(root, &at, candidates),
+                Ok(metadata) if !metadata.is_dir() => return candidates.push(at),
+                Ok(_) if !can_be_entered(&at) => return self.close(root, &at, candidates),
                 Ok(_) => {}
-                Err(_) => return self.take_missing(root, &at, wanted),
+                Err(_) => return self.place_missing(root, &at, candidates),
             }
         }
         if fs::symlink_metadata(at.join(".git")).is_ok() {
-            return self.protect_nested(root, &at, Provenance::User, wanted);
+            return self.protect_nested(root, &at, Provenance::User, candidates);
         }
         let is_empty = fs::read_dir(&at).is_ok_and(|mut it| it.next().is_none());
         match is_empty {
-            // Without a trace on the disk.
-            true => wanted.push(at),
-            false => self.take_missing(root, &at.join(".git"), wanted),
+            // An empty folder needs no placeholder on the disk.
+            true => candidates.push(at),
+            false => self.place_missing(root, &at.join(".git"), candidates),
         }
     }
 
-    /// A link that git would find something else in place of: it stays if the folder around it does.
-    fn protect_link(&mut self, root: &Path, link: &Path, wanted: &mut Vec<PathBuf>) {
+    /// Protects a link in place of which git would find something else: it stays if the folder
+    /// around it stays.
+    fn protect_link(&mut self, root: &Path, link: &Path, candidates: &mut Vec<PathBuf>) {
         match link
             .parent()
-            .filter(|it| *it != root && self.is_kept(it, root))
+            .filter(|it| *it != root && self.can_be_protected(it, root))
         {
             Some(folder) => {
                 self.notices.push(Notice::Link(link.to_owned()));
-                wanted.push(folder.to_owned());
+                candidates.push(folder.to_owned());
             }
             None => self.notices.push(Notice::Open {
                 path: link.to_owned(),
@@ -294,50 +298,50 @@ impl RuleSet {
     }
 
     /// Protects the path that a setting names.
-    fn protect_named(&mut self, path: &Path, named: &NamedPath, wanted: &mut Vec<PathBuf>) {
-        let Ok(way) = PolicyPath::within(path, &mut self.survey_budget) else {
+    fn protect_named(&mut self, path: &Path, named: &NamedPath, candidates: &mut Vec<PathBuf>) {
+        let Ok(policy_path) = PolicyPath::within(path, &mut self.survey_budget) else {
             return;
         };
-        // Also those that lead outside.
-        self.notice_links(&way, named);
-        let Some(root) = self.root_of(&way.real) else {
+        // Includes links that lead outside.
+        self.notice_links(&policy_path, named);
+        let Some(root) = self.root_of(&policy_path.real) else {
             return;
         };
-        if self.is_covered(&way.real, wanted) {
+        if self.is_covered(&policy_path.real, candidates) {
             return;
         }
-        let found = fs::symlink_metadata(&way.real).ok();
-        let found = found.filter(|it| !is_placeholder(it));
+        let metadata = fs::symlink_metadata(&policy_path.real).ok();
+        let metadata = metadata.filter(|it| !is_placeholder(it));
         match named.use_ {
-            // A word of a command need not be a path.
-            PathUse::Program if !found.as_ref().is_some_and(fs::Metadata::is_file) => {}
-            _ if self.write.iter().any(|it| it.starts_with(&way.real)) => {
+            // An argument of a command need not be a path.
+            PathUse::Program if !metadata.as_ref().is_some_and(fs::Metadata::is_file) => {}
+            _ if self.write.iter().any(|it| it.starts_with(&policy_path.real)) => {
                 self.notices.push(Notice::Open {
-                    path: way.real,
+                    path: policy_path.real,
                     because: format!("`{}` of git names it", named.key),
                 });
             }
-            _ if found.is_some() => wanted.push(way.real),
-            PathUse::Folder => self.take_missing(&root, &way.real, wanted),
-            _ if self.budget.placeholders == 0 => self.protect_top(&root, &way.real, wanted),
+            _ if metadata.is_some() => candidates.push(policy_path.real),
+            PathUse::Folder => self.place_missing(&root, &policy_path.real, candidates),
+            _ if self.budget.placeholders == 0 => self.protect_top(&root, &policy_path.real, candidates),
             // An empty folder in its place would stop git.
-            PathUse::Include | PathUse::Program => match self.placeholders.take_file(&way.real) {
+            PathUse::Include | PathUse::Program => match self.placeholders.occupy_with_file(&policy_path.real) {
                 Ok(true) => {
                     self.budget.placeholders -= 1;
-                    wanted.push(way.real);
+                    candidates.push(policy_path.real);
                 }
                 Ok(false) => {}
                 Err(_) => self.notices.push(Notice::Open {
-                    path: way.real,
+                    path: policy_path.real,
                     because: format!("`{}` of git names it", named.key),
                 }),
             },
         }
     }
 
-    /// Links on the way that a command could exchange.
-    fn notice_links(&mut self, way: &PolicyPath, named: &NamedPath) {
-        let links = way.links.iter().filter(|it| self.root_of(it).is_some());
+    /// Adds notices for links on the path that a command could replace.
+    fn notice_links(&mut self, policy_path: &PolicyPath, named: &NamedPath) {
+        let links = policy_path.links.iter().filter(|it| self.root_of(it).is_some());
         let notices = links.map(|link| Notice::Open {
             path: link.clone(),
             because: format!("`{}` of git leads through it", named.key),
@@ -346,27 +350,27 @@ impl RuleSet {
         self.notices.extend(notices);
     }
 
-    /// Takes the first name of a path that is missing, so that no command makes it.
-    fn take_missing(&mut self, root: &Path, path: &Path, wanted: &mut Vec<PathBuf>) {
-        let Ok(way) = PolicyPath::within(path, &mut self.survey_budget) else {
+    /// Puts a placeholder at the first missing name of a path, so that no command creates it.
+    fn place_missing(&mut self, root: &Path, path: &Path, candidates: &mut Vec<PathBuf>) {
+        let Ok(policy_path) = PolicyPath::within(path, &mut self.survey_budget) else {
             return;
         };
-        if !self.is_kept(&way.real, root) || self.is_covered(&way.real, wanted) {
+        if !self.can_be_protected(&policy_path.real, root) || self.is_covered(&policy_path.real, candidates) {
             return;
         }
         let is_missing =
             |it: &&Path| fs::symlink_metadata(it).map_or(true, |it| is_placeholder(&it));
-        let missing = way.real.ancestors().take_while(is_missing).last();
+        let missing = policy_path.real.ancestors().take_while(is_missing).last();
         let Some(missing) = missing else {
             return;
         };
         if self.budget.placeholders == 0 {
-            return self.protect_top(root, missing, wanted);
+            return self.protect_top(root, missing, candidates);
         }
-        match self.placeholders.take(missing) {
+        match self.placeholders.occupy(missing) {
             Ok(true) => {
                 self.budget.placeholders -= 1;
-                wanted.push(missing.to_owned());
+                candidates.push(missing.to_owned());
             }
             Ok(false) => {}
             Err(_) => self.notices.push(Notice::Open {
@@ -376,47 +380,48 @@ impl RuleSet {
         }
     }
 
-    /// Protects the folder at the top of the root that a path lies in, where there are too many to protect each alone.
-    fn protect_top(&mut self, root: &Path, path: &Path, wanted: &mut Vec<PathBuf>) {
+    /// Protects the folder at the top of the root that contains a path, where there are too many
+    /// paths to protect each alone.
+    fn protect_top(&mut self, root: &Path, path: &Path, candidates: &mut Vec<PathBuf>) {
         let below = path.strip_prefix(root).ok();
         let Some(top) = below.and_then(|it| it.iter().next()) else {
             return;
         };
         let top = root.join(top);
-        self.survey_budget.spend(wanted.len() * COMPARED_BYTES);
-        if wanted.contains(&top) {
+        self.survey_budget.spend(candidates.len() * COMPARED_BYTES);
+        if candidates.contains(&top) {
             return;
         }
         match fs::symlink_metadata(&top) {
-            Ok(found) if found.is_symlink() => self.protect_link(root, &top, wanted),
-            Ok(found) if !is_placeholder(&found) => {
+            Ok(metadata) if metadata.is_symlink() => self.protect_link(root, &top, candidates),
+            Ok(metadata) if !is_placeholder(&metadata) => {
                 self.notices.push(Notice::Many(top.clone()));
-                wanted.push(top);
+                candidates.push(top);
             }
             _ => self.give_up(root, Notice::Many(root.to_owned())),
         }
     }
 
-    /// Whether it is protected with something around it, such as a `.git`.
-    fn is_covered(&mut self, path: &Path, wanted: &[PathBuf]) -> bool {
-        self.survey_budget.spend(wanted.len() * COMPARED_BYTES);
-        let mut kept = self.protected.iter().chain(wanted);
-        kept.any(|it| path.starts_with(it) && path != it)
+    /// Whether an ancestor of the path, such as a `.git`, is protected already.
+    fn is_covered(&mut self, path: &Path, candidates: &[PathBuf]) -> bool {
+        self.survey_budget.spend(candidates.len() * COMPARED_BYTES);
+        let mut protected = self.protected.iter().chain(candidates);
+        protected.any(|it| path.starts_with(it) && path != it)
     }
 
-    /// The writable root that a path lies in.
+    /// Returns the writable root that contains a path.
     fn root_of(&self, path: &Path) -> Option<PathBuf> {
         let around = self.write.iter().filter(|root| path.starts_with(root));
         let root = around.max_by_key(|it| it.components().count())?;
         (!self.is_out_of_sight(path)).then(|| root.clone())
     }
 
-    /// Whether a path lies in something writable, and is not what must stay writable itself.
-    fn is_kept(&self, path: &Path, root: &Path) -> bool {
+    /// Whether a path lies in a writable root and is not one that must stay writable itself.
+    fn can_be_protected(&self, path: &Path, root: &Path) -> bool {
         !root.starts_with(path) && self.root_of(path).is_some()
     }
 
-    /// Whether it lies in what is hidden: to mount it would bring it to light.
+    /// Whether the path lies in a hidden folder: to mount it would reveal it.
     fn is_out_of_sight(&self, path: &Path) -> bool {
         self.hidden.iter().any(|(hidden, _)| {
             let is_open = |it: &PathBuf| it.starts_with(hidden) && path.starts_with(it);
@@ -424,22 +429,22 @@ impl RuleSet {
         })
     }
 
-    /// Protects paths one by one while there are mounts left, then the folders at the top of the root that the others
-    /// are in, and in the end the root.
-    fn spend(&mut self, root: &Path, wanted: Vec<PathBuf>) {
+    /// Protects paths one by one while mounts are left, then the folders at the top of the root
+    /// that contain the others, and in the end the root.
+    fn spend(&mut self, root: &Path, candidates: Vec<PathBuf>) {
         let mut mounted: BTreeSet<PathBuf> = BTreeSet::new();
         let mut whole: BTreeSet<PathBuf> = BTreeSet::new();
-        for path in wanted {
+        for path in candidates {
             if mounted.contains(&path) && self.protected.contains(&path)
                 || self.is_out_of_sight(&path)
             {
                 continue;
             }
-            // Every folder on the way is mounted on itself.
-            let way = path
+            // Every folder on the path is mounted on itself.
+            let ancestors = path
                 .ancestors()
                 .take_while(|it| it.starts_with(root) && *it != root);
-            let new: Vec<PathBuf> = way
+            let new: Vec<PathBuf> = ancestors
                 .filter(|it| !mounted.contains(*it))
                 .map(Path::to_owned)
                 .collect();
@@ -464,7 +469,7 @@ impl RuleSet {
     }
 }
 
-/// The first folder on the way that cannot be entered, from the root on.
+/// Returns the first folder from the root to `folder` that cannot be entered.
 fn closed_above(root: &Path, folder: &Path) -> Option<PathBuf> {
     let below = folder.strip_prefix(root).ok()?;
     let mut at = root.to_owned();

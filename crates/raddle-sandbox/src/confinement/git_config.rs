@@ -1,20 +1,20 @@
-//! A reader of git's configuration files, for the paths that git takes orders from.
+//! A reader of git's configuration files, for the paths that git obeys.
 //!
-//! It accepts what git accepts and stops where git stops with an error; what was read before that is returned.
-//! Work is bounded by the length of the text.
+//! It accepts what git accepts and stops where git stops with an error; it returns the settings
+//! before that. The length of the text bounds the work.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// How many settings are taken from one file.
+/// Settings read from one file.
 pub const SETTINGS_MAX: usize = 10_000;
-/// How many words of a command are looked at.
+/// Words of a command that are examined.
 const WORDS_MAX: usize = 64;
-/// How many folders are taken for those that a command goes to first.
+/// Folders that a command may change to before it uses a path.
 const FOLDERS_MAX: usize = 16;
-/// How much is shown of a section, and of a name.
+/// Bytes shown of a section, and of a name.
 const SHOWN_BYTES_MAX: usize = 100;
 
 /// One setting of a file.
@@ -23,7 +23,7 @@ pub struct Setting {
     /// All settings of a section share it: a section may be as long as the file.
     section: Arc<Section>,
     name: Vec<u8>,
-    /// None for a name without `=`.
+    /// `None` for a name without `=`.
     pub value: Option<Vec<u8>>,
 }
 
@@ -31,7 +31,7 @@ pub struct Setting {
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Section {
     text: Vec<u8>,
-    /// Where the first dot is.
+    /// Position of the first dot.
     dot: Option<usize>,
 }
 
@@ -46,20 +46,21 @@ pub enum PathUse {
     Program,
 }
 
-/// A path that git takes orders from.
+/// A path that git obeys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedPath {
-    /// As the setting has it, relative to the folder that its use says.
+    /// The path as the setting spells it, relative to the folder that its use implies.
     pub path: PathBuf,
     /// The use that git makes of the path.
     pub use_: PathUse,
-    /// The setting.
+    /// The key of the setting.
     pub key: String,
-    /// Folders that a command may go to before it uses the path, each relative to where it starts.
+    /// Folders that a command may change to before it uses the path, each relative to where it
+    /// starts.
     pub folders: Arc<[PathBuf]>,
 }
 
-/// Reads a file.
+/// Parses a configuration file.
 pub fn parse(text: &[u8]) -> Vec<Setting> {
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     let mut reader = ConfigReader { text, at: 0 };
@@ -68,12 +69,12 @@ pub fn parse(text: &[u8]) -> Vec<Setting> {
     settings
 }
 
-/// The paths that settings name.
+/// Returns the paths that settings name.
 pub fn named_paths(settings: &[Setting]) -> impl Iterator<Item = NamedPath> {
     settings.iter().flat_map(|setting| {
         let used = setting.use_of().zip(setting.value.as_deref());
         used.into_iter().flat_map(move |(use_, value)| {
-            // Git hands it on as a string that ends at a zero.
+            // Git passes it on as a string that ends at a zero.
             let value = value.split(|it| *it == 0).next().unwrap_or_default();
             let (paths, folders) = match use_ {
                 PathUse::Folder | PathUse::Include => {
@@ -99,20 +100,21 @@ pub fn named_paths(settings: &[Setting]) -> impl Iterator<Item = NamedPath> {
     })
 }
 
-/// The keys of settings that run a program by a path which depends on what happens.
+/// Returns the keys of settings that run a program by a path that is known only at run time.
 pub fn unknown_programs(settings: &[Setting]) -> impl Iterator<Item = String> {
     let programs = settings
         .iter()
         .filter(|it| it.use_of() == Some(PathUse::Program));
     let is_unknown = |it: &&Setting| {
         let value = it.value.as_deref().unwrap_or_default();
-        has_unknown_path(&known(value))
+        has_unknown_path(&expand_known(value))
     };
     programs.filter(is_unknown).map(Setting::short_key)
 }
 
 impl Setting {
-    /// As git prints it: section, perhaps a subsection, and name, with dots between them.
+    /// Returns the key as git prints it: section, perhaps a subsection, and name, with dots between
+    /// them.
     pub fn key(&self) -> Vec<u8> {
         match self.section.text.is_empty() {
             true => self.name.clone(),
@@ -120,7 +122,7 @@ impl Setting {
         }
     }
 
-    /// The key as people are shown it.
+    /// Returns the key as users see it, truncated.
     fn short_key(&self) -> String {
         let short = |it: &[u8]| {
             let cut = it.get(..SHOWN_BYTES_MAX).unwrap_or(it);
@@ -129,13 +131,13 @@ impl Setting {
         format!("{}.{}", short(&self.section.text), short(&self.name))
     }
 
-    /// Whether its section, without a subsection, and its name are these.
+    /// Whether the setting has this section, no subsection, and this name.
     pub fn is(&self, section: &str, name: &str) -> bool {
-        let (found, subsection, variable) = self.parts();
-        found == section.as_bytes() && subsection.is_none() && variable == name.as_bytes()
+        let (own_section, subsection, variable) = self.parts();
+        own_section == section.as_bytes() && subsection.is_none() && variable == name.as_bytes()
     }
 
-    /// The section, the subsection and the name.
+    /// Returns the section, the subsection and the name.
     fn parts(&self) -> (&[u8], Option<&[u8]>, &[u8]) {
         let Section { text, dot } = &*self.section;
         match *dot {
@@ -144,7 +146,7 @@ impl Setting {
         }
     }
 
-    /// Whether its value is an address that a command serves.
+    /// Whether the value is an address that a command serves.
     fn runs_transport(&self) -> bool {
         self.value
             .as_ref()
@@ -198,8 +200,9 @@ impl Setting {
     }
 }
 
-/// Expansions whose value is known before git runs a command: it starts at the top of the work tree.
-const KNOWN: [(&[u8], &[u8]); 12] = [
+/// Expansions whose value is known before git runs a command: it starts at the top of the work
+/// tree.
+const KNOWN_EXPANSIONS: [(&[u8], &[u8]); 12] = [
     (b"${PWD}", b"."),
     (b"$PWD", b"."),
     (b"$(pwd)", b"."),
@@ -214,11 +217,11 @@ const KNOWN: [(&[u8], &[u8]); 12] = [
     (b"ext::", b" "),
 ];
 
-/// A command without quotes, in which known expansions are their values.
-fn known(command: &[u8]) -> Vec<u8> {
+/// Removes quotes from a command and replaces known expansions by their values.
+fn expand_known(command: &[u8]) -> Vec<u8> {
     let is_plain = |it: &&u8| !b"\"'\\".contains(it);
     let command: Vec<u8> = command.iter().filter(is_plain).copied().collect();
-    let mut known = Vec::with_capacity(command.len());
+    let mut expanded = Vec::with_capacity(command.len());
     let mut rest = &command[..];
     while let Some(first) = rest.first() {
         let is_next = |(name, _): &&(&[u8], &[u8])| {
@@ -231,18 +234,18 @@ fn known(command: &[u8]) -> Vec<u8> {
                 !is_longer || !name.last().is_some_and(u8::is_ascii_alphabetic)
             })
         };
-        match KNOWN.iter().find(is_next) {
+        match KNOWN_EXPANSIONS.iter().find(is_next) {
             Some((name, value)) => {
-                known.extend_from_slice(value);
+                expanded.extend_from_slice(value);
                 rest = &rest[name.len()..];
             }
             None => {
-                known.push(*first);
+                expanded.push(*first);
                 rest = &rest[1..];
             }
         }
     }
-    known
+    expanded
 }
 
 /// Whether a path in a command begins with an expansion, or has one in it.
@@ -258,16 +261,16 @@ fn has_unknown_path(command: &[u8]) -> bool {
     })
 }
 
-/// The words of a command that may be paths, as they are written, and without quotes where that differs. A first one
-/// without a slash is looked for on `PATH`.
+/// Returns the words of a command that may be paths, as written, and without quotes where that
+/// differs. The shell looks up a first word without a slash on `PATH`.
 fn words(command: &[u8]) -> Vec<Vec<u8>> {
-    let mut found = split(command);
-    for word in split(&known(command)) {
-        if !found.contains(&word) {
-            found.push(word);
+    let mut words = split(command);
+    for word in split(&expand_known(command)) {
+        if !words.contains(&word) {
+            words.push(word);
         }
     }
-    found
+    words
 }
 
 fn split(command: &[u8]) -> Vec<Vec<u8>> {
@@ -276,7 +279,8 @@ fn split(command: &[u8]) -> Vec<Vec<u8>> {
     words.take(WORDS_MAX).map(<[u8]>::to_vec).collect()
 }
 
-/// The folders that a command may go to: what follows `cd` and its like, also one after the other.
+/// Returns the folders that a command may change to: the arguments of `cd` and its like, also in
+/// sequence.
 fn folders(command: &[u8]) -> Arc<[PathBuf]> {
     let mut folders: Vec<PathBuf> = Vec::new();
     let mut add = |name: &[u8]| {
@@ -286,7 +290,7 @@ fn folders(command: &[u8]) -> Arc<[PathBuf]> {
         folders.extend(below);
         folders.truncate(FOLDERS_MAX);
     };
-    let words = split(&known(command));
+    let words = split(&expand_known(command));
     for (at, word) in words.iter().enumerate() {
         let next = words[at + 1..].iter().find(|it| !it.starts_with(b"-"));
         match &word[..] {
@@ -302,8 +306,8 @@ fn folders(command: &[u8]) -> Arc<[PathBuf]> {
     folders.into()
 }
 
-/// A path with a leading `~/` as git reads it. Nothing for one that begins with another user's home or with git's own
-/// folder.
+/// Expands a leading `~/` as git does. Returns `None` for a path that begins with another user's
+/// home or with git's own prefix.
 pub fn expand(path: &Path, home: Option<&Path>) -> Option<PathBuf> {
     let bytes = path.as_os_str().as_bytes();
     if let Some(rest) = bytes.strip_prefix(b"~/") {
@@ -313,7 +317,7 @@ pub fn expand(path: &Path, home: Option<&Path>) -> Option<PathBuf> {
     (!is_other).then(|| path.to_owned())
 }
 
-/// Text that git does not accept; it ends the reading.
+/// Text that git does not accept; it ends the parsing.
 struct SyntaxError;
 
 struct ConfigReader<'a> {
@@ -322,7 +326,7 @@ struct ConfigReader<'a> {
 }
 
 impl ConfigReader<'_> {
-    /// The end of the text reads as one more end of a line.
+    /// Returns the next byte. The end of the text reads as one more end of a line.
     fn next(&mut self) -> u8 {
         let byte = self.text.get(self.at).copied().unwrap_or(b'\n');
         self.at += 1;
@@ -434,7 +438,7 @@ impl ConfigReader<'_> {
     fn value(&mut self) -> Result<Vec<u8>, SyntaxError> {
         let mut value = Vec::new();
         let (mut is_quoted, mut is_comment) = (false, false);
-        // Where spaces at the end begin.
+        // Start of the trailing spaces.
         let mut end = None;
         loop {
             let byte = self.next();
@@ -476,7 +480,7 @@ impl ConfigReader<'_> {
     }
 }
 
-/// As git has it: neither form feeds nor vertical tabs.
+/// The whitespace of git: neither form feeds nor vertical tabs.
 fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
@@ -491,28 +495,28 @@ mod tests {
 
     use super::*;
 
-    /// The output of git for a file: each key, a line end, its value, a zero.
+    /// Returns the output of git for a file: each key, a line end, its value, a zero.
     fn as_git_reads(text: &[u8]) -> Option<Vec<u8>> {
         let file = tempfile::NamedTempFile::new().expect("a file");
         std::fs::write(file.path(), text).expect("it is written");
         let mut git = Command::new("git");
         git.env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin");
         let git = git.args(["config", "--no-includes", "-z", "--list", "-f"]);
-        let said = git.arg(file.path()).output().expect("git runs");
-        said.status.success().then_some(said.stdout)
+        let output = git.arg(file.path()).output().expect("git runs");
+        output.status.success().then_some(output.stdout)
     }
 
     fn as_we_read(text: &[u8]) -> Vec<u8> {
-        let mut said = Vec::new();
+        let mut output = Vec::new();
         for setting in parse(text) {
-            said.extend(setting.key());
+            output.extend(setting.key());
             if let Some(value) = setting.value {
-                said.push(b'\n');
-                said.extend(value);
+                output.push(b'\n');
+                output.extend(value);
             }
-            said.push(0);
+            output.push(0);
         }
-        said
+        output
     }
 
     #[test]
@@ -553,7 +557,7 @@ mod tests {
     }
 
     #[test]
-    fn what_git_refuses_ends_the_reading() {
+    fn text_that_git_rejects_ends_the_parsing() {
         let texts: [&[u8]; 10] = [
             b"[a] b = 1\n[c",
             b"[a] b = 1\n[c \"d]\n",
@@ -584,12 +588,12 @@ mod tests {
             [remote \"r\"] url = ext::./d.sh\n pushurl = ./e.sh\n\
             [sequence] editor = cd s && sh f.sh\n";
         let settings = parse(text);
-        let found = named_paths(&settings);
-        let found: Vec<String> = found
+        let paths = named_paths(&settings);
+        let paths: Vec<String> = paths
             .map(|it| format!("{} {:?} {}", it.key, it.use_, it.path.display()))
             .collect();
         assert_eq!(
-            found,
+            paths,
             [
                 "core.hookspath Folder .husky",
                 "include.path Include ../team",

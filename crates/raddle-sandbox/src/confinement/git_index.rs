@@ -1,19 +1,19 @@
 //! The submodules that a git index names: its entries of mode 160000.
 //!
-//! Versions 2 to 4, as `gitformat-index` describes them. The paths of an index are chosen by whoever made the
-//! commit, so nothing of it is believed: what is cut short or odd ends the reading.
+//! Versions 2 to 4, as `gitformat-index` describes them. The author of a commit chooses the paths
+//! of an index, so the parser trusts none of it: truncated or invalid data ends the parsing.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-/// How many submodules are taken from one index.
+/// Submodules read from one index.
 pub(super) const GITLINKS_MAX: usize = 10_000;
 
 const GITLINK: u32 = 0o160_000;
-/// Of the flags of an entry: more flags follow.
+/// Flag of an entry: more flags follow.
 const EXTENDED: u16 = 0x4000;
-/// The length of a path in git.
+/// Longest path in git.
 const PATH_BYTES_MAX: usize = 4_096;
 
 /// The parts of an index that the sandbox uses.
@@ -21,12 +21,12 @@ const PATH_BYTES_MAX: usize = 4_096;
 pub(super) struct GitIndex {
     /// Paths of submodules, relative to the work tree.
     pub gitlinks: Vec<PathBuf>,
-    /// The number of the index that holds the entries which are not here.
+    /// The id of the index that holds the other entries of a split index.
     pub shared: Option<String>,
 }
 
-/// Reads an index whose object names have so many bytes; nothing if it is none. What was read before something odd
-/// is returned.
+/// Parses an index whose object ids have `oid_bytes` bytes; `None` if it is not an index. Returns
+/// the entries before the first invalid one.
 pub(super) fn parse(bytes: &[u8], oid_bytes: usize) -> Option<GitIndex> {
     let mut rest = ByteCursor(bytes);
     if rest.take(4)? != b"DIRC" {
@@ -51,7 +51,7 @@ pub(super) fn parse(bytes: &[u8], oid_bytes: usize) -> Option<GitIndex> {
     Some(index)
 }
 
-/// Reads one entry, whose name follows from the one before it; its mode.
+/// Reads one entry, whose name builds on the previous one; returns its mode.
 fn entry(
     rest: &mut ByteCursor<'_>,
     version: u32,
@@ -81,21 +81,21 @@ fn entry(
     if version == 4 {
         rest.take(1)?;
     } else {
-        // One to eight zeros, so that the next begins at a multiple of eight.
+        // One to eight zeros, so that the next entry begins at a multiple of eight.
         let length = before - rest.0.len();
         rest.take(8 - length % 8)?;
     }
     Some(mode)
 }
 
-/// The extension `link`, if there is one.
+/// Returns the shared index that the extension `link` names, if present.
 fn shared(rest: &mut ByteCursor<'_>, oid_bytes: usize) -> Option<String> {
-    // The rest ends with a sum of all that is before it.
+    // The rest ends with a checksum of everything before it.
     while rest.0.len() > oid_bytes {
-        let what = rest.take(4)?;
+        let signature = rest.take(4)?;
         let length = usize::try_from(rest.number()?).ok()?;
         let body = rest.take(length)?;
-        if what == b"link" {
+        if signature == b"link" {
             let oid = body.get(..oid_bytes)?;
             return Some(oid.iter().map(|it| format!("{it:02x}")).collect());
         }
@@ -103,7 +103,7 @@ fn shared(rest: &mut ByteCursor<'_>, oid_bytes: usize) -> Option<String> {
     None
 }
 
-/// A path that stays below the work tree and outside of `.git`, as git itself requires.
+/// Returns the path if it stays below the work tree and outside of `.git`, as git itself requires.
 fn plain(name: &[u8]) -> Option<PathBuf> {
     let path = Path::new(OsStr::from_bytes(name));
     let is_plain = |it: Component<'_>| match it {
@@ -118,9 +118,9 @@ struct ByteCursor<'a>(&'a [u8]);
 
 impl<'a> ByteCursor<'a> {
     fn take(&mut self, count: usize) -> Option<&'a [u8]> {
-        let (taken, rest) = self.0.split_at_checked(count)?;
+        let (bytes, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;
-        Some(taken)
+        Some(bytes)
     }
 
     fn number(&mut self) -> Option<u32> {
@@ -128,7 +128,8 @@ impl<'a> ByteCursor<'a> {
         Some(u32::from_be_bytes(bytes.try_into().ok()?))
     }
 
-    /// As in packs: seven bits at a time, and each further byte adds one.
+    /// Reads a variable-length number as in packs: seven bits at a time, and each further byte adds
+    /// one.
     fn varint(&mut self) -> Option<usize> {
         let mut byte = *self.take(1)?.first()?;
         let mut value = usize::from(byte & 0x7f);
@@ -146,7 +147,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// An index of submodules alone.
+    /// Builds an index of submodules alone.
     pub(in crate::confinement) fn index(version: u32, oid_bytes: usize, paths: &[&str]) -> Vec<u8> {
         let mut bytes = b"DIRC".to_vec();
         bytes.extend(version.to_be_bytes());
@@ -165,7 +166,7 @@ pub(super) mod tests {
         bytes
     }
 
-    /// Against what git itself writes, in every version.
+    /// Compares with the files that git itself writes, in every version.
     #[test]
     fn submodules_are_found_in_what_git_writes() {
         for (version, split) in [(2, false), (3, false), (4, false), (4, true)] {
@@ -196,10 +197,10 @@ pub(super) mod tests {
                 git(&["update-index", "--split-index"]);
             }
             let dot_git = folder.path().join(".git");
-            let found = crate::confinement::repositories::RepositoryCache::default();
-            let found = found.gitlinks(&dot_git, 20, &mut Default::default());
+            let cache = crate::confinement::repositories::RepositoryCache::default();
+            let gitlinks = cache.gitlinks(&dot_git, 20, &mut Default::default());
             assert_eq!(
-                *found,
+                *gitlinks,
                 [Path::new("a/b"), Path::new("z")],
                 "{version} {split}"
             );
@@ -207,11 +208,11 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn nothing_of_it_is_believed() {
+    fn invalid_indexes_are_not_trusted() {
         let good = index(2, 20, &["a", "/etc", "../b", "x/.GIT/y", "", "c//d"]);
-        let found = parse(&good, 20).expect("an index");
-        assert_eq!(found.gitlinks, [Path::new("a"), Path::new("c/d")]);
-        // Cut anywhere, or with any byte exchanged, it ends.
+        let parsed = parse(&good, 20).expect("an index");
+        assert_eq!(parsed.gitlinks, [Path::new("a"), Path::new("c/d")]);
+        // Truncated at any byte, or with any byte replaced, parsing ends.
         for end in 0..good.len() {
             let _ = parse(&good[..end], 20);
             for byte in [0, 0x7f, 0xff] {

@@ -1,4 +1,4 @@
-//! A repository, and the paths that its configuration and the user's name.
+//! A repository, and the paths that its configuration and the user's configuration name.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -14,13 +14,14 @@ use super::git_config::{self, NamedPath, PathUse, Setting};
 use super::policy_path::PolicyPath;
 use super::safe_open::{ordinary_file, read_at_most};
 
-/// Bytes of the longest path that the kernel takes. Git follows no longer one either.
+/// Longest path, in bytes, that the kernel accepts. Git follows no longer one either.
 const PATH_BYTES_MAX: usize = 4_095;
-/// Bounds of git settings: bytes read of one file, number of files, and depth of includes, which is that of git.
+/// Bounds of git settings: bytes read of one file, number of files, and depth of includes, which is
+/// that of git.
 const CONFIG_BYTES_MAX: u64 = 1 << 20;
 const CONFIGS_MAX: usize = 64;
 const INCLUDES_MAX: usize = 10;
-/// How many folders are taken for the work tree of one repository.
+/// Folders that count as the work tree of one repository.
 const WORK_TREES_MAX: usize = 4;
 
 /// A repository with a work tree.
@@ -34,7 +35,7 @@ pub(super) struct Repository {
 }
 
 impl Repository {
-    /// The repository whose work tree has its top here.
+    /// Returns the repository whose work tree has its top here.
     pub fn at(folder: &Path) -> Option<Self> {
         let dot_git = folder.join(".git");
         let git_dir = match fs::metadata(&dot_git).ok()?.is_dir() {
@@ -52,7 +53,7 @@ impl Repository {
         })
     }
 
-    /// The repository whose work tree this folder is in.
+    /// Returns the repository whose work tree contains this folder.
     pub fn around(folder: &Path) -> Option<Self> {
         folder.ancestors().find_map(Self::at)
     }
@@ -65,7 +66,7 @@ pub(super) struct GitSettings {
 }
 
 impl GitSettings {
-    /// Those of the machine and of the user.
+    /// Reads the settings of the machine and of the user.
     pub fn shared(home: Option<&Path>, budget: &mut SurveyBudget) -> Self {
         let mut settings = Self {
             all: Vec::new(),
@@ -82,7 +83,7 @@ impl GitSettings {
         settings
     }
 
-    /// Those of one repository.
+    /// Reads the settings of one repository.
     pub fn of(repository: &Repository, home: Option<&Path>, budget: &mut SurveyBudget) -> Self {
         let mut settings = Self {
             all: Vec::new(),
@@ -93,7 +94,7 @@ impl GitSettings {
         settings
     }
 
-    /// Reads a file and what it includes, whatever the condition.
+    /// Reads a file and the files that it includes, whatever the condition.
     fn read(&mut self, file: &Path, home: Option<&Path>, depth: usize, budget: &mut SurveyBudget) {
         if self.files == CONFIGS_MAX || depth > INCLUDES_MAX || budget.look(file).is_err() {
             return;
@@ -129,8 +130,8 @@ impl GitSettings {
         }
     }
 
-    /// The tops of the work tree of a repository with these settings: the folder with its `.git`, and those that
-    /// `core.worktree` names.
+    /// Returns the tops of the work tree of a repository with these settings: the folder with its
+    /// `.git`, and those that `core.worktree` names.
     pub fn tops(&self, repository: &Repository, budget: &mut SurveyBudget) -> Vec<PathBuf> {
         let mut tops = vec![repository.folder.clone()];
         let own = fs::canonicalize(&repository.folder).ok();
@@ -147,13 +148,13 @@ impl GitSettings {
         tops
     }
 
-    /// The keys of settings that run a program by a path which is not known before.
+    /// Returns the keys of settings that run a program by a path that is known only at run time.
     pub fn unknown_programs(&self) -> impl Iterator<Item = String> {
         let settings = self.all.iter().map(|(_, it)| std::slice::from_ref(it));
         settings.flat_map(git_config::unknown_programs)
     }
 
-    /// Absolute paths that git obeys in the work tree with one of these tops.
+    /// Returns the absolute paths that git obeys in the work tree with one of these tops.
     pub fn paths(
         &self,
         tops: &[PathBuf],
@@ -168,7 +169,7 @@ impl GitSettings {
                 };
                 let path = git_config::expand(&named.path, home);
                 let paths = path.into_iter().flat_map(move |path| {
-                    // An absolute one is the same from everywhere.
+                    // An absolute path is the same from every base.
                     let count = if path.is_absolute() { 1 } else { bases.len() };
                     let bases = bases.clone().into_iter().take(count);
                     bases.map(move |it| it.join(&path))
@@ -179,7 +180,7 @@ impl GitSettings {
     }
 }
 
-/// The folders that the path of a setting may be relative to.
+/// Returns the folders that the path of a setting may be relative to.
 fn bases(tops: &[PathBuf], named: &NamedPath, home: Option<&Path>) -> Vec<PathBuf> {
     let mut bases = tops.to_vec();
     for folder in named.folders.iter() {
@@ -192,9 +193,10 @@ fn bases(tops: &[PathBuf], named: &NamedPath, home: Option<&Path>) -> Vec<PathBu
     bases
 }
 
-/// Existing paths that git obeys, besides `.git`, in the repository that a folder is in: hooks, included settings and
-/// programs that its configuration names. They are absolute and without links; most lie outside of the folder. If there
-/// is too much to look at, the work tree of the repository is among them.
+/// Returns the existing paths that git obeys, besides `.git`, in the repository that contains a
+/// folder: hooks, included settings and programs that its configuration names. They are absolute
+/// and without links; most lie outside of the folder. If the budget runs out, the work tree of the
+/// repository is among them.
 pub fn obeyed_paths(folder: &Path) -> Vec<PathBuf> {
     obeyed_within(folder, SurveyBudget::of_file())
 }
@@ -214,16 +216,16 @@ fn obeyed_within(folder: &Path, mut budget: SurveyBudget) -> Vec<PathBuf> {
         if budget.is_spent() {
             break;
         }
-        let Ok(way) = PolicyPath::within(&path, &mut budget) else {
+        let Ok(policy_path) = PolicyPath::within(&path, &mut budget) else {
             continue;
         };
-        let is_meant = match named.use_ {
-            PathUse::Program => way.real.is_file(),
+        let is_obeyed = match named.use_ {
+            PathUse::Program => policy_path.real.is_file(),
             PathUse::Folder | PathUse::Include => true,
         };
-        // To protect a folder that the repository is in would leave nothing to work in.
-        if is_meant && !repository.folder.starts_with(&way.real) {
-            real.insert(way.real);
+        // To protect a folder that contains the repository would leave nothing to work in.
+        if is_obeyed && !repository.folder.starts_with(&policy_path.real) {
+            real.insert(policy_path.real);
         }
     }
     if budget.is_spent() {
@@ -232,24 +234,24 @@ fn obeyed_within(folder: &Path, mut budget: SurveyBudget) -> Vec<PathBuf> {
     real.into_iter().collect()
 }
 
-/// The path that a small file names, after a word; relative to a folder.
-pub(super) fn named_in(file: &Path, word: &str, folder: &Path) -> Option<PathBuf> {
+/// Returns the path that a small file names after a prefix, relative to a folder.
+pub(super) fn named_in(file: &Path, prefix: &str, folder: &Path) -> Option<PathBuf> {
     if !fs::symlink_metadata(file).ok()?.is_file() {
         return None;
     }
-    Some(folder.join(gitfile_path(ordinary_file(file).ok()?, word)?))
+    Some(folder.join(gitfile_path(ordinary_file(file).ok()?, prefix)?))
 }
 
-/// The path that a file holds after a word, as git reads `.git` files and `commondir`. No more is read than a path may
-/// be long; a longer one leads nowhere.
-pub fn gitfile_path(file: impl Read, word: &str) -> Option<PathBuf> {
+/// Returns the path that a file holds after a prefix, as git reads `.git` files and `commondir`. It
+/// reads no more than the longest path and ignores a longer one.
+pub fn gitfile_path(file: impl Read, prefix: &str) -> Option<PathBuf> {
     let mut bytes = Vec::new();
-    // One more tells a path that is too long from one that is not.
-    let bytes_max = word.len() + PATH_BYTES_MAX + 1;
+    // One more byte distinguishes a path that is too long from one that is not.
+    let bytes_max = prefix.len() + PATH_BYTES_MAX + 1;
     file.take(bytes_max as u64).read_to_end(&mut bytes).ok()?;
-    let path = bytes.strip_prefix(word.as_bytes())?;
+    let path = bytes.strip_prefix(prefix.as_bytes())?;
     let end = path.iter().rposition(|it| !matches!(it, b'\n' | b'\r'))?;
-    // Git hands it on as a string that ends at a zero.
+    // Git passes it on as a string that ends at a zero.
     let path = path[..=end].split(|it| *it == 0).next()?;
     let is_path = (1..=PATH_BYTES_MAX).contains(&path.len());
     is_path.then(|| OsStr::from_bytes(path).into())
@@ -259,9 +261,9 @@ pub fn gitfile_path(file: impl Read, word: &str) -> Option<PathBuf> {
 mod tests {
     use super::*;
 
-    /// A repository is asked about for each file of a patch.
+    /// The lookup runs for each file of a patch.
     #[test]
-    fn what_takes_too_long_to_look_at_is_obeyed_as_a_whole() {
+    fn a_repository_that_exceeds_the_budget_is_protected_as_a_whole() {
         let folder = tempfile::tempdir().expect("a folder");
         let root = fs::canonicalize(folder.path()).expect("its plain path");
         fs::create_dir(root.join(".git")).expect("a folder");
@@ -275,15 +277,15 @@ mod tests {
                 format!("[pager]\n a = sh{}\n", " ./x".repeat(60)).repeat(2_000),
                 true,
             ),
-            // Each asks the disk, however short it is.
+            // Each setting costs a lookup on the disk, however short it is.
             ("[includeIf \"x\"]\n path = n\n".repeat(20), false),
             ("[includeIf \"x\"]\n path = n\n".repeat(2_000), true),
             ("[core]\n editor = ./n\n".repeat(2_000), true),
         ] {
             fs::write(root.join(".git/config"), format!("{hooks}{more}")).expect("a file");
-            let found = obeyed_within(&root, SurveyBudget::of_bytes(1_000_000));
-            assert_eq!(found.contains(&root), is_whole, "{}", more.len());
-            assert!(is_whole || found.contains(&root.join("hooks")), "{found:?}");
+            let paths = obeyed_within(&root, SurveyBudget::of_bytes(1_000_000));
+            assert_eq!(paths.contains(&root), is_whole, "{}", more.len());
+            assert!(is_whole || paths.contains(&root.join("hooks")), "{paths:?}");
         }
     }
 
@@ -309,9 +311,9 @@ mod tests {
             (String::new(), None),
         ] {
             let mut file = std::io::Cursor::new(&text);
-            let found = gitfile_path(&mut file, "gitdir: ");
+            let path = gitfile_path(&mut file, "gitdir: ");
             let about = &text[..text.len().min(20)];
-            assert_eq!(found.as_deref(), expected.map(Path::new), "{about}");
+            assert_eq!(path.as_deref(), expected.map(Path::new), "{about}");
             let read = file.position();
             assert!(read < 5_000, "{read} bytes of {about}");
         }

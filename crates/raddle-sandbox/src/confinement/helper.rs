@@ -1,4 +1,5 @@
-//! The helper: our own binary, started inside the fence. It locks itself in and becomes the command.
+//! The helper: our own binary, started inside the sandbox. It restricts itself and becomes the
+//! command.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -17,53 +18,55 @@ use crate::egress::listen_inside;
 use crate::policy::Network;
 use crate::process::{KEEP, keep};
 
-/// The word that makes our binary the helper.
-pub(super) const HELPER_WORD: &str = "fence-inside";
-/// The word that makes it try to break out.
-pub(super) const ATTEMPTS: &str = "fence-attempts";
+/// The argument that makes our binary the helper.
+pub(super) const HELPER_ARG: &str = "fence-inside";
+/// The argument that makes it try to break out.
+pub(super) const ATTEMPTS_ARG: &str = "fence-attempts";
 
-/// What the names of the command's variables begin with until the helper hands them over: neither bubblewrap
-/// nor the loader of either program may obey them, for both still stand outside.
-const VARIABLE: &str = "RADDLE_COMMAND_";
+/// Prefix of the command's variables until the helper passes them on: neither bubblewrap nor the
+/// loader of either program may obey them, because both still run outside the sandbox.
+const VARIABLE_PREFIX: &str = "RADDLE_COMMAND_";
 
-/// As a shell says it.
+/// The exit codes that shells use.
 const CANNOT_RUN: u8 = 126;
 const NOT_FOUND: u8 = 127;
-/// As `env` and `timeout` say that they themselves failed.
+/// The exit code with which `env` and `timeout` report their own failure.
 const NOT_CONFINED: u8 = 125;
 
-/// Must be called first by the `main` of the binary that a fence names as its helper. If the words say that
-/// this process is the helper, it becomes the command, or this is how it fails to; if they say that it is a
-/// keeper, it is one. Both are there for one command and must be quick: no command line, no log, no runtime.
+/// Runs the helper or the keeper if the arguments ask for one; the `main` of the helper binary must
+/// call it first.
+///
+/// A helper becomes the command, or returns the exit code of its failure; a keeper runs until its
+/// command is over. Both serve one command and must be quick: no command line, no log, no runtime.
 pub fn take_over(words: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let mut words = words.into_iter().skip(1);
     let first = words.next()?;
     if first == KEEP {
         Some(keep())
-    } else if first == HELPER_WORD {
+    } else if first == HELPER_ARG {
         Some(become_command(&mut words))
-    } else if first == ATTEMPTS {
+    } else if first == ATTEMPTS_ARG {
         Some(attempt::answer(&mut words))
     } else {
         None
     }
 }
 
-/// The environment in which bubblewrap and the helper are started.
+/// Returns the environment in which bubblewrap and the helper are started.
 pub(super) fn pack(env: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
     env.iter()
         .map(|(name, value)| {
-            let mut packed = OsString::from(VARIABLE);
+            let mut packed = OsString::from(VARIABLE_PREFIX);
             packed.push(name);
             (packed, value.clone())
         })
         .collect()
 }
 
-/// The environment of the command.
+/// Returns the environment of the command.
 fn unpack(env: impl Iterator<Item = (OsString, OsString)>) -> Vec<(OsString, OsString)> {
     env.filter_map(|(name, value)| {
-        let name = name.as_bytes().strip_prefix(VARIABLE.as_bytes())?;
+        let name = name.as_bytes().strip_prefix(VARIABLE_PREFIX.as_bytes())?;
         Some((OsStr::from_bytes(name).to_owned(), value))
     })
     .collect()
@@ -71,16 +74,16 @@ fn unpack(env: impl Iterator<Item = (OsString, OsString)>) -> Vec<(OsString, OsS
 
 fn become_command(words: &mut impl Iterator<Item = OsString>) -> ExitCode {
     let Some(plan) = HelperPlan::parse(words) else {
-        say("the fence's helper does not understand its plan; it is started by raddle alone");
+        report("invalid plan for the sandbox helper; only raddle starts it");
         return NOT_CONFINED.into();
     };
     let Some(program) = words.next() else {
-        say("the fence's helper was given no command");
+        report("the sandbox helper got no command");
         return NOT_CONFINED.into();
     };
-    if let Err(what) = lock(&plan) {
-        say(&format!(
-            "the fence could not be closed, so nothing was run: {what}"
+    if let Err(error) = lock(&plan) {
+        report(&format!(
+            "the fence could not be closed, so nothing was run: {error}"
         ));
         return NOT_CONFINED.into();
     }
@@ -97,25 +100,25 @@ fn become_command(words: &mut impl Iterator<Item = OsString>) -> ExitCode {
         },
         _ => command.exec(),
     };
-    say(&format!("cannot run {}: {error}", program.display()));
+    report(&format!("cannot run {}: {error}", program.display()));
     match error.kind() {
         io::ErrorKind::NotFound => NOT_FOUND.into(),
         _ => CANNOT_RUN.into(),
     }
 }
 
-/// Runs the command as the first process of its namespace, and ends with it. The kernel ends whatever it left
-/// behind before anyone hears that this process is gone. It is locked in like the command, so there is
-/// nothing to gain from it.
+/// Runs the command as the first process of its namespace, and exits with it. The kernel kills all
+/// remaining processes before the parent can observe that this process has exited. It is restricted
+/// like the command, so an attack on it gains nothing.
 fn supervise(command: &mut Command) -> io::Result<u8> {
     let first = command.spawn()?.id();
-    // Whoever waits for the command to close these must not wait for this process too.
-    let nothing = File::options().read(true).write(true).open("/dev/null")?;
-    rustix::stdio::dup2_stdin(&nothing)?;
-    rustix::stdio::dup2_stdout(&nothing)?;
-    rustix::stdio::dup2_stderr(&nothing)?;
+    // A parent that waits for the command to close these must not wait for this process too.
+    let null_device = File::options().read(true).write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdin(&null_device)?;
+    rustix::stdio::dup2_stdout(&null_device)?;
+    rustix::stdio::dup2_stderr(&null_device)?;
     loop {
-        // Orphans come here too, and are buried.
+        // This process reaps orphans too.
         let Some((pid, status)) = retry_on_intr(|| wait(WaitOptions::empty()))? else {
             continue;
         };
@@ -129,17 +132,17 @@ fn supervise(command: &mut Command) -> io::Result<u8> {
     }
 }
 
-/// Each step either holds or ends the helper.
+/// Applies every restriction; a step that fails ends the helper.
 fn lock(plan: &HelperPlan) -> Result<(), String> {
-    let step = |what: &'static str| move |error: io::Error| format!("{what}: {error}");
+    let step = |operation: &'static str| move |error: io::Error| format!("{operation}: {error}");
     if plan.tier == Tier::A {
         inode_pins::check(&plan.inode_pins, &plan.write)
-            .map_err(step("looking at what is mounted"))?;
+            .map_err(step("checking the mounts"))?;
     }
     leave_terminal().map_err(step("leaving the terminal"))?;
     if let Network::Proxy(socket) = &plan.network {
-        // The last unix socket that is made in here.
-        listen_inside(socket).map_err(step("opening the way to the proxy"))?;
+        // The last unix socket that is created inside.
+        listen_inside(socket).map_err(step("connecting to the proxy"))?;
     }
     syscalls::close_on_exec().map_err(step("closing descriptors"))?;
     if plan.tier == Tier::B {
@@ -156,8 +159,8 @@ fn lock(plan: &HelperPlan) -> Result<(), String> {
     filter::install(plan).map_err(|it| it.to_string())
 }
 
-/// A command that was given no terminal must not find the one that the server was started from. One that was
-/// given a terminal keeps it, and cannot type into it.
+/// Detaches from the terminal of the server, which a command without a terminal must not find. A
+/// command with a terminal keeps it, and cannot insert input into it.
 fn leave_terminal() -> io::Result<()> {
     if (0..3).any(syscalls::is_terminal) {
         return Ok(());
@@ -168,11 +171,12 @@ fn leave_terminal() -> io::Result<()> {
     }
 }
 
-/// Also from the set that bounds what a later program could get.
+/// Drops all capabilities, also from the bounding set, which limits what a later program could get.
 fn drop_capabilities() -> io::Result<()> {
     for number in 0..u64::BITS {
         let one = CapabilitySet::from_bits_retain(1 << number);
-        // Fails past the last one that the kernel knows, and without the right to; then there are none to get.
+        // Fails past the last capability of the kernel, and without the privilege; then there are
+        // none to get.
         let _ = rustix::thread::remove_capability_from_bounding_set(one);
     }
     let _ = rustix::thread::clear_ambient_capability_set();
@@ -184,7 +188,7 @@ fn drop_capabilities() -> io::Result<()> {
     Ok(rustix::thread::set_capabilities(None, none)?)
 }
 
-/// Never more than it was.
+/// Sets a limit, never above the current one.
 fn limit(resource: Resource, count: u64) -> io::Result<()> {
     let now = rustix::process::getrlimit(resource);
     let least = |it: Option<u64>| Some(it.map_or(count, |it| it.min(count)));
@@ -195,8 +199,8 @@ fn limit(resource: Resource, count: u64) -> io::Result<()> {
     Ok(rustix::process::setrlimit(resource, limit)?)
 }
 
-fn say(line: &str) {
-    // Nobody may be reading; the exit status says it too.
+fn report(line: &str) {
+    // The write may fail; the exit code reports the failure too.
     let _ = writeln!(io::stderr(), "raddle: {line}");
 }
 
@@ -209,13 +213,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_of_a_command_is_obeyed_before_it_runs_and_nothing_else_reaches_it() {
+    fn variables_of_a_command_take_effect_only_when_it_runs() {
         let command = pairs(&[("LD_PRELOAD", "/w/evil.so"), ("PATH", "/bin"), ("", "odd")]);
         let packed = pack(&command);
         assert!(
             packed
                 .iter()
-                .all(|(name, _)| name.to_string_lossy().starts_with(VARIABLE))
+                .all(|(name, _)| name.to_string_lossy().starts_with(VARIABLE_PREFIX))
         );
         let ours = pairs(&[("PWD", "/"), ("HOME", "/root")]);
         assert_eq!(unpack(packed.into_iter().chain(ours)), command);
@@ -226,7 +230,7 @@ mod tests {
         for words in [
             &["raddle"][..],
             &["raddle", "app-server"],
-            &["raddle", "x", HELPER_WORD],
+            &["raddle", "x", HELPER_ARG],
         ] {
             assert_eq!(take_over(words.iter().map(OsString::from)), None);
         }

@@ -1,4 +1,4 @@
-//! What is taken out of sight: the principal's own, wherever it leads.
+//! Hides the principal's own paths, and the targets of their links.
 
 use std::path::{Path, PathBuf};
 
@@ -9,13 +9,14 @@ use super::survey::{HiddenKind, RuleSet, is_folder};
 use super::{SandboxRefusal, safe_open};
 
 impl RuleSet {
-    /// Takes paths out of sight, and keeps commands from putting anything in their place.
+    /// Hides paths, and prevents commands from creating anything in their place.
     pub(super) fn hide<'a>(
         &mut self,
         paths: impl Iterator<Item = &'a Path>,
     ) -> Result<(), SandboxRefusal> {
         for path in paths {
-            // Mounts stand at real paths. What we cannot see, a command cannot see either.
+            // Mounts stand at real paths. A path that the server cannot see, a command cannot see
+            // either.
             let Ok(PolicyPath {
                 real,
                 links,
@@ -24,18 +25,18 @@ impl RuleSet {
             else {
                 continue;
             };
-            if let Some(link) = links.iter().find(|it| self.can_be_put(it)) {
-                let why = "it is a link on the way to what commands must not change, and they could put another in its \
-                           place; put what it leads to there";
+            if let Some(link) = links.iter().find(|it| self.can_be_created(it)) {
+                let why = "it is a link on the path to a protected file, and commands could put another in its \
+                           place; replace the link by its target";
                 return Err(SandboxRefusal::Root {
                     path: link.clone(),
                     why,
                 });
             }
-            if !exists && self.can_be_put(&real) {
+            if !exists && self.can_be_created(&real) {
                 if !links.is_empty() {
-                    let why = "a link says that it is what commands must not change, but it is not there, and they \
-                               could make it; make it, or take the link away";
+                    let why = "a link names it as a protected file, but it does not exist, and commands \
+                               could create it; create it, or remove the link";
                     return Err(SandboxRefusal::Root { path: real, why });
                 }
                 make(&real)?;
@@ -43,7 +44,7 @@ impl RuleSet {
                 continue;
             }
             if self.write.contains(&real) {
-                let why = "it is the server's own; work in another folder, or in one below it";
+                let why = "it belongs to the server; work in another folder, or in one below it";
                 return Err(SandboxRefusal::Root { path: real, why });
             }
             if !self.is_hidden(&real) {
@@ -57,8 +58,8 @@ impl RuleSet {
         Ok(())
     }
 
-    /// Takes the folders of settings out of sight where a command may write around the file: whoever writes the settings
-    /// anew may put another file in its place, and what was mounted over the first is gone with it.
+    /// Hides the folders of settings where a command may write around the file: a program that
+    /// rewrites the settings may replace the file, and a mount over the old file is gone with it.
     pub(super) fn hide_around(&mut self, settings: &[PathBuf]) -> Result<(), SandboxRefusal> {
         for path in settings {
             let Ok(PolicyPath { real, exists, .. }) = PolicyPath::of(path) else {
@@ -83,14 +84,14 @@ impl RuleSet {
         Ok(())
     }
 
-    /// Whether a command could put something at this real path.
-    fn can_be_put(&self, path: &Path) -> bool {
-        let around = path.parent().unwrap_or(path);
-        let is_writable = self.write.iter().any(|root| around.starts_with(root));
+    /// Whether a command could create something at this real path.
+    fn can_be_created(&self, path: &Path) -> bool {
+        let parent = path.parent().unwrap_or(path);
+        let is_writable = self.write.iter().any(|root| parent.starts_with(root));
         is_writable && !self.is_hidden(path)
     }
 
-    /// Whether it lies in what is hidden, and in nothing there that may be written.
+    /// Whether the path lies in a hidden folder, and in no writable root there.
     fn is_hidden(&self, path: &Path) -> bool {
         self.hidden.iter().any(|(folder, _)| {
             let is_open = |it: &PathBuf| it.starts_with(folder) && path.starts_with(it);
@@ -99,10 +100,10 @@ impl RuleSet {
     }
 }
 
-/// Makes a folder that is the principal's own, so that no command makes it.
+/// Creates a folder of the principal, so that no command creates it.
 fn make(path: &Path) -> Result<(), SandboxRefusal> {
-    let made = safe_open::make_folders(path, Mode::RWXU).map(drop);
-    made.map_err(|source| SandboxRefusal::Disk {
+    let result = safe_open::make_folders(path, Mode::RWXU).map(drop);
+    result.map_err(|source| SandboxRefusal::Disk {
         path: path.to_owned(),
         source,
     })
@@ -118,9 +119,10 @@ mod tests {
     use crate::launch::Launch;
     use crate::policy::{Policy, SandboxRules};
 
-    /// What is the principal's own stays so where commands write around it: here, a home with a folder in it.
+    /// The principal's own paths stay protected where commands write around them: here, a home with
+    /// a folder in it.
     #[test]
-    fn what_is_hidden_cannot_be_made_or_led_elsewhere() {
+    fn hidden_paths_cannot_be_created_or_redirected() {
         let folder = tempfile::tempdir().expect("a folder");
         let home = folder.path().canonicalize().expect("its plain path");
         let at = |name: &str| home.join(name);
@@ -138,70 +140,71 @@ mod tests {
             };
             let own: Vec<PathBuf> = hidden.iter().map(|it| at(it)).collect();
             rules.hide_own(&own);
-            let fence = SandboxHost::new(Tier::A, "/usr/bin/bwrap".into(), "/opt/raddle".into());
+            let sandbox = SandboxHost::new(Tier::A, "/usr/bin/bwrap".into(), "/opt/raddle".into());
             let launch = Launch {
                 program: "true".into(),
                 args: Vec::new(),
                 cwd: "/".into(),
                 env: Vec::new(),
             };
-            let said = fence.wrap(launch, &Policy::Confined(rules)).map(|it| {
+            let result = sandbox.wrap(launch, &Policy::Confined(rules)).map(|it| {
                 let words = it.launch.args.iter();
                 let words: Vec<String> = words.map(|it| it.display().to_string()).collect();
                 words.join(" ")
             });
-            said.map_err(|it| it.to_string())
+            result.map_err(|it| it.to_string())
         };
-        let shut = |name: &str| format!("--ro-bind /dev/null {}", at(name).display());
+        let hidden_file = |name: &str| format!("--ro-bind /dev/null {}", at(name).display());
         fs::create_dir_all(at("deep/store")).expect("folders");
         fs::write(at("deep/store/rules.toml"), "").expect("a file");
         symlink(at("deep/store/rules.toml"), at("there/deep.toml")).expect("a link");
-        let empty = |name: &str| format!("--tmpfs {}", at(name).display());
+        let hidden_folder = |name: &str| format!("--tmpfs {}", at(name).display());
         for (write, hidden, expected) in [
-            // It is made if it is missing, and nobody else makes it.
-            (&[""][..], &["new/config"][..], Ok(empty("new/config"))),
-            (&["store"], &["there"], Ok(empty("there"))),
-            (&["there/work"], &["there"], Ok(empty("there"))),
-            (&["", "there/work"], &["there"], Ok(empty("there"))),
-            // A file in it may be a link to elsewhere. Where that can be written, the whole folder is out of sight.
+            // The server creates it if it is missing, so that no command does.
+            (&[""][..], &["new/config"][..], Ok(hidden_folder("new/config"))),
+            (&["store"], &["there"], Ok(hidden_folder("there"))),
+            (&["there/work"], &["there"], Ok(hidden_folder("there"))),
+            (&["", "there/work"], &["there"], Ok(hidden_folder("there"))),
+            // A file in it may link elsewhere. Where the target's folder can be written, the whole
+            // folder is hidden.
             (
                 &["other"],
                 &["there", "there/rules.toml"],
-                Ok(shut("store/rules.toml")),
+                Ok(hidden_file("store/rules.toml")),
             ),
-            (&[""], &["there", "there/rules.toml"], Ok(empty("store"))),
+            (&[""], &["there", "there/rules.toml"], Ok(hidden_folder("store"))),
             (
                 &[""],
                 &["there", "there/deep.toml"],
-                Ok(empty("deep/store")),
+                Ok(hidden_folder("deep/store")),
             ),
             (
                 &["deep"],
                 &["there", "there/deep.toml"],
-                Ok(empty("deep/store")),
+                Ok(hidden_folder("deep/store")),
             ),
             (
                 &["store"],
                 &["there", "there/rules.toml"],
                 Err("store/rules.toml"),
             ),
-            // One that is named, and no link.
+            // A path that is named directly, without a link.
             (&["store"], &["store/rules.toml"], Err("store/rules.toml")),
-            (&[""], &["store/rules.toml"], Ok(empty("store"))),
+            (&[""], &["store/rules.toml"], Ok(hidden_folder("store"))),
             (&[""], &["there", "there/none.toml"], Err("store/none.toml")),
             (
                 &["there/work"],
                 &["there", "there/none.toml"],
-                Ok(empty("there")),
+                Ok(hidden_folder("there")),
             ),
             (&[""], &["there/rules.toml"], Err("there/rules.toml")),
             (&[""], &["way"], Err("way")),
             (&["there"], &["way"], Err("there")),
             (&["there"], &["there"], Err("there")),
         ] {
-            let found = hiding(write, hidden);
-            let about = format!("{hidden:?} where {write:?} is written: {found:?}");
-            match (&found, expected) {
+            let result = hiding(write, hidden);
+            let about = format!("{hidden:?} where {write:?} is written: {result:?}");
+            match (&result, expected) {
                 (Ok(words), Ok(expected)) => assert!(words.contains(&expected), "{about}"),
                 (Err(why), Err(name)) => {
                     let path = at(name).display().to_string();
@@ -213,8 +216,8 @@ mod tests {
                 _ => panic!("{about}"),
             }
         }
-        let made = fs::metadata(at("new/config")).expect("it is made");
-        assert_eq!(made.permissions().mode() & 0o777, 0o700);
+        let metadata = fs::metadata(at("new/config")).expect("it is made");
+        assert_eq!(metadata.permissions().mode() & 0o777, 0o700);
     }
 
     #[test]

@@ -1,9 +1,9 @@
-//! Which files the paths of a plan meant when it was made.
+//! The inodes that the paths of a plan named when it was made.
 //!
-//! A command that runs beside this one may write the same folders. Between the survey and the last lock it
-//! could put a link where a folder was, and what is mounted, or allowed, by that path would be what it links to.
-//! So each path goes with the number of the file it meant, and the helper looks again when nothing can be
-//! exchanged any more.
+//! A command that runs beside this one may write the same folders. Between the survey and the last
+//! restriction it could replace a folder by a link, and the sandbox would mount, or allow, the
+//! target of that link. So each path carries the inode that it named, and the helper checks again
+//! when nothing can be replaced any more.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -17,7 +17,7 @@ use rustix::fs::{Mode, OFlags, Stat, fstat, open};
 
 use super::SandboxRefusal;
 
-/// A path inside, and the file that is to be there.
+/// A path inside the sandbox, and the inode that it must name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct InodePin {
     pub path: PathBuf,
@@ -26,28 +26,28 @@ pub(super) struct InodePin {
 }
 
 impl InodePin {
-    /// What is at `from` is to be at `path`.
+    /// Pins `path` to the inode that is at `from`.
     pub fn new(path: &Path, from: &Path) -> Result<Self, SandboxRefusal> {
-        let found = fs::symlink_metadata(from).map_err(|source| SandboxRefusal::Disk {
+        let metadata = fs::symlink_metadata(from).map_err(|source| SandboxRefusal::Disk {
             path: from.to_owned(),
             source,
         })?;
-        if found.is_symlink() {
+        if metadata.is_symlink() {
             return Err(became_link(from));
         }
         Ok(Self {
             path: path.to_owned(),
-            device: found.dev(),
-            number: found.ino(),
+            device: metadata.dev(),
+            number: metadata.ino(),
         })
     }
 
-    /// A file that was opened is to be at `path`.
-    pub fn of(path: &Path, opened: &Stat) -> Self {
+    /// Pins `path` to a file that was opened.
+    pub fn of(path: &Path, stat: &Stat) -> Self {
         Self {
             path: path.to_owned(),
-            device: opened.st_dev,
-            number: opened.st_ino,
+            device: stat.st_dev,
+            number: stat.st_ino,
         }
     }
 
@@ -67,84 +67,84 @@ impl InodePin {
         })
     }
 
-    /// Opens the path, if the file is there that is to be.
+    /// Opens the path; fails if it names another inode.
     pub fn open(&self) -> io::Result<OwnedFd> {
         let file = open_path(&self.path, OFlags::NOFOLLOW)?;
-        let found = fstat(&file)?;
-        if (found.st_dev, found.st_ino) == (self.device, self.number) {
+        let stat = fstat(&file)?;
+        if (stat.st_dev, stat.st_ino) == (self.device, self.number) {
             Ok(file)
         } else {
-            Err(exchanged(&self.path))
+            Err(replaced_error(&self.path))
         }
     }
 }
 
-/// A command put a link in place of what was to be mounted.
+/// Builds the refusal for a path that a command replaced by a link.
 pub(super) fn became_link(path: &Path) -> SandboxRefusal {
     SandboxRefusal::Root {
         path: path.to_owned(),
-        why: "it was exchanged for a link just now",
+        why: "a link replaced it just now; try again",
     }
 }
 
-/// Opens a path without a right to anything.
+/// Opens a path without any access right.
 pub(super) fn open_path(path: &Path, more: OFlags) -> io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::CLOEXEC | more;
     Ok(open(path, flags, Mode::empty())?)
 }
 
-/// Whether all that is mounted is where it is to be, and nothing else can be written.
-pub(super) fn check(places: &[InodePin], write: &[PathBuf]) -> io::Result<()> {
-    for place in places {
-        place.open()?;
+/// Checks that every mount is in its place, and that nothing else can be written.
+pub(super) fn check(pins: &[InodePin], write: &[PathBuf]) -> io::Result<()> {
+    for pin in pins {
+        pin.open()?;
     }
     let mounts = fs::read("/proc/self/mountinfo")?;
     match stray_mount(&mounts, write, |it| fs::symlink_metadata(it).is_ok()) {
         None => Ok(()),
         Some(at) => Err(io::Error::other(format!(
-            "{} can be written although no rule says so: a folder was exchanged just now (try again), or bubblewrap \
-             does not do what it is told",
+            "{} is writable although no rule allows it: a folder was replaced just now (try again), or bubblewrap \
+             does not honour its arguments",
             at.display()
         ))),
     }
 }
 
-/// A mount that can be written and should not be. What the user cannot come to, bubblewrap leaves as it is; and what
-/// lies under another mount is out of sight.
+/// Returns a mount that is writable and should not be. Bubblewrap leaves mounts that the user
+/// cannot reach as they are, and a mount under another one is not visible.
 fn stray_mount(
     mounts: &[u8],
     write: &[PathBuf],
     is_there: impl Fn(&Path) -> bool,
 ) -> Option<PathBuf> {
-    let own = OWN.map(PathBuf::from);
-    let may = |at: &Path| own.iter().chain(write).any(|it| at.starts_with(it));
-    writable(mounts).find(|at| !may(at) && is_there(at))
+    let sandbox_mounts = SANDBOX_MOUNTS.map(PathBuf::from);
+    let is_allowed = |at: &Path| sandbox_mounts.iter().chain(write).any(|it| at.starts_with(it));
+    writable_mounts(mounts).find(|at| !is_allowed(at) && is_there(at))
 }
 
-/// What can be written inside although no rule says so: it is the fence's own.
-const OWN: [&str; 2] = ["/dev", "/proc"];
+/// Writable paths that no rule lists, because they belong to the sandbox.
+const SANDBOX_MOUNTS: [&str; 2] = ["/dev", "/proc"];
 
-fn exchanged(path: &Path) -> io::Error {
+fn replaced_error(path: &Path) -> io::Error {
     io::Error::other(format!(
-        "{} was exchanged while the fence was built; try again",
+        "{} was replaced while the sandbox was built; try again",
         path.display()
     ))
 }
 
-/// The mounts that can be written, of a list of all.
-fn writable(mounts: &[u8]) -> impl Iterator<Item = PathBuf> {
+/// Returns the writable mounts of `mountinfo`.
+fn writable_mounts(mounts: &[u8]) -> impl Iterator<Item = PathBuf> {
     mounts.split(|it| *it == b'\n').filter_map(|line| {
-        // Two numbers, a device, a path on it, where it is mounted, and how.
+        // Two numbers, a device, a path on it, the mount point, and its options.
         let mut words = line.split(|it| *it == b' ').skip(4);
-        let (at, how) = (words.next()?, words.next()?);
-        let is_writable = how.split(|it| *it == b',').any(|it| it == b"rw");
-        is_writable.then(|| OsString::from_vec(plain(at)).into())
+        let (at, options) = (words.next()?, words.next()?);
+        let is_writable = options.split(|it| *it == b',').any(|it| it == b"rw");
+        is_writable.then(|| OsString::from_vec(unescape(at)).into())
     })
 }
 
-/// The kernel writes what would end a word as three octal digits.
-fn plain(word: &[u8]) -> Vec<u8> {
-    let mut plain = Vec::with_capacity(word.len());
+/// Decodes the three octal digits with which the kernel escapes separators.
+fn unescape(word: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(word.len());
     let mut rest = word;
     while let Some((first, after)) = rest.split_first() {
         rest = after;
@@ -152,13 +152,13 @@ fn plain(word: &[u8]) -> Vec<u8> {
         let code = digits.and_then(|it| u8::from_str_radix(it, 8).ok());
         match code {
             Some(code) if *first == b'\\' => {
-                plain.push(code);
+                bytes.push(code);
                 rest = &after[3..];
             }
-            _ => plain.push(*first),
+            _ => bytes.push(*first),
         }
     }
-    plain
+    bytes
 }
 
 #[cfg(test)]
@@ -166,33 +166,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_comes_through_whatever_its_path() {
+    fn an_inode_pin_is_parsed_whatever_its_path() {
         let folder = tempfile::tempdir().expect("a folder");
         let odd = folder.path().join("a:b \n");
         fs::create_dir(&odd).expect("it is made");
-        let place = InodePin::new(&odd, &odd).expect("a place");
-        assert_eq!(InodePin::parse(&place.word()), Some(place.clone()));
+        let pin = InodePin::new(&odd, &odd).expect("a place");
+        assert_eq!(InodePin::parse(&pin.word()), Some(pin.clone()));
         for odd in ["", "1", "1:2", "a:2:/", "1:-2:/"] {
             assert_eq!(InodePin::parse(OsStr::new(odd)), None, "{odd}");
         }
-        assert!(place.open().is_ok());
+        assert!(pin.open().is_ok());
         fs::rename(&odd, folder.path().join("away")).expect("it is moved");
-        assert!(place.open().is_err());
+        assert!(pin.open().is_err());
         fs::create_dir(&odd).expect("another is made");
-        assert!(place.open().is_err());
+        assert!(pin.open().is_err());
         fs::remove_dir(&odd).expect("it is removed");
         std::os::unix::fs::symlink("away", &odd).expect("it is linked");
-        assert!(place.open().is_err(), "a link to the same is another");
+        assert!(pin.open().is_err(), "a link to the same is another");
         assert!(InodePin::new(&odd, &odd).is_err());
     }
 
     #[test]
-    fn of_all_mounts_those_that_can_be_written() {
+    fn writable_mounts_are_found() {
         let mounts = b"22 1 8:1 / / ro,nosuid - ext4 /dev/sda rw\n\
             23 22 8:1 /w /w/a\\040b\\134 rw,nosuid,nodev master:1 - ext4 /dev/sda rw\n\
             24 22 0:5 / /proc rw - proc proc rw\n";
-        let found: Vec<PathBuf> = writable(mounts).collect();
-        assert_eq!(found, [Path::new("/w/a b\\"), Path::new("/proc")]);
+        let paths: Vec<PathBuf> = writable_mounts(mounts).collect();
+        assert_eq!(paths, [Path::new("/w/a b\\"), Path::new("/proc")]);
         for (write, is_there, expected) in [
             ("/w", true, None),
             ("/", true, None),
@@ -200,9 +200,9 @@ mod tests {
             // As below a folder that only root can enter.
             ("/w/a", false, None),
         ] {
-            let found = stray_mount(mounts, &[write.into()], |_| is_there);
+            let mount = stray_mount(mounts, &[write.into()], |_| is_there);
             assert_eq!(
-                found.as_deref(),
+                mount.as_deref(),
                 expected.map(Path::new),
                 "{write} {is_there}"
             );

@@ -1,4 +1,4 @@
-//! The paths that a fenced process may open, kept by the kernel whatever the mounts are.
+//! The paths that a sandboxed process may open; the kernel enforces them whatever the mounts are.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -15,13 +15,13 @@ use super::inode_pins::open_path;
 use super::plan::HelperPlan;
 use crate::policy::Network;
 
-/// What the second tier stands on: files that can be neither cut nor moved, and TCP.
-const LEAST: ABI = ABI::V4;
-/// What is asked for where the kernel has it: ioctls of devices, abstract sockets, signals.
-const BEST: ABI = ABI::V7;
+/// The minimum for the second tier: files that can be neither truncated nor moved, and TCP.
+const ABI_MIN: ABI = ABI::V4;
+/// Requested where the kernel has it: ioctls of devices, abstract sockets, signals.
+const ABI_BEST: ABI = ABI::V7;
 
-/// The devices that a program needs. In the first tier `/dev` holds no others but terminals of the fence's own;
-/// where they are not, a program could read what is typed into the user's.
+/// The devices that a program needs. In the first tier `/dev` holds only these and the sandbox's
+/// own terminals; in the second, a program could otherwise read the input of the user's terminal.
 const DEVICES: [&str; 6] = [
     "/dev/null",
     "/dev/zero",
@@ -31,35 +31,35 @@ const DEVICES: [&str; 6] = [
     "/dev/tty",
 ];
 
-/// Programs read of themselves there. To write there would reach other processes and, as root, the kernel's
-/// settings.
+/// Programs read about themselves there. Writing there would reach other processes and, as root,
+/// the kernel's settings.
 const PROCESSES: &str = "/proc";
 
-/// Restricts this process for good.
+/// Restricts this process permanently.
 pub(super) fn restrict(plan: &HelperPlan) -> Result<(), Error> {
-    let written = written(plan)?;
-    let needed = match plan.tier {
+    let writable = writable_rules(plan)?;
+    let compat_level = match plan.tier {
         Tier::B => CompatLevel::HardRequirement,
-        // The mounts hold already; this is a second lock, as strong as the kernel has it.
+        // The mounts hold already; this is a second layer, as strong as the kernel supports.
         _ => CompatLevel::BestEffort,
     };
     let best = CompatLevel::BestEffort;
     let mut rules = Ruleset::default()
-        .set_compatibility(needed)
-        .handle_access(AccessFs::from_all(LEAST))?;
+        .set_compatibility(compat_level)
+        .handle_access(AccessFs::from_all(ABI_MIN))?;
     if plan.tier == Tier::B && plan.network == Network::None {
-        rules = rules.handle_access(AccessNet::from_all(LEAST))?;
+        rules = rules.handle_access(AccessNet::from_all(ABI_MIN))?;
     }
-    let everything = AccessFs::from_all(BEST);
-    let read = AccessFs::from_read(BEST);
+    let everything = AccessFs::from_all(ABI_BEST);
+    let read = AccessFs::from_read(ABI_BEST);
     rules
         .set_compatibility(best)
         .handle_access(everything)?
-        .scope(Scope::from_all(BEST))?
+        .scope(Scope::from_all(ABI_BEST))?
         .create()?
         .add_rules(below(&plan.read, read))?
         .add_rules(below(&[PROCESSES.into()], read))?
-        .add_rules(written.into_iter().map(Ok::<_, RulesetError>))?
+        .add_rules(writable.into_iter().map(Ok::<_, RulesetError>))?
         .add_rules(below(&devices(plan.tier), everything))?
         .restrict_self()?;
     Ok(())
@@ -70,26 +70,26 @@ pub(super) enum Error {
     #[error(transparent)]
     Rules(#[from] RulesetError),
     #[error(transparent)]
-    Place(#[from] io::Error),
+    Pin(#[from] io::Error),
 }
 
-/// What may be written, by descriptors: a path may mean something else by now.
-fn written(plan: &HelperPlan) -> io::Result<Vec<PathBeneath<OwnedFd>>> {
-    let mut written = Vec::new();
+/// Returns the writable paths as descriptors, because a path may name another file by now.
+fn writable_rules(plan: &HelperPlan) -> io::Result<Vec<PathBeneath<OwnedFd>>> {
+    let mut rules = Vec::new();
     for path in &plan.write {
-        let place = plan.inode_pins.iter().find(|it| it.path == *path);
-        let file = match place {
-            Some(place) => place.open()?,
+        let pin = plan.inode_pins.iter().find(|it| it.path == *path);
+        let file = match pin {
+            Some(pin) => pin.open()?,
             None => open_path(path, OFlags::empty())?,
         };
         let is_folder = FileType::from_raw_mode(fstat(&file)?.st_mode).is_dir();
         let access = match is_folder {
-            true => AccessFs::from_all(BEST),
-            false => AccessFs::from_file(BEST),
+            true => AccessFs::from_all(ABI_BEST),
+            false => AccessFs::from_file(ABI_BEST),
         };
-        written.push(PathBeneath::new(file, access));
+        rules.push(PathBeneath::new(file, access));
     }
-    Ok(written)
+    Ok(rules)
 }
 
 fn below(
@@ -99,7 +99,7 @@ fn below(
     path_beneath_rules(paths, access)
 }
 
-/// In the first tier all of `/dev` is the fence's own.
+/// Returns the allowed devices. In the first tier all of `/dev` belongs to the sandbox.
 fn devices(tier: Tier) -> Vec<PathBuf> {
     let own: &[&str] = match tier {
         Tier::A => &["/dev"],

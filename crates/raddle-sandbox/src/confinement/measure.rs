@@ -1,4 +1,4 @@
-//! How strong the fence is on this machine: not assumed, but tried.
+//! Measures how strong the sandbox is on this machine, by trying to break out.
 
 mod cache;
 mod testbed;
@@ -19,113 +19,114 @@ use crate::policy::{Policy, ReadScope, SandboxRules};
 use crate::process::{self, KeeperCommand};
 use crate::programs::ProgramError;
 
-/// What is needed to measure.
+/// Inputs of a measurement.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// A binary whose `main` calls [`take_over`](super::take_over) first: our own.
     pub helper: PathBuf,
-    /// The bubblewrap to start, or why there is none.
+    /// The bubblewrap to start, or the reason why it cannot be used.
     pub bubblewrap: Result<PathBuf, ProgramError>,
-    /// A folder for the stage of the attempts if there is no `cache` to put it beside. The stage is removed again; by
-    /// the next who measures, if need be.
+    /// A folder for the testbed if there is no `cache` to put it beside. The testbed is removed
+    /// again, if need be by the next measurement.
     pub scratch: PathBuf,
-    /// A file that keeps what was found until the machine, bubblewrap or our binary is another. What may be
-    /// found differently the next time, because there was no room or no time, is not kept.
+    /// A file that caches the result until the machine, bubblewrap or our binary changes. A result
+    /// that a lack of resources or a timeout caused is not cached.
     pub cache: Option<PathBuf>,
 }
 
-/// What was found.
+/// Result of a measurement.
 #[derive(Debug)]
 pub struct Measurement {
-    /// The strongest fence that held.
+    /// The strongest sandbox that held.
     pub sandbox: SandboxHost,
     /// The version of Landlock in the kernel; 0 without it.
     pub landlock: i64,
-    /// What became of each attempt; none where there is no fence.
+    /// Result of each attempt; empty where there is no sandbox.
     pub findings: Vec<Finding>,
-    /// Why it is no stronger fence.
+    /// Reasons why the stronger tiers failed.
     pub short_of: Vec<String>,
-    /// Whether it was found earlier.
+    /// Whether the result comes from the cache.
     pub cached: bool,
 }
 
-/// What became of an attempt.
+/// Result of one attempt.
 #[derive(Debug)]
 pub struct Finding {
-    /// The attempt.
+    /// The attempt that was made.
     pub attempt: &'static Attempt,
-    /// Whether it was stopped.
+    /// Whether the sandbox stopped it.
     pub stopped: bool,
 }
 
-/// An attempt that is not over by then never will be.
+/// Timeout of all attempts together.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// In a folder with a longer path the stage's socket would have a longer one than the kernel takes.
-const STAGE_BYTES_MAX: usize = 66;
+/// Longest path of the testbed's folder; a longer one would exceed the kernel's limit for socket
+/// paths.
+const TESTBED_PATH_BYTES_MAX: usize = 66;
 
-/// Finds the strongest fence that holds, by trying to break out of it, or reads what was found earlier.
+/// Returns the strongest sandbox that holds, by trying to break out of it, or the cached result.
 /// Blocks: some 50 ms when it has to try.
 pub fn measure(options: &Options) -> Measurement {
     let key = cache::key(options);
     if let (Some(file), Some(key)) = (&options.cache, &key)
-        && let Some(found) = cache::read(file, key, options)
+        && let Some(measurement) = cache::read(file, key, options)
     {
-        return found;
+        return measurement;
     }
     testbed::remove_stale(&options.scratch);
-    testbed::remove_stale(stage_folder(options));
+    testbed::remove_stale(testbed_folder(options));
     let TrialResult {
-        measurement: measured,
+        measurement,
         is_verdict,
     } = try_all(options);
     if let (Some(file), Some(key), true) = (&options.cache, &key, is_verdict) {
-        // Without it the next start measures again.
-        let _ = cache::write(file, key, &measured);
+        // Without the cache the next start measures again.
+        let _ = cache::write(file, key, &measurement);
     }
-    measured
+    measurement
 }
 
-/// What was found, and whether it would be found again.
+/// A measurement, and whether a repetition would give the same result.
 struct TrialResult {
     measurement: Measurement,
     is_verdict: bool,
 }
 
-/// Why a tier is not what it is said to be.
+/// Reason why a tier does not hold.
 struct Shortfall {
-    why: String,
-    /// The machine had no room or no time just now.
-    is_passing: bool,
+    reason: String,
+    /// Whether the cause was temporary: a lack of resources or a timeout.
+    is_temporary: bool,
 }
 
 fn try_all(options: &Options) -> TrialResult {
     let landlock = syscalls::landlock_version();
     let (mut short_of, mut is_verdict) = (Vec::new(), true);
-    let mut held = None;
+    let mut strongest = None;
     for tier in [Tier::A, Tier::B] {
-        let fence = sandbox_host(options, tier);
-        match try_tier(&fence, options, landlock) {
+        let sandbox = sandbox_host(options, tier);
+        match try_tier(&sandbox, options, landlock) {
             Ok(findings) => {
-                held = Some((fence, findings));
+                strongest = Some((sandbox, findings));
                 break;
             }
-            Err(Shortfall { why, is_passing }) => {
+            Err(Shortfall { reason: why, is_temporary: is_passing }) => {
                 short_of.push(why);
                 is_verdict &= !is_passing;
             }
         }
     }
-    let (fence, findings) = held.unwrap_or_else(|| (sandbox_host(options, Tier::C), Vec::new()));
-    let measured = Measurement {
-        sandbox: fence,
+    let (sandbox, findings) = strongest.unwrap_or_else(|| (sandbox_host(options, Tier::C), Vec::new()));
+    let measurement = Measurement {
+        sandbox,
         landlock,
         findings,
         short_of,
         cached: false,
     };
     TrialResult {
-        measurement: measured,
+        measurement,
         is_verdict,
     }
 }
@@ -135,17 +136,17 @@ fn sandbox_host(options: &Options, tier: Tier) -> SandboxHost {
     SandboxHost::new(tier, bubblewrap, options.helper.clone())
 }
 
-/// What became of the attempts, if the tier is what it is said to be; else why it is not.
+/// Returns the findings if the tier holds, otherwise the reason why it does not.
 fn try_tier(
-    fence: &SandboxHost,
+    sandbox: &SandboxHost,
     options: &Options,
     landlock: i64,
 ) -> Result<Vec<Finding>, Shortfall> {
     let verdict = |why: String| Shortfall {
-        why,
-        is_passing: false,
+        reason: why,
+        is_temporary: false,
     };
-    match (fence.tier, &options.bubblewrap) {
+    match (sandbox.tier, &options.bubblewrap) {
         (Tier::A, Err(why)) => return Err(verdict(why.to_string())),
         (Tier::B, _) if landlock < 4 => {
             return Err(verdict(format!(
@@ -154,16 +155,16 @@ fn try_tier(
         }
         _ => {}
     }
-    let name = match fence.tier {
+    let name = match sandbox.tier {
         Tier::A => "namespaces",
         _ => "Landlock alone",
     };
-    let findings = attempt_all(fence, options).map_err(|short| Shortfall {
-        why: format!("{name}: {}", short.why),
+    let findings = attempt_all(sandbox, options).map_err(|short| Shortfall {
+        reason: format!("{name}: {}", short.reason),
         ..short
     })?;
     for finding in &findings {
-        let promised = fence.tier == Tier::A || finding.attempt.second_tier.stops(landlock);
+        let promised = sandbox.tier == Tier::A || finding.attempt.second_tier.stops(landlock);
         if promised && !finding.stopped {
             return Err(verdict(format!(
                 "{name}: does not hold here: {}",
@@ -174,45 +175,45 @@ fn try_tier(
     Ok(findings)
 }
 
-/// Where the stage is set: beside the cache, among the server's own files. Commands of another server may write `/tmp`,
-/// and could change there what the attempts report.
-fn stage_folder(options: &Options) -> &Path {
+/// Returns the folder for the testbed: beside the cache, among the server's own files. Commands of
+/// another server may write `/tmp`, and could change the report of the attempts there.
+fn testbed_folder(options: &Options) -> &Path {
     let own = options.cache.as_deref().and_then(Path::parent);
-    let own = own.filter(|it| it.as_os_str().len() <= STAGE_BYTES_MAX);
+    let own = own.filter(|it| it.as_os_str().len() <= TESTBED_PATH_BYTES_MAX);
     let is_usable = |it: &&Path| {
-        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(it);
-        made.is_ok() && access(*it, Access::WRITE_OK | Access::EXEC_OK).is_ok()
+        let result = fs::DirBuilder::new().recursive(true).mode(0o700).create(it);
+        result.is_ok() && access(*it, Access::WRITE_OK | Access::EXEC_OK).is_ok()
     };
     own.filter(is_usable).unwrap_or(&options.scratch)
 }
 
-/// Sets the stage, sends the attempts in, and reads what they report.
-fn attempt_all(fence: &SandboxHost, options: &Options) -> Result<Vec<Finding>, Shortfall> {
-    let set = TestbedGuard::new(stage_folder(options))?;
-    let stage = &set.testbed;
-    let workspace = stage.workspace();
+/// Creates the testbed, runs the attempts in the sandbox, and reads their report.
+fn attempt_all(sandbox: &SandboxHost, options: &Options) -> Result<Vec<Finding>, Shortfall> {
+    let guard = TestbedGuard::new(testbed_folder(options))?;
+    let testbed = &guard.testbed;
+    let workspace = testbed.workspace();
     let mut rules = SandboxRules::workspace_write(vec![workspace.clone()]);
     rules.read = ReadScope::Listed(Vec::new());
-    if fence.tier == Tier::B {
+    if sandbox.tier == Tier::B {
         rules.protected.clear();
     }
-    let mut args = vec![helper::ATTEMPTS.into()];
-    args.extend(stage.words());
+    let mut args = vec![helper::ATTEMPTS_ARG.into()];
+    args.extend(testbed.words());
     let launch = Launch {
-        program: fence.helper_path().into(),
+        program: sandbox.helper_path().into(),
         args,
         cwd: workspace.clone(),
         env: Vec::new(),
     };
-    let fenced = fence
+    let confined = sandbox
         .wrap(launch, &Policy::Confined(rules))
         .map_err(io::Error::other)?;
 
-    let errors = stage.folder.join("errors");
+    let errors = testbed.folder.join("errors");
     let keeper = KeeperCommand::of(options.helper.clone());
-    let ended = process::run(&keeper, &fenced, &File::create(&errors)?, ATTEMPT_TIMEOUT)?;
-    if ended.is_none() {
-        return Err(io::Error::other("the attempts did not come to an end").into());
+    let exit = process::run(&keeper, &confined, &File::create(&errors)?, ATTEMPT_TIMEOUT)?;
+    if exit.is_none() {
+        return Err(io::Error::other("the attempts timed out").into());
     }
     let reports = attempt::report(&workspace).map_err(|_| stderr_reason(&errors))?;
     Ok(reports
@@ -224,18 +225,18 @@ fn attempt_all(fence: &SandboxHost, options: &Options) -> Result<Vec<Finding>, S
         .collect())
 }
 
-/// Whatever kept the attempts from being made may be gone the next time.
+/// An I/O error may be temporary.
 impl From<io::Error> for Shortfall {
     fn from(error: io::Error) -> Self {
         Self {
-            why: error.to_string(),
-            is_passing: true,
+            reason: error.to_string(),
+            is_temporary: true,
         }
     }
 }
 
-/// What the system says when it has no room just now. What bubblewrap was not allowed it will not be allowed
-/// the next time.
+/// Texts of errors that report a temporary lack of resources. A missing permission of bubblewrap
+/// stays missing.
 const SHORTAGE_ERRORS: [&str; 5] = [
     "Resource temporarily unavailable",
     "Cannot allocate memory",
@@ -244,13 +245,14 @@ const SHORTAGE_ERRORS: [&str; 5] = [
     "Disk quota exceeded",
 ];
 
-/// Without a report, what was said on stderr is the reason: bubblewrap names what it was not allowed.
+/// Takes the reason from stderr when there is no report: bubblewrap names the permission that it
+/// lacks.
 fn stderr_reason(errors: &Path) -> Shortfall {
     let text = fs::read_to_string(errors).unwrap_or_default();
     let line = text.lines().next();
     Shortfall {
-        is_passing: line.is_none_or(|line| SHORTAGE_ERRORS.iter().any(|it| line.contains(it))),
-        why: line
+        is_temporary: line.is_none_or(|line| SHORTAGE_ERRORS.iter().any(|it| line.contains(it))),
+        reason: line
             .unwrap_or("the attempts ended without a report")
             .to_owned(),
     }
@@ -261,7 +263,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_stage_is_set_among_the_servers_own_files() {
+    fn the_testbed_lies_among_the_servers_own_files() {
         let folder = tempfile::tempdir().expect("a folder");
         let own = folder.path().join("new");
         let file = folder.path().join("file");
@@ -279,7 +281,7 @@ mod tests {
                 scratch: scratch.clone(),
                 cache,
             };
-            assert_eq!(stage_folder(&options), expected);
+            assert_eq!(testbed_folder(&options), expected);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The view of the disk inside the first tier, and how bubblewrap is told of it.
+//! The mounts inside the first tier, and their arguments for bubblewrap.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -9,16 +9,16 @@ use super::inode_pins::InodePin;
 use super::survey::{HiddenKind, RuleSet};
 use crate::policy::{Network, ReadScope, SandboxRules, Tmp};
 
-/// Where the helper stands inside.
+/// Path of the helper inside the sandbox.
 pub(super) const HELPER: &str = "/run/raddle-fence";
 
-/// Where the way to the proxy stands inside, if there is one.
-pub(super) const OUT: &str = "/run/raddle-out";
+/// Path of the proxy's socket inside the sandbox, if the rules have a proxy.
+pub(super) const PROXY_SOCKET: &str = "/run/raddle-out";
 
-/// How large `/tmp` can grow when it is the command's own; it is memory.
+/// Size limit of a private `/tmp`; it is memory.
 const TMP_BYTES_MAX: u64 = 1 << 30;
 
-/// What is at a path inside.
+/// Content of a path inside the sandbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Mount {
     /// This path of the host, for reading.
@@ -30,79 +30,80 @@ enum Mount {
     /// An empty folder that cannot be written.
     Empty,
     /// A file that cannot be opened.
-    Shut,
+    HiddenFile,
     /// An empty folder that can be written.
     Scratch,
     Devices,
     Processes,
 }
 
-/// What is where inside. A folder comes before what is in it, and the deeper one counts.
+/// The mounts inside the sandbox, by path. A folder comes before its contents, and the deeper mount
+/// wins.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Mounts(BTreeMap<PathBuf, Mount>);
 
 impl Mounts {
-    /// Later lines win where two name the same path.
-    pub fn new(rules: &SandboxRules, seen: &RuleSet, helper: &Path) -> Self {
+    /// Builds the mounts. Later statements win where two name the same path.
+    pub fn new(rules: &SandboxRules, rule_set: &RuleSet, helper: &Path) -> Self {
         let mut mounts = BTreeMap::new();
-        let mut at = |path: &Path, mount: Mount| {
+        let mut mount_at = |path: &Path, mount: Mount| {
             mounts.insert(path.to_owned(), mount);
         };
         match rules.read {
-            ReadScope::All => at(Path::new("/"), Mount::Read("/".into())),
-            ReadScope::Listed(_) => at(Path::new("/"), Mount::Empty),
+            ReadScope::All => mount_at(Path::new("/"), Mount::Read("/".into())),
+            ReadScope::Listed(_) => mount_at(Path::new("/"), Mount::Empty),
         }
-        for (path, target) in &seen.system {
+        for (path, target) in &rule_set.system {
             match target {
-                Some(target) => at(path, Mount::Link(target.clone())),
-                None => at(path, Mount::Read(path.clone())),
+                Some(target) => mount_at(path, Mount::Link(target.clone())),
+                None => mount_at(path, Mount::Read(path.clone())),
             }
         }
-        at(Path::new("/dev"), Mount::Devices);
-        at(Path::new("/proc"), Mount::Processes);
-        for path in &seen.kernel {
-            at(path, Mount::Read(path.clone()));
+        mount_at(Path::new("/dev"), Mount::Devices);
+        mount_at(Path::new("/proc"), Mount::Processes);
+        for path in &rule_set.kernel {
+            mount_at(path, Mount::Read(path.clone()));
         }
-        for path in &seen.run {
-            at(path, Mount::Empty);
+        for path in &rule_set.run {
+            mount_at(path, Mount::Empty);
         }
         match &rules.tmp {
             Tmp::Plain => {}
-            Tmp::Private => at(Path::new("/tmp"), Mount::Scratch),
-            Tmp::Folder(folder) => at(Path::new("/tmp"), Mount::Write(folder.clone())),
+            Tmp::Private => mount_at(Path::new("/tmp"), Mount::Scratch),
+            Tmp::Folder(folder) => mount_at(Path::new("/tmp"), Mount::Write(folder.clone())),
         }
-        for path in &seen.read {
-            at(path, Mount::Read(path.clone()));
+        for path in &rule_set.read {
+            mount_at(path, Mount::Read(path.clone()));
         }
-        for path in &seen.protected {
-            at(path, Mount::Read(path.clone()));
+        for path in &rule_set.protected {
+            mount_at(path, Mount::Read(path.clone()));
         }
-        for path in &seen.write {
-            at(path, Mount::Write(path.clone()));
+        for path in &rule_set.write {
+            mount_at(path, Mount::Write(path.clone()));
         }
-        for (path, hidden) in &seen.hidden {
+        for (path, hidden) in &rule_set.hidden {
             let mount = match hidden {
                 HiddenKind::Folder => Mount::Empty,
-                HiddenKind::File => Mount::Shut,
+                HiddenKind::File => Mount::HiddenFile,
             };
-            at(path, mount);
+            mount_at(path, mount);
         }
-        match (&rules.network, &seen.resolver) {
-            (Network::Open, Some(path)) => at(path, Mount::Read(path.clone())),
-            (Network::Proxy(socket), _) => at(Path::new(OUT), Mount::Read(socket.clone())),
+        match (&rules.network, &rule_set.resolver) {
+            (Network::Open, Some(path)) => mount_at(path, Mount::Read(path.clone())),
+            (Network::Proxy(socket), _) => mount_at(Path::new(PROXY_SOCKET), Mount::Read(socket.clone())),
             _ => {}
         }
-        at(Path::new(HELPER), Mount::Read(helper.to_owned()));
+        mount_at(Path::new(HELPER), Mount::Read(helper.to_owned()));
         let mut mounts = Self(mounts);
-        let hidden = seen.hidden.iter().map(|(path, _)| path);
-        for path in seen.protected.iter().chain(hidden) {
+        let hidden = rule_set.hidden.iter().map(|(path, _)| path);
+        for path in rule_set.protected.iter().chain(hidden) {
             mounts.pin(path);
         }
         mounts
     }
 
-    /// A folder that something is mounted in could still be moved away, and another put in its place: what is
-    /// mounted itself cannot be moved, so every writable folder on the way is mounted on itself.
+    /// Mounts every writable folder above `path` on itself. A folder that contains a mount could
+    /// still be moved away and replaced; a mount point cannot be moved.
     fn pin(&mut self, path: &Path) {
         let above: Vec<&Path> = path.ancestors().skip(1).collect();
         for folder in above.into_iter().rev() {
@@ -114,18 +115,18 @@ impl Mounts {
         }
     }
 
-    /// Whether this path of the host is the same path inside.
+    /// Returns whether this path of the host is the same path inside.
     pub fn shows(&self, path: &Path) -> bool {
-        let found = path.ancestors().find_map(|it| Some((it, self.0.get(it)?)));
-        match found {
+        let mount = path.ancestors().find_map(|it| Some((it, self.0.get(it)?)));
+        match mount {
             Some((at, Mount::Read(from) | Mount::Write(from))) => at == from,
             Some((_, Mount::Devices | Mount::Processes)) => true,
             Some((at, Mount::Scratch | Mount::Empty)) => at == path,
-            Some((_, Mount::Link(_) | Mount::Shut)) | None => false,
+            Some((_, Mount::Link(_) | Mount::HiddenFile)) | None => false,
         }
     }
 
-    /// What can be written inside.
+    /// Returns the paths that are writable inside.
     pub fn writable(&self) -> Vec<PathBuf> {
         let writable = |mount: &Mount| matches!(mount, Mount::Write(_) | Mount::Scratch);
         self.0
@@ -135,44 +136,45 @@ impl Mounts {
             .collect()
     }
 
-    /// What is mounted where others may write, and so could be exchanged: what can be written, and what is
-    /// protected in it. A root is the file in which its protected names were taken.
-    pub fn inode_pins(&self, seen: &RuleSet) -> Result<Vec<InodePin>, SandboxRefusal> {
-        let protected: BTreeSet<&PathBuf> = seen.protected.iter().collect();
-        let place = |path: &PathBuf, from: &PathBuf| {
-            let root = seen.roots.iter().find(|it| it.path == *path);
+    /// Returns pins for the mounts that another command could replace: the writable paths, and the
+    /// protected ones in them. The pin of a root is the inode in which its protected names were
+    /// created.
+    pub fn inode_pins(&self, rule_set: &RuleSet) -> Result<Vec<InodePin>, SandboxRefusal> {
+        let protected: BTreeSet<&PathBuf> = rule_set.protected.iter().collect();
+        let pin = |path: &PathBuf, from: &PathBuf| {
+            let root = rule_set.roots.iter().find(|it| it.path == *path);
             match root.filter(|_| path == from) {
                 Some(root) => Ok(root.clone()),
                 None => InodePin::new(path, from),
             }
         };
         let mounts = self.0.iter();
-        let places = mounts.filter_map(|(path, mount)| match mount {
-            Mount::Write(from) => Some(place(path, from)),
-            Mount::Read(from) if protected.contains(path) => Some(place(path, from)),
+        let pins = mounts.filter_map(|(path, mount)| match mount {
+            Mount::Write(from) => Some(pin(path, from)),
+            Mount::Read(from) if protected.contains(path) => Some(pin(path, from)),
             _ => None,
         });
-        places.collect()
+        pins.collect()
     }
 
-    /// The words for bubblewrap.
+    /// Returns the arguments for bubblewrap.
     pub fn words(&self) -> Vec<OsString> {
         let mut words: Vec<OsString> = Vec::new();
-        let mut say = |all: &[&OsStr]| words.extend(all.iter().map(|it| (*it).to_owned()));
+        let mut push = |all: &[&OsStr]| words.extend(all.iter().map(|it| (*it).to_owned()));
         let w = OsStr::new;
         for (path, mount) in &self.0 {
             let path = path.as_os_str();
             match mount {
-                Mount::Read(from) => say(&[w("--ro-bind"), from.as_os_str(), path]),
-                Mount::Write(from) => say(&[w("--bind"), from.as_os_str(), path]),
-                Mount::Link(target) => say(&[w("--symlink"), target.as_os_str(), path]),
-                // The root is there from the beginning.
+                Mount::Read(from) => push(&[w("--ro-bind"), from.as_os_str(), path]),
+                Mount::Write(from) => push(&[w("--bind"), from.as_os_str(), path]),
+                Mount::Link(target) => push(&[w("--symlink"), target.as_os_str(), path]),
+                // Bubblewrap starts with a root.
                 Mount::Empty if path == "/" => {}
-                Mount::Empty => say(&[w("--perms"), w("0555"), w("--tmpfs"), path]),
-                Mount::Shut => say(&[w("--ro-bind"), w("/dev/null"), path]),
+                Mount::Empty => push(&[w("--perms"), w("0555"), w("--tmpfs"), path]),
+                Mount::HiddenFile => push(&[w("--ro-bind"), w("/dev/null"), path]),
                 Mount::Scratch => {
                     let size = TMP_BYTES_MAX.to_string();
-                    say(&[
+                    push(&[
                         w("--size"),
                         size.as_ref(),
                         w("--perms"),
@@ -181,14 +183,14 @@ impl Mounts {
                         path,
                     ]);
                 }
-                Mount::Devices => say(&[w("--dev"), path]),
-                Mount::Processes => say(&[w("--proc"), path]),
+                Mount::Devices => push(&[w("--dev"), path]),
+                Mount::Processes => push(&[w("--proc"), path]),
             }
         }
-        // Only now, because the places of what is mounted inside them had to be made.
+        // Only now, because bubblewrap had to create the mount points inside them.
         for (path, mount) in &self.0 {
             if *mount == Mount::Empty {
-                say(&[w("--remount-ro"), path.as_os_str()]);
+                push(&[w("--remount-ro"), path.as_os_str()]);
             }
         }
         words

@@ -1,11 +1,11 @@
-//! What the fence could not protect, or could protect only by keeping more than was asked for.
+//! Paths that the sandbox could not protect, or only by protecting more than the rules ask for.
 
 use std::collections::HashSet;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
-/// Something in a writable folder that the fence cannot keep as it is. Commands run all the same.
+/// A path in a writable folder that the sandbox cannot protect exactly. Commands run all the same.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Notice {
     /// A folder that cannot be entered or listed; it is read-only as a whole.
@@ -14,17 +14,17 @@ pub enum Notice {
     Link(PathBuf),
     /// A folder with more repositories than can be mounted; it is read-only as a whole.
     Many(PathBuf),
-    /// A root in which git obeys more than is looked at; it is read-only as a whole.
+    /// A root in which git obeys more paths than the budget covers; it is read-only as a whole.
     Costly(PathBuf),
-    /// A root with more folders than are looked at.
+    /// A root with more folders than the walk visits.
     Walk(PathBuf),
-    /// The user's home, which is in what may be written; its top and its dotfiles are read-only.
+    /// The user's home, which lies in a writable root; its top and its dotfiles are read-only.
     Home(PathBuf),
-    /// Something that git obeys and that a command could put another in place of.
+    /// A path that git obeys and that a command could replace.
     Open {
-        /// Where.
+        /// The path that stays unprotected.
         path: PathBuf,
-        /// What makes git obey it.
+        /// The reason why git obeys it.
         because: String,
     },
 }
@@ -79,10 +79,10 @@ impl fmt::Display for Notice {
     }
 }
 
-/// How many notices are remembered, so that each is logged once.
+/// Notices that are remembered, so that each is logged once.
 const LOGGED_MAX: usize = 1_000;
 
-/// Logs those that were not logged before.
+/// Logs the notices that were not logged before.
 pub(crate) fn log(notices: &[Notice]) {
     static LOGGED: LazyLock<Mutex<HashSet<Notice>>> = LazyLock::new(Mutex::default);
     if notices.is_empty() {

@@ -1,7 +1,7 @@
-//! What the helper inside is told: a list of words in front of the command.
+//! The plan for the helper inside: a list of arguments in front of the command.
 //!
-//! Words and not the environment, which belongs to the command; and not JSON, because paths need not be
-//! text.
+//! Arguments and not the environment, which belongs to the command; and not JSON, because paths
+//! need not be text.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -9,19 +9,19 @@ use std::path::PathBuf;
 
 use super::Tier;
 use super::inode_pins::InodePin;
-use super::mounts::OUT;
+use super::mounts::PROXY_SOCKET;
 use crate::policy::Network;
 
-/// What the helper does to itself before it becomes the command.
+/// The restrictions that the helper applies to itself before it becomes the command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct HelperPlan {
     pub tier: Tier,
     pub network: Network,
-    /// Paths below which may be read and run.
+    /// Paths below which the command may read and run files.
     pub read: Vec<PathBuf>,
-    /// Paths below which may be written, too.
+    /// Paths below which the command may also write.
     pub write: Vec<PathBuf>,
-    /// What these and others meant when the plan was made.
+    /// The inodes that these paths and others named when the plan was made.
     pub inode_pins: Vec<InodePin>,
     pub processes_max: Option<u64>,
 }
@@ -29,7 +29,7 @@ pub(super) struct HelperPlan {
 const COMMAND: &str = "--";
 
 impl HelperPlan {
-    /// The words, up to where the command's begin.
+    /// Returns the arguments up to those of the command.
     pub fn words(&self) -> Vec<OsString> {
         let network = match self.network {
             Network::None => "none",
@@ -37,35 +37,35 @@ impl HelperPlan {
             Network::Open => "open",
         };
         let mut words = Vec::new();
-        // One word each, because bubblewrap counts them.
-        let mut say = |key: &str, value: &OsStr| {
+        // One argument each, because bubblewrap limits their number.
+        let mut push = |key: &str, value: &OsStr| {
             let mut word = OsString::from(format!("{key}="));
             word.push(value);
             words.push(word);
         };
-        say("tier", self.tier.letter().as_ref());
-        say("network", network.as_ref());
+        push("tier", self.tier.letter().as_ref());
+        push("network", network.as_ref());
         for path in &self.read {
-            say("read", path.as_os_str());
+            push("read", path.as_os_str());
         }
         for path in &self.write {
-            say("write", path.as_os_str());
+            push("write", path.as_os_str());
         }
-        for place in &self.inode_pins {
-            say("place", &place.word());
+        for pin in &self.inode_pins {
+            push("place", &pin.word());
         }
         if let Some(count) = self.processes_max {
-            say("processes", count.to_string().as_ref());
+            push("processes", count.to_string().as_ref());
         }
         words.push(COMMAND.into());
         words
     }
 
-    /// Reads the words and stops where the command's begin. Words it does not know are no plan: whoever wrote
-    /// them wanted something that would not be done.
+    /// Parses the arguments up to those of the command. An unknown argument is an error: it asks
+    /// for a restriction that the helper would not apply.
     pub fn parse(words: &mut impl Iterator<Item = OsString>) -> Option<Self> {
         let (mut tier, mut network) = (None, None);
-        let (mut read, mut write, mut places) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut read, mut write, mut inode_pins) = (Vec::new(), Vec::new(), Vec::new());
         let mut processes_max = None;
         loop {
             let word = words.next()?;
@@ -78,11 +78,11 @@ impl HelperPlan {
                 ("tier", Some("a")) => tier = Some(Tier::A),
                 ("tier", Some("b")) => tier = Some(Tier::B),
                 ("network", Some("none")) => network = Some(Network::None),
-                ("network", Some("proxy")) => network = Some(Network::Proxy(OUT.into())),
+                ("network", Some("proxy")) => network = Some(Network::Proxy(PROXY_SOCKET.into())),
                 ("network", Some("open")) => network = Some(Network::Open),
                 ("read", _) => read.push(PathBuf::from(value)),
                 ("write", _) => write.push(PathBuf::from(value)),
-                ("place", _) => places.push(InodePin::parse(value)?),
+                ("place", _) => inode_pins.push(InodePin::parse(value)?),
                 ("processes", Some(count)) => processes_max = Some(count.parse().ok()?),
                 _ => return None,
             }
@@ -92,7 +92,7 @@ impl HelperPlan {
             network: network?,
             read,
             write,
-            inode_pins: places,
+            inode_pins,
             processes_max,
         })
     }
@@ -105,13 +105,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_way_out_stands_where_the_mounts_put_it() {
+    fn the_proxy_socket_is_where_the_mounts_put_it() {
         let plan = HelperPlan {
             network: Network::Proxy("/elsewhere".into()),
             ..plan()
         };
-        let found = HelperPlan::parse(&mut plan.words().into_iter()).expect("a plan");
-        assert_eq!(found.network, Network::Proxy(OUT.into()));
+        let parsed = HelperPlan::parse(&mut plan.words().into_iter()).expect("a plan");
+        assert_eq!(parsed.network, Network::Proxy(PROXY_SOCKET.into()));
     }
 
     fn plan() -> HelperPlan {
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_comes_through_with_any_path_and_leaves_the_command_alone() {
+    fn a_plan_is_parsed_with_any_path_and_leaves_the_command_alone() {
         let mut words = plan().words();
         words.extend(["ls".into(), "--".into()]);
         let mut words = words.into_iter();
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_wholly_understood_is_no_plan() {
+    fn unknown_arguments_are_no_plan() {
         for words in [
             "",
             "tier=a network=none",

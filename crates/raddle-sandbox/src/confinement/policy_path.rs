@@ -7,17 +7,17 @@ use std::path::{Component, Path, PathBuf};
 
 use super::budget::SurveyBudget;
 
-/// As many as the kernel follows.
+/// The limit of the kernel.
 const LINKS_MAX: usize = 40;
 
-/// A path of a policy, and where it leads.
+/// A path of a policy, and its target.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct PolicyPath {
-    /// Without links.
+    /// The path without links.
     pub real: PathBuf,
-    /// The links that it passes through, by where they really stand.
+    /// The links that it passes through, by their real paths.
     pub links: Vec<PathBuf>,
-    /// Whether anything is there.
+    /// Whether the path exists.
     pub exists: bool,
 }
 
@@ -27,51 +27,51 @@ impl PolicyPath {
         Self::follow(path, |_| Ok(()))
     }
 
-    /// The same, as far as the budget goes.
+    /// The same, within a budget.
     pub(super) fn within(path: &Path, budget: &mut SurveyBudget) -> io::Result<Self> {
         Self::follow(path, |it| budget.look(it))
     }
 
-    /// `look` is asked before the disk is asked about a path.
+    /// Follows a path; calls `look` before each lookup on the disk.
     fn follow(path: &Path, mut look: impl FnMut(&Path) -> io::Result<()>) -> io::Result<Self> {
-        let mut way = Self {
+        let mut policy_path = Self {
             real: PathBuf::from("/"),
             links: Vec::new(),
             exists: true,
         };
-        let mut ahead = names(path);
-        while let Some(name) = ahead.pop() {
+        let mut remaining = names(path);
+        while let Some(name) = remaining.pop() {
             if name == ".." {
-                way.real.pop();
+                policy_path.real.pop();
                 continue;
             }
-            let next = way.real.join(&name);
+            let next = policy_path.real.join(&name);
             look(&next)?;
             match fs::symlink_metadata(&next) {
-                Ok(found) if found.is_symlink() => {
-                    if way.links.len() == LINKS_MAX {
+                Ok(metadata) if metadata.is_symlink() => {
+                    if policy_path.links.len() == LINKS_MAX {
                         return Err(io::Error::other("too many links"));
                     }
                     let target = fs::read_link(&next)?;
-                    way.links.push(next);
+                    policy_path.links.push(next);
                     if target.is_absolute() {
-                        way.real = PathBuf::from("/");
+                        policy_path.real = PathBuf::from("/");
                     }
-                    ahead.extend(names(&target));
+                    remaining.extend(names(&target));
                 }
-                Ok(_) => way.real = next,
+                Ok(_) => policy_path.real = next,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    way.exists = false;
-                    way.real = next;
+                    policy_path.exists = false;
+                    policy_path.real = next;
                 }
                 Err(error) => return Err(error),
             }
         }
-        Ok(way)
+        Ok(policy_path)
     }
 }
 
-/// The names of a path; the next one is last.
+/// Returns the names of a path in reverse, so that the next one is last.
 fn names(path: &Path) -> Vec<OsString> {
     let names = path.components().rev().filter_map(|it| match it {
         Component::Normal(name) => Some(name.to_owned()),

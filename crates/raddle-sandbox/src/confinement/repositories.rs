@@ -1,8 +1,9 @@
 //! The repositories below a writable folder, and the submodules that their indexes name.
 //!
-//! The walk visits the nearest folders first and is bounded. A small folder is walked for every command; the
-//! result for a large one is used again for twenty times as long as its walk took, so that looking takes at most a
-//! twentieth of the time. A repository that appears in between is protected from the next walk on.
+//! The walk visits the nearest folders first and is bounded. A small folder is walked for every
+//! command. The result for a large one is reused for twenty times as long as its walk took, so that
+//! walks take at most a twentieth of the time. A repository that appears in between is protected
+//! from the next walk on.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs;
@@ -18,7 +19,7 @@ use super::budget::SurveyBudget;
 use super::survey::is_folder;
 use super::{git_index, safe_open};
 
-/// How many folders below a root are visited, and how many entries are read.
+/// Folders visited below a root, and entries read.
 pub(super) const FOLDERS_MAX: usize = 100_000;
 const ENTRIES_MAX: usize = 1_000_000;
 /// Up to so many folders, a root is walked for every command.
@@ -26,10 +27,10 @@ const FOLDERS_CHEAP: usize = 500;
 /// A walk is repeated when so many times its own duration has passed, or after a minute.
 const AGE_PER_WALK: u32 = 20;
 const AGE_MAX: Duration = Duration::from_secs(60);
-/// How many roots, and how many indexes, are kept.
+/// Roots, and indexes, in the cache.
 const ROOTS_MAX: usize = 64;
 const INDEXES_MAX: usize = 1_024;
-/// How many bytes of paths of submodules are kept.
+/// Bytes of submodule paths in the cache.
 const GITLINK_BYTES_MAX: usize = 64 << 20;
 /// The largest index that is read.
 const INDEX_BYTES_MAX: u64 = 256 << 20;
@@ -46,7 +47,7 @@ pub(super) struct FolderSurvey {
     folders: usize,
 }
 
-/// What was found earlier, for one fence.
+/// Cached walks and indexes of one sandbox.
 #[derive(Debug, Default)]
 pub(super) struct RepositoryCache {
     walks: Mutex<HashMap<PathBuf, CachedWalk>>,
@@ -66,11 +67,11 @@ struct CachedIndex {
     gitlinks: Arc<Vec<PathBuf>>,
 }
 
-/// Tells one state of a file from another.
+/// Distinguishes one state of a file from another.
 type FileStamp = (u64, u64, u64, i64, i64, i64, i64);
 
 impl RepositoryCache {
-    /// The repositories below `root`.
+    /// Returns the repositories below `root`.
     pub fn find(&self, root: &Path) -> Arc<FolderSurvey> {
         let earlier = {
             let walks = lock(&self.walks);
@@ -81,21 +82,21 @@ impl RepositoryCache {
             earlier.map(|it| it.survey.clone())
         };
         let began = Instant::now();
-        let mut found = walk(root, FOLDERS_MAX);
-        if let Some(earlier) = earlier.filter(|_| found.is_cut) {
-            // What was seen before still counts, although new folders now stand in front of it.
-            let seen: HashSet<&PathBuf> = found.repositories.iter().collect();
-            let is_new = |it: &&PathBuf| !seen.contains(it);
+        let mut survey = walk(root, FOLDERS_MAX);
+        if let Some(earlier) = earlier.filter(|_| survey.is_cut) {
+            // Earlier results still count, although new folders now come before them.
+            let known: HashSet<&PathBuf> = survey.repositories.iter().collect();
+            let is_new = |it: &&PathBuf| !known.contains(it);
             let more: Vec<PathBuf> = earlier
                 .repositories
                 .iter()
                 .filter(is_new)
                 .cloned()
                 .collect();
-            found.repositories.extend(more);
+            survey.repositories.extend(more);
         }
-        let found = Arc::new(found);
-        if found.folders > FOLDERS_CHEAP {
+        let survey = Arc::new(survey);
+        if survey.folders > FOLDERS_CHEAP {
             let ended = Instant::now();
             let mut walks = lock(&self.walks);
             if walks.len() >= ROOTS_MAX && !walks.contains_key(root) {
@@ -105,17 +106,17 @@ impl RepositoryCache {
                 }
             }
             let walk = CachedWalk {
-                survey: found.clone(),
+                survey: survey.clone(),
                 ended,
                 took: ended - began,
             };
             walks.insert(root.to_owned(), walk);
         }
-        found
+        survey
     }
 
-    /// The submodules that the index in a git directory names. One that cannot be read names none: git does not
-    /// work with it either.
+    /// Returns the submodules that the index in a git directory names. An unreadable index names
+    /// none: git does not work with it either.
     pub fn gitlinks(
         &self,
         git_dir: &Path,
@@ -123,10 +124,10 @@ impl RepositoryCache {
         budget: &mut SurveyBudget,
     ) -> Arc<Vec<PathBuf>> {
         let path = git_dir.join("index");
-        let Ok((file, found)) = open(&path) else {
+        let Ok((file, metadata)) = open(&path) else {
             return Arc::default();
         };
-        let stamp = stamp(&found);
+        let stamp = stamp(&metadata);
         let earlier = {
             let indexes = lock(&self.indexes);
             let earlier = indexes.get(&path).filter(|it| it.stamp == stamp);
@@ -136,7 +137,7 @@ impl RepositoryCache {
             budget.spend(bytes(&gitlinks));
             return gitlinks;
         }
-        // Nothing is locked while a file is read: a disk that hangs would hold up every command.
+        // No lock is held while a file is read: a disk that hangs would block every command.
         let Some(gitlinks) = read_gitlinks(git_dir, file, oid_bytes, budget) else {
             return Arc::default();
         };
@@ -147,8 +148,8 @@ impl RepositoryCache {
         };
         let gitlinks = index.gitlinks.clone();
         let mut indexes = lock(&self.indexes);
-        let kept: usize = indexes.values().map(|it| bytes(&it.gitlinks)).sum();
-        if indexes.len() >= INDEXES_MAX || kept > GITLINK_BYTES_MAX {
+        let cached_bytes: usize = indexes.values().map(|it| bytes(&it.gitlinks)).sum();
+        if indexes.len() >= INDEXES_MAX || cached_bytes > GITLINK_BYTES_MAX {
             indexes.clear();
         }
         indexes.insert(path, index);
@@ -178,7 +179,8 @@ fn stamp(of: &fs::Metadata) -> FileStamp {
     )
 }
 
-/// Also those of the part that several indexes share. Nothing when the budget is spent.
+/// Reads the submodules of an index and of its shared index. Returns `None` when the budget is
+/// spent.
 fn read_gitlinks(
     git_dir: &Path,
     file: fs::File,
@@ -200,11 +202,11 @@ fn read_gitlinks(
 
 fn open(path: &Path) -> io::Result<(fs::File, fs::Metadata)> {
     let file = safe_open::ordinary_file(path)?;
-    let found = file.metadata()?;
-    Ok((file, found))
+    let metadata = file.metadata()?;
+    Ok((file, metadata))
 }
 
-/// One that cannot be read is empty. Nothing when the budget is spent.
+/// Reads an index; an unreadable one is empty. Returns `None` when the budget is spent.
 fn read_index(file: fs::File, budget: &mut SurveyBudget) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     let bytes_max = budget.index_bytes().min(INDEX_BYTES_MAX);
@@ -220,28 +222,28 @@ fn bytes(paths: &[PathBuf]) -> usize {
     paths.iter().map(|it| it.as_os_str().len()).sum()
 }
 
-/// Links are not followed, and what is in a `.git` is not looked at.
+/// Walks the folders below a root. It follows no links and does not look into `.git`.
 fn walk(root: &Path, folders_max: usize) -> FolderSurvey {
-    let mut found = FolderSurvey::default();
+    let mut survey = FolderSurvey::default();
     let mut entries = 0;
-    let mut ahead = VecDeque::from([root.to_owned()]);
-    while let Some(folder) = ahead.pop_front() {
-        if found.folders == folders_max || entries >= ENTRIES_MAX {
-            found.is_cut = true;
+    let mut queue = VecDeque::from([root.to_owned()]);
+    while let Some(folder) = queue.pop_front() {
+        if survey.folders == folders_max || entries >= ENTRIES_MAX {
+            survey.is_cut = true;
             break;
         }
-        found.folders += 1;
+        survey.folders += 1;
         // A root may be a file.
         if is_folder(&folder) && !can_be_entered(&folder) {
-            found.closed.push(folder);
+            survey.closed.push(folder);
             continue;
         }
         let list = match fs::read_dir(&folder) {
             Ok(list) => list,
             Err(error) => {
-                // One that has gone meanwhile has nothing in it.
+                // A folder that was removed meanwhile is empty.
                 if !is_gone(&error) {
-                    found.closed.push(folder);
+                    survey.closed.push(folder);
                 }
                 continue;
             }
@@ -249,7 +251,7 @@ fn walk(root: &Path, folders_max: usize) -> FolderSurvey {
         let mut is_repository = false;
         for entry in list {
             let Ok(entry) = entry else {
-                found.closed.push(folder.clone());
+                survey.closed.push(folder.clone());
                 break;
             };
             entries += 1;
@@ -259,39 +261,39 @@ fn walk(root: &Path, folders_max: usize) -> FolderSurvey {
             if entry.file_name().eq_ignore_ascii_case(".git") {
                 is_repository = true;
             } else if entry.file_type().is_ok_and(|it| it.is_dir()) {
-                ahead.push_back(entry.path());
+                queue.push_back(entry.path());
             }
         }
         if is_repository && folder != root {
-            found.repositories.push(folder);
+            survey.repositories.push(folder);
         }
     }
-    found
+    survey
 }
 
-/// Whether an error says that there is no such folder.
+/// Whether the error means that there is no such folder.
 fn is_gone(error: &io::Error) -> bool {
     let kinds = [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory];
     kinds.contains(&error.kind())
 }
 
-/// Whether a command can read a folder and what is in it. Root can, but has no capabilities inside: there the mode
-/// alone decides.
+/// Returns whether a command can read a folder and its contents. Root can, but has no capabilities
+/// inside: there the mode alone decides.
 pub(super) fn can_be_entered(folder: &Path) -> bool {
     if !rustix::process::geteuid().is_root() {
         return access(folder, Access::READ_OK | Access::EXEC_OK) != Err(rustix::io::Errno::ACCESS);
     }
-    let Ok(found) = fs::symlink_metadata(folder) else {
+    let Ok(metadata) = fs::symlink_metadata(folder) else {
         return true;
     };
-    let needed = if found.uid() == 0 {
+    let needed = if metadata.uid() == 0 {
         0o500
-    } else if found.gid() == rustix::process::getegid().as_raw() {
+    } else if metadata.gid() == rustix::process::getegid().as_raw() {
         0o050
     } else {
         0o005
     };
-    found.mode() & needed == needed
+    metadata.mode() & needed == needed
 }
 
 #[cfg(test)]
@@ -305,12 +307,12 @@ mod tests {
         for path in ["z/.git", "a/b/c/.git", "a/.git/modules/x/.git"] {
             fs::create_dir_all(root.join(path)).expect("it is made");
         }
-        let found = walk(root, 100);
+        let survey = walk(root, 100);
         let expected = ["a", "z", "a/b/c"].map(|it| root.join(it));
-        let mut near: Vec<PathBuf> = found.repositories.clone();
-        near[..2].sort();
-        assert_eq!(near, expected);
-        assert!(!found.is_cut);
+        let mut repositories: Vec<PathBuf> = survey.repositories.clone();
+        repositories[..2].sort();
+        assert_eq!(repositories, expected);
+        assert!(!survey.is_cut);
         let cut = walk(root, 3);
         assert!(cut.is_cut);
         assert_eq!(cut.repositories.len(), 2, "{cut:?}");
@@ -354,7 +356,7 @@ mod tests {
         );
     }
 
-    /// Nobody writes to the pipe: to wait for it would hold up the commands of every thread.
+    /// No process writes to the pipe: waiting for it would block the commands of every thread.
     #[test]
     fn an_index_that_is_a_pipe_is_not_waited_for() {
         let folder = tempfile::tempdir().expect("a folder");
@@ -367,8 +369,8 @@ mod tests {
             0,
         )
         .expect("a pipe");
-        let found = RepositoryCache::default();
-        let found = found.gitlinks(folder.path(), 20, &mut SurveyBudget::default());
-        assert!(found.is_empty());
+        let cache = RepositoryCache::default();
+        let gitlinks = cache.gitlinks(folder.path(), 20, &mut SurveyBudget::default());
+        assert!(gitlinks.is_empty());
     }
 }

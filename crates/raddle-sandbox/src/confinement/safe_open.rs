@@ -1,8 +1,8 @@
-//! Files opened so that what was judged is what is used.
+//! Opens files so that the checked file is the one that is used.
 //!
-//! Sandboxed commands may put a link, a pipe or another file at a path at any moment. So a folder is opened by
-//! its plain path with no link followed, and work in it goes through its descriptor; and what kind of file it
-//! is, is asked of what was opened.
+//! Sandboxed commands may put a link, a pipe or another file at a path at any moment. So a folder
+//! is opened by its plain path without following links, and work in it goes through its descriptor.
+//! The type of a file is read from its descriptor.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -20,68 +20,69 @@ const FOLDER: OFlags = OFlags::PATH
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
 
-/// Opens the folder at an absolute path. A link anywhere on the way is an error.
+/// Opens the folder at an absolute path. A link anywhere on the path is an error.
 pub(super) fn folder(path: &Path) -> io::Result<OwnedFd> {
     let rules = ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_SYMLINKS;
     match openat2(CWD, path, FOLDER, Mode::empty(), rules) {
         // The kernel lacks it, or a filter refuses it.
         Err(Errno::NOSYS | Errno::PERM) => by_steps(path, |_, _| Err(Errno::NOENT)),
-        opened => Ok(opened?),
+        result => Ok(result?),
     }
 }
 
-/// Opens what is at an absolute path, without a right to anything. A link there, or anywhere on the way, is an error.
+/// Opens the entry at an absolute path without any access right. A link there, or anywhere on the
+/// path, is an error.
 pub(super) fn entry(path: &Path) -> io::Result<OwnedFd> {
-    let (Some(around), Some(name)) = (path.parent(), path.file_name()) else {
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let opened = openat(folder(around)?, name, flags, Mode::empty())?;
-    match FileType::from_raw_mode(fstat(&opened)?.st_mode) {
+    let file = openat(folder(parent)?, name, flags, Mode::empty())?;
+    match FileType::from_raw_mode(fstat(&file)?.st_mode) {
         FileType::Symlink => Err(Errno::LOOP.into()),
-        _ => Ok(opened),
+        _ => Ok(file),
     }
 }
 
-/// The same for a folder, and makes what is missing of it with this mode.
+/// Opens a folder like [`folder`], and creates missing folders with this mode.
 pub(super) fn make_folders(path: &Path, mode: Mode) -> io::Result<OwnedFd> {
-    by_steps(path, |around, name| match mkdirat(around, name, mode) {
-        Ok(()) | Err(Errno::EXIST) => openat(around, name, FOLDER, Mode::empty()),
+    by_steps(path, |parent, name| match mkdirat(parent, name, mode) {
+        Ok(()) | Err(Errno::EXIST) => openat(parent, name, FOLDER, Mode::empty()),
         Err(error) => Err(error),
     })
 }
 
-/// Opens name by name; `missing` opens a name that is not there.
+/// Opens a path name by name; `missing` opens a name that does not exist.
 fn by_steps(
     path: &Path,
     missing: impl Fn(BorrowedFd<'_>, &OsStr) -> rustix::io::Result<OwnedFd>,
 ) -> io::Result<OwnedFd> {
-    let mut reached = openat(CWD, "/", FOLDER, Mode::empty())?;
+    let mut folder = openat(CWD, "/", FOLDER, Mode::empty())?;
     for part in path.components() {
         let name = match part {
             Component::RootDir | Component::CurDir => continue,
             Component::Normal(name) => name,
             Component::ParentDir | Component::Prefix(_) => return Err(Errno::INVAL.into()),
         };
-        reached = match openat(&reached, name, FOLDER, Mode::empty()) {
-            Err(Errno::NOENT) => missing(reached.as_fd(), name)?,
-            opened => opened?,
+        folder = match openat(&folder, name, FOLDER, Mode::empty()) {
+            Err(Errno::NOENT) => missing(folder.as_fd(), name)?,
+            result => result?,
         };
     }
-    Ok(reached)
+    Ok(folder)
 }
 
-/// Opens an ordinary file, wherever links lead. Nothing else is opened: a pipe would be waited for, and to open
-/// a device may do something.
+/// Opens an ordinary file, wherever links lead. It opens nothing else: a pipe would block, and
+/// opening a device may have effects.
 pub(super) fn ordinary_file(path: &Path) -> io::Result<File> {
-    let found = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
-    if FileType::from_raw_mode(fstat(&found)?.st_mode) != FileType::RegularFile {
+    let file = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+    if FileType::from_raw_mode(fstat(&file)?.st_mode) != FileType::RegularFile {
         return Err(io::ErrorKind::InvalidInput.into());
     }
-    // The same file again, for reading. Some ordinary files of the kernel's are waited for too.
+    // Reopens the same file for reading. Some ordinary files of the kernel block too.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let again = PathBuf::from(format!("/proc/self/fd/{}", found.as_raw_fd()));
-    Ok(open(&again, flags, Mode::empty())?.into())
+    let reopen_path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    Ok(open(&reopen_path, flags, Mode::empty())?.into())
 }
 
 /// Reads the beginning of an ordinary file.
@@ -141,8 +142,8 @@ mod tests {
             (".", None),
             ("none", None),
         ] {
-            let found = read_at_most(&at(name), 3).ok();
-            assert_eq!(found.as_deref(), expected.map(str::as_bytes), "{name}");
+            let bytes = read_at_most(&at(name), 3).ok();
+            assert_eq!(bytes.as_deref(), expected.map(str::as_bytes), "{name}");
         }
     }
 }

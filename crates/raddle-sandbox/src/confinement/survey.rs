@@ -1,4 +1,4 @@
-//! What of the rules is on the disk: which roots there are, what must be kept from changing, what hides.
+//! Applies the rules to the disk: which roots exist, which paths are protected, which are hidden.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -20,7 +20,7 @@ use super::repositories::RepositoryCache;
 use super::{SandboxRefusal, Tier, safe_open};
 use crate::policy::{ReadScope, SandboxRules, Tmp};
 
-/// What the system is made of, for those who may read only what is listed.
+/// Folders of the system, readable where reading is by list.
 const SYSTEM: [&str; 10] = [
     "/bin", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/nix", "/opt", "/sbin", "/usr",
 ];
@@ -37,10 +37,10 @@ const SECRETS: [&str; 8] = [
     "/etc/sudoers.d",
 ];
 
-/// What of a new `/proc` is not the fence's own but the kernel's, and as root could be written by its owner.
+/// Paths of a new `/proc` that belong to the kernel and not to the sandbox; root could write them.
 const KERNEL: [&str; 4] = ["/proc/bus", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
 
-/// How many entries of the user's home may be written.
+/// Entries of the user's home that may be written.
 const VISIBLE_MAX: usize = 256;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,125 +49,125 @@ pub(super) enum HiddenKind {
     File,
 }
 
-/// What was found. Paths of roots are real: without links, and none of them inside another that gives as much.
+/// Result of the survey. Paths of roots are real: without links, and none of them inside another
+/// with the same access.
 #[derive(Debug, Default)]
 pub(super) struct RuleSet {
-    /// Folders of the system, or where they link to.
+    /// Folders of the system, with their targets if they are links.
     pub system: Vec<(PathBuf, Option<PathBuf>)>,
-    /// Where services keep their sockets.
+    /// Folders where services keep their sockets.
     pub run: Vec<PathBuf>,
-    /// What of `/proc` only the kernel's owner may write.
+    /// Paths of `/proc` that belong to the kernel.
     pub kernel: Vec<PathBuf>,
     pub read: Vec<PathBuf>,
     pub write: Vec<PathBuf>,
-    /// The roots with protected names, each by the file in which these were taken.
+    /// The roots with protected names, each pinned to the inode in which these were created.
     pub roots: Vec<InodePin>,
     pub protected: Vec<PathBuf>,
     pub hidden: Vec<(PathBuf, HiddenKind)>,
-    /// The file that names the resolvers, if it is where services keep theirs.
+    /// The file that names the resolvers, if it lies in `/run`.
     pub resolver: Option<PathBuf>,
-    /// Places that had to be made on the disk to be kept empty.
+    /// Placeholders on the disk that occupy missing names.
     pub placeholders: Placeholders,
-    /// Roots in which not everything can be found or protected, which are only read.
+    /// Roots in which not everything can be found or protected; they become read-only.
     pub whole_roots: Vec<PathBuf>,
-    /// What could not be protected, or only with more around it.
+    /// Paths that could not be protected, or only with more around them.
     pub notices: Vec<Notice>,
     pub budget: MountBudget,
-    /// How much more may be looked at.
+    /// The work that the survey may still do.
     pub survey_budget: SurveyBudget,
-    /// The user's home.
     pub home: Option<PathBuf>,
 }
 
 impl RuleSet {
-    /// Looks at the disk. `home` is the user's home, from whose dotfiles shells and other programs take orders.
+    /// Surveys the disk. `home` is the user's home, whose dotfiles shells and other programs obey.
     pub fn survey(
         rules: &SandboxRules,
         tier: Tier,
         cache: &RepositoryCache,
         home: Option<&Path>,
     ) -> Result<Self, SandboxRefusal> {
-        // They are followed once: a command may put a link in place of one at any moment.
+        // Links are resolved once: a command may replace a root by a link at any moment.
         let named = roots(&rules.write)?;
         let scratch = roots(&rules.scratch)?;
-        let mut seen = Self {
+        let mut rule_set = Self {
             home: home.and_then(|it| fs::canonicalize(it).ok()),
             run: existing(&["/run", "/var/run"], is_folder),
             kernel: existing(&KERNEL, Path::exists),
             write: outermost([&named[..], &scratch[..]].concat()),
             ..Self::default()
         };
-        let own = seen.open_home(tier)?;
+        let own = rule_set.open_home(tier)?;
         if let ReadScope::Listed(paths) = &rules.read {
-            seen.read = real(paths)?;
-            seen.system = SYSTEM
+            rule_set.read = real(paths)?;
+            rule_set.system = SYSTEM
                 .iter()
                 .filter_map(|it| system(Path::new(it)))
                 .collect();
-            seen.hide(SECRETS.iter().map(Path::new))?;
+            rule_set.hide(SECRETS.iter().map(Path::new))?;
         }
         if let Tmp::Folder(folder) = &rules.tmp
             && !is_folder(folder)
         {
             return Err(SandboxRefusal::Root {
                 path: folder.clone(),
-                why: "it is to be /tmp, but is no folder",
+                why: "it must be a folder to serve as /tmp",
             });
         }
         absolute(&rules.hidden)?;
-        seen.hide(rules.hidden.iter().map(PathBuf::as_path))?;
-        seen.hide_around(&rules.settings)?;
-        seen.resolver = fs::canonicalize("/etc/resolv.conf")
+        rule_set.hide(rules.hidden.iter().map(PathBuf::as_path))?;
+        rule_set.hide_around(&rules.settings)?;
+        rule_set.resolver = fs::canonicalize("/etc/resolv.conf")
             .ok()
             .filter(|it| it.starts_with("/run"));
         if tier == Tier::A {
-            // What is granted inside a protected name is granted whole.
+            // A root inside a protected name is granted as a whole.
             let is_inside = |root: &Path| {
                 let below = named
                     .iter()
                     .filter_map(|outer| root.strip_prefix(outer).ok());
                 let is_protected = |name: &OsStr| rules.protected.iter().any(|it| it == name);
                 // A repository is protected at any depth, other names at the top.
-                let is_kept = |(at, name): (usize, &OsStr)| {
+                let is_protected_at = |(at, name): (usize, &OsStr)| {
                     is_protected(name) && (at == 0 || name == OsStr::new(".git"))
                 };
                 below
                     .into_iter()
-                    .any(|rest| rest.iter().enumerate().any(is_kept))
+                    .any(|rest| rest.iter().enumerate().any(is_protected_at))
             };
             for root in named.iter().filter(|root| !is_inside(root)) {
-                if own.is_some() && own == seen.home && seen.home.as_ref() == Some(root) {
-                    // Its protected names are dotfiles.
-                    for folder in seen.write.clone().iter().filter(|it| it.starts_with(root)) {
-                        seen.protect_git(folder, cache);
+                if own.is_some() && own == rule_set.home && rule_set.home.as_ref() == Some(root) {
+                    // The protected names of the home are dotfiles.
+                    for folder in rule_set.write.clone().iter().filter(|it| it.starts_with(root)) {
+                        rule_set.protect_git(folder, cache);
                     }
                 } else {
-                    seen.protect(root, rules, cache)?;
+                    rule_set.protect(root, rules, cache)?;
                 }
             }
-            if seen.survey_budget.is_spent() {
-                // What was not looked at may name something in any of them.
+            if rule_set.survey_budget.is_spent() {
+                // Settings beyond the budget may name a path in any of the roots.
                 for root in named.iter().filter(|root| !is_inside(root)) {
-                    seen.give_up(root, Notice::Costly(root.clone()));
+                    rule_set.give_up(root, Notice::Costly(root.clone()));
                 }
             }
-            // What a rule lets be written by its own name was meant.
-            seen.protected.retain(|it| !named.contains(it));
-            let whole = std::mem::take(&mut seen.whole_roots);
-            seen.write.retain(|it| !whole.contains(it));
-            seen.protected.extend(whole.iter().cloned());
-            seen.protected.extend(own.clone());
+            // A rule that names a path itself overrides its protection.
+            rule_set.protected.retain(|it| !named.contains(it));
+            let whole = std::mem::take(&mut rule_set.whole_roots);
+            rule_set.write.retain(|it| !whole.contains(it));
+            rule_set.protected.extend(whole.iter().cloned());
+            rule_set.protected.extend(own.clone());
             let nested = named
                 .into_iter()
                 .filter(|it| !whole.contains(it) && own.as_ref() != Some(it))
-                .filter(|it| seen.protected.iter().any(|kept| it.starts_with(kept)));
-            seen.write.extend(nested);
+                .filter(|it| rule_set.protected.iter().any(|outer| it.starts_with(outer)));
+            rule_set.write.extend(nested);
         }
-        Ok(seen)
+        Ok(rule_set)
     }
 
-    /// The user's home, if it lies in what may be written. Then only what is visible in it may: neither its dotfiles
-    /// nor its top, where a command could make one that is missing.
+    /// Returns the user's home if it lies in a writable root. Then only its visible entries stay
+    /// writable: neither its dotfiles nor its top, where a command could create a missing one.
     fn open_home(&mut self, tier: Tier) -> Result<Option<PathBuf>, SandboxRefusal> {
         let Some(home) = self.home.clone() else {
             return Ok(None);
@@ -205,22 +205,22 @@ impl RuleSet {
         rules: &SandboxRules,
         cache: &RepositoryCache,
     ) -> Result<(), SandboxRefusal> {
-        let opened = open_root(root)?;
-        let found = fstat(&opened).map_err(|source| SandboxRefusal::Disk {
+        let root_fd = open_root(root)?;
+        let stat = fstat(&root_fd).map_err(|source| SandboxRefusal::Disk {
             path: root.to_owned(),
             source: source.into(),
         })?;
-        self.roots.push(InodePin::of(root, &found));
-        if FileType::from_raw_mode(found.st_mode) != FileType::Directory {
+        self.roots.push(InodePin::of(root, &stat));
+        if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
             return Ok(());
         }
-        let around = Arc::new(opened);
+        let root_fd = Arc::new(root_fd);
         for name in &rules.protected {
             let path = root.join(name);
             match kind(&path)? {
                 Kind::Link => return Err(SandboxRefusal::Link { path }),
                 Kind::Missing | Kind::EmptyFolder => {
-                    if self.placeholders.take_in(&around, &path)? {
+                    if self.placeholders.occupy_in(&root_fd, &path)? {
                         self.protected.push(path);
                     }
                 }
@@ -242,29 +242,30 @@ impl RuleSet {
         Ok(())
     }
 
-    /// Leaves out what is protected as a part of a folder that is: a mount in one that cannot be entered would fail.
+    /// Removes protected paths inside other protected folders: a mount in a folder that cannot be
+    /// entered would fail.
     pub fn drop_covered(&mut self) {
         let mut protected = std::mem::take(&mut self.protected);
         protected.sort();
         protected.dedup();
-        // Whatever is below a path follows it.
-        let mut around: Vec<PathBuf> = Vec::new();
+        // Sorted, a path is followed by everything below it.
+        let mut outer_paths: Vec<PathBuf> = Vec::new();
         for path in protected {
-            while around.pop_if(|it| !path.starts_with(it)).is_some() {}
-            // A root between the two opens what is around it.
+            while outer_paths.pop_if(|it| !path.starts_with(it)).is_some() {}
+            // A writable root between the two ends the protection of the outer one.
             let covers = |outer: &PathBuf| {
                 let opens = |root: &PathBuf| root.starts_with(outer) && path.starts_with(root);
                 !self.write.iter().any(opens)
             };
-            if !around.iter().any(covers) {
-                around.push(path.clone());
+            if !outer_paths.iter().any(covers) {
+                outer_paths.push(path.clone());
                 self.protected.push(path);
             }
         }
     }
 
-    /// The `.git` of a worktree is a file that says where the repository is, and that may say where its
-    /// common part is. Either may lie where commands can write.
+    /// Protects the repository of a worktree. Its `.git` is a file that names the repository, which
+    /// may name its common part. Either may lie where commands can write.
     fn protect_elsewhere(&mut self, root: &Path, dot_git: &Path) -> Result<(), SandboxRefusal> {
         let Some(folder) = named_in(dot_git, "gitdir: ", root) else {
             return Ok(());
@@ -278,7 +279,7 @@ impl RuleSet {
                 Err(_) if nearest(&path).is_some_and(|it| writable(&it)) => {
                     return Err(SandboxRefusal::Lost { path });
                 }
-                // Nobody inside can make it.
+                // No command inside can create it.
                 Err(_) => {}
             }
         }
@@ -301,9 +302,9 @@ fn kind(path: &Path) -> Result<Kind, SandboxRefusal> {
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Kind::Missing),
         Err(error) => Err(disk(error)),
-        Ok(found) if found.is_symlink() => Ok(Kind::Link),
-        Ok(found) if found.is_dir() => {
-            // One that cannot be read is not ours, which are empty.
+        Ok(metadata) if metadata.is_symlink() => Ok(Kind::Link),
+        Ok(metadata) if metadata.is_dir() => {
+            // A folder that cannot be read is not a placeholder, because those are empty.
             let is_empty = fs::read_dir(path).is_ok_and(|mut it| it.next().is_none());
             Ok(if is_empty {
                 Kind::EmptyFolder
@@ -315,7 +316,7 @@ fn kind(path: &Path) -> Result<Kind, SandboxRefusal> {
     }
 }
 
-/// Opens a root, without a right to anything. A link in its place, or on the way to it, is an error.
+/// Opens a root without any access right. A link in its place, or on the path to it, is an error.
 fn open_root(root: &Path) -> Result<OwnedFd, SandboxRefusal> {
     safe_open::entry(root).map_err(|source| match source.raw_os_error() {
         Some(code) if code == Errno::LOOP.raw_os_error() => became_link(root),
@@ -326,10 +327,10 @@ fn open_root(root: &Path) -> Result<OwnedFd, SandboxRefusal> {
     })
 }
 
-/// The roots that exist. Each must be a real path: a command of another thread could have put a link in its place, and
-/// be given what it leads to.
+/// Returns the roots that exist. Each must be a real path: a command of another thread could have
+/// put a link in its place to gain access to the target.
 fn roots(paths: &[PathBuf]) -> Result<Vec<PathBuf>, SandboxRefusal> {
-    let mut found: Vec<PathBuf> = Vec::new();
+    let mut roots: Vec<PathBuf> = Vec::new();
     absolute(paths)?;
     for path in paths {
         match fs::canonicalize(path) {
@@ -337,7 +338,7 @@ fn roots(paths: &[PathBuf]) -> Result<Vec<PathBuf>, SandboxRefusal> {
                 let path = path.clone();
                 return Err(SandboxRefusal::Moved { path, real });
             }
-            Ok(real) => found.push(real),
+            Ok(real) => roots.push(real),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(source) => {
                 return Err(SandboxRefusal::Disk {
@@ -347,23 +348,23 @@ fn roots(paths: &[PathBuf]) -> Result<Vec<PathBuf>, SandboxRefusal> {
             }
         }
     }
-    if let Some(path) = found.iter().find(|it| it.parent().is_none()) {
+    if let Some(path) = roots.iter().find(|it| it.parent().is_none()) {
         return Err(SandboxRefusal::Root {
             path: path.clone(),
             why: "it is the whole disk; name the folders that commands may write, or give full access",
         });
     }
-    Ok(found)
+    Ok(roots)
 }
 
-/// Those of them that lie in no other.
+/// Returns the roots that lie in no other.
 fn outermost(mut roots: Vec<PathBuf>) -> Vec<PathBuf> {
     roots.sort();
     roots.dedup_by(|inner, outer| inner.starts_with(outer));
     roots
 }
 
-/// The real paths of those that exist.
+/// Returns the real paths of those that exist.
 fn real(paths: &[PathBuf]) -> Result<Vec<PathBuf>, SandboxRefusal> {
     absolute(paths)?;
     Ok(paths
@@ -373,9 +374,9 @@ fn real(paths: &[PathBuf]) -> Result<Vec<PathBuf>, SandboxRefusal> {
 }
 
 fn absolute(paths: &[PathBuf]) -> Result<(), SandboxRefusal> {
-    let plain =
+    let is_plain =
         |it: &PathBuf| it.is_absolute() && !it.components().any(|it| it == Component::ParentDir);
-    match paths.iter().find(|it| !plain(it)) {
+    match paths.iter().find(|it| !is_plain(it)) {
         Some(path) => Err(SandboxRefusal::Root {
             path: path.clone(),
             why: "it must be absolute and without `..`",
@@ -389,10 +390,10 @@ fn existing(paths: &[&str], exists: fn(&Path) -> bool) -> Vec<PathBuf> {
     paths.filter(|it| exists(it)).map(Path::to_owned).collect()
 }
 
-/// A folder of the system, or the target if it is a link, as `/bin` often is.
+/// Returns a folder of the system, with its target if it is a link, as `/bin` often is.
 fn system(path: &Path) -> Option<(PathBuf, Option<PathBuf>)> {
-    let found = fs::symlink_metadata(path).ok()?;
-    let target = if found.is_symlink() {
+    let metadata = fs::symlink_metadata(path).ok()?;
+    let target = if metadata.is_symlink() {
         Some(fs::read_link(path).ok()?)
     } else {
         None
@@ -400,12 +401,12 @@ fn system(path: &Path) -> Option<(PathBuf, Option<PathBuf>)> {
     Some((path.to_owned(), target))
 }
 
-/// The real path of what there is on the way to a path.
+/// Returns the real path of the nearest existing ancestor.
 fn nearest(path: &Path) -> Option<PathBuf> {
     path.ancestors().find_map(|it| fs::canonicalize(it).ok())
 }
 
-/// A link to a folder is none.
+/// Returns whether the path is a folder; a link to a folder is not one.
 pub(super) fn is_folder(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|it| it.is_dir())
 }
@@ -416,9 +417,10 @@ mod tests {
 
     use super::*;
 
-    /// A sandboxed command of another thread may exchange a root after it was found, and exchange it back.
+    /// A sandboxed command of another thread may replace a root after the survey found it, and
+    /// restore it.
     #[test]
-    fn protected_names_are_taken_in_the_folder_that_is_mounted() {
+    fn protected_names_are_created_in_the_folder_that_is_mounted() {
         type Exchange = fn(&Path) -> io::Result<()>;
         let cases: [(&str, Option<Exchange>, bool); 5] = [
             ("nothing", None, false),
@@ -438,7 +440,7 @@ mod tests {
             fs::create_dir(&root).expect("a root");
             fs::create_dir(base.join("outside")).expect("a folder");
             let rules = SandboxRules::workspace_write(vec![root.clone()]);
-            let mut seen = RuleSet {
+            let mut rule_set = RuleSet {
                 write: roots(&rules.write).expect("it is there"),
                 ..RuleSet::default()
             };
@@ -446,7 +448,7 @@ mod tests {
                 fs::rename(&root, &away).expect("it is moved");
                 exchange(&root).expect("something else is there");
             }
-            let protected = seen.protect(&root, &rules, &RepositoryCache::default());
+            let protected = rule_set.protect(&root, &rules, &RepositoryCache::default());
             assert_eq!(protected.is_err(), is_refused, "{name}: {protected:?}");
             let outside = fs::read_dir(base.join("outside")).expect("it is there");
             assert_eq!(outside.count(), 0, "{name}");
@@ -454,8 +456,8 @@ mod tests {
                 let _ = fs::rename(&root, base.join("other"));
                 fs::rename(&away, &root).expect("it is moved back");
             }
-            // The helper closes the sandbox only around the folder whose names were taken.
-            let is_same = seen.roots.iter().any(|it| it.open().is_ok());
+            // The helper accepts only the folder in which the protected names were created.
+            let is_same = rule_set.roots.iter().any(|it| it.open().is_ok());
             assert_eq!(is_same, exchange.is_none(), "{name}");
             assert_eq!(root.join(".git").exists(), is_same, "{name}");
         }

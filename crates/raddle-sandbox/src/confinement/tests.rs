@@ -1,11 +1,11 @@
-//! What the fence refuses, and what it hands on.
+//! Refusals of the sandbox, and the launches that it returns.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
 use super::*;
 
-fn fence(tier: Tier) -> SandboxHost {
+fn sandbox(tier: Tier) -> SandboxHost {
     SandboxHost::new(tier, "/usr/bin/bwrap".into(), "/opt/raddle".into())
 }
 
@@ -19,41 +19,41 @@ fn launch(cwd: &Path) -> Launch {
 }
 
 fn wrap(tier: Tier, rules: SandboxRules) -> Result<ConfinedLaunch, SandboxRefusal> {
-    fence(tier).wrap(launch(Path::new("/")), &Policy::Confined(rules))
+    sandbox(tier).wrap(launch(Path::new("/")), &Policy::Confined(rules))
 }
 
 fn refusal(tier: Tier, rules: SandboxRules) -> String {
     match wrap(tier, rules) {
-        Ok(fenced) => panic!("it is not refused: {:?}", fenced.launch.args),
-        Err(refused) => refused.to_string(),
+        Ok(confined) => panic!("it is not refused: {:?}", confined.launch.args),
+        Err(refusal) => refusal.to_string(),
     }
 }
 
 #[test]
-fn full_access_is_no_fence_in_any_tier() {
+fn full_access_is_no_sandbox_in_any_tier() {
     for tier in [Tier::A, Tier::B, Tier::C] {
-        let open = fence(tier).wrap(launch(Path::new("/")), &Policy::FullAccess);
+        let unconfined = sandbox(tier).wrap(launch(Path::new("/")), &Policy::FullAccess);
         assert_eq!(
-            open.expect("it is handed on").launch,
+            unconfined.expect("it is handed on").launch,
             launch(Path::new("/"))
         );
     }
 }
 
 #[test]
-fn without_a_fence_nothing_is_run() {
+fn without_a_sandbox_nothing_is_run() {
     assert!(refusal(Tier::C, SandboxRules::read_only()).contains("install bubblewrap"));
 }
 
 #[test]
-fn the_second_tier_refuses_what_it_cannot_keep() {
+fn the_second_tier_refuses_rules_that_it_cannot_enforce() {
     let folder = tempfile::tempdir().expect("a folder");
     let root = vec![folder.path().to_owned()];
     let unprotected = SandboxRules {
         protected: Vec::new(),
         ..SandboxRules::workspace_write(root.clone())
     };
-    for (rules, what) in [
+    for (rules, feature) in [
         (SandboxRules::workspace_write(root), "protecting names"),
         (
             SandboxRules {
@@ -77,13 +77,13 @@ fn the_second_tier_refuses_what_it_cannot_keep() {
             "a /tmp of",
         ),
     ] {
-        assert!(refusal(Tier::B, rules).starts_with(what), "{what}");
+        assert!(refusal(Tier::B, rules).starts_with(feature), "{feature}");
     }
     assert!(wrap(Tier::B, unprotected).is_ok());
     assert!(wrap(Tier::B, SandboxRules::read_only()).is_ok());
 }
 
-/// Bubblewrap and its loader stand outside, so they must not obey what was meant for the command.
+/// Bubblewrap and its loader run outside, so they must not obey the variables of the command.
 #[test]
 fn the_command_comes_last_and_its_environment_is_packed() {
     for tier in [Tier::A, Tier::B] {
@@ -100,26 +100,26 @@ fn the_command_comes_last_and_its_environment_is_packed() {
     }
 }
 
-/// Whatever a model asks to run, and whatever it calls it, the fence is the principal's.
+/// The principal's policy sets the sandbox, whatever command a model asks to run.
 #[test]
-fn nothing_that_a_command_says_changes_its_fence() {
+fn no_argument_of_a_command_changes_its_sandbox() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut rules = SandboxRules::workspace_write(vec![folder.path().to_owned()]);
     rules.protected.clear();
     let policy = Policy::Confined(rules);
     for tier in [Tier::A, Tier::B] {
-        let before = |launch: Launch| {
+        let sandbox_part = |launch: Launch| {
             let (program, args) = (launch.program.clone(), launch.args.clone());
-            let wrapped = fence(tier)
+            let wrapped = sandbox(tier)
                 .wrap(launch, &policy)
                 .expect("it is wrapped")
                 .launch;
-            let fence = wrapped.args.len() - args.len() - 1;
-            assert_eq!(wrapped.args[fence], program);
-            assert_eq!(wrapped.args[fence + 1..], args);
-            (wrapped.program, wrapped.args[..fence].to_vec())
+            let sandbox_args = wrapped.args.len() - args.len() - 1;
+            assert_eq!(wrapped.args[sandbox_args], program);
+            assert_eq!(wrapped.args[sandbox_args + 1..], args);
+            (wrapped.program, wrapped.args[..sandbox_args].to_vec())
         };
-        let plain = before(launch(Path::new("/")));
+        let plain = sandbox_part(launch(Path::new("/")));
         for words in [
             "--bind / /",
             "-- sh",
@@ -134,7 +134,7 @@ fn nothing_that_a_command_says_changes_its_fence() {
                 env: vec![("RADDLE_COMMAND_x".into(), "write /".into())],
                 ..launch(Path::new("/"))
             };
-            assert_eq!(before(odd), plain);
+            assert_eq!(sandbox_part(odd), plain);
         }
     }
 }
@@ -158,23 +158,23 @@ fn a_command_starts_where_it_can_see() {
         ..SandboxRules::read_only()
     };
     let folder = tempfile::tempdir().expect("a folder");
-    let hidden = fence(Tier::A).wrap(launch(folder.path()), &Policy::Confined(rules));
+    let result = sandbox(Tier::A).wrap(launch(folder.path()), &Policy::Confined(rules));
     assert!(
-        matches!(hidden, Err(SandboxRefusal::Cwd { .. })),
-        "{hidden:?}"
+        matches!(result, Err(SandboxRefusal::Cwd { .. })),
+        "{result:?}"
     );
 }
 
 /// The paths that a command can only read although the folder around them can be written.
 fn read_only(rules: SandboxRules) -> Vec<PathBuf> {
-    let fenced = wrap(Tier::A, rules).expect("it is wrapped");
-    let words: Vec<&OsString> = fenced.launch.args.iter().collect();
+    let confined = wrap(Tier::A, rules).expect("it is wrapped");
+    let words: Vec<&OsString> = confined.launch.args.iter().collect();
     let mounts = words.windows(3);
     let mounts = mounts.filter(|it| it[0] == "--ro-bind" && it[1] == it[2]);
     mounts.map(|it| PathBuf::from(it[2])).collect()
 }
 
-/// A workspace with this in it.
+/// Builds a workspace whose contents `make` creates.
 fn workspace(
     make: impl FnOnce(&Path) -> io::Result<()>,
 ) -> (tempfile::TempDir, PathBuf, SandboxRules) {
@@ -195,13 +195,14 @@ fn repositories_at_any_depth_are_protected() {
             "gitdir: ../../.git/modules/lib\n",
         )
     });
-    let kept = read_only(rules);
+    let protected = read_only(rules);
     for path in ["vendor/lib/.git", "a/b/c/d/e/.git"] {
-        assert!(kept.contains(&root.join(path)), "{path}: {kept:?}");
+        assert!(protected.contains(&root.join(path)), "{path}: {protected:?}");
     }
 }
 
-/// A submodule counts before it is checked out: git looks into its folder from the repository around it.
+/// A submodule counts before it is checked out: git looks into its folder from the repository
+/// around it.
 #[test]
 fn submodules_that_the_index_names_are_protected_whether_or_not_they_are_there() {
     let (_folder, root, rules) = workspace(|w| {
@@ -215,18 +216,18 @@ fn submodules_that_the_index_names_are_protected_whether_or_not_they_are_there()
         let paths = ["empty", "file/lib", "full", "gone/deep/lib", "out"];
         fs::write(w.join(".git/index"), git_index::tests::index(2, 20, &paths))
     });
-    let fenced = wrap(Tier::A, rules.clone()).expect("it is wrapped");
+    let confined = wrap(Tier::A, rules.clone()).expect("it is wrapped");
     assert!(root.join("full/.git").is_dir() && root.join("gone/deep").is_dir());
-    // A second command finds what was made for the first.
-    let kept = read_only(rules);
-    drop(fenced);
+    // A second command finds the placeholders of the first.
+    let protected = read_only(rules);
+    drop(confined);
     for path in ["empty", "file", "full/.git", "gone/deep", "out/.git"] {
-        assert!(kept.contains(&root.join(path)), "{path}: {kept:?}");
+        assert!(protected.contains(&root.join(path)), "{path}: {protected:?}");
     }
     assert!(!root.join("full/.git").exists() && !root.join("gone/deep").exists());
 }
 
-/// The work tree may reach further up than what can be written.
+/// The work tree may reach further up than the writable folder.
 #[test]
 fn the_repository_around_a_root_counts() {
     let (_folder, root, _) = workspace(|w| {
@@ -236,14 +237,15 @@ fn the_repository_around_a_root_counts() {
         let index = git_index::tests::index(2, 20, &["other", "sub/lib"]);
         fs::write(w.join(".git/index"), index)
     });
-    let kept = read_only(SandboxRules::workspace_write(vec![root.join("sub")]));
-    assert!(kept.contains(&root.join("sub/lib")), "{kept:?}");
-    assert!(!kept.contains(&root.join("other")), "{kept:?}");
+    let protected = read_only(SandboxRules::workspace_write(vec![root.join("sub")]));
+    assert!(protected.contains(&root.join("sub/lib")), "{protected:?}");
+    assert!(!protected.contains(&root.join("other")), "{protected:?}");
 }
 
-/// What a configuration names is protected where it is, and taken where it is missing.
+/// A path that a configuration names is protected where it exists, and gets a placeholder where it
+/// is missing.
 #[test]
-fn what_a_configuration_names_is_protected() {
+fn paths_that_a_configuration_names_are_protected() {
     let (_folder, root, rules) = workspace(|w| {
         for folder in [".git", "tools", "lib/.git"] {
             fs::create_dir_all(w.join(folder))?;
@@ -261,20 +263,20 @@ fn what_a_configuration_names_is_protected() {
             [diff \"x\"]\n textconv = sh tools/show missing/word\n[core]\n hooksPath = .\n";
         fs::write(w.join(".git/config"), config)
     });
-    let fenced = wrap(Tier::A, rules.clone()).expect("it is wrapped");
-    let open = fenced.notices.iter().map(ToString::to_string);
-    let open: Vec<String> = open.collect();
+    let confined = wrap(Tier::A, rules.clone()).expect("it is wrapped");
+    let notices = confined.notices.iter().map(ToString::to_string);
+    let notices: Vec<String> = notices.collect();
     assert!(
-        open.len() == 1 && open[0].contains("`core.hookspath`"),
-        "{open:?}"
+        notices.len() == 1 && notices[0].contains("`core.hookspath`"),
+        "{notices:?}"
     );
-    // An empty file in place of one that would be read.
+    // An empty file in place of one that git would read.
     assert!(root.join("more").is_file() && root.join("new").is_dir());
-    let kept = read_only(rules);
+    let protected = read_only(rules);
     for path in ["new", "team", "more", "tools/show"] {
-        assert!(kept.contains(&root.join(path)), "{path}: {kept:?}");
+        assert!(protected.contains(&root.join(path)), "{path}: {protected:?}");
     }
-    drop(fenced);
+    drop(confined);
     assert!(!root.join("more").exists() && !root.join("new").exists());
     let entries = |path: &str| fs::read_dir(root.join(path)).expect("it is there").count();
     assert_eq!(
@@ -283,11 +285,11 @@ fn what_a_configuration_names_is_protected() {
     );
 }
 
-/// A program that git runs is protected, however its path is written: a configuration, a
-/// path, and whether the user is told that something stays open.
+/// A program that git runs is protected, however its path is written. Each case is a configuration,
+/// a path, and whether the user gets a notice that something stays open.
 #[test]
 fn programs_of_git_are_protected_wherever_git_starts_them() {
-    for (config, expected, is_told) in [
+    for (config, expected, has_notice) in [
         ("[core]\n fsmonitor = ./t.sh\n", "t.sh", false),
         (
             "[core]\n worktree = ../sub\n fsmonitor = ./t.sh\n",
@@ -420,18 +422,18 @@ fn programs_of_git_are_protected_wherever_git_starts_them() {
             )?;
             fs::write(w.join(".git/config"), config)
         });
-        let fenced = wrap(Tier::A, rules.clone()).expect("it is wrapped");
-        let told = fenced.notices.iter().map(ToString::to_string);
-        let told: Vec<String> = told.collect();
-        assert_eq!(!told.is_empty(), is_told, "{config}: {told:?}");
-        let kept = read_only(rules);
-        assert!(kept.contains(&root.join(expected)), "{config}: {kept:?}");
+        let confined = wrap(Tier::A, rules.clone()).expect("it is wrapped");
+        let notices = confined.notices.iter().map(ToString::to_string);
+        let notices: Vec<String> = notices.collect();
+        assert_eq!(!notices.is_empty(), has_notice, "{config}: {notices:?}");
+        let protected = read_only(rules);
+        assert!(protected.contains(&root.join(expected)), "{config}: {protected:?}");
     }
 }
 
-/// Shells obey what is in a home, also what a command would put there first.
+/// Shells obey the files in a home, also those that a command would create.
 #[test]
-fn of_a_home_only_what_is_visible_in_it_can_be_written() {
+fn only_visible_entries_of_a_home_can_be_written() {
     let (_folder, root, _) = workspace(|w| {
         fs::create_dir_all(w.join("me/project/lib/.git"))?;
         fs::create_dir_all(w.join("me/.config"))?;
@@ -443,38 +445,38 @@ fn of_a_home_only_what_is_visible_in_it_can_be_written() {
     for write in [vec![home.clone()], vec![root.clone()]] {
         let is_around = write[0] == root;
         let rules = SandboxRules::workspace_write(write);
-        let seen = RuleSet::survey(&rules, Tier::A, &RepositoryCache::default(), Some(&home));
-        let mut seen = seen.expect("it is there");
+        let rule_set = RuleSet::survey(&rules, Tier::A, &RepositoryCache::default(), Some(&home));
+        let mut rule_set = rule_set.expect("it is there");
         let expected: Vec<PathBuf> = ["", "me/notes", "me/project"]
             .iter()
             .filter(|it| is_around || !it.is_empty())
             .map(|it| root.join(it).components().collect())
             .collect();
-        seen.write.sort();
-        assert_eq!(seen.write, expected);
-        assert!(seen.protected.contains(&home), "{seen:?}");
+        rule_set.write.sort();
+        assert_eq!(rule_set.write, expected);
+        assert!(rule_set.protected.contains(&home), "{rule_set:?}");
         let nested = root.join("me/project/lib/.git");
-        assert!(seen.protected.contains(&nested), "{seen:?}");
-        assert!(seen.notices.contains(&Notice::Home(home.clone())));
+        assert!(rule_set.protected.contains(&nested), "{rule_set:?}");
+        assert!(rule_set.notices.contains(&Notice::Home(home.clone())));
         assert!(fs::read_dir(&home).expect("it is there").count() == 5);
     }
     let inside = SandboxRules::workspace_write(vec![home.join("project")]);
-    let seen = RuleSet::survey(&inside, Tier::A, &RepositoryCache::default(), Some(&home));
-    assert_eq!(seen.expect("it is there").notices, []);
-    let disk = refusal(Tier::A, SandboxRules::workspace_write(vec!["/".into()]));
-    assert!(disk.contains("whole disk"), "{disk}");
+    let rule_set = RuleSet::survey(&inside, Tier::A, &RepositoryCache::default(), Some(&home));
+    assert_eq!(rule_set.expect("it is there").notices, []);
+    let refusal_text = refusal(Tier::A, SandboxRules::workspace_write(vec!["/".into()]));
+    assert!(refusal_text.contains("whole disk"), "{refusal_text}");
 }
 
-/// What one command made must not stop the next.
+/// The files of one command must not stop the next.
 #[test]
 fn more_repositories_than_can_be_named_make_their_folder_read_only() {
     let (_folder, root, rules) = workspace(|w| {
         fs::create_dir_all(w.join("lib/.git"))?;
         (0..1_500).try_for_each(|it| fs::create_dir_all(w.join(format!("many/{it}/.git"))))
     });
-    let kept = read_only(rules);
-    assert!(kept.contains(&root.join("lib/.git")), "{}", kept.len());
-    assert!(kept.contains(&root.join("many")), "{}", kept.len());
+    let protected = read_only(rules);
+    assert!(protected.contains(&root.join("lib/.git")), "{}", protected.len());
+    assert!(protected.contains(&root.join("many")), "{}", protected.len());
 }
 
 #[test]
@@ -485,14 +487,14 @@ fn a_folder_that_cannot_be_entered_or_holds_a_link_is_read_only_as_a_whole() {
         symlink("store", w.join("x/.git"))?;
         fs::set_permissions(w.join("closed"), fs::Permissions::from_mode(0o000))
     });
-    let kept = read_only(rules);
+    let protected = read_only(rules);
     fs::set_permissions(root.join("closed"), fs::Permissions::from_mode(0o755)).expect("opened");
     for path in ["closed", "x"] {
-        assert!(kept.contains(&root.join(path)), "{path}: {kept:?}");
+        assert!(protected.contains(&root.join(path)), "{path}: {protected:?}");
     }
 }
 
-/// What is in it is not known, so that nothing in it can be protected alone.
+/// Its contents are unknown, so nothing in it can be protected alone.
 #[test]
 fn a_root_that_cannot_be_listed_is_read_only_as_a_whole() {
     for mode in [0o111, 0o333, 0o311, 0o300, 0o100] {
@@ -503,19 +505,19 @@ fn a_root_that_cannot_be_listed_is_read_only_as_a_whole() {
             fs::set_permissions(w, fs::Permissions::from_mode(mode))
         });
         let _lowered = crate::LoweredRights::enter().expect("a plain user's rights");
-        let seen = RuleSet::survey(&rules, Tier::A, &RepositoryCache::default(), None);
+        let rule_set = RuleSet::survey(&rules, Tier::A, &RepositoryCache::default(), None);
         fs::set_permissions(&root, fs::Permissions::from_mode(0o755)).expect("opened");
-        let seen = seen.expect("it is there");
-        assert!(seen.protected.contains(&root), "{mode:o}: {seen:?}");
-        assert!(!seen.write.contains(&root), "{mode:o}: {seen:?}");
+        let rule_set = rule_set.expect("it is there");
+        assert!(rule_set.protected.contains(&root), "{mode:o}: {rule_set:?}");
+        assert!(!rule_set.write.contains(&root), "{mode:o}: {rule_set:?}");
         let notice = Notice::Closed(root.clone());
-        assert!(seen.notices.contains(&notice), "{mode:o}: {seen:?}");
+        assert!(rule_set.notices.contains(&notice), "{mode:o}: {rule_set:?}");
     }
 }
 
-/// A workspace with what is said of it on the disk, and what then is protected or why it is refused.
+/// The state of a workspace, and the protected paths or the refusal that follow.
 #[test]
-fn what_is_on_the_disk_decides_what_is_protected() {
+fn the_contents_of_the_disk_decide_what_is_protected() {
     struct WrapCase {
         name: &'static str,
         make: fn(&Path) -> io::Result<()>,
@@ -614,16 +616,16 @@ fn what_is_on_the_disk_decides_what_is_protected() {
             RuleSet::survey(&rules, Tier::A, &RepositoryCache::default(), None),
             expected,
         ) {
-            (Ok(mut seen), Ok(expected)) => {
+            (Ok(mut rule_set), Ok(expected)) => {
                 let mut expected: Vec<PathBuf> = expected.iter().map(|it| root.join(it)).collect();
                 expected.sort();
-                seen.protected.sort();
-                assert_eq!(seen.protected, expected, "{name}");
+                rule_set.protected.sort();
+                assert_eq!(rule_set.protected, expected, "{name}");
             }
-            (Err(refused), Err(why)) => {
-                assert!(refused.to_string().contains(why), "{name}: {refused}")
+            (Err(refusal), Err(why)) => {
+                assert!(refusal.to_string().contains(why), "{name}: {refusal}")
             }
-            (found, _) => panic!("{name}: {found:?}"),
+            (result, _) => panic!("{name}: {result:?}"),
         }
     }
 }
@@ -637,19 +639,19 @@ fn roots_are_real_and_none_lies_in_another() {
     symlink("w", base.join("link")).expect("it is made");
     symlink(base.join("other"), base.join("w/out")).expect("it is made");
     symlink("inner", base.join("w/in")).expect("it is made");
-    let look = |of: &[&str]| {
+    let survey = |of: &[&str]| {
         let rules = SandboxRules::workspace_write(of.iter().map(|it| base.join(it)).collect());
-        RuleSet::survey(&rules, Tier::B, &RepositoryCache::default(), None).map(|seen| seen.write)
+        RuleSet::survey(&rules, Tier::B, &RepositoryCache::default(), None).map(|rule_set| rule_set.write)
     };
-    for (given, real) in [
+    for (named, real) in [
         (&["w", "w/inner"][..], &["w"][..]),
         (&["w", "missing"], &["w"]),
         (&["w", "other"], &["other", "w"]),
     ] {
         let real: Vec<PathBuf> = real.iter().map(|it| base.join(it)).collect();
-        assert_eq!(look(given).expect("they are fine"), real, "{given:?}");
+        assert_eq!(survey(named).expect("they are fine"), real, "{named:?}");
     }
-    // A command in `w` may have put the link there.
+    // A command in `w` may have created the link.
     for moved in [
         &["w", "w/out"][..],
         &["link", "w"],
@@ -657,7 +659,7 @@ fn roots_are_real_and_none_lies_in_another() {
         &["w/out"],
         &["link/inner"],
     ] {
-        let moved = look(moved).expect_err("it is refused");
+        let moved = survey(moved).expect_err("it is refused");
         assert!(moved.to_string().contains(" leads to "), "{moved}");
     }
     for odd in ["w", "/w/../etc"] {
@@ -669,30 +671,30 @@ fn roots_are_real_and_none_lies_in_another() {
     }
 }
 
-/// What a rule names itself was meant, and what stands around it stays protected.
+/// A rule that names a path grants it, and the paths around it stay protected.
 #[test]
 fn a_path_inside_a_protected_one_can_be_granted() {
     let folder = tempfile::tempdir().expect("a folder");
     let root = fs::canonicalize(folder.path()).expect("it is there");
     fs::create_dir_all(root.join(".git/objects")).expect("it is made");
-    let look = |inner: &str| {
+    let survey = |inner: &str| {
         let mut rules = SandboxRules::workspace_write(vec![root.clone(), root.join(inner)]);
         rules.protected = vec![".git".into()];
-        let seen = RuleSet::survey(&rules, Tier::A, &RepositoryCache::default(), None)
+        let rule_set = RuleSet::survey(&rules, Tier::A, &RepositoryCache::default(), None)
             .expect("it is there");
-        (seen.write, seen.protected)
+        (rule_set.write, rule_set.protected)
     };
-    assert_eq!(look(".git"), (vec![root.clone()], vec![]));
+    assert_eq!(survey(".git"), (vec![root.clone()], vec![]));
     let objects = root.join(".git/objects");
     assert_eq!(
-        look(".git/objects"),
+        survey(".git/objects"),
         (vec![root.clone(), objects], vec![root.join(".git")])
     );
 }
 
-/// A repository that a command made may name anything, as often as it likes.
+/// A repository that a command created may name anything, as often as it likes.
 #[test]
-fn what_takes_too_long_to_look_at_makes_the_root_read_only() {
+fn an_exceeded_survey_budget_makes_the_root_read_only() {
     let deep = vec!["a"; 1_000].join("/");
     let (_folder, root, rules) = workspace(|w| {
         fs::create_dir_all(w.join("x/.git"))?;
@@ -702,10 +704,10 @@ fn what_takes_too_long_to_look_at_makes_the_root_read_only() {
         let config = format!("[pager]\n{}", command.repeat(2));
         fs::write(w.join("x/.git/config"), config)
     });
-    let fenced = wrap(Tier::A, rules.clone()).expect("it is wrapped");
-    let notices: Vec<String> = fenced.notices.iter().map(ToString::to_string).collect();
-    let kept = read_only(rules);
-    assert!(kept.contains(&root), "{kept:?}");
+    let confined = wrap(Tier::A, rules.clone()).expect("it is wrapped");
+    let notices: Vec<String> = confined.notices.iter().map(ToString::to_string).collect();
+    let protected = read_only(rules);
+    assert!(protected.contains(&root), "{protected:?}");
     assert!(
         notices.len() == 1 && notices[0].contains("takes too long"),
         "{notices:?}"
@@ -723,11 +725,11 @@ fn a_flood_of_missing_submodules_makes_few_placeholders() {
         let index = git_index::tests::index(2, 20, &paths);
         fs::write(w.join("x/.git/index"), index)
     });
-    let fenced = wrap(Tier::A, rules.clone()).expect("it is wrapped");
-    let made = fs::read_dir(root.join("x")).expect("it is there").count();
-    assert!(made < 200, "{made}");
+    let confined = wrap(Tier::A, rules.clone()).expect("it is wrapped");
+    let count = fs::read_dir(root.join("x")).expect("it is there").count();
+    assert!(count < 200, "{count}");
     assert!(read_only(rules).contains(&root.join("x")));
-    drop(fenced);
+    drop(confined);
     assert_eq!(
         fs::read_dir(root.join("x")).expect("it is there").count(),
         1

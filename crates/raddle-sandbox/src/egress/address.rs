@@ -1,9 +1,9 @@
-//! Which addresses are out in the world.
+//! Public and non-public addresses.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Whether an address is one that anybody on the internet may have. What is on this machine, on this network,
-/// or has a meaning of its own, is not: a name that leads there leads somewhere it should not.
+/// Returns whether an address is public on the internet. Addresses of this machine, of its network,
+/// or with a special meaning are not: a name that resolves to one leads somewhere it should not.
 pub fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -16,7 +16,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
         address.octets(),
         [0 | 10 | 127 | 224..=255, ..]
             | [100, 64..=127, ..]
-            // Where one cloud answers its own machines.
+            // The address at which one cloud serves its own machines.
             | [168, 63, 129, 16]
             | [169, 254, ..]
             | [172, 16..=31, ..]
@@ -30,19 +30,19 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
 }
 
 fn is_public_v6(address: Ipv6Addr) -> bool {
-    let inside = |high: u16, low: u16| {
+    let is_embedded_public = |high: u16, low: u16| {
         let [a, b] = high.to_be_bytes();
         let [c, d] = low.to_be_bytes();
         is_public_v4(Ipv4Addr::new(a, b, c, d))
     };
     match address.segments() {
-        // An address of the fourth version in another dress leads where that one does.
-        [0, 0, 0, 0, 0, 0xffff, high, low] => inside(high, low),
-        [0x64, 0xff9b, 0, 0, 0, 0, high, low] => inside(high, low),
-        [0x2002, high, low, ..] => inside(high, low),
+        // An IPv4 address inside an IPv6 one leads to the same host.
+        [0, 0, 0, 0, 0, 0xffff, high, low] => is_embedded_public(high, low),
+        [0x64, 0xff9b, 0, 0, 0, 0, high, low] => is_embedded_public(high, low),
+        [0x2002, high, low, ..] => is_embedded_public(high, low),
         // Tunnels, documentation, and protocols of their own.
         [0x2001, 0..=0x1ff, ..] | [0x2001, 0xdb8, ..] | [0x3fff, 0..=0xfff, ..] => false,
-        // All that is given to anybody so far.
+        // The global unicast addresses that are assigned so far.
         [0x2000..=0x3fff, ..] => true,
         _ => false,
     }
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_public() {
+    fn public_addresses_are_recognised() {
         for (text, public) in [
             ("93.184.216.34", true),
             ("1.1.1.1", true),

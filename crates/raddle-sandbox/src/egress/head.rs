@@ -1,58 +1,58 @@
-//! What is asked of the proxy.
+//! Requests to the proxy.
 
 use super::host::{BadHost, EgressTarget};
 
-/// How long the head of a request may be, and how many headers it may have.
+/// Longest head of a request, and most headers.
 pub(super) const HEAD_BYTES_MAX: usize = 16 << 10;
 const HEADERS_MAX: usize = 64;
 
 /// The head of a request to the proxy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestHead {
-    /// Where it leads.
+    /// The host and port that the request names.
     pub target: EgressTarget,
-    /// How it gets there.
+    /// The method of forwarding.
     pub forwarding: Forwarding,
-    /// How long the head was.
+    /// Length of the head.
     pub bytes: usize,
 }
 
-/// How a request gets where it leads.
+/// Method by which the proxy forwards a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Forwarding {
-    /// All bytes that follow go there as they are.
+    /// The proxy copies all bytes that follow, in both directions.
     Tunnel,
-    /// This goes there first, and then so many bytes of a body.
+    /// The proxy sends this head, and then so many bytes of a body.
     Forward {
-        /// The head as the server there is to see it, naming the host that was judged.
+        /// The head for the server, which names the host that the rules allowed.
         head: Vec<u8>,
-        /// How long the body is.
+        /// Length of the body.
         body: u64,
     },
 }
 
-/// Why a head is not taken.
+/// Reason why a head is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadHead {
-    /// It is not HTTP, or says something twice.
+    /// It is not HTTP, or repeats a header that must be unique.
     #[error("the request is not plain HTTP/1.1")]
     Http,
-    /// It is too long.
+    /// It exceeds a limit.
     #[error("the request's head is over 16 KiB, or has over 64 headers")]
     TooLong,
     /// It names no `http://` address.
-    #[error("a proxy is asked with CONNECT, or for an http:// address")]
+    #[error("invalid proxy request: use CONNECT, or an http:// address")]
     Form,
-    /// The host is not one.
+    /// The host is invalid.
     #[error(transparent)]
     Host(#[from] BadHost),
-    /// Its body has no length.
+    /// Its body has no `Content-Length`.
     #[error("a body needs a Content-Length here; https has no such limit")]
     Length,
 }
 
 impl RequestHead {
-    /// Reads a head; nothing while it is not whole.
+    /// Parses a head; `None` while it is incomplete.
     pub fn parse(bytes: &[u8]) -> Result<Option<Self>, BadHead> {
         let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
         let mut request = httparse::Request::new(&mut headers);
@@ -69,14 +69,14 @@ impl RequestHead {
         let (Some(method), Some(path)) = (request.method, request.path) else {
             return Err(BadHead::Http);
         };
-        let (target, way) = if method == "CONNECT" {
+        let (target, forwarding) = if method == "CONNECT" {
             (EgressTarget::parse(path, None)?, Forwarding::Tunnel)
         } else {
             forward(method, path, request.headers)?
         };
         Ok(Some(Self {
             target,
-            forwarding: way,
+            forwarding,
             bytes: length,
         }))
     }
@@ -129,7 +129,7 @@ fn forward(
     Ok((target, Forwarding::Forward { head, body }))
 }
 
-/// A length in digits alone.
+/// Parses a length of digits only.
 fn length(value: &[u8]) -> Option<u64> {
     if value.is_empty() || !value.iter().all(u8::is_ascii_digit) {
         return None;

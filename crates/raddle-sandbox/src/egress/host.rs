@@ -1,49 +1,49 @@
-//! Hosts, parsed once.
+//! Parses hosts once, into a canonical form.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// How long a name may be, and a label of it, as the domain name system has it.
+/// Longest name, and longest label, in the domain name system.
 const NAME_BYTES_MAX: usize = 253;
 const LABEL_BYTES_MAX: usize = 63;
 
-/// Where something is: a name in its plainest form, or an address.
+/// A name in canonical form, or an address.
 ///
-/// There is one way to write each, and what it is written as is what it is parsed from, letter case aside.
+/// There is one spelling for each. It is the parsed text, letter case aside.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Host {
     /// A name of lower-case labels. It never looks like an address.
     Name(String),
-    /// An address.
+    /// An IP address of either version.
     Address(IpAddr),
 }
 
 /// A host and a port.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct EgressTarget {
-    /// The host.
+    /// A name or an address.
     pub host: Host,
     /// The port, never 0.
     pub port: u16,
 }
 
-/// Why something is not taken for a host.
+/// Reason why a text is not a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadHost {
-    /// There is nothing, or nothing between two dots.
+    /// The name, or a label of it, is empty.
     #[error("a part of the host name is empty")]
     Empty,
-    /// It is longer than names can be.
+    /// The name or a label exceeds the limit.
     #[error("the host name is too long")]
     TooLong,
-    /// Only letters, digits, hyphens, underscores and dots make a name.
+    /// It has a character other than letters, digits, hyphens, underscores and dots.
     #[error("the host has a character that no name has; write other scripts in their xn-- form")]
     Character,
-    /// It ends like a number, and is not an address as it is usually written.
+    /// It ends like a number, and is not an address in the usual form.
     #[error("the host looks like an address; write it as four decimal numbers")]
     Number,
-    /// What is in brackets is not an address.
-    #[error("what is in brackets is not an IPv6 address without a zone")]
+    /// The text in brackets is not an address.
+    #[error("the text in brackets is not an IPv6 address without a zone")]
     Brackets,
     /// The port is not a number from 1 to 65535.
     #[error("the port is not a number from 1 to 65535")]
@@ -51,7 +51,7 @@ pub enum BadHost {
 }
 
 impl Host {
-    /// Reads a host as a URL or a `CONNECT` has it: addresses of the sixth version stand in brackets.
+    /// Parses a host as a URL or a `CONNECT` spells it: IPv6 addresses stand in brackets.
     pub fn parse(text: &str) -> Result<Self, BadHost> {
         if let Some(inner) = text.strip_prefix('[') {
             let inner = inner.strip_suffix(']').ok_or(BadHost::Brackets)?;
@@ -73,8 +73,8 @@ impl Host {
                 return Err(BadHost::Character);
             }
         }
-        // Some read `127.1`, `0x7f000001` and `017700000001` as addresses. Here only the usual form is one,
-        // and nothing that might be taken for another is a name.
+        // Some programs read `127.1`, `0x7f000001` and `017700000001` as addresses. Here only the
+        // usual form is one, and nothing that might be read as another is a name.
         if labels.last().is_some_and(|last| is_number(last)) {
             let address: Ipv4Addr = text.parse().map_err(|_| BadHost::Number)?;
             return Ok(Self::Address(address.into()));
@@ -90,8 +90,8 @@ fn is_number(label: &str) -> bool {
 }
 
 impl EgressTarget {
-    /// Reads `HOST:PORT`, or `HOST` where a port is understood.
-    pub fn parse(text: &str, understood: Option<u16>) -> Result<Self, BadHost> {
+    /// Parses `HOST:PORT`, or `HOST` where there is a default port.
+    pub fn parse(text: &str, default_port: Option<u16>) -> Result<Self, BadHost> {
         let after_host = match text.find(']') {
             Some(end) => end + 1,
             None => text.find(':').unwrap_or(text.len()),
@@ -99,7 +99,7 @@ impl EgressTarget {
         let (host, rest) = text.split_at(after_host);
         let port = match rest.strip_prefix(':') {
             Some(port) => number(port)?,
-            None if rest.is_empty() => understood.ok_or(BadHost::Port)?,
+            None if rest.is_empty() => default_port.ok_or(BadHost::Port)?,
             None => return Err(BadHost::Character),
         };
         let host = Host::parse(host)?;
@@ -107,7 +107,7 @@ impl EgressTarget {
     }
 }
 
-/// A port in digits alone: other readers take signs and spaces.
+/// Parses a port of digits only: other parsers accept signs and spaces.
 fn number(text: &str) -> Result<u16, BadHost> {
     if !text.bytes().all(|it| it.is_ascii_digit()) {
         return Err(BadHost::Port);
@@ -178,8 +178,8 @@ mod tests {
             ("[fe80::1%eth0]", Err(BadHost::Brackets)),
             ("[127.0.0.1]", Err(BadHost::Brackets)),
         ] {
-            let found = Host::parse(text).map(|host| host.to_string());
-            assert_eq!(found, parsed.map(str::to_owned), "{text:?}");
+            let host = Host::parse(text).map(|host| host.to_string());
+            assert_eq!(host, parsed.map(str::to_owned), "{text:?}");
         }
         let long = format!("{}.example", "a".repeat(64));
         assert_eq!(Host::parse(&long), Err(BadHost::TooLong));
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn targets() {
-        for (text, understood, parsed) in [
+        for (text, default_port, parsed) in [
             ("example.com:443", None, Ok("example.com:443")),
             ("example.com", Some(80), Ok("example.com:80")),
             ("[::1]:8080", None, Ok("[::1]:8080")),
@@ -203,8 +203,8 @@ mod tests {
             ("example.com:80@evil.test:443", None, Err(BadHost::Port)),
             ("[::1]x:443", None, Err(BadHost::Character)),
         ] {
-            let found = EgressTarget::parse(text, understood).map(|target| target.to_string());
-            assert_eq!(found, parsed.map(str::to_owned), "{text:?}");
+            let target = EgressTarget::parse(text, default_port).map(|target| target.to_string());
+            assert_eq!(target, parsed.map(str::to_owned), "{text:?}");
         }
     }
 }

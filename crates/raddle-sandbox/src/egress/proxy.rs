@@ -1,4 +1,4 @@
-//! The proxy itself: one request on one connection.
+//! The proxy: one request on one connection.
 
 use std::future::Future;
 use std::io;
@@ -17,11 +17,11 @@ use super::host::{EgressTarget, Host};
 use super::local_addresses;
 use super::rules::{EgressRules, Verdict};
 
-/// How long a request may take to be said, and a connection to be made.
+/// Timeouts for the head of a request, and for a connection to a host.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 const DIAL_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// A way out for those who have no other.
+/// A proxy for sandboxed commands, which have no other network access.
 #[derive(Clone)]
 pub struct Proxy {
     rules: Arc<EgressRules>,
@@ -29,44 +29,44 @@ pub struct Proxy {
     on_decision: Arc<dyn Fn(EgressDecision) + Send + Sync>,
 }
 
-/// What was decided of a request: where it led and nothing of what it said.
+/// Decision about a request: its target, and nothing of its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EgressDecision {
-    /// Where it led.
+    /// The host and port that the request names.
     pub target: EgressTarget,
-    /// Whether it got there.
+    /// Whether the proxy connected to it.
     pub allowed: bool,
-    /// Why, in a few words.
+    /// The reason in a few words.
     pub why: &'static str,
 }
 
-/// What is outside: names and connections.
+/// The network outside: names and connections.
 pub trait Dialer: Send + Sync {
-    /// The addresses of a name.
+    /// Resolves a name to its addresses.
     fn resolve<'a>(&'a self, name: &'a str) -> EgressFuture<'a, io::Result<Vec<IpAddr>>>;
 
-    /// The addresses of this machine itself.
-    fn own(&self) -> io::Result<Vec<IpAddr>>;
+    /// Returns the addresses of this machine itself.
+    fn local_addresses(&self) -> io::Result<Vec<IpAddr>>;
 
-    /// A connection to an address.
+    /// Connects to an address.
     fn dial(&self, address: SocketAddr) -> EgressFuture<'_, io::Result<TcpStream>>;
 }
 
 type EgressFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// The system's own names and connections.
+/// The resolver and the connections of the system.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemDialer;
 
 impl Dialer for SystemDialer {
     fn resolve<'a>(&'a self, name: &'a str) -> EgressFuture<'a, io::Result<Vec<IpAddr>>> {
         Box::pin(async move {
-            let found = tokio::net::lookup_host((name, 0)).await?;
-            Ok(found.map(|address| address.ip()).collect())
+            let addresses = tokio::net::lookup_host((name, 0)).await?;
+            Ok(addresses.map(|address| address.ip()).collect())
         })
     }
 
-    fn own(&self) -> io::Result<Vec<IpAddr>> {
+    fn local_addresses(&self) -> io::Result<Vec<IpAddr>> {
         local_addresses::addresses()
     }
 
@@ -75,30 +75,30 @@ impl Dialer for SystemDialer {
     }
 }
 
-/// Why a request goes nowhere, as who asked is told.
+/// Response to a rejected request.
 struct ProxyRefusal {
     status: &'static str,
     text: String,
 }
 
 impl Proxy {
-    /// A proxy that follows these rules, and tells of what it decides.
+    /// Builds a proxy that follows these rules and reports its decisions to a callback.
     pub fn new(
         rules: EgressRules,
         dialer: Arc<dyn Dialer>,
-        note: impl Fn(EgressDecision) + Send + Sync + 'static,
+        on_decision: impl Fn(EgressDecision) + Send + Sync + 'static,
     ) -> Self {
         Self {
             rules: Arc::new(rules),
             dialer,
-            on_decision: Arc::new(note),
+            on_decision: Arc::new(on_decision),
         }
     }
 
-    /// Serves one connection to its end. Dropping this ends it.
+    /// Serves one connection to its end. Dropping the future closes it.
     pub async fn serve(&self, mut client: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<()> {
-        let mut said = Vec::with_capacity(1024);
-        let head = match timeout(HEAD_TIMEOUT, read(&mut client, &mut said)).await {
+        let mut received = Vec::with_capacity(1024);
+        let head = match timeout(HEAD_TIMEOUT, read(&mut client, &mut received)).await {
             Ok(Ok(Some(head))) => head,
             Ok(Ok(None)) => return Ok(()),
             Ok(Err(HeadReadError::Bad(bad))) => return refuse(&mut client, bad.into()).await,
@@ -107,15 +107,15 @@ impl Proxy {
         };
         let RequestHead {
             target,
-            forwarding: way,
+            forwarding,
             bytes,
         } = head;
-        let rest = said.split_off(bytes);
+        let rest = received.split_off(bytes);
         let mut server = match self.connect(&target).await {
             Ok(server) => server,
-            Err(refused) => return refuse(&mut client, refused).await,
+            Err(refusal) => return refuse(&mut client, refusal).await,
         };
-        match way {
+        match forwarding {
             Forwarding::Tunnel => {
                 client
                     .write_all(b"HTTP/1.1 200 Connection established\r\n\r\n")
@@ -131,29 +131,29 @@ impl Proxy {
         Ok(())
     }
 
-    /// Connects to what the rules allow, at an address that it may have.
+    /// Connects to a target that the rules allow, at an address that they allow.
     async fn connect(&self, target: &EgressTarget) -> Result<TcpStream, ProxyRefusal> {
         let verdict = self.rules.verdict(target);
         let addresses = match (verdict, &target.host) {
             (Verdict::Allowed | Verdict::AllowedAddress, Host::Address(address)) => vec![*address],
             (Verdict::Allowed | Verdict::AllowedAddress, Host::Name(name)) => {
-                let found = timeout(DIAL_TIMEOUT, self.dialer.resolve(name)).await;
-                let Ok(Ok(found)) = found else {
+                let resolved = timeout(DIAL_TIMEOUT, self.dialer.resolve(name)).await;
+                let Ok(Ok(resolved)) = resolved else {
                     self.report_decision(target, false, "no such name");
                     return Err(ProxyRefusal::gateway(target, "its name has no address"));
                 };
-                let Ok(own) = self.dialer.own() else {
+                let Ok(local) = self.dialer.local_addresses() else {
                     self.report_decision(target, false, "own addresses unknown");
                     return Err(ProxyRefusal::gateway(
                         target,
                         "this machine does not say which addresses are its own",
                     ));
                 };
-                // One of the fourth version may come in the dress of the sixth.
-                let is_others = |it: &IpAddr| !own.contains(&it.to_canonical());
-                let public: Vec<IpAddr> = found
+                // An IPv4 address may come in the form of an IPv6 one.
+                let is_remote = |it: &IpAddr| !local.contains(&it.to_canonical());
+                let public: Vec<IpAddr> = resolved
                     .into_iter()
-                    .filter(|it| is_public(*it) && is_others(it))
+                    .filter(|it| is_public(*it) && is_remote(it))
                     .collect();
                 if public.is_empty() {
                     self.report_decision(target, false, "no public address");
@@ -184,8 +184,8 @@ impl Proxy {
             }
         };
         for address in addresses {
-            let dialled = self.dialer.dial(SocketAddr::new(address, target.port));
-            if let Ok(Ok(server)) = timeout(DIAL_TIMEOUT, dialled).await {
+            let connection = self.dialer.dial(SocketAddr::new(address, target.port));
+            if let Ok(Ok(server)) = timeout(DIAL_TIMEOUT, connection).await {
                 self.report_decision(target, true, "listed");
                 return Ok(server);
             }
@@ -237,23 +237,23 @@ enum HeadReadError {
     Io(io::Error),
 }
 
-/// Reads until the head is whole; nothing if who asks leaves before that.
+/// Reads until the head is complete; `None` if the client closes the connection before that.
 async fn read(
     client: &mut (impl AsyncRead + Unpin),
-    said: &mut Vec<u8>,
+    received: &mut Vec<u8>,
 ) -> Result<Option<RequestHead>, HeadReadError> {
     loop {
-        let mut more = client.take((HEAD_BYTES_MAX - said.len().min(HEAD_BYTES_MAX)) as u64);
-        if more.read_buf(said).await.map_err(HeadReadError::Io)? == 0 {
+        let mut more = client.take((HEAD_BYTES_MAX - received.len().min(HEAD_BYTES_MAX)) as u64);
+        if more.read_buf(received).await.map_err(HeadReadError::Io)? == 0 {
             return Ok(None);
         }
-        if let Some(head) = RequestHead::parse(said).map_err(HeadReadError::Bad)? {
+        if let Some(head) = RequestHead::parse(received).map_err(HeadReadError::Bad)? {
             return Ok(Some(head));
         }
     }
 }
 
-/// Sends so much of a body, and no second request behind it, and takes the answer.
+/// Sends the body and no second request after it, and returns the answer.
 async fn forward(
     client: impl AsyncRead + AsyncWrite + Unpin,
     server: TcpStream,
@@ -262,12 +262,12 @@ async fn forward(
 ) -> io::Result<()> {
     let (mut from_client, mut to_client) = tokio::io::split(client);
     let (mut from_server, mut to_server) = tokio::io::split(server);
-    let begun = rest.len().min(usize::try_from(body).unwrap_or(usize::MAX));
+    let received = rest.len().min(usize::try_from(body).unwrap_or(usize::MAX));
     let send = async {
-        to_server.write_all(&rest[..begun]).await?;
-        let mut left = (&mut from_client).take(body - begun as u64);
-        copy(&mut left, &mut to_server).await?;
-        // The answer's end is the end.
+        to_server.write_all(&rest[..received]).await?;
+        let mut remaining = (&mut from_client).take(body - received as u64);
+        copy(&mut remaining, &mut to_server).await?;
+        // The end of the answer ends the connection.
         std::future::pending::<io::Result<()>>().await
     };
     let answer = async {
@@ -280,8 +280,8 @@ async fn forward(
     }
 }
 
-async fn refuse(client: &mut (impl AsyncWrite + Unpin), refused: ProxyRefusal) -> io::Result<()> {
-    let ProxyRefusal { status, text } = refused;
+async fn refuse(client: &mut (impl AsyncWrite + Unpin), refusal: ProxyRefusal) -> io::Result<()> {
+    let ProxyRefusal { status, text } = refusal;
     let length = text.len();
     let answer = format!(
         "HTTP/1.1 {status}\r\nContent-Type: text/plain\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{text}"

@@ -1,11 +1,11 @@
-//! Which hosts may be reached.
+//! Rules for the hosts that commands may reach.
 
 use super::host::{BadHost, EgressTarget, Host};
 
 /// The ports of a rule that names none.
 const USUAL_PORTS: [u16; 2] = [80, 443];
 
-/// What may be reached, and what may not although it may. Empty rules let nothing through.
+/// Allowed hosts, and denied ones among them. Empty rules allow nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EgressRules {
     allow: Vec<Rule>,
@@ -20,32 +20,32 @@ struct Rule {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum HostSet {
-    /// Every name.
+    /// Every name, but no address.
     All,
-    /// This one.
+    /// Exactly this name or address.
     One(Host),
     /// All names below this one, and not itself.
     Below(String),
 }
 
-/// What the rules say of a target.
+/// Decision of the rules about a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It may be reached, at a public address.
+    /// Allowed at a public address.
     Allowed,
-    /// It may be reached; a rule names the very address.
+    /// Allowed at this very address, which a rule names.
     AllowedAddress,
-    /// A rule says no.
+    /// A rule denies it.
     Denied,
     /// The host is listed, but not with this port.
     OtherPort,
-    /// No rule says yes.
+    /// No rule allows it.
     NotListed,
 }
 
-/// Why something is not a rule.
+/// Reason why a text is not a rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{rule}` is no host rule: {why}")]
+#[error("`{rule}` is not a host rule: {why}")]
 pub struct BadRule {
     rule: String,
     why: RuleProblem,
@@ -62,8 +62,8 @@ enum RuleProblem {
 }
 
 impl EgressRules {
-    /// Reads lists of `HOST`, `*.HOST`, `HOST:PORT` and `*.HOST:PORT`. What is denied is denied on every port
-    /// unless it names one.
+    /// Parses lists of `HOST`, `*.HOST`, `HOST:PORT` and `*.HOST:PORT`. A denied host is denied on
+    /// every port unless the rule names one.
     pub fn parse<'a>(
         allow: impl IntoIterator<Item = &'a str>,
         deny: impl IntoIterator<Item = &'a str>,
@@ -74,7 +74,7 @@ impl EgressRules {
         })
     }
 
-    /// Every name on the usual ports: whatever is public may be reached, and nothing else.
+    /// Allows every name on the usual ports at public addresses, and nothing else.
     pub fn all_public() -> Self {
         let rule = Rule {
             hosts: HostSet::All,
@@ -86,7 +86,7 @@ impl EgressRules {
         }
     }
 
-    /// The same, but for these too. `*` stands for every host.
+    /// Adds denied hosts. `*` stands for every host.
     pub fn without<'a>(mut self, deny: impl IntoIterator<Item = &'a str>) -> Result<Self, BadRule> {
         for text in deny {
             if text == "*" {
@@ -97,7 +97,7 @@ impl EgressRules {
         Ok(self)
     }
 
-    /// Whether a target may be reached.
+    /// Returns whether a target may be reached.
     pub fn verdict(&self, target: &EgressTarget) -> Verdict {
         let denied = |rule: &Rule| {
             rule.hosts.contains(&target.host) && rule.port.is_none_or(|port| port == target.port)
@@ -150,9 +150,9 @@ fn rule(text: &str) -> Result<Rule, BadRule> {
     if rest.contains('*') {
         return Err(bad(RuleProblem::Star));
     }
-    // A port that is not named is not 0, which no target has.
-    let named = rest.rfind(':').is_some_and(|at| !rest[at..].contains(']'));
-    let (host, port) = if named {
+    // A missing port is not 0, which no target has.
+    let has_port = rest.rfind(':').is_some_and(|at| !rest[at..].contains(']'));
+    let (host, port) = if has_port {
         let target = EgressTarget::parse(rest, None).map_err(|why| bad(why.into()))?;
         (target.host, Some(target.port))
     } else {
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_rule() {
+    fn invalid_rules_are_rejected() {
         for text in [
             "",
             "*",

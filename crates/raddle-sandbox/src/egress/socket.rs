@@ -1,8 +1,9 @@
-//! How a fenced command comes to the proxy, from a network in which there is nothing else.
+//! Connects a sandboxed command to the proxy, from a network in which there is nothing else.
 //!
-//! The helper listens inside, on the loopback of the fence's own network, hands that listener out through a
-//! socket that is mounted for it, and only then locks itself in. So the proxy accepts what comes inside although
-//! it stands outside, nothing has to carry bytes between the two, and the command needs no unix socket.
+//! The helper listens inside, on the loopback of the sandbox's own network, passes that listener
+//! out through a mounted socket, and only then restricts itself. So the proxy accepts connections
+//! from inside although it runs outside. No process has to copy bytes between the two, and the
+//! command needs no unix socket.
 
 use std::fs::{DirBuilder, Permissions};
 use std::io;
@@ -20,23 +21,23 @@ use tokio::task::JoinSet;
 use super::proxy::Proxy;
 use crate::descriptors;
 
-/// Where the proxy is inside. Nothing else is on that network before the command.
+/// Port of the proxy inside. Nothing else is on that network before the command.
 pub const PORT: u16 = 3128;
 
-/// How many connections of one command are served at once; more wait.
+/// Connections of one command that are served at once; more wait.
 const CONNECTIONS_MAX: usize = 128;
 
-/// How long nothing is accepted after that went wrong.
-const PAUSE: Duration = Duration::from_millis(100);
+/// Pause after a failed `accept`.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// A command's way to the proxy.
+/// The socket through which the helper of a command passes its listener to the proxy.
 #[derive(Debug)]
 pub struct EgressSocket {
     listener: UnixListener,
     folder: SocketFolder,
 }
 
-/// A folder of ours, removed with what is in it.
+/// A folder that is removed with its contents.
 #[derive(Debug)]
 struct SocketFolder(PathBuf);
 
@@ -47,7 +48,7 @@ impl Drop for SocketFolder {
 }
 
 impl EgressSocket {
-    /// Makes a socket in a new folder below this one that only we can enter.
+    /// Creates a socket in a new folder below this one that only this user can enter.
     pub fn open(below: &Path, name: &str) -> io::Result<Self> {
         let path = below.join(name);
         DirBuilder::new().mode(0o700).create(&path)?;
@@ -58,12 +59,12 @@ impl EgressSocket {
         Ok(Self { listener, folder })
     }
 
-    /// What is to be mounted for the helper.
+    /// Returns the path that is mounted for the helper.
     pub fn socket(&self) -> PathBuf {
         self.folder.0.join("out")
     }
 
-    /// Serves whoever comes from inside, until this is dropped.
+    /// Serves connections from inside, until the future is dropped.
     pub async fn serve(self, proxy: Proxy) -> io::Result<()> {
         let (helper, _) = self.listener.accept().await?;
         let inside = helper
@@ -73,42 +74,43 @@ impl EgressSocket {
             .await?;
         let [inside] = inside;
         let inside = TcpListener::from(inside);
-        // There is one helper, and it has been here.
+        // There is only one helper, and it has connected.
         drop((helper, self));
         inside.set_nonblocking(true)?;
         let inside = tokio::net::TcpListener::from_std(inside)?;
-        let mut served = JoinSet::new();
+        let mut connections = JoinSet::new();
         loop {
-            while served.len() >= CONNECTIONS_MAX {
-                served.join_next().await;
+            while connections.len() >= CONNECTIONS_MAX {
+                connections.join_next().await;
             }
-            while served.try_join_next().is_some() {}
+            while connections.try_join_next().is_some() {}
             let Ok((client, _)) = inside.accept().await else {
                 // Most likely there are too many descriptors for now.
-                tokio::time::sleep(PAUSE).await;
+                tokio::time::sleep(ACCEPT_PAUSE).await;
                 continue;
             };
             let proxy = proxy.clone();
-            served.spawn(async move {
-                // How it ended is the client's to see.
+            connections.spawn(async move {
+                // The client sees the result.
                 let _ = proxy.serve(client).await;
             });
         }
     }
 }
 
-/// For the helper inside: listens where the command will look for the proxy, and hands that out.
+/// Listens inside, where the command looks for the proxy, and passes the listener out. The helper
+/// calls it.
 pub(crate) fn listen_inside(socket: &Path) -> io::Result<()> {
     let inside = TcpListener::bind((Ipv4Addr::LOCALHOST, PORT))?;
     descriptors::send(UnixStream::connect(socket)?, &[0], &[inside.as_fd()])
 }
 
-/// The variables by which programs find the proxy.
+/// Returns the variables by which programs find the proxy.
 pub fn variables() -> Vec<(String, String)> {
     let proxy = format!("http://127.0.0.1:{PORT}");
     let names = ["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"];
     let mut variables: Vec<_> = names.map(|name| (name.to_owned(), proxy.clone())).into();
-    // What a command serves for itself needs no way out.
+    // A command reaches its own services without the proxy.
     let own = "localhost,127.0.0.1,::1";
     variables.extend(["no_proxy", "NO_PROXY"].map(|name| (name.to_owned(), own.to_owned())));
     variables
@@ -125,12 +127,12 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_the_helper_hands_out_is_served() {
+    async fn the_listener_of_the_helper_is_served() {
         let below = tempfile::tempdir().expect("a folder");
-        let way = EgressSocket::open(below.path(), "one").expect("a way out");
-        let (socket, folder) = (way.socket(), below.path().join("one"));
+        let egress_socket = EgressSocket::open(below.path(), "one").expect("a way out");
+        let (socket, folder) = (egress_socket.socket(), below.path().join("one"));
         let proxy = Proxy::new(EgressRules::default(), Arc::new(SystemDialer), |_| {});
-        let serving = tokio::spawn(way.serve(proxy));
+        let serving = tokio::spawn(egress_socket.serve(proxy));
         // As the helper does, on a port that is free here.
         let inside = TcpListener::bind("127.0.0.1:0").expect("a listener");
         let address = inside.local_addr().expect("an address");

@@ -1,4 +1,4 @@
-//! One command under a keeper, for a caller without a runtime that has nothing else to do meanwhile.
+//! Runs one command under a keeper and blocks, for a caller without a runtime.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
@@ -12,46 +12,46 @@ use super::spawner::KeeperCommand;
 use super::wire::{self, KeeperOrder, KeeperReport};
 use crate::confinement::ConfinedLaunch;
 
-/// How long a keeper may take to say that nothing is left, once it is told to end. It gives up earlier.
+/// Timeout for a keeper's last report after the request to end. It gives up earlier.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Runs a fenced command that is given nothing to read, and whose errors go to this file. Nothing if it
-/// did not end in time; then it is ended. Should this process die, the keeper ends it.
+/// Runs a sandboxed command without stdin, whose stderr goes to this file. Returns `None` if it
+/// timed out; then it is killed. If this process dies, the keeper ends the command.
 pub(crate) fn run(
     keeper: &KeeperCommand,
-    fenced: &ConfinedLaunch,
+    confined: &ConfinedLaunch,
     errors: &File,
-    patience: Duration,
+    timeout: Duration,
 ) -> io::Result<Option<ExitReport>> {
-    let nothing = File::options().read(true).write(true).open("/dev/null")?;
+    let null_device = File::options().read(true).write(true).open("/dev/null")?;
     let order = KeeperOrder {
-        launch: fenced.launch.clone(),
+        launch: confined.launch.clone(),
         has_terminal: false,
-        is_confined: fenced.is_confined(),
+        is_confined: confined.is_confined(),
     };
     let order = order.write();
     let (ours, theirs) = UnixStream::pair()?;
     let mut keeper = keeper.start(theirs.into())?;
-    let streams = [nothing.as_fd(), nothing.as_fd(), errors.as_fd()];
-    let heard = wire::send_head(ours.as_fd(), order.len(), &streams)
+    let streams = [null_device.as_fd(), null_device.as_fd(), errors.as_fd()];
+    let report = wire::send_head(ours.as_fd(), order.len(), &streams)
         .and_then(|()| (&ours).write_all(&order))
-        .and_then(|()| read_reports(&ours, patience));
-    // Whatever happened, this is its end.
+        .and_then(|()| read_reports(&ours, timeout));
+    // Closing the socket ends the keeper in every case.
     let _ = ours.shutdown(Shutdown::Both);
     keeper.wait()?;
-    heard
+    report
 }
 
-/// Takes the keeper's reports.
-fn read_reports(socket: &UnixStream, patience: Duration) -> io::Result<Option<ExitReport>> {
+/// Reads the keeper's reports.
+fn read_reports(socket: &UnixStream, timeout: Duration) -> io::Result<Option<ExitReport>> {
     let mut reports = BufReader::new(socket);
-    let mut deadline = Instant::now() + patience;
-    let (mut found, mut is_late) = (ExitReport::default(), false);
+    let mut deadline = Instant::now() + timeout;
+    let (mut exit_report, mut is_late) = (ExitReport::default(), false);
     let mut line = String::new();
     loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        // No time at all would mean for ever.
-        socket.set_read_timeout(Some(left.max(Duration::from_millis(1))))?;
+        let remaining = deadline.saturating_duration_since(Instant::now());
+        // A timeout of zero is an error.
+        socket.set_read_timeout(Some(remaining.max(Duration::from_millis(1))))?;
         match reports.read_line(&mut line) {
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(_) => {}
@@ -69,8 +69,8 @@ fn read_reports(socket: &UnixStream, patience: Duration) -> io::Result<Option<Ex
                 return Err(io::Error::from_raw_os_error(errno));
             }
             Some(report) => {
-                if found.apply(report) {
-                    return Ok((!is_late).then_some(found));
+                if exit_report.apply(report) {
+                    return Ok((!is_late).then_some(exit_report));
                 }
             }
             None => return Err(io::ErrorKind::InvalidData.into()),

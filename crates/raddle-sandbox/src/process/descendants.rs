@@ -1,4 +1,4 @@
-//! The descendants of a process, read off `/proc`, and their end.
+//! Finds the descendants of a process in `/proc`, and kills them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,26 +8,27 @@ use rustix::process::{
     pidfd_send_signal,
 };
 
-/// How often our own children are looked at before all processes are.
+/// Checks of our own children before all processes are checked.
 const QUICK_LOOKS_MAX: usize = 64;
 
-/// A process as the system tells of it.
+/// A process as `/proc` describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ProcessInfo {
     pub(super) pid: i32,
     pub(super) name: String,
-    /// Whether it has ended and only waits to be taken. A process whose first thread has ended looks like
-    /// this too, so it is no reason to pass it over.
+    /// Whether it has ended and waits to be reaped. A process whose first thread has ended looks
+    /// like this too, so it must not be skipped.
     pub(super) is_dead: bool,
     parent: i32,
     group: i32,
-    /// When it began, in ticks since the machine did. Tells it from another of its number.
+    /// Start time, in ticks since boot. Distinguishes it from another process with the same pid.
     began: u64,
 }
 
 impl ProcessInfo {
-    /// Reads `/proc/PID/stat`. The name stands in parentheses and may hold some itself. A process that is being buried has
-    /// the group -1: to end that one would be to end whoever has the number 1.
+    /// Parses `/proc/PID/stat`. The name stands in parentheses and may contain some itself. A
+    /// process that is being reaped has the group -1, which is rejected: to kill that group would
+    /// be to kill process 1.
     fn read(stat: &str) -> Option<Self> {
         let (pid, rest) = stat.split_once(" (")?;
         let (name, rest) = rest.rsplit_once(") ")?;
@@ -38,7 +39,7 @@ impl ProcessInfo {
         let began = fields.nth(16)?.parse().ok()?;
         Some(Self {
             pid: pid.parse().ok()?,
-            name: plain(name),
+            name: printable(name),
             is_dead: matches!(state, "Z" | "X" | "x"),
             parent,
             group,
@@ -46,25 +47,26 @@ impl ProcessInfo {
         })
     }
 
-    fn look(pid: i32) -> Option<Self> {
+    fn of_pid(pid: i32) -> Option<Self> {
         Self::read(&String::from_utf8_lossy(
             &fs::read(format!("/proc/{pid}/stat")).ok()?,
         ))
     }
 
-    /// Ends it, and its group with it if it lives in another than ours. A group is ended in one step, so
-    /// that those in it which are just being born are ended too. Sessions keep groups apart: whoever
-    /// shares one with a descendant is a descendant.
+    /// Kills the process, and its group if that is not ours. A group is killed in one step, so that
+    /// children which are just being forked are killed too. Sessions keep groups apart: a process
+    /// that shares a group with a descendant is a descendant.
     ///
-    /// Its parent may bury it at any moment, and then its number is free for a stranger. So it is held first,
-    /// and looked at again: what is ended is what was looked at. Its group has only a number; that stays taken
-    /// as long as it is not buried, and to be given away it would take a round through all numbers between two calls.
-    fn end(&self, groups: &mut BTreeSet<i32>) {
+    /// Its parent may reap it at any moment, and then its pid is free for another process. So it is
+    /// pinned by a pidfd first, and checked again: the killed process is the checked one. Its group
+    /// has only a number; that stays occupied as long as the process is not reaped, and to be
+    /// reused the pids would have to wrap around between two calls.
+    fn kill(&self, groups: &mut BTreeSet<i32>) {
         let Some(pid) = Pid::from_raw(self.pid) else {
             return;
         };
-        let held = pidfd_open(pid, PidfdFlags::empty());
-        let now = Self::look(self.pid).filter(|now| now.began == self.began);
+        let pidfd = pidfd_open(pid, PidfdFlags::empty());
+        let now = Self::of_pid(self.pid).filter(|now| now.began == self.began);
         let Some(now) = now else {
             return;
         };
@@ -72,86 +74,87 @@ impl ProcessInfo {
             let group = Pid::from_raw(now.group);
             let _ = group.map(|group| kill_process_group(group, Signal::KILL));
         }
-        let _ = match held {
-            Ok(held) => pidfd_send_signal(held, Signal::KILL),
-            // Kernels and containers without such holds.
+        let _ = match pidfd {
+            Ok(pidfd) => pidfd_send_signal(pidfd, Signal::KILL),
+            // Kernels and containers without pidfds.
             Err(_) => kill_process(pid, Signal::KILL),
         };
     }
 }
 
-/// A name as one word of printable letters.
-fn plain(name: &str) -> String {
+/// Returns a name as one word of printable characters.
+fn printable(name: &str) -> String {
     let letter = |it: char| if it.is_ascii_graphic() { it } else { '?' };
     name.chars().map(letter).collect()
 }
 
-/// Ends all descendants of this process that it finds, and gives them. Each is ended as soon as it is
-/// seen: it has no time to fork. Who is told to be dead cannot fork any
-/// more, so there is nothing to gain from stopping everyone first.
+/// Kills all descendants of this process that it finds, and returns them. Each is killed as soon as
+/// it is found, so that it has no time to fork. A killed process cannot fork any more, so stopping
+/// all of them first gains nothing.
 ///
-/// One look may miss some. Those are in the next.
-pub(super) fn end() -> Vec<ProcessInfo> {
-    // Our own group is not to be ended.
+/// One pass may miss some. The next pass finds those.
+pub(super) fn kill_all() -> Vec<ProcessInfo> {
+    // Our own group must not be killed.
     let mut groups = BTreeSet::from([getpgrp().as_raw_pid()]);
-    let mut ended = orphans(&mut groups);
-    let members = pids("/proc").filter_map(ProcessInfo::look);
-    let found = descendants(getpid().as_raw_pid(), members);
-    ended.extend(end_each(found, |member| member.end(&mut groups)));
-    ended
+    let mut killed = kill_children(&mut groups);
+    let members = pids("/proc").filter_map(ProcessInfo::of_pid);
+    let targets = descendants(getpid().as_raw_pid(), members);
+    killed.extend(kill_each(targets, |member| member.kill(&mut groups)));
+    killed
 }
 
-/// Ends processes as they come, those that look dead last: the end of a group would make the living in it look dead too,
-/// before they are seen, and nobody would be told of them.
-fn end_each(
-    found: impl Iterator<Item = ProcessInfo>,
-    mut end: impl FnMut(&ProcessInfo),
+/// Kills processes as they come, those that look dead last: killing a group would make the living
+/// in it look dead too, before they are seen, and the report would not name them.
+fn kill_each(
+    members: impl Iterator<Item = ProcessInfo>,
+    mut kill: impl FnMut(&ProcessInfo),
 ) -> Vec<ProcessInfo> {
-    let (mut ended, mut dead) = (Vec::new(), Vec::new());
-    for member in found {
+    let (mut killed, mut dead) = (Vec::new(), Vec::new());
+    for member in members {
         if member.is_dead {
             dead.push(member);
         } else {
-            end(&member);
-            ended.push(member);
+            kill(&member);
+            killed.push(member);
         }
     }
-    dead.iter().for_each(end);
-    ended.append(&mut dead);
-    ended
+    dead.iter().for_each(kill);
+    killed.append(&mut dead);
+    killed
 }
 
-/// Ends our own children, until there is no new one. Who has lost its parent is among them at once, and
-/// a look at these is a hundred times quicker than one at all processes: quick enough for one that hops
-/// from parent to parent. Kernels without these lists tell of no children here.
-fn orphans(groups: &mut BTreeSet<i32>) -> Vec<ProcessInfo> {
-    let mut seen = BTreeSet::new();
-    let mut ended = Vec::new();
+/// Kills our own children until there is no new one. A process that has lost its parent is among
+/// them at once, and reading their list is a hundred times quicker than reading all processes:
+/// quick enough for one that hops from parent to parent. Kernels without these lists return no
+/// children here.
+fn kill_children(groups: &mut BTreeSet<i32>) -> Vec<ProcessInfo> {
+    let mut known = BTreeSet::new();
+    let mut killed = Vec::new();
     for _ in 0..QUICK_LOOKS_MAX {
-        let before = ended.len();
+        let before = killed.len();
         for thread in pids("/proc/self/task") {
             let list = fs::read_to_string(format!("/proc/self/task/{thread}/children"));
             let list = list.unwrap_or_default();
             let children = list.split_whitespace().filter_map(|pid| pid.parse().ok());
-            let new = children.filter(|pid| seen.insert(*pid));
-            let new = new.filter_map(ProcessInfo::look);
-            ended.extend(end_each(new, |member| member.end(groups)));
+            let new = children.filter(|pid| known.insert(*pid));
+            let new = new.filter_map(ProcessInfo::of_pid);
+            killed.extend(kill_each(new, |member| member.kill(groups)));
         }
-        if ended.len() == before {
+        if killed.len() == before {
             break;
         }
     }
-    ended
+    killed
 }
 
-/// The numbers that a folder of the system's has for names, rising.
+/// Returns the numeric names in a folder of `/proc`, ascending.
 fn pids(folder: &str) -> impl Iterator<Item = i32> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// Of all processes, in the order of their pids, the descendants of one. A child mostly has a higher pid
-/// than its parent, so it mostly comes after it.
+/// Returns the descendants of a process, from all processes in the order of their pids. A child
+/// mostly has a higher pid than its parent, so it mostly comes after it.
 fn descendants(
     ancestor: i32,
     all: impl Iterator<Item = ProcessInfo>,
@@ -169,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_a_process_calls_itself_it_is_read_right() {
+    fn any_process_name_is_parsed() {
         for (name, plain) in [
             ("sh", "sh"),
             (") S 1 (", ")?S?1?("),
@@ -183,27 +186,27 @@ mod tests {
             assert_eq!(member.began, 4242);
             assert_eq!(member.name, plain);
         }
-        let buried = stat(12, "sh", 'X', 0).replace(" 7 7 ", " -1 -1 ");
-        for text in ["12 (sh", "12 (sh) S 3", &buried] {
+        let reaped = stat(12, "sh", 'X', 0).replace(" 7 7 ", " -1 -1 ");
+        for text in ["12 (sh", "12 (sh) S 3", &reaped] {
             assert_eq!(ProcessInfo::read(text), None, "{text}");
         }
     }
 
     #[test]
-    fn the_living_are_ended_before_the_groups_of_the_dead() {
+    fn living_processes_are_killed_before_the_groups_of_dead_ones() {
         let all = [(20, 'Z'), (21, 'S'), (22, 'X'), (23, 'R')];
         let members = all
             .iter()
             .filter_map(|(pid, state)| ProcessInfo::read(&stat(*pid, "x", *state, 10)));
         let mut order = Vec::new();
-        let ended = end_each(members, |member| order.push(member.pid));
+        let killed = kill_each(members, |member| order.push(member.pid));
         assert_eq!(order, [21, 23, 20, 22]);
-        let ended: Vec<i32> = ended.iter().map(|it| it.pid).collect();
-        assert_eq!(ended, order);
+        let killed: Vec<i32> = killed.iter().map(|it| it.pid).collect();
+        assert_eq!(killed, order);
     }
 
     #[test]
-    fn descendants_are_found_and_nobody_else() {
+    fn only_descendants_are_found() {
         let all = [
             (1, 'S', 0),
             (10, 'S', 1),
@@ -217,7 +220,7 @@ mod tests {
         let members = all.iter().filter_map(|(pid, state, parent)| {
             ProcessInfo::read(&stat(*pid, "x", *state, *parent))
         });
-        let found: Vec<i32> = descendants(10, members).map(|it| it.pid).collect();
-        assert_eq!(found, [20, 21, 30, 31]);
+        let pids: Vec<i32> = descendants(10, members).map(|it| it.pid).collect();
+        assert_eq!(pids, [20, 21, 30, 31]);
     }
 }

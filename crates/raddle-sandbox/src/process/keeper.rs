@@ -1,12 +1,12 @@
 //! The keeper: a small process of our own between the server and one command.
 //!
-//! The system hands orphans to the nearest ancestor that asks for them, and the keeper does. So whatever
-//! a command leaves behind (a daemon, a job in the background) comes back to it, and as long as it has a
-//! child, something is left. It ends all of that when the command is over, and when its socket to the
-//! server closes, which the kernel sees to when the server dies in whatever way.
+//! The kernel hands orphans to the nearest subreaper, which is the keeper. So every process that a
+//! command leaves behind (a daemon, a background job) becomes a child of it, and as long as it has
+//! a child, something is left. It kills them all when the command is over, and when its socket to
+//! the server closes, which the kernel ensures when the server dies in whatever way.
 //!
-//! The system could also be asked to kill the keeper with the server. It must not be: the one process
-//! that knows what is to be ended would be the first to go.
+//! The kernel could also kill the keeper together with the server. It must not: the only process
+//! that knows the descendants would be the first to die.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -25,39 +25,39 @@ use rustix::process::{
 
 use super::descendants;
 use super::wire::{self, ExitStatus, KeeperOrder, KeeperReport};
-use crate::confinement::ignore_endings;
+use crate::confinement::ignore_termination;
 use crate::descriptors::set_cloexec;
 
-/// The word on the command line that makes a program a keeper.
+/// The argument that makes a program a keeper.
 pub const KEEP: &str = "keep";
 
-/// How long a command that is told to end may take to tidy up: git, say, removes its lock files.
-const GRACE: Duration = Duration::from_millis(200);
+/// Time for a command to clean up after `SIGTERM`: git, for example, removes its lock files.
+const TERM_GRACE: Duration = Duration::from_millis(200);
 
-/// How soon it is looked again whether something is left: at first, and at most.
+/// Interval between checks for remaining processes: at first, and at most.
 const POLL_FIRST: Duration = Duration::from_millis(1);
 const POLL_LAST: Duration = Duration::from_millis(50);
 
-/// How long nobody may have gone, and nobody come, before those that are there are left to themselves.
-const GIVE_UP: Duration = Duration::from_secs(3);
+/// Time without any process that ends or appears, after which the keeper gives up on the rest.
+const GIVE_UP_AFTER: Duration = Duration::from_secs(3);
 
-/// The highest there is.
+/// The highest priority of the kernel.
 const PRIORITY: i32 = -20;
 
-/// How many of those that had to be ended are named.
+/// Killed processes that the report names.
 const NAMES_MAX: usize = 16;
 
-/// What the keeper hears of.
+/// Events of the keeper.
 enum KeeperEvent {
-    /// The command is over. Others may be left.
+    /// The command has exited. Other processes may be left.
     Exited(ExitStatus),
-    /// Nothing is left: there is no child any more, and orphans would be children.
+    /// No process is left: there is no child any more, and orphans would be children.
     AllGone,
-    /// The server wants the end, or is gone.
+    /// The server asks to end the command, or has died.
     End,
 }
 
-/// Is a keeper until nothing is left of its command. Its stdin is the socket to the server.
+/// Runs a keeper until no process of its command is left. Its stdin is the socket to the server.
 pub fn keep() -> ExitCode {
     let Ok(socket) = rustix::stdio::stdin().try_clone_to_owned() else {
         return ExitCode::FAILURE;
@@ -67,7 +67,7 @@ pub fn keep() -> ExitCode {
         return ExitCode::FAILURE;
     };
     set_cloexec();
-    // What is typed into the server's terminal is not for us.
+    // Input of the server's terminal must not reach the keeper.
     let _ = setsid();
     if set_child_subreaper(Some(getpid())).is_err() {
         report(
@@ -76,12 +76,12 @@ pub fn keep() -> ExitCode {
         );
         return ExitCode::FAILURE;
     }
-    // Before the command, which must not run if nobody can watch it.
-    let watched = watch(&socket).map_err(|error| KeeperReport::NoProgram(errno(&error)));
+    // Before the command, which must not run unsupervised.
+    let channels = watch(&socket).map_err(|error| KeeperReport::NoProgram(errno(&error)));
     let started =
-        watched.and_then(|watched| Ok((watched, start(order, streams.map(Stdio::from))?)));
+        channels.and_then(|channels| Ok((channels, start(order, streams.map(Stdio::from))?)));
     match started {
-        Ok((watched, child)) => Keeper::new(socket, watched, &child).run(),
+        Ok((channels, child)) => Keeper::new(socket, channels, &child).run(),
         Err(problem) => {
             report(&socket, &problem);
             ExitCode::FAILURE
@@ -89,27 +89,28 @@ pub fn keep() -> ExitCode {
     }
 }
 
-/// What two threads hear: one listens to the server, one to the children from when it is told of the first.
+/// Channels of two threads: one listens to the server, the other waits for children once it gets
+/// the pid of the command.
 struct KeeperChannels {
     events: Receiver<KeeperEvent>,
-    born: Sender<Pid>,
+    pid_sender: Sender<Pid>,
 }
 
 fn watch(socket: &UnixStream) -> io::Result<KeeperChannels> {
-    let (tell, news) = channel();
-    let (born, birth) = channel();
-    let from_children = tell.clone();
+    let (sender, events) = channel();
+    let (pid_sender, pid_receiver) = channel();
+    let from_children = sender.clone();
     thread::Builder::new().spawn(move || {
-        if let Ok(command) = birth.recv() {
+        if let Ok(command) = pid_receiver.recv() {
             reap(command, &from_children);
         }
     })?;
     let socket = socket.try_clone()?;
-    thread::Builder::new().spawn(move || listen(socket, &tell))?;
-    Ok(KeeperChannels { events: news, born })
+    thread::Builder::new().spawn(move || listen(socket, &sender))?;
+    Ok(KeeperChannels { events, pid_sender })
 }
 
-/// Nobody may be reading; that is no reason to stop.
+/// Sends a report. The server may have died; the keeper continues all the same.
 fn report(mut socket: &UnixStream, report: &KeeperReport) {
     let _ = socket.write_all(report.write().as_bytes());
 }
@@ -122,9 +123,10 @@ fn start(order: KeeperOrder, streams: [Stdio; 3]) -> Result<Child, KeeperReport>
     let KeeperOrder {
         launch,
         has_terminal,
-        is_confined: is_fence,
+        is_confined,
     } = order;
-    // Here and not in the child, so that a folder that is missing is told from a program that is.
+    // Here and not in the child, so that a missing folder can be distinguished from a missing
+    // program.
     std::env::set_current_dir(&launch.cwd)
         .map_err(|error| KeeperReport::NoFolder(errno(&error)))?;
     let [stdin, stdout, stderr] = streams;
@@ -138,15 +140,15 @@ fn start(order: KeeperOrder, streams: [Stdio; 3]) -> Result<Child, KeeperReport>
         .stderr(stderr);
     let keeper = getpid();
     let settle = move || {
-        // A session of its own: its groups have nobody else in them, and no other terminal reaches it.
+        // A session of its own: its groups hold no other process, and no other terminal reaches it.
         setsid()?;
-        if is_fence {
-            ignore_endings();
+        if is_confined {
+            ignore_termination();
         }
         if has_terminal {
             ioctl_tiocsctty(rustix::stdio::stdin())?;
         }
-        // Should the keeper be killed, the command at least goes with it.
+        // If the keeper is killed, at least the command dies with it.
         set_parent_process_death_signal(Some(Signal::KILL))?;
         if getppid() != Some(keeper) {
             return Err(Errno::SRCH.into());
@@ -170,75 +172,76 @@ struct Keeper {
     socket: UnixStream,
     command: Pid,
     events: Receiver<KeeperEvent>,
-    /// Those that had to be ended, by pid.
-    ended: BTreeMap<i32, String>,
-    /// Who still lived at the last look, by pid.
+    /// Killed processes, by pid.
+    killed: BTreeMap<i32, String>,
+    /// Processes that were still alive at the last check, by pid.
     alive: BTreeMap<i32, String>,
 }
 
 impl Keeper {
     fn new(
         socket: UnixStream,
-        KeeperChannels { events, born }: KeeperChannels,
+        KeeperChannels { events, pid_sender }: KeeperChannels,
         child: &Child,
     ) -> Self {
         let command = Pid::from_child(child);
         report(&socket, &KeeperReport::Started(child.id()));
-        let _ = born.send(command);
+        let _ = pid_sender.send(command);
         Self {
             socket,
             command,
             events,
-            ended: BTreeMap::new(),
+            killed: BTreeMap::new(),
             alive: BTreeMap::new(),
         }
     }
 
     fn run(mut self) -> ExitCode {
         match self.events.recv() {
-            Ok(KeeperEvent::Exited(over)) => {
-                report(&self.socket, &KeeperReport::Exited(over));
+            Ok(KeeperEvent::Exited(status)) => {
+                report(&self.socket, &KeeperReport::Exited(status));
                 self.clear(Instant::now() + POLL_FIRST);
             }
             Ok(KeeperEvent::End) => {
-                // A stopped one cannot tidy up.
+                // A stopped process cannot clean up.
                 for signal in [Signal::TERM, Signal::CONT] {
                     let _ = kill_process_group(self.command, signal);
                 }
-                self.clear(Instant::now() + GRACE);
+                self.clear(Instant::now() + TERM_GRACE);
             }
             Ok(KeeperEvent::AllGone) | Err(_) => {}
         }
-        self.leave()
+        self.finish()
     }
 
-    /// Waits until nothing is left. Whoever still lives at `deadline`, or a moment after the command
-    /// itself is over, is ended, again and again: what is being born in one round is there in the next. Those that
-    /// do not go, because they are another user's by now or wait for a broken disk, are left in the end.
+    /// Waits until no process is left. It kills those that are alive at `deadline`, or a moment
+    /// after the command has exited, repeatedly: a process that is being forked in one round is
+    /// found in the next. It gives up on processes that do not end, because they belong to another
+    /// user by now or wait for a broken disk.
     fn clear(&mut self, mut deadline: Instant) {
-        // A bomb has a thousand processes that want to run; this one must come first where it may.
+        // A fork bomb has a thousand runnable processes; the keeper must come first where it may.
         let _ = setpriority_process(None, PRIORITY);
         let mut pause = POLL_FIRST;
-        let mut moved = deadline;
+        let mut last_change = deadline;
         loop {
-            let mut patience = deadline.saturating_duration_since(Instant::now());
-            if patience.is_zero() {
+            let mut timeout = deadline.saturating_duration_since(Instant::now());
+            if timeout.is_zero() {
                 let before = self.alive.len();
                 let is_new = self.end_all();
                 if is_new || self.alive.len() < before {
-                    moved = Instant::now();
+                    last_change = Instant::now();
                 }
-                if moved.elapsed() > GIVE_UP {
+                if last_change.elapsed() > GIVE_UP_AFTER {
                     return;
                 }
                 if !is_new {
-                    patience = pause;
+                    timeout = pause;
                     pause = (pause * 2).min(POLL_LAST);
                 }
             }
-            match self.events.recv_timeout(patience) {
-                Ok(KeeperEvent::Exited(over)) => {
-                    report(&self.socket, &KeeperReport::Exited(over));
+            match self.events.recv_timeout(timeout) {
+                Ok(KeeperEvent::Exited(status)) => {
+                    report(&self.socket, &KeeperReport::Exited(status));
                     deadline = deadline.min(Instant::now() + POLL_FIRST);
                 }
                 Ok(KeeperEvent::AllGone) | Err(RecvTimeoutError::Disconnected) => {
@@ -250,54 +253,56 @@ impl Keeper {
         }
     }
 
-    /// Ends whoever is there. If one was not there the last time, it is time to look again at once.
+    /// Kills all descendants. Returns true if one was not there the last time, so that the next
+    /// check follows at once.
     fn end_all(&mut self) -> bool {
-        let before = self.ended.len();
+        let before = self.killed.len();
         self.alive.clear();
-        for member in descendants::end().into_iter().filter(|it| !it.is_dead) {
+        for member in descendants::kill_all().into_iter().filter(|it| !it.is_dead) {
             self.alive.insert(member.pid, member.name.clone());
-            self.ended.insert(member.pid, member.name);
+            self.killed.insert(member.pid, member.name);
         }
-        self.ended.len() > before
+        self.killed.len() > before
     }
 
-    fn leave(mut self) -> ExitCode {
-        self.ended.retain(|pid, _| !self.alive.contains_key(pid));
+    fn finish(mut self) -> ExitCode {
+        self.killed.retain(|pid, _| !self.alive.contains_key(pid));
         if !self.alive.is_empty() {
             let names = self.alive.into_values().take(NAMES_MAX).collect();
             report(&self.socket, &KeeperReport::Survivors { names });
         }
-        let names = self.ended.values().take(NAMES_MAX).cloned().collect();
-        let alone = KeeperReport::AllGone {
-            ended: self.ended.len(),
+        let names = self.killed.values().take(NAMES_MAX).cloned().collect();
+        let last_report = KeeperReport::AllGone {
+            killed: self.killed.len(),
             names,
         };
-        report(&self.socket, &alone);
+        report(&self.socket, &last_report);
         ExitCode::SUCCESS
     }
 }
 
-/// Takes every child that dies, also those that others left to us, until there is none.
-fn reap(command: Pid, tell: &Sender<KeeperEvent>) {
+/// Reaps every child, adopted orphans included, until there is none.
+fn reap(command: Pid, sender: &Sender<KeeperEvent>) {
     loop {
         match wait(WaitOptions::empty()) {
             Ok(Some((pid, status))) if pid == command => {
-                let over = match (status.exit_status(), status.terminating_signal()) {
+                let exit_status = match (status.exit_status(), status.terminating_signal()) {
                     (Some(code), _) => ExitStatus::Exit(code),
                     (None, Some(signal)) => ExitStatus::Signal(signal),
                     (None, None) => continue,
                 };
-                let _ = tell.send(KeeperEvent::Exited(over));
+                let _ = sender.send(KeeperEvent::Exited(exit_status));
             }
             Ok(_) | Err(Errno::INTR) => {}
             Err(_) => break,
         }
     }
-    let _ = tell.send(KeeperEvent::AllGone);
+    let _ = sender.send(KeeperEvent::AllGone);
 }
 
-/// Waits for the end of what the server says. It says nothing more, so whatever comes is the end.
-fn listen(mut socket: UnixStream, tell: &Sender<KeeperEvent>) {
+/// Waits until the server closes the socket. The server sends nothing more, so any byte means the
+/// end too.
+fn listen(mut socket: UnixStream, sender: &Sender<KeeperEvent>) {
     let _ = socket.read(&mut [0]);
-    let _ = tell.send(KeeperEvent::End);
+    let _ = sender.send(KeeperEvent::End);
 }

@@ -1,8 +1,8 @@
-//! The thread that starts keepers, and takes them when they have ended.
+//! The thread that starts keepers, and reaps them.
 //!
-//! It is one thread that never ends before its engine: what the system ties to the life of a child's
-//! parent, it ties to the thread that started the child. To start a process also blocks for a moment,
-//! and a thread of the runtime should not.
+//! It is one thread that never ends before its launcher: the kernel ties the parent-death signal of
+//! a child to the thread that started the child. Starting a process also blocks for a moment, and a
+//! thread of the runtime must not block.
 
 use std::ffi::OsString;
 use std::io;
@@ -19,31 +19,31 @@ use tokio::sync::oneshot;
 
 use super::keeper::KEEP;
 
-/// How often it is looked whether a keeper has ended that is about to.
+/// Interval between checks whether an ending keeper has exited.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// What a keeper is called in lists of processes.
+/// Name of a keeper in lists of processes.
 const NAME: &str = "raddle-keeper";
 
-/// How a keeper is started.
+/// The command that starts a keeper.
 #[derive(Clone, Debug)]
 pub struct KeeperCommand {
-    /// A program that calls [`keep`](super::keep) when it is started so.
+    /// A program that calls [`keep`](super::keep) when it is started with these arguments.
     pub program: PathBuf,
-    /// Its arguments.
+    /// The arguments that make it a keeper.
     pub args: Vec<OsString>,
     /// Its environment, which is not that of the command.
     pub env: Vec<(OsString, OsString)>,
 }
 
 impl KeeperCommand {
-    /// The program that runs now, with the word [`KEEP`]. It is named so that it is found also when
-    /// another version has taken its place on the disk.
+    /// Returns the running program with the argument [`KEEP`]. The path works even when another
+    /// version has replaced it on the disk.
     pub fn own() -> Self {
         Self::of("/proc/self/exe".into())
     }
 
-    /// A program whose `main` calls [`take_over`](crate::take_over) first.
+    /// Returns a program whose `main` calls [`take_over`](crate::take_over) first.
     pub(crate) fn of(program: PathBuf) -> Self {
         Self {
             program,
@@ -52,7 +52,7 @@ impl KeeperCommand {
         }
     }
 
-    /// Starts one that is spoken to over this socket.
+    /// Starts a keeper with this socket.
     pub(super) fn start(&self, socket: OwnedFd) -> io::Result<Child> {
         Command::new(&self.program)
             .arg0(NAME)
@@ -72,10 +72,10 @@ enum Job {
         socket: OwnedFd,
         started: oneshot::Sender<io::Result<Child>>,
     },
-    Take(Child),
+    Reap(Child),
 }
 
-/// The way to the thread, which is started when it is first needed. Cheap to clone.
+/// Handle of the thread, which starts on first use. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(super) struct Spawner {
     keeper: KeeperCommand,
@@ -90,7 +90,7 @@ impl Spawner {
         }
     }
 
-    /// Has a keeper started that is spoken to over this socket.
+    /// Queues the start of a keeper with this socket.
     pub(super) fn start(
         &self,
         socket: OwnedFd,
@@ -100,10 +100,10 @@ impl Spawner {
         Ok(())
     }
 
-    /// Has a keeper taken when it has ended.
-    pub(super) fn take(&self, keeper: Child) {
+    /// Queues a keeper to be reaped when it has exited.
+    pub(super) fn reap(&self, keeper: Child) {
         if let Ok(jobs) = self.jobs() {
-            let _ = jobs.send(Job::Take(keeper));
+            let _ = jobs.send(Job::Reap(keeper));
         }
     }
 
@@ -132,12 +132,12 @@ fn run(keeper: &KeeperCommand, queue: &Receiver<Job>) {
         };
         match job {
             Ok(Job::Start { socket, started }) => {
-                // Who asked may be gone. The socket is closed then, and the keeper leaves.
+                // The caller may be gone. Then the socket is closed, and the keeper exits.
                 if let Err(Ok(child)) = started.send(keeper.start(socket)) {
                     ending.push(child);
                 }
             }
-            Ok(Job::Take(child)) => ending.push(child),
+            Ok(Job::Reap(child)) => ending.push(child),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) if ending.is_empty() => return,
             Err(RecvTimeoutError::Disconnected) => thread::sleep(POLL_INTERVAL),

@@ -13,43 +13,43 @@ use rustix::termios::{Winsize, tcsetwinsize};
 use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-/// How much may wait for a command that does not read its stdin.
+/// Most bytes that wait for a command that does not read its stdin.
 const INPUT_BYTES_MAX: usize = 1 << 20;
 
-/// What a person types to say that no more comes.
+/// The end-of-file character of a terminal.
 const END_OF_INPUT: &[u8] = &[4];
 
-/// What a command is connected to.
+/// The streams of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stdio {
-    /// Pipes; a command that is given no input finds its end at once.
+    /// Pipes; without input the command reads the end of file at once.
     Pipes {
-        /// Whether it is given input.
+        /// Whether the command has a stdin.
         input: bool,
     },
-    /// One pipe for all it writes, so that nobody has to guess the order; it is given no input.
+    /// One pipe for all output, which keeps its order; there is no stdin.
     Joined,
-    /// A terminal of this size, which is all three.
+    /// A terminal of this size for all three streams.
     Terminal(TerminalSize),
 }
 
 /// The size of a terminal, in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TerminalSize {
-    /// How many lines.
+    /// Number of lines on the screen.
     pub rows: u16,
-    /// How many in a line.
+    /// Characters in a line.
     pub cols: u16,
 }
 
 impl Default for TerminalSize {
-    /// That of the oldest screens, which programs expect when nobody says.
+    /// Returns the size that programs expect by default.
     fn default() -> Self {
         Self { rows: 24, cols: 80 }
     }
 }
 
-/// Our ends, and those of the command.
+/// Our ends of the streams, and those of the command.
 pub(super) struct StreamEnds {
     pub(super) input: Option<Input>,
     pub(super) stdout: Output,
@@ -59,7 +59,7 @@ pub(super) struct StreamEnds {
 }
 
 impl Stdio {
-    /// Makes both ends. Ours never block.
+    /// Opens both ends. Ours never block.
     pub(super) fn open(self) -> io::Result<StreamEnds> {
         match self {
             Self::Pipes { input } => pipes(input),
@@ -72,19 +72,19 @@ impl Stdio {
 fn pipes(has_input: bool) -> io::Result<StreamEnds> {
     let (stdin, input) = if has_input {
         let (theirs, ours) = pipe_with(PipeFlags::CLOEXEC)?;
-        (theirs, Some(Input::new(watched(ours)?, false)))
+        (theirs, Some(Input::new(register(ours)?, false)))
     } else {
-        (nothing()?, None)
+        (open_null()?, None)
     };
     let (stdout, their_stdout) = pipe_with(PipeFlags::CLOEXEC)?;
     let (stderr, their_stderr) = pipe_with(PipeFlags::CLOEXEC)?;
     Ok(StreamEnds {
         input,
         stdout: Output {
-            end: watched(stdout)?,
+            end: register(stdout)?,
         },
         stderr: Some(Output {
-            end: watched(stderr)?,
+            end: register(stderr)?,
         }),
         terminal: None,
         theirs: [stdin, their_stdout, their_stderr],
@@ -96,16 +96,16 @@ fn joined() -> io::Result<StreamEnds> {
     Ok(StreamEnds {
         input: None,
         stdout: Output {
-            end: watched(ours)?,
+            end: register(ours)?,
         },
         stderr: None,
         terminal: None,
-        theirs: [nothing()?, theirs.try_clone()?, theirs],
+        theirs: [open_null()?, theirs.try_clone()?, theirs],
     })
 }
 
-/// What a command reads that is given nothing.
-fn nothing() -> io::Result<OwnedFd> {
+/// Opens an empty stdin.
+fn open_null() -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
     Ok(open("/dev/null", flags, Mode::empty())?)
 }
@@ -117,7 +117,7 @@ fn terminal(size: TerminalSize) -> io::Result<StreamEnds> {
     unlockpt(&ours)?;
     let theirs = ioctl_tiocgptpeer(&ours, flags)?;
     resize(ours.as_fd(), size)?;
-    let ours = watched(ours)?;
+    let ours = register(ours)?;
     Ok(StreamEnds {
         input: Some(Input::new(ours.clone(), true)),
         stdout: Output { end: ours.clone() },
@@ -137,31 +137,31 @@ pub(super) fn resize(terminal: BorrowedFd<'_>, size: TerminalSize) -> io::Result
     Ok(tcsetwinsize(terminal, size)?)
 }
 
-fn watched(end: OwnedFd) -> io::Result<Arc<AsyncFd<OwnedFd>>> {
+fn register(end: OwnedFd) -> io::Result<Arc<AsyncFd<OwnedFd>>> {
     ioctl_fionbio(&end, true)?;
     #[expect(
         unsafe_code,
         reason = "tokio cannot see that a descriptor stays the same as long as it is registered"
     )]
-    // SAFETY: it is owned by what is registered, which hands out nothing but references to it.
-    let watched = unsafe { AsyncFd::register(end) };
-    Ok(Arc::new(watched?))
+    // SAFETY: the registration owns the descriptor, and hands out nothing but references to it.
+    let registered = unsafe { AsyncFd::register(end) };
+    Ok(Arc::new(registered?))
 }
 
-/// What a command writes.
+/// An output stream of a command.
 #[derive(Debug)]
 pub struct Output {
     end: Arc<AsyncFd<OwnedFd>>,
 }
 
 impl Output {
-    /// Waits for output and reads what is there; 0 bytes at the end.
+    /// Waits for output and reads it; returns 0 at the end.
     pub async fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             let mut ready = self.end.readable().await?;
             let outcome = ready.try_io(|end| Ok(read(end.get_ref(), &mut *buffer)?));
             match outcome {
-                // Nobody has the other end of the terminal any more.
+                // The other end of the terminal is closed.
                 Ok(Err(error)) if error.raw_os_error() == Some(Errno::IO.raw_os_error()) => {
                     return Ok(0);
                 }
@@ -172,29 +172,29 @@ impl Output {
         }
     }
 
-    /// Reads to the end, and keeps no more than shows that it is more than `bytes_max`.
+    /// Reads to the end, and keeps at most one read more than `bytes_max`, which shows the excess.
     pub(super) async fn read_within(&self, bytes_max: usize) -> io::Result<Vec<u8>> {
-        let mut read = Vec::new();
+        let mut output = Vec::new();
         let mut buffer = [0; 4096];
         loop {
             match self.read(&mut buffer).await? {
-                0 => return Ok(read),
-                some if read.len() <= bytes_max => read.extend_from_slice(&buffer[..some]),
+                0 => return Ok(output),
+                some if output.len() <= bytes_max => output.extend_from_slice(&buffer[..some]),
                 _ => {}
             }
         }
     }
 }
 
-/// What a command reads. Dropping all of it ends the command's input.
+/// The stdin of a command. Dropping every clone closes it.
 #[derive(Clone, Debug)]
 pub struct Input {
     pieces: UnboundedSender<Vec<u8>>,
-    waiting: Arc<AtomicUsize>,
+    queued: Arc<AtomicUsize>,
     is_terminal: bool,
 }
 
-/// As much waits for a command as may.
+/// The queue of a command's stdin is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the command does not read its input; {INPUT_BYTES_MAX} bytes wait for it")]
 pub struct InputFull;
@@ -202,27 +202,27 @@ pub struct InputFull;
 impl Input {
     fn new(end: Arc<AsyncFd<OwnedFd>>, is_terminal: bool) -> Self {
         let (pieces, queue) = unbounded_channel();
-        let waiting = Arc::new(AtomicUsize::new(0));
-        tokio::spawn(feed(end, queue, waiting.clone()));
+        let queued = Arc::new(AtomicUsize::new(0));
+        tokio::spawn(feed(end, queue, queued.clone()));
         Self {
             pieces,
-            waiting,
+            queued,
             is_terminal,
         }
     }
 
-    /// Queues bytes. One piece is always taken when nothing waits. What a command that has ended does
-    /// not read is dropped.
+    /// Queues bytes. When the queue is empty, one piece of any size is accepted. Bytes for a
+    /// command that has exited are dropped.
     pub fn write(&self, bytes: Vec<u8>) -> Result<(), InputFull> {
-        let waiting = self.waiting.load(Ordering::Relaxed);
-        if waiting > 0 && waiting + bytes.len() > INPUT_BYTES_MAX {
+        let queued = self.queued.load(Ordering::Relaxed);
+        if queued > 0 && queued + bytes.len() > INPUT_BYTES_MAX {
             return Err(InputFull);
         }
         self.push(bytes);
         Ok(())
     }
 
-    /// Says that no more comes. A terminal has no end, so there this is typed.
+    /// Closes the stdin. A terminal has no end of file, so it gets the end-of-file character.
     pub fn close(self) {
         if self.is_terminal {
             self.push(END_OF_INPUT.to_vec());
@@ -230,7 +230,7 @@ impl Input {
     }
 
     fn push(&self, bytes: Vec<u8>) {
-        self.waiting.fetch_add(bytes.len(), Ordering::Relaxed);
+        self.queued.fetch_add(bytes.len(), Ordering::Relaxed);
         let _ = self.pieces.send(bytes);
     }
 }
@@ -238,7 +238,7 @@ impl Input {
 async fn feed(
     end: Arc<AsyncFd<OwnedFd>>,
     mut queue: UnboundedReceiver<Vec<u8>>,
-    waiting: Arc<AtomicUsize>,
+    queued: Arc<AtomicUsize>,
 ) {
     while let Some(piece) = queue.recv().await {
         let mut rest = &piece[..];
@@ -249,11 +249,11 @@ async fn feed(
             match ready.try_io(|end| Ok(write(end.get_ref(), rest)?)) {
                 Ok(Ok(count)) => rest = &rest[count..],
                 Ok(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
-                // It has closed its stdin, or is over.
+                // The command has closed its stdin, or has exited.
                 Ok(Err(_)) => break,
                 Err(_would_block) => {}
             }
         }
-        waiting.fetch_sub(piece.len(), Ordering::Relaxed);
+        queued.fetch_sub(piece.len(), Ordering::Relaxed);
     }
 }

@@ -1,8 +1,8 @@
-//! What the server and a keeper say to each other over their socket.
+//! Messages between the server and a keeper over their socket.
 //!
-//! The server sends one [`Order`] with the three descriptors of the command, and later nothing but the
-//! end: to close its side says that the command shall end, and the kernel says it for a server that is
-//! dead. The keeper answers with lines of text, each a [`Report`].
+//! The server sends one [`KeeperOrder`] with the three descriptors of the command, and later
+//! nothing but the end: closing its side asks the keeper to end the command, and the kernel closes
+//! it for a server that has died. The keeper answers with lines of text, each a [`KeeperReport`].
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};
@@ -13,24 +13,24 @@ use std::os::unix::net::UnixStream;
 use crate::descriptors;
 use crate::launch::Launch;
 
-/// The longest order that is taken: twice what the system lets a program be started with.
+/// Longest order that is accepted: twice the system's limit for the arguments of a program.
 const ORDER_BYTES_MAX: usize = 16 << 20;
 
-/// How many descriptors come with an order: stdin, stdout and stderr.
+/// Descriptors that come with an order: stdin, stdout and stderr.
 const STREAMS: usize = 3;
 
-/// What a keeper is told.
+/// Order to a keeper to start a command.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct KeeperOrder {
     pub(super) launch: Launch,
-    /// Whether the command's stdin is a terminal that is to be its controlling one.
+    /// Whether the command's stdin is a terminal that becomes its controlling one.
     pub(super) has_terminal: bool,
-    /// Whether it is a fence that is started, and the command by it.
+    /// Whether the program is a sandbox that starts the command.
     pub(super) is_confined: bool,
 }
 
 impl KeeperOrder {
-    /// The order as bytes, without its length.
+    /// Encodes the order, without its length.
     pub(super) fn write(&self) -> Vec<u8> {
         let Launch {
             program,
@@ -52,7 +52,7 @@ impl KeeperOrder {
     }
 
     fn read(bytes: &[u8]) -> Option<Self> {
-        let ([terminal, fence], mut rest) = bytes.split_first_chunk()?;
+        let ([terminal, confined], mut rest) = bytes.split_first_chunk()?;
         let cwd = take(&mut rest)?.into();
         let program = take(&mut rest)?;
         let mut args = Vec::new();
@@ -72,7 +72,7 @@ impl KeeperOrder {
         rest.is_empty().then_some(Self {
             launch,
             has_terminal: *terminal == 1,
-            is_confined: *fence == 1,
+            is_confined: *confined == 1,
         })
     }
 }
@@ -99,7 +99,8 @@ fn take(rest: &mut &[u8]) -> Option<OsString> {
     Some(OsString::from_vec(text.to_vec()))
 }
 
-/// Sends the length of an order and the command's descriptors. The order itself follows as plain bytes.
+/// Sends the length of an order and the command's descriptors. The order itself follows as plain
+/// bytes.
 pub(super) fn send_head(
     socket: BorrowedFd<'_>,
     length: usize,
@@ -111,52 +112,53 @@ pub(super) fn send_head(
     descriptors::send(socket, &(length as u32).to_le_bytes(), streams)
 }
 
-/// Receives an order and the command's descriptors; nothing if the server has ended before it said all.
+/// Receives an order and the command's descriptors; `None` if the server closed the socket before
+/// the end of the order.
 pub(super) fn receive(socket: &UnixStream) -> Option<(KeeperOrder, [OwnedFd; STREAMS])> {
     let mut head = [0; 4];
     let streams = descriptors::receive(socket, &mut head).ok()?;
     let mut bytes = vec![0; (u32::from_le_bytes(head) as usize).min(ORDER_BYTES_MAX)];
-    let mut from = socket;
-    from.read_exact(&mut bytes).ok()?;
+    let mut reader = socket;
+    reader.read_exact(&mut bytes).ok()?;
     Some((KeeperOrder::read(&bytes)?, streams))
 }
 
-/// What a keeper tells.
+/// Report of a keeper.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum KeeperReport {
     /// The command runs under this pid.
     Started(u32),
-    /// Its folder cannot be entered, for this reason of the system's.
+    /// Its working directory cannot be entered; with the `errno`.
     NoFolder(i32),
-    /// It cannot be started, for this reason of the system's.
+    /// It cannot be started; with the `errno`.
     NoProgram(i32),
-    /// It is over.
+    /// The command has exited.
     Exited(ExitStatus),
-    /// These could not be ended, and are left.
+    /// These processes could not be killed, and remain.
     Survivors {
         /// The names of the first of them.
         names: Vec<String>,
     },
-    /// Nothing else of it is left; these had to be ended, of which some are named.
+    /// No other process is left; these had to be killed.
     AllGone {
-        /// How many.
-        ended: usize,
+        /// Number of killed processes.
+        killed: usize,
         /// The names of the first of them.
         names: Vec<String>,
     },
 }
 
-/// How a program ended.
+/// Exit status of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExitStatus {
-    /// By itself, with this code.
+    /// It exited with this code.
     Exit(i32),
-    /// By this signal.
+    /// This signal killed it.
     Signal(i32),
 }
 
 impl ExitStatus {
-    /// The one number that shells make of both.
+    /// Returns the exit code that shells use for both.
     pub fn code(self) -> i32 {
         match self {
             Self::Exit(code) => code,
@@ -166,7 +168,7 @@ impl ExitStatus {
 }
 
 impl KeeperReport {
-    /// The report as a line, with its end.
+    /// Encodes the report as a line, with its line end.
     pub(super) fn write(&self) -> String {
         match self {
             Self::Started(pid) => format!("started {pid}\n"),
@@ -175,11 +177,11 @@ impl KeeperReport {
             Self::Exited(ExitStatus::Exit(code)) => format!("exit {code}\n"),
             Self::Exited(ExitStatus::Signal(signal)) => format!("signal {signal}\n"),
             Self::Survivors { names } => format!("left {}\n", names.join(" ")),
-            Self::AllGone { ended, names } => format!("alone {ended} {}\n", names.join(" ")),
+            Self::AllGone { killed, names } => format!("alone {killed} {}\n", names.join(" ")),
         }
     }
 
-    /// Reads a line without its end.
+    /// Parses a line without its line end.
     pub(super) fn read(line: &str) -> Option<Self> {
         let (word, rest) = line.split_once(' ')?;
         let number = || rest.parse().ok();
@@ -191,9 +193,9 @@ impl KeeperReport {
             "signal" => Self::Exited(ExitStatus::Signal(number()?)),
             "left" => Self::Survivors { names: words(rest) },
             "alone" => {
-                let (ended, names) = rest.split_once(' ')?;
+                let (killed, names) = rest.split_once(' ')?;
                 Self::AllGone {
-                    ended: ended.parse().ok()?,
+                    killed: killed.parse().ok()?,
                     names: words(names),
                 }
             }
@@ -247,11 +249,11 @@ mod tests {
                 names: vec!["sudo".into(), "sh".into()],
             },
             KeeperReport::AllGone {
-                ended: 0,
+                killed: 0,
                 names: vec![],
             },
             KeeperReport::AllGone {
-                ended: 40,
+                killed: 40,
                 names: vec!["sleep".into(), "sh".into()],
             },
         ] {

@@ -1,5 +1,4 @@
-//! The test program as a keeper: it is started again and told to run nothing but the test below, which
-//! then is one.
+//! The test program as a keeper: it is started again to run only the test below, which then is one.
 
 use std::process::ExitCode;
 
@@ -8,7 +7,7 @@ use raddle_sandbox::{ExitStatus, KeeperCommand, Launch, Launcher, Stdio, keep};
 /// Set for the test program that is a keeper.
 const IS_KEEPER: &str = "IS_KEEPER";
 
-/// How this test program becomes a keeper.
+/// Returns the command that makes this test program a keeper.
 pub fn of_tests() -> KeeperCommand {
     KeeperCommand {
         program: std::env::current_exe().expect("a program"),
@@ -35,8 +34,8 @@ async fn is_a_keeper_when_told_to_be() {
         cwd: "/".into(),
         env: vec![],
     };
-    let engine = Launcher::new(of_tests());
-    let mut process = engine
+    let launcher = Launcher::new(of_tests());
+    let mut process = launcher
         .start(launch, Stdio::Pipes { input: false })
         .expect("a process");
     process.exit.started().await.expect("it runs");

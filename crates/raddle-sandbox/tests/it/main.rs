@@ -1,15 +1,15 @@
-//! The engine with real programs: what comes of them, and that nothing is left.
+//! The launcher with real programs: their results, and that no process is left.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
 
-/// These tests' own program as the keeper.
+/// The program of these tests as the keeper.
 mod keeper;
-/// Programs that do all they can to stay.
+/// Programs that resist being ended.
 mod unruly;
 
-/// Nothing is left of the unruly ones.
+/// No process of the unruly programs is left.
 mod leftovers;
-/// What a keeper without rights does.
+/// A keeper without rights.
 mod rights;
-/// How programs run and end, and what they read and write.
+/// Start, end, input and output of programs.
 mod run;

@@ -1,5 +1,5 @@
-//! Keepers that run as a user without rights, below whom something may not be ended or not be started. Only root
-//! can become another user; for others these tests have nothing to try.
+//! Keepers that run as a user without rights, and may fail to end or to start a process. Only root
+//! can become another user; other users skip these tests.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -13,20 +13,20 @@ use tokio::time::timeout;
 use crate::keeper;
 use crate::unruly::{MARK, marked};
 
-/// How long anything may take. Only a failing test waits this long.
+/// Timeout of every operation. Only a failing test waits this long.
 const LIMIT: Duration = Duration::from_secs(30);
 
 const PIPES: Stdio = Stdio::Pipes { input: false };
 
-/// A user whom no other test uses, so that its processes can be counted.
+/// Returns a user that no other test uses, so that its processes can be counted.
 fn user(test: u32) -> String {
     (1_000_000 + 2 * std::process::id() + test).to_string()
 }
 
-/// A keeper that is this user's, who may have so many processes and threads.
+/// Returns a keeper of this user, with a limit on processes and threads.
 fn without_rights(folder: &TempDir, user: &str, processes: u32) -> KeeperCommand {
     let plain = keeper::of_tests();
-    // Readable for everyone, unlike the folder that it was built in.
+    // Readable for every user, unlike the folder that it was built in.
     fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
     let program = folder.path().join("keeper");
     if !program.exists() {
@@ -58,13 +58,13 @@ fn sh(script: &str, mark: &str) -> Launch {
 }
 
 #[tokio::test]
-async fn what_may_not_be_ended_is_left_and_named() {
+async fn processes_that_cannot_be_killed_are_reported() {
     if !geteuid().is_root() {
         return eprintln!("not tried: only root can");
     }
     let folder = TempDir::new().unwrap();
-    let engine = Launcher::new(without_rights(&folder, &user(0), 100));
-    // Whoever starts this becomes root, as with `sudo`.
+    let launcher = Launcher::new(without_rights(&folder, &user(0), 100));
+    // A setuid program: its process becomes root, as with `sudo`.
     let setpriv = folder.path().join("setpriv");
     fs::copy("/usr/bin/setpriv", &setpriv).unwrap();
     fs::set_permissions(&setpriv, Permissions::from_mode(0o4755)).unwrap();
@@ -73,30 +73,30 @@ async fn what_may_not_be_ended_is_left_and_named() {
         setpriv.display()
     );
     let mark = format!("{}-rights", std::process::id());
-    let mut process = engine.start(sh(&script, &mark), PIPES).unwrap();
+    let mut process = launcher.start(sh(&script, &mark), PIPES).unwrap();
     process.exit.started().await.unwrap();
     let mut buffer = [0; 64];
     let count = process.stdout.read(&mut buffer).await.unwrap();
     assert_eq!(&buffer[..count], b"ready\n");
     process.control.end();
-    let ended = timeout(LIMIT, process.exit.ended()).await.expect("an end");
+    let report = timeout(LIMIT, process.exit.ended()).await.expect("an end");
     for pid in marked(&mark) {
         let _ = kill_process(Pid::from_raw(pid as i32).unwrap(), Signal::KILL);
     }
-    assert!(ended.status.is_some(), "{ended:?}");
-    assert_eq!(ended.survivors, ["sleep"], "{ended:?}");
+    assert!(report.status.is_some(), "{report:?}");
+    assert_eq!(report.survivors, ["sleep"], "{report:?}");
 }
 
 #[tokio::test]
-async fn where_no_more_processes_may_be_nothing_is_started() {
+async fn a_process_limit_prevents_the_start() {
     if !geteuid().is_root() {
         return eprintln!("not tried: only root can");
     }
     let folder = TempDir::new().unwrap();
     // One for the keeper, two for its threads, and one for the program.
     for (processes, works) in [(1, false), (2, false), (3, false), (50, true)] {
-        let engine = Launcher::new(without_rights(&folder, &user(1), processes));
-        let mut process = engine.start(sh("exit 0", ""), PIPES).unwrap();
+        let launcher = Launcher::new(without_rights(&folder, &user(1), processes));
+        let mut process = launcher.start(sh("exit 0", ""), PIPES).unwrap();
         let started = timeout(LIMIT, process.exit.started())
             .await
             .expect("an answer");
@@ -105,8 +105,8 @@ async fn where_no_more_processes_may_be_nothing_is_started() {
                 assert_eq!(error.raw_os_error(), Some(libc::EAGAIN));
             }
             Ok(_) if works => {
-                let ended = timeout(LIMIT, process.exit.ended()).await.expect("an end");
-                assert_eq!(ended.status.map(|it| it.code()), Some(0));
+                let report = timeout(LIMIT, process.exit.ended()).await.expect("an end");
+                assert_eq!(report.status.map(|it| it.code()), Some(0));
             }
             other => panic!("{processes}: {other:?}"),
         }

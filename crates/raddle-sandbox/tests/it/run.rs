@@ -1,4 +1,4 @@
-//! How programs run and end, and what they read and write.
+//! Start, end, input and output of programs.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use crate::keeper;
 
-/// How long anything may take. Only a failing test waits this long.
+/// Timeout of every operation. Only a failing test waits this long.
 const LIMIT: Duration = Duration::from_secs(30);
 
 const PIPES: Stdio = Stdio::Pipes { input: true };
@@ -24,7 +24,7 @@ fn sh(script: &str) -> Launch {
     }
 }
 
-fn engine() -> Launcher {
+fn launcher() -> Launcher {
     Launcher::new(keeper::of_tests())
 }
 
@@ -39,37 +39,37 @@ async fn all(output: &Output) -> String {
     }
 }
 
-/// Runs a script on this input, and gives how it ended and what it wrote.
-async fn ran(launch: Launch, stdio: Stdio, input: &str) -> (ExitStatus, String, String) {
-    let run = async {
+/// Runs a script on this input, and returns its exit status and output.
+async fn run(launch: Launch, stdio: Stdio, input: &str) -> (ExitStatus, String, String) {
+    let work = async {
         let ChildProcess {
-            input: feed,
+            input: stdin,
             stdout,
             stderr,
-            exit: mut life,
+            mut exit,
             ..
-        } = engine().start(launch, stdio).unwrap();
-        if let Some(feed) = feed {
-            feed.write(input.into()).unwrap();
-            feed.close();
+        } = launcher().start(launch, stdio).unwrap();
+        if let Some(stdin) = stdin {
+            stdin.write(input.into()).unwrap();
+            stdin.close();
         }
-        life.started().await.unwrap();
+        exit.started().await.unwrap();
         let err = async {
             match &stderr {
                 Some(stderr) => all(stderr).await,
                 None => String::new(),
             }
         };
-        let (ended, stdout, stderr) = tokio::join!(life.ended(), all(&stdout), err);
-        assert_eq!((ended.ended, ended.names.len()), (0, 0), "{ended:?}");
-        (ended.status.unwrap(), stdout, stderr)
+        let (report, stdout, stderr) = tokio::join!(exit.ended(), all(&stdout), err);
+        assert_eq!((report.killed, report.names.len()), (0, 0), "{report:?}");
+        (report.status.unwrap(), stdout, stderr)
     };
-    timeout(LIMIT, run).await.expect("an end")
+    timeout(LIMIT, work).await.expect("an end")
 }
 
 #[tokio::test]
-async fn scripts_end_as_they_say_and_write_what_they_write() {
-    for (script, input, over, stdout, stderr) in [
+async fn exit_statuses_and_outputs_are_returned() {
+    for (script, input, status, stdout, stderr) in [
         ("exit 0", "", ExitStatus::Exit(0), "", ""),
         ("exit 255", "", ExitStatus::Exit(255), "", ""),
         ("kill -KILL $$", "", ExitStatus::Signal(9), "", ""),
@@ -77,46 +77,46 @@ async fn scripts_end_as_they_say_and_write_what_they_write() {
         ("echo a; echo b >&2", "", ExitStatus::Exit(0), "a\n", "b\n"),
         ("cat", "fed", ExitStatus::Exit(0), "fed", ""),
         ("pwd", "", ExitStatus::Exit(0), "/\n", ""),
-        // What ours ignores or blocks, a command does not.
+        // A command does not inherit the signals that the server ignores or blocks.
         ("yes | head -1", "", ExitStatus::Exit(0), "y\n", ""),
         ("ls /proc/$$/fd", "", ExitStatus::Exit(0), "0\n1\n2\n", ""),
     ] {
-        let found = ran(sh(script), PIPES, input).await;
-        assert_eq!(found, (over, stdout.into(), stderr.into()), "{script}");
+        let result = run(sh(script), PIPES, input).await;
+        assert_eq!(result, (status, stdout.into(), stderr.into()), "{script}");
     }
 }
 
 #[tokio::test]
 async fn a_command_without_input_finds_its_end() {
-    let found = ran(sh("cat; echo done"), Stdio::Pipes { input: false }, "").await;
-    assert_eq!(found, (ExitStatus::Exit(0), "done\n".into(), String::new()));
+    let result = run(sh("cat; echo done"), Stdio::Pipes { input: false }, "").await;
+    assert_eq!(result, (ExitStatus::Exit(0), "done\n".into(), String::new()));
 }
 
 #[tokio::test]
-async fn what_is_written_to_one_pipe_keeps_its_order() {
+async fn output_to_one_pipe_keeps_its_order() {
     let script = "for i in 1 2 3 4 5 6 7 8 9; do echo $i; echo $i >&2; done; cat";
-    let found = ran(sh(script), Stdio::Joined, "").await;
-    let wanted: String = (1..=9).map(|it| format!("{it}\n{it}\n")).collect();
-    assert_eq!(found, (ExitStatus::Exit(0), wanted, String::new()));
+    let result = run(sh(script), Stdio::Joined, "").await;
+    let expected: String = (1..=9).map(|it| format!("{it}\n{it}\n")).collect();
+    assert_eq!(result, (ExitStatus::Exit(0), expected, String::new()));
 }
 
 #[tokio::test]
-async fn the_environment_is_the_one_given() {
+async fn a_program_inherits_no_environment() {
     let launch = Launch {
         program: "/usr/bin/env".into(),
         args: vec![],
         env: vec![("ONLY".into(), "this".into())],
         ..sh("")
     };
-    let (_, stdout, _) = ran(launch, PIPES, "").await;
+    let (_, stdout, _) = run(launch, PIPES, "").await;
     assert_eq!(stdout, "ONLY=this\n");
 }
 
 #[tokio::test]
 async fn much_output_and_much_input_arrive_whole() {
     let input = "0123456789abcdef".repeat(1 << 16);
-    let (over, stdout, _) = ran(sh("cat"), PIPES, &input).await;
-    assert_eq!(over, ExitStatus::Exit(0));
+    let (status, stdout, _) = run(sh("cat"), PIPES, &input).await;
+    assert_eq!(status, ExitStatus::Exit(0));
     assert!(stdout == input, "{} of {} bytes", stdout.len(), input.len());
 }
 
@@ -131,30 +131,30 @@ async fn a_long_order_arrives_whole() {
             .collect(),
         ..sh("")
     };
-    let (_, stdout, _) = ran(launch, PIPES, "").await;
+    let (_, stdout, _) = run(launch, PIPES, "").await;
     assert_eq!(stdout, "100000 10\n");
 }
 
 #[tokio::test]
 async fn a_terminal_is_one() {
     let script = "test -t 0 && test -t 1 && test -t 2 && stty size && read line && echo \"got $line\" </dev/tty";
-    let (over, stdout, _) = ran(sh(script), TERMINAL, "typed\n").await;
-    assert_eq!(over, ExitStatus::Exit(0), "{stdout}");
+    let (status, stdout, _) = run(sh(script), TERMINAL, "typed\n").await;
+    assert_eq!(status, ExitStatus::Exit(0), "{stdout}");
     assert!(stdout.contains("24 80\r\n"), "{stdout:?}");
     assert!(stdout.ends_with("got typed\r\n"), "{stdout:?}");
 }
 
 #[tokio::test]
 async fn the_end_of_a_terminals_input_is_typed() {
-    let (over, stdout, _) = ran(sh("cat; echo over"), TERMINAL, "").await;
-    assert_eq!(over, ExitStatus::Exit(0));
+    let (status, stdout, _) = run(sh("cat; echo over"), TERMINAL, "").await;
+    assert_eq!(status, ExitStatus::Exit(0));
     assert!(stdout.ends_with("over\r\n"), "{stdout:?}");
 }
 
 #[tokio::test]
-async fn a_terminal_changes_its_size_and_the_program_is_told() {
+async fn a_resized_terminal_signals_the_program() {
     let script = "trap 'stty size; exit 0' WINCH; printf ready; while :; do sleep 0.01; done";
-    let mut process = engine().start(sh(script), TERMINAL).unwrap();
+    let mut process = launcher().start(sh(script), TERMINAL).unwrap();
     process.exit.started().await.unwrap();
     let mut buffer = [0; 64];
     let count = process.stdout.read(&mut buffer).await.unwrap();
@@ -170,13 +170,13 @@ async fn a_terminal_changes_its_size_and_the_program_is_told() {
 
 #[tokio::test]
 async fn pipes_have_no_size() {
-    let process = engine().start(sh("cat"), PIPES).unwrap();
+    let process = launcher().start(sh("cat"), PIPES).unwrap();
     let size = TerminalSize { rows: 1, cols: 1 };
     assert!(!process.control.resize(size).unwrap());
 }
 
 #[tokio::test]
-async fn what_cannot_be_started_says_why() {
+async fn a_failed_start_reports_the_reason() {
     for (program, cwd, is_folder, message) in [
         ("/nowhere/to/be/found", "/", false, "No such file"),
         ("/", "/", false, "Permission denied"),
@@ -189,7 +189,7 @@ async fn what_cannot_be_started_says_why() {
             cwd: cwd.into(),
             ..sh("")
         };
-        let mut process = engine().start(launch, PIPES).unwrap();
+        let mut process = launcher().start(launch, PIPES).unwrap();
         let error = process.exit.started().await.expect_err(program);
         let text = error.to_string();
         assert!(text.contains(message), "{program} in {cwd}: {text}");
@@ -199,7 +199,7 @@ async fn what_cannot_be_started_says_why() {
 
 #[tokio::test]
 async fn an_end_before_the_start_is_an_end() {
-    let mut process = engine().start(sh("sleep 1000"), PIPES).unwrap();
+    let mut process = launcher().start(sh("sleep 1000"), PIPES).unwrap();
     process.control.end();
     let end = async {
         if process.exit.started().await.is_ok() {
@@ -211,9 +211,9 @@ async fn an_end_before_the_start_is_an_end() {
 }
 
 #[tokio::test]
-async fn one_that_is_told_to_end_may_tidy_up() {
+async fn a_program_that_is_asked_to_end_may_clean_up() {
     let script = "trap 'echo tidy; exit 3' TERM; echo ready; while :; do sleep 0.01; done";
-    let mut process = engine().start(sh(script), PIPES).unwrap();
+    let mut process = launcher().start(sh(script), PIPES).unwrap();
     process.exit.started().await.unwrap();
     let mut buffer = [0; 64];
     let count = process.stdout.read(&mut buffer).await.unwrap();
@@ -224,12 +224,12 @@ async fn one_that_is_told_to_end_may_tidy_up() {
 }
 
 #[tokio::test]
-async fn input_that_nobody_reads_is_bounded() {
-    let process = engine().start(sh("sleep 1000"), PIPES).unwrap();
+async fn unread_input_is_bounded() {
+    let process = launcher().start(sh("sleep 1000"), PIPES).unwrap();
     let input = process.input.unwrap();
     let piece = vec![0; 256 << 10];
-    let taken = (0..100)
+    let accepted = (0..100)
         .take_while(|_| input.write(piece.clone()).is_ok())
         .count();
-    assert!((4..=5).contains(&taken), "{taken} pieces");
+    assert!((4..=5).contains(&accepted), "{accepted} pieces");
 }

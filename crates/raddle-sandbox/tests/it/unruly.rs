@@ -1,18 +1,18 @@
-//! Programs that do all they can to stay, and a way to find them: all they start has a mark in its
-//! environment.
+//! Programs that resist being ended, and a way to find them: all their processes have a mark in
+//! their environment.
 
 use std::time::{Duration, Instant};
 
-/// How long it may take until nothing is left.
-pub const GONE_MAX: Duration = Duration::from_secs(2);
+/// Timeout until no process is left.
+pub const GONE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long they may take to be there. Only a failing test waits this long.
-const THERE_MAX: Duration = Duration::from_secs(60);
+/// Timeout until all processes have started. Only a failing test waits this long.
+const STARTED_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The variable that holds the mark.
 pub const MARK: &str = "RADDLE_TEST_MARK";
 
-/// A script for `sh -c`, and how many processes it is when all have started.
+/// A script for `sh -c`, and the number of its processes when all have started.
 #[derive(Clone, Copy)]
 pub struct UnrulyProgram {
     pub name: &'static str,
@@ -52,7 +52,7 @@ pub const ALL: &[UnrulyProgram] = &[
         processes: 3,
     },
     UnrulyProgram {
-        // Each is only there until it has made the next one.
+        // Each exists only until it has started the next one.
         name: "some that hop from session to session",
         script: "H='[ $1 -gt 0 ] && setsid sh -c \"$H\" h $(($1-1)) & :'; export H; \
             sh -c \"$H\" h 9999; sh -c \"$H\" h 9999; sh -c \"$H\" h 9999; sleep 1000; :",
@@ -81,13 +81,13 @@ pub const ALL: &[UnrulyProgram] = &[
     },
 ];
 
-/// Who has this mark and lives.
+/// Returns the living processes with this mark.
 pub fn marked(mark: &str) -> Vec<u32> {
-    let wanted = format!("{MARK}={mark}");
+    let variable_text = format!("{MARK}={mark}");
     let has_mark = |environ: Vec<u8>| {
         environ
             .split(|byte| *byte == 0)
-            .any(|variable| variable == wanted.as_bytes())
+            .any(|variable| variable == variable_text.as_bytes())
     };
     let entries = std::fs::read_dir("/proc").expect("the processes");
     entries
@@ -100,14 +100,14 @@ pub fn marked(mark: &str) -> Vec<u32> {
         .collect()
 }
 
-/// Waits until all processes of a script are there.
-pub fn wait_until_there(unruly: UnrulyProgram, mark: &str) {
-    let begun = Instant::now();
+/// Waits until all processes of a script have started.
+pub fn wait_until_started(unruly: UnrulyProgram, mark: &str) {
+    let started = Instant::now();
     while marked(mark).len() < unruly.processes {
-        let found = marked(mark).len();
+        let count = marked(mark).len();
         assert!(
-            begun.elapsed() < THERE_MAX,
-            "{}: {found} of {} processes",
+            started.elapsed() < STARTED_TIMEOUT,
+            "{}: {count} of {} processes",
             unruly.name,
             unruly.processes
         );
@@ -115,16 +115,16 @@ pub fn wait_until_there(unruly: UnrulyProgram, mark: &str) {
     }
 }
 
-/// Waits until nobody has the mark, and says how long after `since` that was.
+/// Waits until no process has the mark, and returns the time since `since`.
 pub fn wait_until_gone(name: &str, mark: &str, since: Instant) -> Duration {
     loop {
-        let left = marked(mark);
+        let remaining = marked(mark);
         let passed = since.elapsed();
-        if left.is_empty() {
-            assert!(passed < GONE_MAX, "{name}: gone only after {passed:?}");
+        if remaining.is_empty() {
+            assert!(passed < GONE_TIMEOUT, "{name}: gone only after {passed:?}");
             return passed;
         }
-        assert!(passed < GONE_MAX, "{name}: {left:?} live after {passed:?}");
+        assert!(passed < GONE_TIMEOUT, "{name}: {remaining:?} live after {passed:?}");
         std::thread::sleep(Duration::from_millis(2));
     }
 }

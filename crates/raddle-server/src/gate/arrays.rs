@@ -1,49 +1,50 @@
-//! Arrays in the place of objects. A derived type is also read from an array, by the order of its
-//! members, which no client means. What was read is written again and held against what came: where an
-//! array came and an object is written, it is refused.
+//! Rejects arrays in the place of objects. Serde also reads a derived type from an array, by the
+//! order of its members, which no client intends. The check serialises the parsed params and
+//! compares shapes: an array where the serialised form has an object is rejected.
 
 use serde::Serialize;
 
 use super::marks::Marks;
 use super::shape::{PathSegment, Shape, ShapeBuilder};
-use crate::wire_error::shown;
+use crate::wire_error::quoted;
 
-/// Refuses params in which an array stands for an object, and says where.
+/// Rejects params in which an array stands for an object, and says where.
 pub(super) fn check<P: Serialize>(text: &str, params: &P) -> Result<(), String> {
-    // Most params have no array in them, and then there is nothing to do.
+    // Most params have no array in them.
     if !Marks::of(text).any(|mark| mark == b'[') {
         return Ok(());
     }
-    let came = Shape::of(text);
-    // Never kept as a text, which may be long.
-    let mut read = ShapeBuilder::default();
-    serde_json::to_writer(&mut read, params).map_err(|error| error.to_string())?;
+    let received = Shape::of(text);
+    // The text may be long, so only its shape is kept.
+    let mut parsed = ShapeBuilder::default();
+    serde_json::to_writer(&mut parsed, params).map_err(|error| error.to_string())?;
     let mut path = Vec::new();
-    if let (Some(came), Some(read)) = (came, read.done())
-        && differ(&came, &read, &mut path)
+    if let (Some(received), Some(parsed)) = (received, parsed.done())
+        && differ(&received, &parsed, &mut path)
     {
         path.reverse();
         let path = path.concat();
-        let place = path.trim_start_matches('.');
-        return Err(format!("{place}: expected an object, not an array"));
+        let location = path.trim_start_matches('.');
+        return Err(format!("{location}: expected an object, not an array"));
     }
     Ok(())
 }
 
-/// Whether an array came where an object was read. The path is that of the place, innermost first.
-fn differ(came: &Shape, read: &Shape, path: &mut Vec<String>) -> bool {
-    if came.is_object != read.is_object {
-        return read.is_object;
+/// Whether an array was received where an object was parsed. Writes the path to it, innermost
+/// first.
+fn differ(received: &Shape, parsed: &Shape, path: &mut Vec<String>) -> bool {
+    if received.is_object != parsed.is_object {
+        return parsed.is_object;
     }
-    let mut pairs = came
+    let mut pairs = received
         .inside()
-        .filter_map(|(place, came)| Some((place, came, read.at(place)?)));
-    let found = pairs.find(|(_, came, read)| differ(came, read, path));
-    path.extend(found.map(|(place, ..)| match place {
+        .filter_map(|(segment, received)| Some((segment, received, parsed.at(segment)?)));
+    let mismatch = pairs.find(|(_, received, parsed)| differ(received, parsed, path));
+    path.extend(mismatch.map(|(segment, ..)| match segment {
         PathSegment::Index(index) => format!("[{index}]"),
-        PathSegment::Key(key) => format!(".{}", shown(key)),
+        PathSegment::Key(key) => format!(".{}", quoted(key)),
     }));
-    found.is_some()
+    mismatch.is_some()
 }
 
 #[cfg(test)]
@@ -58,14 +59,14 @@ mod tests {
 
     #[test]
     fn an_array_is_no_object() {
-        for (text, place) in [
+        for (text, location) in [
             (r#"{"clientInfo": ["a", "1", null]}"#, "clientInfo"),
             (
                 r#"{"clientInfo": {"name": "a", "version": "1"}, "capabilities": [true, false, null, false, null, false]}"#,
                 "capabilities",
             ),
         ] {
-            let expected = format!("{place}: expected an object, not an array");
+            let expected = format!("{location}: expected an object, not an array");
             assert_eq!(problem::<InitializeParams>(text), Some(expected));
         }
         let edits = r#"{"edits": [{"keyPath": "a", "value": [1], "mergeStrategy": "replace"}, ["b", "replace", 1]]}"#;

@@ -1,15 +1,15 @@
-//! What a request says to bound the agent or a command, and no type of it takes in: it would be left out in silence,
-//! and the client would believe to be bounded by it.
+//! Rejects members that would bound the agent or a command, but that the method's params type does
+//! not have. Serde would ignore them silently, and the client would believe that the bound applies.
 
 use std::collections::HashMap;
 
 use serde_json::value::RawValue;
 
 use crate::services::config::effective::{letters, may_bound};
-use crate::wire_error::{WireError, shown};
+use crate::wire_error::{WireError, quoted};
 
-/// Requests, and members that bound something in others: what to say instead. With nothing to say it is a member that
-/// the contract had.
+/// Methods, members that bound something in other methods, and the member to use instead. An empty
+/// replacement marks a member of an older contract.
 const REPLACED_MEMBERS: &[(&str, &str, &str)] = &[
     ("command/exec", "permissions", "permissionProfile"),
     ("command/exec", "sandbox", "sandboxPolicy"),
@@ -30,8 +30,8 @@ const REPLACED_MEMBERS: &[(&str, &str, &str)] = &[
     ("turn/start", "sandbox", "sandboxPolicy"),
 ];
 
-/// Requests, and those of their members that bound something: another member whose name begins like one that bounds
-/// is refused, whatever the style it is written in.
+/// Methods, and those of their members that bound something. Any other member whose name begins
+/// like a bounding one is rejected, in any naming style.
 const BOUND_MEMBERS: &[(&str, &[&str])] = &[
     (
         "command/exec",
@@ -79,13 +79,14 @@ const OPEN_MEMBERS: &[&str] = &[
     "config",
 ];
 
-/// Where else a thread is bounded.
+/// The method that changes a thread's bounds.
 const SETTINGS: &str = "thread/settings/update";
 
-/// What has no sandbox.
+/// Replacement of members in methods without a sandbox.
 const NO_SANDBOX: &str = "command/exec";
 
-/// Members that a policy may have, whatever its type: where a type has no use for one it is as narrow without it.
+/// Members that a policy may have, whatever its type. A type that ignores one is as narrow without
+/// it.
 const POLICY_MEMBERS: &[&str] = &[
     "type",
     "networkAccess",
@@ -94,7 +95,7 @@ const POLICY_MEMBERS: &[&str] = &[
     "excludeTmpdirEnvVar",
 ];
 
-/// Members of older policies: how far they let commands read.
+/// Members of older policies that limit what commands may read.
 const READ_ACCESS_MEMBERS: &[&str] = &["access", "readOnlyAccess"];
 
 const GRANULAR_MEMBERS: &[&str] = &[
@@ -111,37 +112,37 @@ const BUDGET_LIMITS: &[&str] = &["tokens", "usd", "seconds", "toolCalls"];
 
 type ObjectMembers<'a> = HashMap<String, &'a RawValue>;
 
-/// Refuses params with such a member.
+/// Rejects params with a member that would have no effect.
 pub(super) fn check(method: &'static str, text: &str) -> Result<(), WireError> {
-    let Some((_, bounding)) = BOUND_MEMBERS.iter().find(|it| it.0 == method) else {
+    let Some((_, bound_members)) = BOUND_MEMBERS.iter().find(|it| it.0 == method) else {
         return Ok(());
     };
-    // What has another shape is refused where it is read.
+    // Params of another shape are rejected where they are parsed.
     let Some(members) = members(text) else {
         return Ok(());
     };
-    let elsewhere = REPLACED_MEMBERS
+    let replaced = REPLACED_MEMBERS
         .iter()
         .find(|it| it.0 == method && members.contains_key(it.1));
-    match elsewhere {
+    match replaced {
         None => {}
         Some((_, _, "")) => return Err(WireError::Obsolete { method }),
         Some((_, member, NO_SANDBOX)) => {
             let what = format!("{method} has no sandbox, and so no `{member}`; use {NO_SANDBOX}");
             return Err(WireError::Refused(what.into()));
         }
-        Some((_, member, instead)) => {
-            let what = format!("{method} has no `{member}`; use `{instead}`");
+        Some((_, member, replacement)) => {
+            let what = format!("{method} has no `{member}`; use `{replacement}`");
             return Err(WireError::Refused(what.into()));
         }
     }
-    let unread = members.keys().map(String::as_str).find(|it| {
-        let is_config = *it == "config" && !bounding.contains(it);
-        (may_bound(it) && !bounding.contains(it)) || is_config
+    let unknown = members.keys().map(String::as_str).find(|it| {
+        let is_config = *it == "config" && !bound_members.contains(it);
+        (may_bound(it) && !bound_members.contains(it)) || is_config
     });
-    if let Some(member) = unread {
+    if let Some(member) = unknown {
         return Err(WireError::Refused(
-            unread_bound(method, member, bounding).into(),
+            unread_bound(method, member, bound_members).into(),
         ));
     }
     if let Some(policy) = members.get("sandboxPolicy") {
@@ -154,21 +155,21 @@ pub(super) fn check(method: &'static str, text: &str) -> Result<(), WireError> {
         .get("approvalPolicy")
         .and_then(|it| self::members(it.get()));
     let granular = granular.and_then(|it| self::members(it.get("granular")?.get()));
-    only(
+    reject_unknown(
         "approvalPolicy.granular",
         &granular.unwrap_or_default(),
         GRANULAR_MEMBERS,
     )
 }
 
-/// Refuses a limit that nobody counts. What is said of a scope replaces all its limits, so it would also take away those
-/// that are there.
+/// Rejects a limit that the server does not count. Setting a scope replaces all its limits, so an
+/// unknown limit would also remove those that are set.
 fn check_budget(text: &str) -> Result<(), WireError> {
     let scopes = members(text).unwrap_or_default();
-    only("budget", &scopes, BUDGET_SCOPES)?;
+    reject_unknown("budget", &scopes, BUDGET_SCOPES)?;
     for scope in BUDGET_SCOPES {
         let limits = scopes.get(*scope).and_then(|it| members(it.get()));
-        only(
+        reject_unknown(
             &format!("budget.{scope}"),
             &limits.unwrap_or_default(),
             BUDGET_LIMITS,
@@ -177,14 +178,14 @@ fn check_budget(text: &str) -> Result<(), WireError> {
     Ok(())
 }
 
-/// Refuses members that an object does not have.
-fn only(place: &str, members: &ObjectMembers<'_>, known: &[&str]) -> Result<(), WireError> {
+/// Rejects members that an object does not have.
+fn reject_unknown(location: &str, members: &ObjectMembers<'_>, known: &[&str]) -> Result<(), WireError> {
     let mut names = members.keys().map(String::as_str);
     match names.find(|it| !known.contains(it)) {
         Some(name) => Err(WireError::Refused(
             format!(
-                "{place} has no `{}`; it has {}",
-                shown(name),
+                "{location} has no `{}`; it has {}",
+                quoted(name),
                 known.join(", ")
             )
             .into(),
@@ -193,19 +194,19 @@ fn only(place: &str, members: &ObjectMembers<'_>, known: &[&str]) -> Result<(), 
     }
 }
 
-/// That a request has no such member, and what bounds a thread instead.
-fn unread_bound(method: &str, member: &str, bounding: &[&str]) -> String {
-    let same = bounding.iter().find(|it| letters(it) == letters(member));
-    let instead = match (same, letters(member).as_str()) {
-        (Some(same), _) => format!("write `{same}`"),
-        (None, it) if it.starts_with("budget") && bounding.contains(&"config") => {
+/// Says that a method has no such member, and what bounds a thread instead.
+fn unread_bound(method: &str, member: &str, bound_members: &[&str]) -> String {
+    let same_letters = bound_members.iter().find(|it| letters(it) == letters(member));
+    let advice = match (same_letters, letters(member).as_str()) {
+        (Some(same_letters), _) => format!("write `{same_letters}`"),
+        (None, it) if it.starts_with("budget") && bound_members.contains(&"config") => {
             "write it in `config`, as `budget.turn.tool_calls`".to_owned()
         }
         (None, it) if it.starts_with("budget") => format!("use `budget` of {SETTINGS}"),
-        (None, _) if bounding.is_empty() => "leave it out".to_owned(),
-        (None, _) => format!("what bounds here is {}", bounding.join(", ")),
+        (None, _) if bound_members.is_empty() => "leave it out".to_owned(),
+        (None, _) => format!("the bounds here are {}", bound_members.join(", ")),
     };
-    format!("{method} has no `{}`; {instead}", shown(member))
+    format!("{method} has no `{}`; {advice}", quoted(member))
 }
 
 fn check_policy(text: &str) -> Result<(), WireError> {
@@ -216,14 +217,14 @@ fn check_policy(text: &str) -> Result<(), WireError> {
     };
     let unknown = members.iter().find(|(name, value)| {
         let name = name.as_str();
-        let is_reading = READ_ACCESS_MEMBERS.contains(&name) && is_open(value);
-        !POLICY_MEMBERS.contains(&name) && !is_reading
+        let is_open_read_access = READ_ACCESS_MEMBERS.contains(&name) && is_open(value);
+        !POLICY_MEMBERS.contains(&name) && !is_open_read_access
     });
     match unknown {
         Some((name, _)) => Err(WireError::Refused(
             format!(
-                "sandboxPolicy has no `{}` that is kept here; leave it out. It has {}",
-                shown(name),
+                "sandboxPolicy has no `{}` that is enforced here; leave it out. It has {}",
+                quoted(name),
                 POLICY_MEMBERS.join(", ")
             )
             .into(),
@@ -232,7 +233,7 @@ fn check_policy(text: &str) -> Result<(), WireError> {
     }
 }
 
-/// The members of an object that say something.
+/// Returns the members of an object that are not null.
 fn members(text: &str) -> Option<ObjectMembers<'_>> {
     let mut members: ObjectMembers<'_> = serde_json::from_str(text).ok()?;
     members.retain(|_, value| value.get() != "null");

@@ -1,18 +1,19 @@
-//! The marks of a JSON text: its brackets, commas and colons, but not those inside strings. They tell how
-//! much there is to read before anything is read.
+//! The marks of a JSON text: its brackets, commas and colons, except those inside strings. They
+//! give the number of values before anything is parsed.
 
-/// How many values params may have. A short value costs many times its text once it is read: an empty
-/// string of three bytes has eight times as many, a small object a hundred times.
+/// The maximum number of values in params. A short value takes many times its text once it is
+/// parsed: an empty string of three bytes takes eight times as much, a small object a hundred
+/// times.
 pub(super) const VALUES_MAX: usize = 100_000;
 
-/// Whether a text has no more values than it may, as far as its marks tell.
+/// Whether a text has at most [`VALUES_MAX`] values, judged by its marks.
 pub(super) fn are_few(text: &str) -> bool {
     // Each value but the first has a mark before it.
     let opens = |mark: &u8| matches!(mark, b',' | b':' | b'[' | b'{');
     text.len() <= VALUES_MAX || Marks::of(text).filter(opens).nth(VALUES_MAX).is_none()
 }
 
-/// The marks of a text, in order. The text is known to be JSON.
+/// The marks of a text, in order. The text must be valid JSON.
 pub(super) struct Marks<'a> {
     rest: &'a [u8],
 }
@@ -23,11 +24,11 @@ impl<'a> Marks<'a> {
         Self { rest }
     }
 
-    /// Goes on behind the string whose first quote was just passed.
+    /// Skips to the end of the string whose first quote was just read.
     fn skip_string(&mut self) {
         while let Some(end) = position_of_any(*b"\"", self.rest) {
-            let (before, behind) = self.rest.split_at(end);
-            self.rest = &behind[1..];
+            let (before, rest) = self.rest.split_at(end);
+            self.rest = &rest[1..];
             let escapes = before.iter().rev().take_while(|it| **it == b'\\').count();
             if escapes % 2 == 0 {
                 return;
@@ -53,11 +54,12 @@ impl Iterator for Marks<'_> {
     }
 }
 
-/// Where the first of these bytes is. Strings may be long, so several places are looked at in one go.
+/// Returns the position of the first of these bytes. Strings may be long, so it checks a chunk at a
+/// time.
 pub(super) fn position_of_any<const N: usize>(bytes: [u8; N], text: &[u8]) -> Option<usize> {
     const STEP: usize = 64;
-    let is_one = |it: &u8| bytes.iter().fold(false, |found, byte| found | (it == byte));
-    let has_one = |chunk: &[u8]| chunk.iter().fold(false, |found, it| found | is_one(it));
+    let is_one = |it: &u8| bytes.iter().fold(false, |any, byte| any | (it == byte));
+    let has_one = |chunk: &[u8]| chunk.iter().fold(false, |any, it| any | is_one(it));
     let chunks = text.chunks_exact(STEP);
     let in_chunks = text.len() - chunks.remainder().len();
     let skipped = match chunks.enumerate().find(|(_, chunk)| has_one(chunk)) {

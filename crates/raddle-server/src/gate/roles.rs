@@ -1,6 +1,6 @@
-//! What an observer may do.
+//! The methods that an observer may use.
 
-/// The methods that only look. A new one is for drivers until it stands here.
+/// The methods that only read. A new method is for drivers until it is listed here.
 const READ_ONLY_METHODS: &[&str] = &[
     "account/read",
     "config/read",
@@ -29,7 +29,7 @@ const READ_ONLY_METHODS: &[&str] = &[
     "thread/unsubscribe",
 ];
 
-/// Whether a method only looks, so that observers may use it.
+/// Whether a method only reads, so that observers may use it.
 pub(super) fn is_read_only(method: &str) -> bool {
     READ_ONLY_METHODS.binary_search(&method).is_ok()
 }
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_is_a_method_and_found() {
+    fn read_only_methods_exist_and_are_sorted() {
         for name in READ_ONLY_METHODS {
             let is_method = raddle_protocol::METHODS.iter().any(|it| it.name == *name);
             assert!(is_method && is_read_only(name), "{name}");

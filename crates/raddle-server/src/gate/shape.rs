@@ -1,5 +1,5 @@
-//! The shape of a JSON text: which arrays and objects are in it and where, without anything else. However
-//! long its strings are, it costs little.
+//! The shape of a JSON text: its arrays and objects and their paths, without anything else. It is
+//! small however long the strings are.
 
 use std::io;
 
@@ -7,12 +7,11 @@ use std::io;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Shape {
     pub(super) is_object: bool,
-    /// The arrays and objects in it, in order of their places. Of one name that is there twice, the last
-    /// counts.
+    /// The arrays and objects in it, ordered by path segment. Of a duplicate key, the last counts.
     inside: Vec<(PathSegment, Shape)>,
 }
 
-/// Where something is in an array or an object.
+/// A position in an array or an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum PathSegment {
     Index(usize),
@@ -20,62 +19,63 @@ pub(super) enum PathSegment {
 }
 
 impl Shape {
-    /// The shape of a text that is known to be JSON; none if it is neither an array nor an object.
+    /// Returns the shape of a text that is valid JSON; none if it is neither an array nor an
+    /// object.
     pub(super) fn of(text: &str) -> Option<Self> {
-        let mut shaper = ShapeBuilder::default();
-        shaper.take(text.as_bytes());
-        shaper.done()
+        let mut builder = ShapeBuilder::default();
+        builder.feed(text.as_bytes());
+        builder.done()
     }
 
-    /// What is in it, and where.
+    /// Returns the arrays and objects in it, with their path segments.
     pub(super) fn inside(&self) -> impl Iterator<Item = (&PathSegment, &Self)> {
-        self.inside.iter().map(|(place, shape)| (place, shape))
+        self.inside.iter().map(|(segment, shape)| (segment, shape))
     }
 
-    /// The array or object at a place.
-    pub(super) fn at(&self, place: &PathSegment) -> Option<&Self> {
-        let end = self.inside.partition_point(|(it, _)| it <= place);
-        let (found, shape) = self.inside[..end].last()?;
-        (found == place).then_some(shape)
+    /// Returns the array or object at a path segment.
+    pub(super) fn at(&self, segment: &PathSegment) -> Option<&Self> {
+        let end = self.inside.partition_point(|(it, _)| it <= segment);
+        let (key, shape) = self.inside[..end].last()?;
+        (key == segment).then_some(shape)
     }
 }
 
-/// Makes a shape of a text that comes in pieces.
+/// Builds the shape of a text that arrives in pieces.
 #[derive(Default)]
 pub(super) struct ShapeBuilder {
     done: Option<Shape>,
     open: Vec<OpenShape>,
     string: StringState,
-    /// The name that is being read, with its escapes.
+    /// The key being read, with its escapes.
     key: Vec<u8>,
 }
 
-/// Where in a string the last piece ended.
+/// State of the scanner at the end of the last piece.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum StringState {
     #[default]
     Outside,
     Inside,
-    /// Behind a backslash.
+    /// After a backslash.
     Escaped,
 }
 
-/// An array or object whose end has not come.
+/// An array or object that is not closed yet.
 struct OpenShape {
     shape: Shape,
-    /// Where the next thing in it will be.
+    /// Path segment of the next value in it.
     next: PathSegment,
-    /// Whether a name comes next.
+    /// Whether a key comes next.
     awaits_key: bool,
 }
 
 impl ShapeBuilder {
-    /// The shape, when all has come.
+    /// Returns the shape, if the text was complete.
     pub(super) fn done(self) -> Option<Shape> {
         self.done
     }
 
-    fn take(&mut self, mut text: &[u8]) {
+    fn feed(&mut self, mut text: &[u8]) {
         while let Some(byte) = text.first() {
             match self.string {
                 StringState::Outside => {
@@ -85,13 +85,13 @@ impl ShapeBuilder {
                 StringState::Inside => {
                     let end = super::marks::position_of_any(*b"\"\\", text);
                     let end = end.unwrap_or(text.len());
-                    self.keep(&text[..end]);
+                    self.append_to_key(&text[..end]);
                     text = &text[end..];
                     match text.first() {
                         Some(b'"') => self.end_string(),
                         Some(_) => {
                             self.string = StringState::Escaped;
-                            self.keep(&text[..1]);
+                            self.append_to_key(&text[..1]);
                         }
                         None => return,
                     }
@@ -99,14 +99,14 @@ impl ShapeBuilder {
                 }
                 StringState::Escaped => {
                     self.string = StringState::Inside;
-                    self.keep(&text[..1]);
+                    self.append_to_key(&text[..1]);
                     text = &text[1..];
                 }
             }
         }
     }
 
-    /// A byte outside of strings.
+    /// Handles a byte outside of strings.
     fn mark(&mut self, byte: u8) {
         match byte {
             b'"' => self.string = StringState::Inside,
@@ -142,7 +142,7 @@ impl ShapeBuilder {
             return;
         };
         if shape.is_object {
-            shape.inside.sort_by(|(one, _), (other, _)| one.cmp(other));
+            shape.inside.sort_by(|(a, _), (b, _)| a.cmp(b));
         }
         match self.open.last_mut() {
             Some(outer) => outer.shape.inside.push((outer.next.clone(), shape)),
@@ -150,8 +150,8 @@ impl ShapeBuilder {
         }
     }
 
-    /// Keeps a piece of a string, if the string is a name.
-    fn keep(&mut self, piece: &[u8]) {
+    /// Appends a piece of a string to the key, if the string is a key.
+    fn append_to_key(&mut self, piece: &[u8]) {
         if self.open.last().is_some_and(|open| open.awaits_key) {
             self.key.extend_from_slice(piece);
         }
@@ -168,20 +168,20 @@ impl ShapeBuilder {
     }
 }
 
-/// A name as it is meant: one may be written in many ways.
+/// Unescapes a key, so that keys that are written differently compare equal.
 fn unescaped(key: &[u8]) -> Box<str> {
     let plain = String::from_utf8_lossy(key);
-    let meant = if plain.contains('\\') {
+    let unescaped_key = if plain.contains('\\') {
         serde_json::from_str(&format!("\"{plain}\"")).ok()
     } else {
         None
     };
-    meant.unwrap_or_else(|| plain.into())
+    unescaped_key.unwrap_or_else(|| plain.into())
 }
 
 impl io::Write for ShapeBuilder {
     fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
-        self.take(piece);
+        self.feed(piece);
         Ok(piece.len())
     }
 
@@ -194,13 +194,13 @@ impl io::Write for ShapeBuilder {
 mod tests {
     use super::*;
 
-    /// The shape in words: every array and object with its place.
-    fn told(shape: &Shape) -> String {
+    /// Renders the shape as text: every array and object with its path segment.
+    fn rendered(shape: &Shape) -> String {
         let inside: Vec<String> = shape
             .inside()
-            .map(|(place, shape)| match place {
-                PathSegment::Index(index) => format!("{index}{}", told(shape)),
-                PathSegment::Key(key) => format!("{key}{}", told(shape)),
+            .map(|(segment, shape)| match segment {
+                PathSegment::Index(index) => format!("{index}{}", rendered(shape)),
+                PathSegment::Key(key) => format!("{key}{}", rendered(shape)),
             })
             .collect();
         let inside = inside.join(" ");
@@ -222,20 +222,20 @@ mod tests {
             (r#"{"": {"": []}}"#, "{{[]}}"),
         ] {
             let shape = Shape::of(text);
-            assert_eq!(shape.as_ref().map(told).as_deref(), Some(expected));
-            // In whatever pieces it comes.
-            let mut shaper = ShapeBuilder::default();
+            assert_eq!(shape.as_ref().map(rendered).as_deref(), Some(expected));
+            // Split at every byte.
+            let mut builder = ShapeBuilder::default();
             for byte in text.bytes() {
-                shaper.take(&[byte]);
+                builder.feed(&[byte]);
             }
-            assert_eq!(shaper.done(), shape, "{text}");
+            assert_eq!(builder.done(), shape, "{text}");
         }
         assert_eq!(Shape::of("7"), None);
         assert_eq!(Shape::of(r#""[]""#), None);
     }
 
     #[test]
-    fn the_last_of_one_name_counts() {
+    fn the_last_of_duplicate_keys_counts() {
         let shape = Shape::of(r#"{"a": [], "b": [], "a": {}}"#).expect("a shape");
         let at = |key: &str| {
             shape

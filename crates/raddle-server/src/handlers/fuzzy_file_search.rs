@@ -1,4 +1,4 @@
-//! `fuzzyFileSearch`: files by a few letters of their path.
+//! `fuzzyFileSearch`: find files by a few letters of their path.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,27 +11,27 @@ use crate::services::ServerState;
 use crate::services::files::{self, PathAdmission};
 use crate::wire_error::WireError;
 
-/// How many folders one search may go through.
+/// The maximum number of folders of one search.
 const ROOTS_MAX: usize = 64;
 
-/// The longest text that is searched for. No path is longer.
+/// The longest query. No path is longer.
 const QUERY_BYTES_MAX: usize = 4096;
 
-pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<FuzzyFileSearch>) {
-    // Before it is begun: what is refused calls nothing off.
+pub(crate) fn handle(state: &Arc<ServerState>, call: Call<FuzzyFileSearch>) {
+    // Before the search begins: a rejected request cancels no other search.
     if let Err(error) = check(&call.params) {
         return call.reply.error(error);
     }
-    // One client's token does not call off another's search.
+    // A client's token does not cancel another client's search.
     let name = call
         .params
         .cancellation_token
         .as_ref()
         .map(|token| format!("{}/{token}", call.session.number));
-    // Begun here, in the order of arrival: the newest search must be the one that stays.
-    let search = rooms.searches.begin(name);
+    // Begins in the order of arrival: the newest search must be the one that remains.
+    let search = state.searches.begin(name);
     let session = call.session.clone();
-    PathAdmission::on_disk(rooms, call, move |params, admission| {
+    PathAdmission::on_disk(state, call, move |params, admission| {
         for root in &params.roots {
             admission.check(&std::path::absolute(root)?)?;
         }

@@ -1,4 +1,4 @@
-//! `initialize`: the client says who it is and what it can handle; the server says the same.
+//! `initialize`: the client and the server exchange their names and capabilities.
 
 use std::sync::{Arc, OnceLock};
 
@@ -11,16 +11,17 @@ use crate::services::{ServerState, processes, threads};
 use crate::session::Role;
 use crate::wire_error::WireError;
 
-/// The contract this server was checked against; stock clients read it as the server's version.
+/// The contract version this server was checked against; stock clients read it as the server's
+/// version.
 const CONTRACT_VERSION: &str = "0.166.0";
 
-/// The longest name a client may have; it is kept with every thread the client starts.
+/// The longest name of a client; it is stored with every thread that the client starts.
 const NAME_BYTES_MAX: usize = 256;
 
-/// Raddle's own version.
+/// Version of Raddle itself.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<Initialize>) {
+pub(crate) fn handle(state: &Arc<ServerState>, call: Call<Initialize>) {
     let Call {
         params,
         reply,
@@ -39,38 +40,38 @@ pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<Initialize>) {
         return reply.error(WireError::AlreadyInitialized);
     }
     session.relay.introduce(&params);
-    rooms
+    state
         .threads
         .subscribe_global(&threads::session_subscriber(&session));
     reply.ok(&InitializeResponse {
         user_agent: user_agent(&params.client_info),
-        codex_home: rooms.options.paths.home.display().to_string(),
+        codex_home: state.options.paths.home.display().to_string(),
         platform_family: std::env::consts::FAMILY.to_owned(),
         platform_os: std::env::consts::OS.to_owned(),
         raddle: Some(RaddleInfo {
             version: VERSION.to_owned(),
             contract_version: CONTRACT_VERSION.to_owned(),
             extensions: extension::ALL.iter().map(|&it| it.to_owned()).collect(),
-            sandbox: processes::info(&rooms.sandbox),
+            sandbox: processes::info(&state.sandbox),
         }),
     });
-    let (home, config) = (rooms.home.clone(), rooms.config.clone());
+    let (home, config) = (state.home.clone(), state.config.clone());
     tokio::spawn(async move {
         let warnings = home.run(&session.outgoing, move || config.warnings());
         for warning in warnings.await.into_iter().flatten() {
-            session.tell(&warning.into());
+            session.notify(&warning.into());
         }
     });
 }
 
-/// What the client says it may do; nothing if it says what is not known.
+/// Returns the role that the client requests; none if the role is unknown.
 fn role(params: &InitializeParams) -> Option<Role> {
-    let wishes = params.capabilities.as_ref();
-    let extensions = wishes.and_then(|it| it.extensions.as_ref());
-    let Some(wish) = extensions.and_then(|it| it.get(extension::ROLES)) else {
+    let capabilities = params.capabilities.as_ref();
+    let extensions = capabilities.and_then(|it| it.extensions.as_ref());
+    let Some(roles) = extensions.and_then(|it| it.get(extension::ROLES)) else {
         return Some(Role::Driver);
     };
-    match wish.get("role").map(Value::as_str) {
+    match roles.get("role").map(Value::as_str) {
         None | Some(Some("driver")) => Some(Role::Driver),
         Some(Some("observer")) => Some(Role::Observer),
         Some(_) => None,

@@ -1,4 +1,4 @@
-//! `process/*`
+//! `process/*`: processes that the client runs without a sandbox.
 
 pub(crate) mod kill;
 pub(crate) mod resize_pty;

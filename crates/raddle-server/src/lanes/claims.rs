@@ -1,48 +1,47 @@
-//! What a lane claims. A path claims the folders above it too, weakly: only who wants such a folder as
-//! a whole has to wait for it.
+//! The claims of a lane. A path also claims the folders above it, weakly: only a request for such a
+//! folder as a whole waits for it.
 
 use raddle_protocol::table::{Lane, Resource};
 
-/// Deeper paths stand in line for the folder at this depth.
+/// Deeper paths queue for their ancestor at this depth.
 const DEPTH_MAX: usize = 32;
 
-/// Longer paths stand in line for the nearest folder above them that is shorter.
+/// Longer paths queue for their nearest ancestor that is shorter.
 const BYTES_MAX: usize = 1024;
 
-/// No system has a file with a longer name, or path: such a request will be refused and has no order.
+/// No system has a file with a longer name or path: such a request is rejected, so its order does
+/// not matter.
 const NAME_BYTES_MAX: usize = 255;
 const PATH_BYTES_MAX: usize = 4096;
 
-/// A resource; those that belong to a connection carry its number. Of a path, each folder above it is a
-/// resource of its own. A path belongs to the connection that names it: what hangs on one client's disk
-/// must not stand in another's way.
+/// A resource; one that belongs to a connection carries its number. Of a path, each folder above it
+/// is a resource of its own. A path belongs to the connection that names it: one client's hanging
+/// disk must not block another client.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct ClaimKey {
     connection: u64,
     resource: Resource,
 }
 
-/// A resource and what is done with it.
+/// A resource and the access to it.
 #[derive(Clone, Debug)]
 pub(super) struct Claim {
     pub(super) key: ClaimKey,
     pub(super) mode: Mode,
 }
 
-/// What is done with a resource.
+/// The access to a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// Something below it is read.
+    /// Reads something below it.
     ReadBelow,
-    /// Something below it is changed.
+    /// Changes something below it.
     WriteBelow,
-    /// It is read.
     Read,
-    /// It is changed.
     Write,
-    /// It is read with all that is below it.
+    /// Reads it and everything below it.
     ReadAll,
-    /// It is changed with all that is below it.
+    /// Changes it and everything below it.
     WriteAll,
 }
 
@@ -57,7 +56,7 @@ impl Mode {
     ];
     pub(super) const COUNT: usize = Self::ALL.len();
 
-    /// Whether both may be done at once.
+    /// Whether both accesses may happen at once.
     pub(super) fn goes_with(self, other: Self) -> bool {
         use Mode::{Read, ReadAll, ReadBelow, Write, WriteAll, WriteBelow};
         match (self, other) {
@@ -68,18 +67,18 @@ impl Mode {
         }
     }
 
-    /// One mode for a request that does both.
+    /// Returns one mode for a request that needs both.
     fn and(self, other: Self) -> Self {
         use Mode::{ReadBelow, WriteAll};
         match (self, other) {
-            (one, two) if one == two => one,
+            (a, b) if a == b => a,
             (ReadBelow, more) | (more, ReadBelow) => more,
             _ => WriteAll,
         }
     }
 }
 
-/// The claims of a lane, each resource once.
+/// Returns the claims of a lane, each resource once.
 pub(super) fn of(lane: Lane, connection: u64) -> Vec<Claim> {
     let mut claims = Vec::new();
     match lane {
@@ -111,7 +110,7 @@ fn claim(resource: Resource, changes: bool, connection: u64, claims: &mut Vec<Cl
     add(key, mode, claims);
 }
 
-/// Claims a plain path in mode `at`, or the folder above it that stands for it in mode `all`.
+/// Claims a plain path in mode `at`, or the ancestor that stands for it in mode `all`.
 fn claim_path(path: &str, at: Mode, all: Mode, connection: u64, claims: &mut Vec<Claim>) {
     let below = match all {
         Mode::WriteAll => Mode::WriteBelow,
@@ -121,7 +120,7 @@ fn claim_path(path: &str, at: Mode, all: Mode, connection: u64, claims: &mut Vec
     if path.len() > PATH_BYTES_MAX || path.split('/').any(|name| name.len() > NAME_BYTES_MAX) {
         return;
     }
-    // Where the folders above end, the root first, and where the path itself ends.
+    // End positions of the folders above, the root first, and of the path itself.
     let ends: Vec<usize> = path
         .match_indices('/')
         .map(|(end, _)| end)

@@ -1,10 +1,10 @@
-//! What the system says of the process, under the names that Prometheus gives these numbers everywhere.
+//! Metrics of the process, under the conventional names of Prometheus.
 
 use std::time::Duration;
 
 use super::text::{Kind, TextEncoder};
 
-/// Writes what can be found out. These files are the system's own and wait for no disk.
+/// Writes the available metrics. The files in `/proc` wait for no disk.
 pub(super) fn write(text: &mut TextEncoder, start: Duration) {
     text.family(
         "process_start_time_seconds",
@@ -17,7 +17,7 @@ pub(super) fn write(text: &mut TextEncoder, start: Duration) {
         text.family(
             "process_resident_memory_bytes",
             Kind::Gauge,
-            "Memory that the process has in use.",
+            "Resident memory of the process.",
         );
         text.sample(&[], bytes);
     }
@@ -27,7 +27,7 @@ pub(super) fn write(text: &mut TextEncoder, start: Duration) {
             Kind::Gauge,
             "Descriptors that are open.",
         );
-        // One of them is for looking.
+        // One of them is the descriptor of this listing.
         text.sample(&[], (open.count() as u64).saturating_sub(1));
     }
 }

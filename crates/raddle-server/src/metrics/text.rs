@@ -1,29 +1,29 @@
-//! The text format of Prometheus, as far as we need it.
+//! The text format of Prometheus, as far as the server needs it.
 
 use std::fmt::Write;
 use std::time::Duration;
 
-/// What a family of samples is.
+/// Type of a family of samples.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Kind {
-    /// It only grows.
+    /// A value that only grows.
     Counter,
-    /// It is what it is.
+    /// A value that may fall.
     Gauge,
     /// A sum and a count.
     Summary,
 }
 
-/// A page on its way.
+/// Encoder of a page.
 #[derive(Debug, Default)]
 pub(super) struct TextEncoder {
     page: String,
-    /// The family that samples belong to.
+    /// Family of the samples that follow.
     family: &'static str,
 }
 
 impl TextEncoder {
-    /// The samples that follow are of this family.
+    /// Begins a family; the samples that follow belong to it.
     pub(super) fn family(&mut self, name: &'static str, kind: Kind, help: &str) {
         let kind = match kind {
             Kind::Counter => "counter",
@@ -43,7 +43,7 @@ impl TextEncoder {
         self.line("", labels, &time.as_secs_f64().to_string());
     }
 
-    /// The two samples of a summary.
+    /// Writes the two samples of a summary.
     pub(super) fn times(&mut self, labels: &[(&str, &str)], sum: Duration, count: u64) {
         self.line("_sum", labels, &sum.as_secs_f64().to_string());
         self.line("_count", labels, &count.to_string());
@@ -53,13 +53,13 @@ impl TextEncoder {
         self.page
     }
 
-    /// Labels are plain names, so nothing in them needs to be escaped.
+    /// Writes a sample. Labels are plain names, so nothing in them needs escaping.
     fn line(&mut self, suffix: &str, labels: &[(&str, &str)], value: &str) {
         self.page.push_str(self.family);
         self.page.push_str(suffix);
         for (at, (name, label)) in labels.iter().enumerate() {
-            let before = if at == 0 { '{' } else { ',' };
-            let _ = write!(self.page, "{before}{name}=\"{label}\"");
+            let separator = if at == 0 { '{' } else { ',' };
+            let _ = write!(self.page, "{separator}{name}=\"{label}\"");
         }
         if !labels.is_empty() {
             self.page.push('}');

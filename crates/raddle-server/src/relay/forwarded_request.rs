@@ -1,4 +1,4 @@
-//! A request on its way to whoever has its thread.
+//! A request on its way to the process that owns its thread.
 
 use std::sync::Arc;
 
@@ -27,22 +27,22 @@ pub(crate) trait ForwardedRequest: Send {
     fn thread(&self) -> ThreadId;
     fn session(&self) -> &Arc<Session>;
     fn params(&self) -> Result<Box<RawValue>, serde_json::Error>;
-    /// Whether the client hears of the thread with the answer.
-    fn joins(&self) -> bool;
-    /// Whether to do it twice is to do it once.
-    fn may_come_again(&self) -> bool;
-    /// Lets the next request of the lane go.
+    /// Whether a successful response subscribes the client to the thread.
+    fn subscribes(&self) -> bool;
+    /// Whether the request is idempotent, so that it may be sent twice.
+    fn is_idempotent(&self) -> bool;
+    /// Releases the lane, so that its next request may run.
     fn release_lane(&mut self) -> Option<Pass>;
-    /// Has its turn in the lane again.
+    /// Holds the lane again.
     fn hold(&mut self, pass: Option<Pass>);
-    /// It is handled here.
-    fn handle_locally(self: Box<Self>, rooms: &Arc<ServerState>);
-    /// It was answered elsewhere.
+    /// Runs the request in this process.
+    fn handle_locally(self: Box<Self>, state: &Arc<ServerState>);
+    /// Responds with the outcome from the other process.
     fn answer(self: Box<Self>, outcome: Result<&RawValue, ErrorObject>);
     fn refuse(self: Box<Self>, error: WireError);
 }
 
-/// A request, and who handles it if it stays.
+/// A request, and its handler if it runs in this process.
 pub(crate) struct ForwardedCall<M: Method> {
     pub(crate) call: Call<M>,
     pub(crate) thread: ThreadId,
@@ -68,18 +68,18 @@ impl<M: Method> ForwardedRequest for ForwardedCall<M> {
         if client.is_some_and(|it| !it.experimental)
             && let Some(members) = params.as_object_mut()
         {
-            // The client did not say these: it would be refused for them.
+            // The client did not set these; the other process would reject it for them.
             members.retain(|name, _| !M::GATED.contains(&name.as_str()));
         }
         to_raw_value(&params)
     }
 
-    fn joins(&self) -> bool {
-        let keyed = self.call.reply.idempotency();
-        M::NAME == ThreadResume::NAME || keyed.is_some_and(|it| it.creates_thread)
+    fn subscribes(&self) -> bool {
+        let identity = self.call.reply.idempotency();
+        M::NAME == ThreadResume::NAME || identity.is_some_and(|it| it.creates_thread)
     }
 
-    fn may_come_again(&self) -> bool {
+    fn is_idempotent(&self) -> bool {
         M::NAME == ThreadResume::NAME || self.call.reply.idempotency().is_some()
     }
 
@@ -91,8 +91,8 @@ impl<M: Method> ForwardedRequest for ForwardedCall<M> {
         self.call.reply.hold(pass);
     }
 
-    fn handle_locally(self: Box<Self>, rooms: &Arc<ServerState>) {
-        run_local(rooms, self.call, self.handle);
+    fn handle_locally(self: Box<Self>, state: &Arc<ServerState>) {
+        run_local(state, self.call, self.handle);
     }
 
     fn answer(self: Box<Self>, outcome: Result<&RawValue, ErrorObject>) {
@@ -107,120 +107,121 @@ impl<M: Method> ForwardedRequest for ForwardedCall<M> {
     }
 }
 
-/// Looks for a request's thread, and has it handled there.
+/// Locates a request's thread, and forwards the request there.
 pub(crate) fn forward(
-    rooms: &Arc<ServerState>,
-    passenger: Box<dyn ForwardedRequest>,
+    state: &Arc<ServerState>,
+    request: Box<dyn ForwardedRequest>,
     since: Instant,
 ) {
-    tokio::spawn(route(rooms.clone(), passenger, since));
+    tokio::spawn(route(state.clone(), request, since));
 }
 
-/// The same for one that comes back without an answer.
+/// Forwards a request again that returned without a response.
 fn forward_again(
-    rooms: &Arc<ServerState>,
-    mut passenger: Box<dyn ForwardedRequest>,
+    state: &Arc<ServerState>,
+    mut request: Box<dyn ForwardedRequest>,
     since: Instant,
 ) {
-    let (session, id) = (passenger.session().clone(), passenger.thread());
-    let all = rooms.clone();
-    enter_lane(rooms, &session, id, move |pass| {
-        passenger.hold(pass);
-        forward(&all, passenger, since);
+    let (session, id) = (request.session().clone(), request.thread());
+    let lane_state = state.clone();
+    enter_lane(state, &session, id, move |pass| {
+        request.hold(pass);
+        forward(&lane_state, request, since);
     });
 }
 
-async fn route(rooms: Arc<ServerState>, passenger: Box<dyn ForwardedRequest>, since: Instant) {
-    let (session, id) = (passenger.session().clone(), passenger.thread());
-    let method = match passenger.joins() {
+async fn route(state: Arc<ServerState>, request: Box<dyn ForwardedRequest>, since: Instant) {
+    let (session, id) = (request.session().clone(), request.thread());
+    let method = match request.subscribes() {
         true => ThreadResume::NAME,
-        false => passenger.method(),
+        false => request.method(),
     };
-    match find(&rooms, &session, id, method, since).await {
-        ThreadLocation::Local => passenger.handle_locally(&rooms),
-        ThreadLocation::Unavailable(error) => passenger.refuse(error),
-        ThreadLocation::Remote(way) => {
-            // Should the way end before a number was passed on, what comes after this record is told.
-            let seen = match passenger.params() {
-                Ok(params) if passenger.joins() => match known(params.get()) {
-                    Some(seen) => seen,
-                    None => rooms.threads.head(id).await.unwrap_or(Seq::ZERO),
+    match find(&state, &session, id, method, since).await {
+        ThreadLocation::Local => request.handle_locally(&state),
+        ThreadLocation::Unavailable(error) => request.refuse(error),
+        ThreadLocation::Remote(link) => {
+            // Subscriptions continue after this record if the link ends before any sequence number
+            // arrived.
+            let last_seq = match request.params() {
+                Ok(params) if request.subscribes() => match resume_cursor(params.get()) {
+                    Some(last_seq) => last_seq,
+                    None => state.threads.head(id).await.unwrap_or(Seq::ZERO),
                 },
                 _ => Seq::ZERO,
             };
-            go(&rooms, passenger, &way, seen, since);
+            send(&state, request, &link, last_seq, since);
         }
     }
 }
 
-/// The last record that a client knows which comes back.
-fn known(params: &str) -> Option<Seq> {
+/// Returns the last record that a resuming client knows.
+fn resume_cursor(params: &str) -> Option<Seq> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct ResumeCursor {
         after_seq: Option<u64>,
     }
-    let back: ResumeCursor = serde_json::from_str(params).ok()?;
-    back.after_seq.map(Seq)
+    let cursor: ResumeCursor = serde_json::from_str(params).ok()?;
+    cursor.after_seq.map(Seq)
 }
 
-fn go(
-    rooms: &Arc<ServerState>,
-    mut passenger: Box<dyn ForwardedRequest>,
-    way: &Arc<PeerLink>,
-    seen: Seq,
+fn send(
+    state: &Arc<ServerState>,
+    mut request: Box<dyn ForwardedRequest>,
+    link: &Arc<PeerLink>,
+    last_seq: Seq,
     since: Instant,
 ) {
-    let method = passenger.method();
-    let params = match passenger.params() {
+    let method = request.method();
+    let params = match request.params() {
         Ok(params) => params,
-        Err(error) => return passenger.refuse(WireError::InvalidRequest(error.to_string())),
+        Err(error) => return request.refuse(WireError::InvalidRequest(error.to_string())),
     };
-    // Until it is sent: from there on the other process keeps the order.
-    let _lane = passenger.release_lane();
-    let (session, id) = (passenger.session().clone(), passenger.thread());
-    // Whoever asks to hear of a thread that is on its way home hears of it by that.
-    let joins = passenger.joins();
-    let homing = joins.then(|| session.relay.reattaching().remove(&id));
-    let homing = homing.flatten().map(|seen| (id, seen));
-    let (rooms, to) = (rooms.clone(), way.clone());
-    way.ask(
+    // Held until the request is sent; the other process keeps the order from there on.
+    let _lane = request.release_lane();
+    let (session, id) = (request.session().clone(), request.thread());
+    // A request that subscribes to a thread replaces the reattachment that is in progress.
+    let subscribes = request.subscribes();
+    let reattaching = subscribes.then(|| session.relay.reattaching().remove(&id));
+    let reattaching = reattaching.flatten().map(|last_seq| (id, last_seq));
+    let (state, target) = (state.clone(), link.clone());
+    link.send_request(
         method,
         &params,
-        Box::new(move |came| match came {
+        Box::new(move |response| match response {
             PeerResponse::Result(result) => {
-                if joins {
+                if subscribes {
                     session.threads().remove(&id);
-                    session.relay.follow(id, &to, seen);
+                    session.relay.subscribe(id, &target, last_seq);
                 }
-                let is_over = method == ThreadUnsubscribe::NAME;
-                if is_over && session.relay.forget_from(id, &to).is_none() {
-                    // The thread went elsewhere meanwhile, and the client hears of it from there.
-                    return forward_again(&rooms, passenger, since);
+                let is_unsubscribe = method == ThreadUnsubscribe::NAME;
+                if is_unsubscribe && session.relay.forget_from(id, &target).is_none() {
+                    // The thread moved meanwhile, and the client receives its events from there.
+                    return forward_again(&state, request, since);
                 }
-                passenger.answer(Ok(result));
+                request.answer(Ok(result));
             }
-            // It went on to another process meanwhile, or to nobody.
+            // Another process owns the thread by now, or none does.
             PeerResponse::Error(error)
                 if is_elsewhere(&error) && since.elapsed() < OWNER_TIMEOUT =>
             {
-                let left = session.relay.forget_from(id, &to).map(|seen| (id, seen));
-                reattach_all(&rooms, &session, left.or(homing));
-                forward_again(&rooms, passenger, since);
+                let ended = session.relay.forget_from(id, &target).map(|last_seq| (id, last_seq));
+                reattach_all(&state, &session, ended.or(reattaching));
+                forward_again(&state, request, since);
             }
             PeerResponse::Error(error) => {
-                reattach_all(&rooms, &session, homing);
-                passenger.answer(Err(error));
+                reattach_all(&state, &session, reattaching);
+                request.answer(Err(error));
             }
             PeerResponse::NotSent => {
-                reattach_all(&rooms, &session, homing);
-                forward_again(&rooms, passenger, since);
+                reattach_all(&state, &session, reattaching);
+                forward_again(&state, request, since);
             }
-            PeerResponse::Lost if passenger.may_come_again() => {
-                reattach_all(&rooms, &session, homing);
-                forward_again(&rooms, passenger, Instant::now());
+            PeerResponse::Lost if request.is_idempotent() => {
+                reattach_all(&state, &session, reattaching);
+                forward_again(&state, request, Instant::now());
             }
-            PeerResponse::Lost => passenger.refuse(WireError::OwnerLost),
+            PeerResponse::Lost => request.refuse(WireError::OwnerLost),
         }),
     );
 }

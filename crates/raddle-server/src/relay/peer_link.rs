@@ -1,4 +1,4 @@
-//! A client's way to another process.
+//! A client's link to another process.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -22,31 +22,31 @@ use crate::services::ServerState;
 use crate::services::threads::answers;
 use crate::session::Session;
 
-/// A client that has this much queued is sent no more from elsewhere until it has read some: whoever has the
-/// thread lets it read on from the journal.
+/// Backpressure: a client with this many queued bytes receives no more events from other processes
+/// until it reads. The owner of the thread then serves it from the journal.
 const FORWARDED_BYTES_MAX: usize = 4 << 20;
 
-/// A process that has said nothing for this long and owes an answer is asked whether it is there, and has as long
-/// again to say so: one that was stopped keeps its lock, and answers nothing.
+/// Idle time after which a process that owes a response is probed; it then has as long again to
+/// respond. A stopped process keeps its lock and responds to nothing.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What became of a request that was sent elsewhere.
+/// Outcome of a request that was sent to another process.
 pub(super) enum PeerResponse<'a> {
     Result(&'a RawValue),
     Error(ErrorObject),
-    /// The way ended before an answer came; nobody knows whether it was done.
+    /// The link ended before a response came; the request may have run or not.
     Lost,
-    /// It was not sent.
+    /// The request was not sent.
     NotSent,
 }
 
-/// Someone who waits for an answer. It is called where answers are read, so that what is passed on later comes
-/// after it.
+/// Callback for a response. It runs where responses are read, so that events forwarded later are
+/// sent after it.
 pub(super) type ResponseCallback = Box<dyn FnOnce(PeerResponse<'_>) + Send>;
 
 pub(crate) struct PeerLink {
     pub(super) outgoing: Outgoing,
-    /// Nothing once it has ended.
+    /// None once the link has ended.
     pending: Mutex<Option<PendingRequests>>,
 }
 
@@ -57,70 +57,70 @@ struct PendingRequests {
 }
 
 impl PeerLink {
-    /// Introduces the client, and passes on what comes.
+    /// Sends `initialize` for the client, and forwards incoming messages.
     pub(super) fn open(
-        rooms: &Arc<ServerState>,
+        state: &Arc<ServerState>,
         session: &Arc<Session>,
         connection: Connection,
         introduction: &InitializeParams,
     ) -> Arc<Self> {
-        let way = Arc::new(Self {
+        let link = Arc::new(Self {
             outgoing: connection.outgoing,
             pending: Mutex::new(Some(PendingRequests::default())),
         });
-        if let Ok(params) = to_raw_value(&numbered(introduction)) {
-            way.ask(
+        if let Ok(params) = to_raw_value(&relayed_params(introduction)) {
+            link.send_request(
                 Initialize::NAME,
                 &params,
-                Box::new(|came| {
-                    if let PeerResponse::Error(error) = came {
-                        tracing::warn!(error = %error.message, "another process refused a client");
+                Box::new(|response| {
+                    if let PeerResponse::Error(error) = response {
+                        tracing::warn!(error = %error.message, "another process rejected a client");
                     }
                 }),
             );
         }
-        let (rooms, session, carried) = (rooms.clone(), session.clone(), way.clone());
+        let (state, session, spawned_link) = (state.clone(), session.clone(), link.clone());
         tokio::spawn(async move {
             tokio::select! {
-                () = carried.carry(&rooms, &session, connection.incoming) => {}
-                // What is sent from here on would be lost.
-                () = carried.outgoing.when_gone() => {}
+                () = spawned_link.forward_messages(&state, &session, connection.incoming) => {}
+                // Anything sent from here on would be lost.
+                () = spawned_link.outgoing.when_gone() => {}
             }
-            carried.outgoing.mark_gone();
-            carried.end();
-            reattach_all(&rooms, &session, session.relay.left_by(&carried));
+            spawned_link.outgoing.mark_gone();
+            spawned_link.end();
+            reattach_all(&state, &session, session.relay.take_subscriptions_of(&spawned_link));
         });
-        way
+        link
     }
 
-    /// Sends a request. Whoever asks is told what became of it.
-    pub(super) fn ask(&self, method: &str, params: &RawValue, asker: ResponseCallback) {
-        let mut askers = self.askers();
-        let Some(open) = &mut *askers else {
-            drop(askers);
-            return asker(PeerResponse::NotSent);
+    /// Sends a request. The callback receives its outcome.
+    pub(super) fn send_request(&self, method: &str, params: &RawValue, callback: ResponseCallback) {
+        let mut pending = self.pending();
+        let Some(requests) = &mut *pending else {
+            drop(pending);
+            return callback(PeerResponse::NotSent);
         };
-        open.last += 1;
-        match request(&Id::Integer(open.last), method, &params) {
+        requests.last += 1;
+        match request(&Id::Integer(requests.last), method, &params) {
             Ok(frame) => {
-                open.waiting.insert(open.last, asker);
+                requests.waiting.insert(requests.last, callback);
                 self.outgoing.send(frame);
             }
             Err(error) => {
-                drop(askers);
-                tracing::error!(method, %error, "a request cannot be written");
-                asker(PeerResponse::NotSent);
+                drop(pending);
+                tracing::error!(method, %error, "a request cannot be serialised");
+                callback(PeerResponse::NotSent);
             }
         }
     }
 
     pub(super) fn has_ended(&self) -> bool {
-        self.askers().is_none()
+        self.pending().is_none()
     }
 
-    async fn carry(
+    async fn forward_messages(
         self: &Arc<Self>,
-        rooms: &Arc<ServerState>,
+        state: &Arc<ServerState>,
         session: &Arc<Session>,
         mut incoming: Incoming,
     ) {
@@ -129,7 +129,7 @@ impl PeerLink {
                 tracing::warn!("a message of another process was too long");
                 break;
             };
-            let mut is_over = false;
+            let mut ends_subscription = false;
             let mut method = None;
             let thread = match parse(&frame) {
                 Ok(Inbound::Response(response)) => {
@@ -137,60 +137,62 @@ impl PeerLink {
                     session.outgoing.wait_below(FORWARDED_BYTES_MAX).await;
                     continue;
                 }
-                Ok(Inbound::Notification(told)) => {
-                    let thread = told.params.and_then(|params| thread_of(params.get()));
-                    if told.method == "thread/closed" {
-                        // It is no longer there, which is no reason for the client not to hear of it.
-                        if let Some(id) = thread.filter(|id| session.relay.is_followed(*id, self)) {
-                            let seen = session.relay.forget(id);
-                            reattach_all(rooms, session, seen.map(|seen| (id, seen)));
+                Ok(Inbound::Notification(notification)) => {
+                    let thread = notification.params.and_then(|params| thread_of(params.get()));
+                    if notification.method == "thread/closed" {
+                        // The owner unloaded the thread, but the client's subscription must
+                        // continue.
+                        if let Some(id) = thread.filter(|id| session.relay.is_subscribed(*id, self)) {
+                            let last_seq = session.relay.forget(id);
+                            reattach_all(state, session, last_seq.map(|last_seq| (id, last_seq)));
                         }
                         continue;
                     }
-                    is_over = matches!(&*told.method, "thread/deleted" | "thread/archived");
-                    method = Some(told.method);
+                    ends_subscription = matches!(&*notification.method, "thread/deleted" | "thread/archived");
+                    method = Some(notification.method);
                     thread
                 }
-                Ok(Inbound::Request(asked)) => answers::named(&asked.id).map(|(id, _)| id),
+                Ok(Inbound::Request(request)) => answers::request_of_id(&request.id).map(|(id, _)| id),
                 Err(fault) => {
-                    tracing::warn!(?fault, "another process sent what is no message");
+                    tracing::warn!(?fault, "invalid message from another process");
                     continue;
                 }
             };
-            let Some(id) = thread.filter(|id| session.relay.is_followed(*id, self)) else {
+            let Some(id) = thread.filter(|id| session.relay.is_subscribed(*id, self)) else {
                 continue;
             };
             let seq = seq_of(&frame);
-            let is_numbered = session.client().is_some_and(|it| it.wants_seq);
-            let is_wanted = method.is_none_or(|it| session.hears_of(&it));
-            if is_wanted {
+            let wants_seq = session.client().is_some_and(|it| it.wants_seq);
+            let is_subscribed = method.is_none_or(|it| session.receives(&it));
+            if is_subscribed {
                 session.outgoing.send(match seq {
-                    Some(seq) if !is_numbered => without(seq, &frame),
+                    Some(seq) if !wants_seq => without_seq(seq, &frame),
                     _ => frame.clone(),
                 });
             }
-            session.relay.saw(id, seq);
-            if is_over {
+            session.relay.mark_received(id, seq);
+            if ends_subscription {
                 session.relay.forget(id);
             }
             session.outgoing.wait_below(FORWARDED_BYTES_MAX).await;
         }
     }
 
-    /// What comes next. A process that owes an answer, and does not even say that it is there, is taken for gone.
+    /// Returns the next frame. A process that owes a response, and does not answer the probe
+    /// either, counts as dead.
     async fn next(&self, incoming: &mut Incoming) -> Option<Frame> {
-        let mut was_asked = false;
+        let mut is_probed = false;
         loop {
             match timeout(SILENCE_TIMEOUT, incoming.next()).await {
                 Ok(frame) => return frame,
-                Err(_) if was_asked => {
-                    tracing::warn!("another process does not answer");
+                Err(_) if is_probed => {
+                    tracing::warn!("another process does not respond");
                     return None;
                 }
-                Err(_) if self.is_awaited() => {
-                    was_asked = true;
-                    if let Ok(nothing) = to_raw_value(&serde_json::json!({})) {
-                        self.ask(ThreadLoadedList::NAME, &nothing, Box::new(|_| {}));
+                Err(_) if self.has_pending_requests() => {
+                    is_probed = true;
+                    if let Ok(params) = to_raw_value(&serde_json::json!({})) {
+                        self.send_request(ThreadLoadedList::NAME, &params, Box::new(|_| {}));
                     }
                 }
                 Err(_) => {}
@@ -198,50 +200,50 @@ impl PeerLink {
         }
     }
 
-    /// Whether someone waits for an answer.
-    fn is_awaited(&self) -> bool {
-        self.askers()
+    /// Whether a request waits for its response.
+    fn has_pending_requests(&self) -> bool {
+        self.pending()
             .as_ref()
             .is_some_and(|it| !it.waiting.is_empty())
     }
 
     fn answer(&self, response: InboundResponse<'_>) {
-        let asker = match response.id {
-            Id::Integer(id) => self.askers().as_mut().and_then(|it| it.waiting.remove(&id)),
+        let callback = match response.id {
+            Id::Integer(id) => self.pending().as_mut().and_then(|it| it.waiting.remove(&id)),
             Id::String(_) => None,
         };
-        let Some(asker) = asker else {
-            return tracing::warn!(id = %response.id, "another process answers what nobody asked");
+        let Some(callback) = callback else {
+            return tracing::warn!(id = %response.id, "response to an unknown request id from another process");
         };
-        asker(match response.outcome {
+        callback(match response.outcome {
             Ok(result) => PeerResponse::Result(result),
             Err(error) => PeerResponse::Error(error),
         });
     }
 
-    /// Nothing more comes.
+    /// Marks the link as ended, and fails the pending requests.
     fn end(&self) {
-        let askers = self.askers().take();
-        let waiting = askers.map(|it| it.waiting).unwrap_or_default();
-        for asker in waiting.into_values() {
-            asker(PeerResponse::Lost);
+        let pending = self.pending().take();
+        let waiting = pending.map(|it| it.waiting).unwrap_or_default();
+        for callback in waiting.into_values() {
+            callback(PeerResponse::Lost);
         }
     }
 
-    fn askers(&self) -> MutexGuard<'_, Option<PendingRequests>> {
+    fn pending(&self) -> MutexGuard<'_, Option<PendingRequests>> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl fmt::Debug for PeerLink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Way").finish_non_exhaustive()
+        f.debug_struct("PeerLink").finish_non_exhaustive()
     }
 }
 
-/// The client as it introduced itself, who is told everything, and the numbers of records besides: whoever passes
-/// it on must know where to go on, and leaves out what the client does not want.
-fn numbered(introduction: &InitializeParams) -> serde_json::Value {
+/// Returns the client's `initialize` params with all notifications and with sequence numbers: the
+/// relay must know where to continue. The relay removes what the client does not want.
+fn relayed_params(introduction: &InitializeParams) -> serde_json::Value {
     let mut params = serde_json::to_value(introduction).unwrap_or_default();
     if params["capabilities"].is_null() {
         params["capabilities"] = serde_json::json!({});
@@ -254,7 +256,7 @@ fn numbered(introduction: &InitializeParams) -> serde_json::Value {
     params
 }
 
-/// The thread that a notification is about.
+/// Returns the thread that a notification is about.
 fn thread_of(params: &str) -> Option<ThreadId> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -266,22 +268,23 @@ fn thread_of(params: &str) -> Option<ThreadId> {
     struct ThreadObject {
         id: ThreadId,
     }
-    let about: NotifiedThread = serde_json::from_str(params).ok()?;
-    about.thread_id.or(about.thread.map(|thread| thread.id))
+    let notified: NotifiedThread = serde_json::from_str(params).ok()?;
+    notified.thread_id.or(notified.thread.map(|thread| thread.id))
 }
 
-/// The number of the record that a notification is the last word about.
+/// Returns the sequence number of the record that a notification completes.
 fn seq_of(frame: &[u8]) -> Option<u64> {
     #[derive(Deserialize)]
     struct SeqField {
         seq: Option<u64>,
     }
-    let numbered: SeqField = serde_json::from_slice(frame).ok()?;
-    numbered.seq
+    let field: SeqField = serde_json::from_slice(frame).ok()?;
+    field.seq
 }
 
-/// The same frame for a client that did not ask for numbers. A number is the last member of what it numbers.
-fn without(seq: u64, frame: &Bytes) -> Bytes {
+/// Removes the sequence number, for a client that did not ask for it. It is the last member of the
+/// frame.
+fn without_seq(seq: u64, frame: &Bytes) -> Bytes {
     let end = format!(",\"seq\":{seq}}}");
     match frame.strip_suffix(end.as_bytes()) {
         Some(rest) => [rest, b"}"].concat().into(),
@@ -294,16 +297,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_read_and_taken_away() {
-        let told = raddle_rpc::notification("x", &serde_json::json!({"seq": 1}), Some(3), Some(42));
-        assert_eq!(seq_of(&told), Some(42));
+    fn sequence_numbers_are_read_and_removed() {
+        let numbered = raddle_rpc::notification("x", &serde_json::json!({"seq": 1}), Some(3), Some(42));
+        assert_eq!(seq_of(&numbered), Some(42));
         let plain = raddle_rpc::notification("x", &serde_json::json!({"seq": 1}), Some(3), None);
-        assert_eq!(without(42, &told), plain);
+        assert_eq!(without_seq(42, &numbered), plain);
         assert_eq!(seq_of(&plain), None);
     }
 
     #[test]
-    fn a_notification_names_its_thread_in_one_of_two_ways() {
+    fn the_thread_of_a_notification_is_found_in_both_forms() {
         let id = ThreadId::mint();
         for params in [
             format!(r#"{{"threadId": "{id}", "turn": {{"id": "t"}}}}"#),

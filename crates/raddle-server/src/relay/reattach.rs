@@ -1,4 +1,4 @@
-//! Threads that come home from another process.
+//! Reattachment: subscriptions that return from another process.
 
 use std::future::ready;
 use std::sync::Arc;
@@ -21,52 +21,52 @@ use crate::services::ServerState;
 use crate::services::threads;
 use crate::session::Session;
 
-/// Threads that were heard of from elsewhere, and are so no more, go on where they are now. Each in its turn: what
-/// the client says of it meanwhile is done before or after.
+/// Continues remote subscriptions that have ended, wherever the threads are now. Each takes its
+/// thread's lane, so the client's requests on the thread run before or after it.
 pub(super) fn reattach_all(
-    rooms: &Arc<ServerState>,
+    state: &Arc<ServerState>,
     session: &Arc<Session>,
-    left: impl IntoIterator<Item = (ThreadId, Seq)>,
+    subscriptions: impl IntoIterator<Item = (ThreadId, Seq)>,
 ) {
-    for (id, seen) in left {
+    for (id, last_seq) in subscriptions {
         session.threads().insert(id);
-        session.relay.reattaching().insert(id, seen);
-        let (all, listener) = (rooms.clone(), session.clone());
-        enter_lane(rooms, session, id, move |pass| {
-            tokio::spawn(reattach(all, listener, id, pass));
+        session.relay.reattaching().insert(id, last_seq);
+        let (task_state, task_session) = (state.clone(), session.clone());
+        enter_lane(state, session, id, move |pass| {
+            tokio::spawn(reattach(task_state, task_session, id, pass));
         });
     }
 }
 
-/// Does something when the other requests about a thread allow it.
+/// Runs the job when the other requests on the thread allow it.
 pub(super) fn enter_lane(
-    rooms: &ServerState,
+    state: &ServerState,
     session: &Session,
     id: ThreadId,
     job: impl FnOnce(Option<Pass>) + Send + 'static,
 ) {
     let lane = Lane::Exclusive(Resource::Thread(id));
-    rooms.lanes.enter(lane, session.number, job);
+    state.lanes.enter(lane, session.number, job);
 }
 
-/// Lets the client hear of a thread again, from after the last record that it was told: here if the thread can
-/// be opened here, else from whoever was faster. Nothing is left to do if the client came back to it by itself.
+/// Resubscribes the client after the last record that it received: here if the thread can be opened
+/// here, else at the process that was faster. Does nothing if the client has resubscribed itself.
 async fn reattach(
-    rooms: Arc<ServerState>,
+    state: Arc<ServerState>,
     session: Arc<Session>,
     id: ThreadId,
-    _turn: Option<Pass>,
+    _pass: Option<Pass>,
 ) {
-    let Some(seen) = session.relay.reattaching().remove(&id) else {
+    let Some(last_seq) = session.relay.reattaching().remove(&id) else {
         return;
     };
     let since = Instant::now();
     while !session.is_gone() && session.threads().contains(&id) {
-        let why = match find(&rooms, &session, id, ThreadResume::NAME, since).await {
-            ThreadLocation::Remote(way) => return follow_to(&rooms, &session, &way, id, seen),
-            ThreadLocation::Local => match join(&rooms, &session, id, seen).await {
+        let why = match find(&state, &session, id, ThreadResume::NAME, since).await {
+            ThreadLocation::Remote(link) => return subscribe_remotely(&state, &session, &link, id, last_seq),
+            ThreadLocation::Local => match subscribe_locally(&state, &session, id, last_seq).await {
                 Ok(()) => return,
-                // Someone else was faster.
+                // Another process opened the thread first.
                 Err(
                     AgentError::Ended
                     | AgentError::OwnedBy { .. }
@@ -80,77 +80,77 @@ async fn reattach(
             ThreadLocation::Unavailable(error) => format!("{error:?}"),
         };
         session.threads().remove(&id);
-        return lose(&session, id, &why);
+        return report_lost(&session, id, &why);
     }
 }
 
-/// The client hears no more of a thread, and is told so.
-fn lose(session: &Session, id: ThreadId, why: &str) {
-    tracing::warn!(thread = %id, why, "a client hears no more of a thread whose process ended");
-    session.tell(&ThreadClosedNotification { thread_id: id }.into());
+/// Notifies the client that its subscription has ended.
+fn report_lost(session: &Session, id: ThreadId, why: &str) {
+    tracing::warn!(thread = %id, why, "a client lost its subscription to a thread whose process ended");
+    session.notify(&ThreadClosedNotification { thread_id: id }.into());
 }
 
-async fn join(
-    rooms: &ServerState,
+async fn subscribe_locally(
+    state: &ServerState,
     session: &Arc<Session>,
     id: ThreadId,
-    seen: Seq,
+    last_seq: Seq,
 ) -> Result<(), AgentError> {
-    let (tell, told) = oneshot::channel();
-    let newcomer = SubscribeRequest {
+    let (sender, receiver) = oneshot::channel();
+    let subscribe_request = SubscribeRequest {
         subscriber: threads::session_subscriber(session),
         change: ChangeSettings::default(),
         with_usage: false,
-        seen: Some(seen),
+        cursor: Some(last_seq),
     };
     let answer = move |subscribed: Result<SubscribeResult, AgentError>| {
-        // What it missed is told exactly, or nothing is.
+        // Fails rather than skip records that the client missed.
         let subscribed = subscribed.and_then(|it| match it.cursor {
             CursorStatus::Good => Ok(()),
             CursorStatus::Expired => Err(AgentError::Read(ReadError::BadCursor)),
         });
-        let is_well = subscribed.is_ok();
-        let _ = tell.send(subscribed);
-        Box::pin(ready(is_well)) as BoxFuture<'static, bool>
+        let is_ok = subscribed.is_ok();
+        let _ = sender.send(subscribed);
+        Box::pin(ready(is_ok)) as BoxFuture<'static, bool>
     };
-    rooms.threads.resume(id, newcomer, answer).await;
-    told.await.unwrap_or(Err(AgentError::Ended))
+    state.threads.resume(id, subscribe_request, answer).await;
+    receiver.await.unwrap_or(Err(AgentError::Ended))
 }
 
-/// Lets the client hear of a thread from another process, from after the last record that it was told. What the
-/// client says of the thread from here on goes there too, after this.
-fn follow_to(
-    rooms: &Arc<ServerState>,
+/// Subscribes the client at another process, after the last record that it received. Later requests
+/// of the client on the thread go there too, after this one.
+fn subscribe_remotely(
+    state: &Arc<ServerState>,
     session: &Arc<Session>,
-    way: &Arc<PeerLink>,
+    link: &Arc<PeerLink>,
     id: ThreadId,
-    seen: Seq,
+    last_seq: Seq,
 ) {
     let params = to_raw_value(&json!({
         "threadId": id,
         "excludeTurns": true,
-        "afterSeq": seen.0,
+        "afterSeq": last_seq.0,
     }));
     let Ok(params) = params else {
         return;
     };
     session.threads().remove(&id);
-    session.relay.follow(id, way, seen);
-    let (rooms, session, to) = (rooms.clone(), session.clone(), way.clone());
-    way.ask(
+    session.relay.subscribe(id, link, last_seq);
+    let (state, session, target) = (state.clone(), session.clone(), link.clone());
+    link.send_request(
         ThreadResume::NAME,
         &params,
-        Box::new(move |came| match came {
-            // Of one that is lost, what hears that the way has ended takes care.
+        Box::new(move |response| match response {
+            // A lost request is handled where the end of the link is noticed.
             PeerResponse::Result(_) | PeerResponse::Lost => {}
             PeerResponse::Error(error) if !is_elsewhere(&error) => {
-                if session.relay.forget_from(id, &to).is_some() {
-                    lose(&session, id, &error.message);
+                if session.relay.forget_from(id, &target).is_some() {
+                    report_lost(&session, id, &error.message);
                 }
             }
             PeerResponse::Error(_) | PeerResponse::NotSent => {
-                let seen = session.relay.forget_from(id, &to);
-                reattach_all(&rooms, &session, seen.map(|seen| (id, seen)));
+                let last_seq = session.relay.forget_from(id, &target);
+                reattach_all(&state, &session, last_seq.map(|last_seq| (id, last_seq)));
             }
         }),
     );

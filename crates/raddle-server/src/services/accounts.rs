@@ -1,4 +1,4 @@
-//! Sign-ins that are under way, and who is told how they end.
+//! Sign-ins in progress, and the notifications about their end.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,33 +14,33 @@ use super::{ServerState, models};
 use crate::session::Session;
 use crate::wire_error::WireError;
 
-/// How many sign-ins may be under way.
+/// The maximum number of sign-ins in progress.
 const LOGINS_MAX: usize = 16;
 
-/// The sign-ins that are under way.
+/// The sign-ins in progress.
 #[derive(Debug, Default)]
 pub(crate) struct Accounts {
     logins: Mutex<HashMap<String, PendingLogin>>,
 }
 
-/// A sign-in that is under way. It ends when this is dropped.
+/// A sign-in in progress. Dropping this cancels it.
 #[derive(Debug)]
 pub(crate) struct PendingLogin {
-    given_up: oneshot::Sender<()>,
-    /// The port that a browser is sent back to, if its provider has to know it.
+    cancel: oneshot::Sender<()>,
+    /// The redirect port of the browser flow, if its provider requires a fixed one.
     port: Option<u16>,
-    /// Resolves when nothing of it is left.
-    over: oneshot::Receiver<()>,
+    /// Resolves when the sign-in has ended completely.
+    ended: oneshot::Receiver<()>,
 }
 
-/// What it takes to deal with a provider.
+/// A provider, and the client for its vendor.
 pub(crate) struct ProviderAccount {
     pub(crate) vendors: Arc<dyn Vendors>,
     pub(crate) provider: Provider,
 }
 
 impl ProviderAccount {
-    /// The port that a browser is sent back to, if the provider has to know it.
+    /// Returns the redirect port of the browser flow, if the provider requires a fixed one.
     pub(crate) fn port(&self) -> Option<u16> {
         match &self.provider.key {
             KeySource::Stored(it) => it.oauth.as_ref()?.redirect_port,
@@ -48,12 +48,12 @@ impl ProviderAccount {
         }
     }
 
-    /// For a provider by its name, else for the configured one.
-    pub(crate) async fn of(rooms: &ServerState, name: Option<&str>) -> Result<Self, WireError> {
+    /// Returns the account of a named provider, or else of the configured one.
+    pub(crate) async fn of(server: &ServerState, name: Option<&str>) -> Result<Self, WireError> {
         let refused = |what: String| WireError::Refused(what.into());
-        let state = rooms.config_now().await?;
-        let file = rooms.config.user_file();
-        let Some(name) = name.or_else(|| models::usual_provider(&state)) else {
+        let state = server.config_now().await?;
+        let file = server.config.user_file();
+        let Some(name) = name.or_else(|| models::default_provider(&state)) else {
             let file = file.display();
             return Err(refused(format!(
                 "no model provider is configured; set `model_provider` in {file}"
@@ -61,8 +61,8 @@ impl ProviderAccount {
         };
         let provider = providers::read(&state.merged, name, file);
         let provider = provider.map_err(|error| refused(error.to_string()))?;
-        let vendors = rooms.options.vendors.clone();
-        let vendors = vendors.ok_or_else(|| refused("nobody can sign in here".to_owned()))?;
+        let vendors = server.options.vendors.clone();
+        let vendors = vendors.ok_or_else(|| refused("this server does not support sign-in".to_owned()))?;
         Ok(Self { vendors, provider })
     }
 }
@@ -72,108 +72,108 @@ impl Accounts {
         self.logins.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a sign-in that is given up; it ends when what is returned is dropped.
+    /// Removes a sign-in. Dropping the result cancels it.
     pub(crate) fn take(&self, login: &str) -> Option<PendingLogin> {
         self.logins().remove(login)
     }
 
-    /// Gives up whoever listens at a port that is wanted again, and waits until it is free. Whoever had begun there may
-    /// be gone without a word.
+    /// Cancels the sign-in that listens on this port, and waits until the port is free. The client
+    /// that began it may be gone without notice.
     pub(crate) async fn free(&self, port: u16) {
-        let found = {
+        let conflicting = {
             let mut logins = self.logins();
             let id = logins.iter().find(|(_, it)| it.port == Some(port));
             let id = id.map(|(id, _)| id.clone());
             id.and_then(|id| logins.remove(&id))
         };
-        if let Some(PendingLogin { given_up, over, .. }) = found {
-            drop(given_up);
+        if let Some(PendingLogin { cancel, ended, .. }) = conflicting {
+            drop(cancel);
             // It ends by being dropped.
-            let _ = over.await;
+            let _ = ended.await;
         }
     }
 
-    /// Names a sign-in that begins; nothing if too many are under way.
+    /// Registers a new sign-in; none if too many are in progress.
     pub(crate) fn begin(&self, port: Option<u16>) -> Option<Login> {
         let mut logins = self.logins();
         if logins.len() >= LOGINS_MAX {
             return None;
         }
         let id = ThreadId::mint().to_string();
-        let (given_up, when_given_up) = oneshot::channel();
-        let (lasts, over) = oneshot::channel();
-        let under_way = PendingLogin {
-            given_up,
+        let (cancel, cancelled) = oneshot::channel();
+        let (running, ended) = oneshot::channel();
+        let pending = PendingLogin {
+            cancel,
             port,
-            over,
+            ended,
         };
-        logins.insert(id.clone(), under_way);
+        logins.insert(id.clone(), pending);
         Some(Login {
             id,
-            when_given_up,
-            lasts,
+            cancelled,
+            running,
         })
     }
 }
 
-/// A sign-in that is under way.
+/// The running half of a sign-in.
 pub(crate) struct Login {
     pub(crate) id: String,
-    when_given_up: oneshot::Receiver<()>,
-    /// Dropped when nothing of it is left.
-    lasts: oneshot::Sender<()>,
+    cancelled: oneshot::Receiver<()>,
+    /// Dropped when the sign-in has ended completely.
+    running: oneshot::Sender<()>,
 }
 
 impl Login {
-    /// Waits for its end, and tells of it.
+    /// Waits for the end of the sign-in, and reports it.
     pub(crate) async fn run(
         self,
-        rooms: Arc<ServerState>,
+        state: Arc<ServerState>,
         session: Arc<Session>,
-        begun: PendingSignIn,
+        sign_in: PendingSignIn,
     ) {
-        let ended = tokio::select! {
-            ended = begun.done => ended,
-            _ = self.when_given_up => Err("the sign-in was given up".to_owned()),
+        let outcome = tokio::select! {
+            outcome = sign_in.done => outcome,
+            _ = self.cancelled => Err("the sign-in was cancelled".to_owned()),
         };
-        rooms.accounts.logins().remove(&self.id);
+        state.accounts.logins().remove(&self.id);
         completed(
-            &rooms,
+            &state,
             &session,
             Some(self.id),
-            ended.map(|()| SignInKind::Tokens),
+            outcome.map(|()| SignInKind::Tokens),
         );
-        drop(self.lasts);
+        drop(self.running);
     }
 }
 
-/// Tells who asked how a sign-in ended, and everyone if someone is signed in now.
+/// Notifies the client of the end of its sign-in, and all clients if the account changed.
 pub(crate) fn completed(
-    rooms: &ServerState,
+    state: &ServerState,
     session: &Session,
     login_id: Option<String>,
-    ended: Result<SignInKind, String>,
+    outcome: Result<SignInKind, String>,
 ) {
     let completed = AccountLoginCompletedNotification {
-        success: ended.is_ok(),
-        error: ended.as_ref().err().cloned(),
+        success: outcome.is_ok(),
+        error: outcome.as_ref().err().cloned(),
         login_id,
         onboarding_entrypoint: None,
     };
-    session.tell(&completed.into());
-    if let Ok(how) = ended {
-        updated(rooms, Some(how));
+    session.notify(&completed.into());
+    if let Ok(kind) = outcome {
+        updated(state, Some(kind));
     }
 }
 
-/// Tells everyone how someone is signed in now.
-pub(crate) fn updated(rooms: &ServerState, how: Option<SignInKind>) {
+/// Notifies all clients of the account in use.
+pub(crate) fn updated(state: &ServerState, kind: Option<SignInKind>) {
     let updated = AccountUpdatedNotification {
-        auth_mode: how.map(|it| match it {
+        auth_mode: kind.map(|it| match it {
             SignInKind::Key => AuthMode::Apikey,
             SignInKind::Tokens => AuthMode::Chatgpt,
         }),
-        plan_type: (how == Some(SignInKind::Tokens)).then_some(PlanType::Unknown),
+        plan_type: (kind == Some(SignInKind::Tokens)).then_some(PlanType::Unknown),
     };
-    rooms.threads.announce(updated.into());
+    state.threads.announce(updated.into());
 }

@@ -1,4 +1,4 @@
-//! What live threads stand on: where models are, and how commands are started.
+//! The dependencies of live threads: model providers, and how commands are started.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,25 +10,25 @@ use super::processes;
 use super::providers::Providers;
 use crate::wire_error::WireError;
 
-/// What whoever makes the live threads is given.
+/// The dependencies from which the binary builds the live threads.
 #[derive(Debug)]
 pub struct AgentDeps {
-    /// Where models are.
+    /// The model providers of the configuration.
     pub providers: Providers,
-    /// Starts commands.
+    /// Starts the processes of commands.
     pub launcher: Launcher,
-    /// The fence around them.
+    /// The sandbox around these processes.
     pub sandbox: SandboxService,
-    /// What the configuration says of commands.
+    /// The configuration of commands.
     pub commands: CommandConfig,
-    /// What commands in a sandbox do not see.
+    /// Paths hidden from commands in a sandbox.
     pub hidden_paths: Vec<PathBuf>,
-    /// Where commands look for programs.
+    /// The `PATH` of commands.
     pub path: SearchPath,
 }
 
-/// What the configuration says of commands, as it is when it is asked. Cheap to clone; each question may wait
-/// for the disk.
+/// The configuration of commands, current at each call. Cheap to clone; each call may block on the
+/// disk.
 #[derive(Clone, Debug)]
 pub struct CommandConfig {
     config: Arc<Config>,
@@ -40,7 +40,8 @@ impl CommandConfig {
         Self { config }
     }
 
-    /// Whom those that may use the network can reach, or what is wrong with what is said of that.
+    /// Returns the hosts that commands with network access may reach, or why that configuration is
+    /// invalid.
     pub fn hosts(&self) -> Result<egress::EgressRules, String> {
         let state = self.config.refresh().map_err(|error| error.to_string())?;
         processes::hosts(&state).map_err(|error| match error {
@@ -49,13 +50,14 @@ impl CommandConfig {
         })
     }
 
-    /// Whether the model may ask for a login shell. Does not wait: it is as the configuration was last read.
+    /// Whether the model may use a login shell. Does not block: reads the configuration as last
+    /// loaded.
     pub fn allows_login_shell(&self) -> bool {
         let state = self.config.state();
         state.value("allow_login_shell") == Some(&toml::Value::Boolean(true))
     }
 
-    /// Whether they may write folders in a fence of the second tier.
+    /// Whether commands may write folders in a sandbox of the second tier.
     pub fn accepts_second(&self) -> bool {
         let state = self.config.refresh();
         state.is_ok_and(|state| processes::accepts_second(&state))

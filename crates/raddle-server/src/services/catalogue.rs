@@ -1,4 +1,4 @@
-//! The models that vendors say they have, kept for a while. Nobody is asked before a client wants to know.
+//! The models that vendors offer, cached. No vendor is queried before a client asks.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,11 +10,11 @@ use tokio::time::{Instant, timeout_at};
 use super::providers::Provider;
 use super::vendors::{OfferedModel, Vendors};
 
-/// How long a list is good, and how long it is not asked for again after there was none.
+/// Lifetime of a list, and the delay before the next query after a failed one.
 const LIST_TTL: Duration = Duration::from_secs(300);
 const FAILURE_TTL: Duration = Duration::from_secs(30);
 
-/// How long a client waits for lists that are not there yet; it is then told of what is.
+/// How long a client waits for missing lists; the response then contains those that arrived.
 const LIST_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The lists. Cheap to clone.
@@ -23,7 +23,7 @@ pub(crate) struct Catalogue {
     lists: Arc<Mutex<HashMap<String, Arc<ProviderModels>>>>,
 }
 
-/// What one provider has.
+/// The models of one provider.
 #[derive(Debug)]
 struct ProviderModels {
     provider: Provider,
@@ -31,10 +31,10 @@ struct ProviderModels {
     state: watch::Receiver<ListState>,
 }
 
-/// What a provider said.
+/// State of the query to a provider.
 #[derive(Clone, Debug)]
 enum ListState {
-    /// It was asked. Whoever asks has limits of its own.
+    /// The query runs. The client for vendors has timeouts of its own.
     Pending,
     Models(Arc<[OfferedModel]>),
     Failed,
@@ -42,33 +42,34 @@ enum ListState {
 
 impl ProviderModels {
     fn is_stale(&self) -> bool {
-        let kept = match *self.state.borrow() {
+        let ttl = match *self.state.borrow() {
             ListState::Pending => return false,
             ListState::Models(_) => LIST_TTL,
             ListState::Failed => FAILURE_TTL,
         };
-        self.since.elapsed() >= kept
+        self.since.elapsed() >= ttl
     }
 }
 
 impl Catalogue {
-    /// What these providers have, each with its name. Those that do not answer are left out.
+    /// Returns the models of these providers, with their names. Leaves out providers that do not
+    /// respond.
     pub(crate) async fn of(
         &self,
         providers: Vec<Provider>,
         vendors: &Arc<dyn Vendors>,
     ) -> Vec<(String, Arc<[OfferedModel]>)> {
-        let asked: Vec<_> = providers
+        let queries: Vec<_> = providers
             .into_iter()
-            .map(|it| self.asked(it, vendors))
+            .map(|it| self.list_of(it, vendors))
             .collect();
-        let enough = Instant::now() + LIST_TIMEOUT;
+        let deadline = Instant::now() + LIST_TIMEOUT;
         let mut known = Vec::new();
-        for list in asked {
-            let mut told = list.state.clone();
-            let told = told.wait_for(|it| !matches!(it, ListState::Pending));
-            if let Ok(Ok(told)) = timeout_at(enough, told).await
-                && let ListState::Models(offered) = &*told
+        for list in queries {
+            let mut receiver = list.state.clone();
+            let received = receiver.wait_for(|it| !matches!(it, ListState::Pending));
+            if let Ok(Ok(list_state)) = timeout_at(deadline, received).await
+                && let ListState::Models(offered) = &*list_state
             {
                 known.push((list.provider.name.clone(), offered.clone()));
             }
@@ -76,7 +77,7 @@ impl Catalogue {
         known
     }
 
-    /// Whether a provider has said that it has a model. Nobody is asked for it.
+    /// Whether a cached list of the provider contains the model. Sends no query.
     pub(crate) fn has(&self, provider: &str, model: &str) -> bool {
         let list = self.lists().get(provider).cloned();
         list.is_some_and(|list| match &*list.state.borrow() {
@@ -85,8 +86,8 @@ impl Catalogue {
         })
     }
 
-    /// The list of a provider, which is there or on its way.
-    fn asked(&self, provider: Provider, vendors: &Arc<dyn Vendors>) -> Arc<ProviderModels> {
+    /// Returns the list of a provider, cached or in progress.
+    fn list_of(&self, provider: Provider, vendors: &Arc<dyn Vendors>) -> Arc<ProviderModels> {
         let mut lists = self.lists();
         if let Some(list) = lists.get(&provider.name)
             && list.provider == provider
@@ -94,24 +95,24 @@ impl Catalogue {
         {
             return list.clone();
         }
-        let (tell, told) = watch::channel(ListState::Pending);
+        let (sender, receiver) = watch::channel(ListState::Pending);
         let list = Arc::new(ProviderModels {
             since: Instant::now(),
-            state: told,
+            state: receiver,
             provider,
         });
         lists.insert(list.provider.name.clone(), list.clone());
-        let (asking, vendors) = (list.clone(), vendors.clone());
+        let (query, vendors) = (list.clone(), vendors.clone());
         tokio::spawn(async move {
-            let told = match vendors.models(&asking.provider).await {
+            let list_state = match vendors.models(&query.provider).await {
                 Ok(offered) => ListState::Models(offered.into()),
                 Err(why) => {
-                    let provider = &asking.provider.name;
-                    tracing::info!(provider, why, "a provider does not tell its models");
+                    let provider = &query.provider.name;
+                    tracing::info!(provider, why, "the models of a provider cannot be listed");
                     ListState::Failed
                 }
             };
-            tell.send_replace(told);
+            sender.send_replace(list_state);
         });
         list
     }

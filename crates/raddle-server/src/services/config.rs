@@ -1,4 +1,4 @@
-//! The configuration: files and command line in layers, and the user's file to write to.
+//! The configuration: files and the command line in layers, and the user's file to write to.
 //!
 //! Nothing in a workspace is ever a layer.
 
@@ -41,20 +41,21 @@ use super::providers;
 use crate::server::Paths;
 use crate::wire_error::WireError;
 
-/// What a program is started with: a `-c key=value` of the command line, or a variable of the environment.
+/// A setting that a program is started with: a `-c key=value` of the command line, or an
+/// environment variable.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Override {
     path: Vec<String>,
     value: toml::Value,
-    /// The variable, if it is one.
+    /// Name of the environment variable, if it came from one.
     variable: Option<String>,
 }
 
 impl Override {
-    /// Those of the environment, by what it says for the name of a variable. They come before those of the command
-    /// line, which are stronger. A variable that is empty says nothing.
+    /// Returns the settings from the environment, by a lookup of variables. They come before those
+    /// of the command line, which are stronger. An empty variable counts as unset.
     pub fn of_environment(variable: impl Fn(&str) -> Option<String>) -> Vec<Self> {
-        let said = keys::variables().filter_map(|(key, name)| {
+        let from_variables = keys::variables().filter_map(|(key, name)| {
             let value = variable(&name).filter(|it| !it.trim().is_empty())?;
             Some(Self {
                 path: vec![key.to_owned()],
@@ -62,10 +63,10 @@ impl Override {
                 variable: Some(name),
             })
         });
-        said.collect()
+        from_variables.collect()
     }
 
-    /// Where it was said, for people.
+    /// Returns its origin, for people.
     fn origin(&self) -> &str {
         self.variable.as_deref().unwrap_or("-c")
     }
@@ -74,7 +75,7 @@ impl Override {
 impl FromStr for Override {
     type Err = String;
 
-    /// The value is read as TOML; what is not TOML is taken as a plain string.
+    /// Parses the value as TOML; anything else is a plain string.
     fn from_str(text: &str) -> Result<Self, String> {
         let (key, value) = text
             .split_once('=')
@@ -89,7 +90,7 @@ impl FromStr for Override {
     }
 }
 
-/// A value as people write it: what is not TOML is a plain string.
+/// Parses a value as people write it: text that is not TOML is a plain string.
 fn value_of(text: &str) -> toml::Value {
     let text = text.trim();
     format!("x = {text}")
@@ -100,19 +101,19 @@ fn value_of(text: &str) -> toml::Value {
 }
 
 impl Override {
-    /// The key, part by part.
+    /// Returns the key, part by part.
     pub fn path(&self) -> &[String] {
         &self.path
     }
 
-    /// The value, as a request says it in its own `config`.
+    /// Returns the value as JSON, for the `config` member of a request.
     pub fn to_json(&self) -> serde_json::Value {
         layers::to_json(&self.value)
     }
 }
 
 impl fmt::Display for Override {
-    /// As `-c` takes it.
+    /// Writes the form that `-c` accepts.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (number, part) in self.path.iter().enumerate() {
             let dot = if number > 0 { "." } else { "" };
@@ -122,31 +123,31 @@ impl fmt::Display for Override {
     }
 }
 
-/// Why the configuration cannot be used.
+/// Reason why the configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// A file is not TOML. The line itself is not shown: there may be a key in it.
+    /// A file is not TOML. The line itself is not shown: it may contain a key.
     #[error("{} is not valid TOML: line {line}: {what}", path.display())]
     Syntax {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Where.
+        /// Line number, counted from 1.
         line: usize,
-        /// What is wrong there.
+        /// Message of the parser.
         what: String,
     },
-    /// A file cannot be read.
+    /// The file exists but cannot be read.
     #[error("cannot read {}: {error}", path.display())]
     Read {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the system.
         error: io::Error,
     },
 }
 
 impl ConfigError {
-    /// The file that cannot be used.
+    /// Returns the file that cannot be used.
     fn path(&self) -> &Path {
         match self {
             Self::Syntax { path, .. } | Self::Read { path, .. } => path,
@@ -154,46 +155,46 @@ impl ConfigError {
     }
 }
 
-/// The room.
 #[derive(Debug)]
 pub(crate) struct Config {
     system: PathBuf,
     user: PathBuf,
     flags: Layer,
     state: RwLock<Arc<State>>,
-    /// Held while the user's file is changed.
+    /// Held while the user's file is written.
     writing: Mutex<()>,
     /// Whether both files lie on disks of this machine.
     is_local: bool,
 }
 
-/// The configuration as it was last read.
+/// The configuration as last loaded.
 #[derive(Debug)]
 pub(crate) struct State {
     layers: Layers,
     system: FileStamp,
     user: FileStamp,
-    /// Whether the files had rested before they were read, so that their stamps tell any later
-    /// change.
+    /// Whether the files were older than the timestamp granularity when they were loaded, so that
+    /// their stamps reveal any later change.
     settled: bool,
-    /// All layers in one.
+    /// All layers merged.
     pub(crate) merged: toml::Table,
-    /// What is wrong with it, for people.
+    /// Warnings about it, for people.
     warnings: Vec<ConfigWarningNotification>,
-    /// Those of them that are about values which count and cannot be.
+    /// The warnings about invalid values that are in force.
     problems: Vec<String>,
-    /// All models it names, as `model/list` tells them; written when first asked for.
+    /// All models it names, as `model/list` returns them; serialised on first use.
     pub(crate) model_list: OnceLock<Box<RawValue>>,
 }
 
-/// Tells whether a file has changed since it was read.
+/// Stamp of a file; it differs once the file has changed.
 type FileStamp = Option<(SystemTime, u64)>;
 
-/// File systems tell time in ticks, some in whole seconds: two changes within one tick look alike.
+/// Granularity of file timestamps; some file systems have whole seconds. Two changes within it look
+/// alike.
 const TIMESTAMP_GRANULARITY: Duration = Duration::from_secs(2);
 
 impl Config {
-    /// Reads every layer. A file that cannot be used stops the server from starting.
+    /// Loads every layer. A file that cannot be used keeps the server from starting.
     pub(crate) fn open(paths: &Paths, overrides: &[Override]) -> Result<Self, ConfigError> {
         let mut table = toml::Table::new();
         for it in overrides {
@@ -212,17 +213,17 @@ impl Config {
             flags,
             state: RwLock::new(Arc::new(state)),
             writing: Mutex::new(()),
-            is_local: local_disk::is_near(&paths.system_config)
-                && local_disk::is_near(&paths.user_config),
+            is_local: local_disk::is_local(&paths.system_config)
+                && local_disk::is_local(&paths.user_config),
         })
     }
 
-    /// The user's own file, which may not be there.
+    /// Returns the path of the user's own file, which may not exist.
     pub(crate) fn user_file(&self) -> &Path {
         &self.user
     }
 
-    /// What people should know about the configuration as it is now.
+    /// Returns the warnings about the current configuration, for people.
     pub(crate) fn warnings(&self) -> Vec<ConfigWarningNotification> {
         match self.refresh() {
             Ok(state) => state.warnings.clone(),
@@ -235,7 +236,7 @@ impl Config {
         }
     }
 
-    /// The configuration as it was last read. Never waits for the disk.
+    /// Returns the configuration as last loaded. Never blocks on the disk.
     pub(crate) fn state(&self) -> Arc<State> {
         self.state
             .read()
@@ -243,10 +244,10 @@ impl Config {
             .clone()
     }
 
-    /// The configuration as it is now: files that changed are read again. A file that has become
-    /// unusable is an error, and what was read before stays in force. Waits for the disk.
+    /// Returns the current configuration, and reloads files that changed. A file that has become
+    /// unusable is an error, and the last state stays in force. Blocks on the disk.
     pub(crate) fn refresh(&self) -> Result<Arc<State>, ConfigError> {
-        if let Some(state) = self.unchanged().or_else(|| self.same()) {
+        if let Some(state) = self.unchanged().or_else(|| self.unchanged_text()) {
             return Ok(state);
         }
         let state = Arc::new(load(&self.system, &self.user, &self.flags)?);
@@ -254,22 +255,23 @@ impl Config {
         Ok(state)
     }
 
-    /// The configuration as it is now, if that can be told without waiting: the files lie on disks of this
-    /// machine, whose answer to so small a question is in memory, and have not changed.
-    pub(super) fn at_hand(&self) -> Option<Arc<State>> {
+    /// Returns the current configuration, if that needs no waiting: the files are on local disks,
+    /// whose metadata is in memory, and have not changed.
+    pub(super) fn without_blocking(&self) -> Option<Arc<State>> {
         self.is_local.then(|| self.unchanged()).flatten()
     }
 
-    /// The configuration as it is now, if its files are as they were when it was read.
+    /// Returns the loaded configuration, if the stamps of its files are unchanged.
     fn unchanged(&self) -> Option<Arc<State>> {
         let state = self.state();
         let same = state.system == stamp(&self.system) && state.user == stamp(&self.user);
         (same && state.settled).then_some(state)
     }
 
-    /// The configuration as it is now, if its files say the same as when it was read. Only as long as their stamps tell
-    /// nothing: they are read for it, but not understood again.
-    fn same(&self) -> Option<Arc<State>> {
+    /// Returns the loaded configuration, if the contents of its files are unchanged. Only used
+    /// while the stamps are too recent to reveal a change: it reads the files, but does not parse
+    /// them.
+    fn unchanged_text(&self) -> Option<Arc<State>> {
         let state = self.state();
         if are_settled([state.system, state.user]) {
             return None;
@@ -284,7 +286,7 @@ impl Config {
         is_same.then_some(state)
     }
 
-    /// Changes the user's file, all edits or none.
+    /// Writes the user's file, all edits or none.
     pub(crate) fn write(
         &self,
         edits: &[ConfigEdit],
@@ -303,22 +305,22 @@ impl Config {
         }
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let _lock = lock_file(&self.user)?;
-        let before = read_or_empty(&self.user)?;
-        if expected_version.is_some_and(|expected| expected != version_of(before.as_bytes())) {
+        let old_text = read_or_empty(&self.user)?;
+        if expected_version.is_some_and(|expected| expected != version_of(old_text.as_bytes())) {
             return Err(WireError::ConfigWrite {
                 kind: "configVersionConflict",
                 message: "the configuration has changed since it was read; read it again and retry"
                     .to_owned(),
             });
         }
-        let EditedFile { text, paths } = edit::apply(&before, edits)?;
+        let EditedFile { text, paths } = edit::apply(&old_text, edits)?;
         if writer == ConfigWriter::Remote && !self.lets_remote_clients_set_programs() {
             let table = |text: &str| text.parse().unwrap_or_default();
-            if let Some(key) = keys::guarded_change(&table(&before), &table(&text)) {
+            if let Some(key) = keys::guarded_change(&table(&old_text), &table(&text)) {
                 return Err(WireError::ConfigWrite {
                     kind: "configLayerReadonly",
                     message: format!(
-                        "`{key}` says which programs are started, where keys are sent or what models cost, and a \
+                        "`{key}` names programs, destinations of keys or prices, so a \
                          remote client may not change it; edit {} on the server's machine, or set `{}` to true there",
                         self.user.display(),
                         keys::REMOTE_FLAG
@@ -357,43 +359,43 @@ impl Config {
     }
 }
 
-/// Who changes the user's file.
+/// Origin of a write to the user's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConfigWriter {
-    /// A process of the user's on this machine: a command line, or the one that started the server.
+    /// A local process of the user: a command line, or the process that started the server.
     Local,
-    /// A client that came over a socket.
+    /// A client that connected over a socket.
     Remote,
 }
 
 impl State {
-    /// What `config/read` tells.
-    pub(crate) fn told(&self, include_layers: bool) -> ConfigReadResponse {
+    /// Returns the response to `config/read`.
+    pub(crate) fn read_response(&self, include_layers: bool) -> ConfigReadResponse {
         ConfigReadResponse {
-            config: layers::shown(&self.merged),
+            config: layers::redacted_json(&self.merged),
             origins: self.layers.origins(),
-            layers: include_layers.then(|| self.layers.told()),
+            layers: include_layers.then(|| self.layers.for_client()),
         }
     }
 
-    /// A string of the merged configuration.
+    /// Returns a string of the merged configuration.
     pub(crate) fn text(&self, key: &str) -> Option<&str> {
         effective::text(&self.merged, key)
     }
 
-    /// Whether the `PATH` of commands has what the user's login shell adds to it.
+    /// Whether the `PATH` of commands includes the additions of the user's login shell.
     pub(crate) fn asks_login_shell(&self) -> bool {
         self.value("login_shell_path") != Some(&toml::Value::Boolean(false))
     }
 
-    /// A value of the merged configuration.
+    /// Returns a value of the merged configuration.
     pub(crate) fn value(&self, key: &str) -> Option<&toml::Value> {
         self.merged.get(key)
     }
 }
 
 fn load(system: &Path, user: &Path, flags: &Layer) -> Result<State, ConfigError> {
-    // Stamped before reading: a change in between is seen the next time.
+    // Stamped before reading: a change in between is noticed the next time.
     let (system_stamp, user_stamp) = (stamp(system), stamp(user));
     let settled = are_settled([system_stamp, user_stamp]);
     let system_source = SystemConfigLayerSource {
@@ -409,19 +411,19 @@ fn load(system: &Path, user: &Path, flags: &Layer) -> Result<State, ConfigError>
         flags.clone(),
     ]);
     let merged = layers.merged();
-    let in_force = odd(&merged).invalid;
+    let invalid_in_force = check_table(&merged).invalid;
     let (mut warnings, mut problems) = (Vec::new(), Vec::new());
     for layer in layers.each() {
-        let said = |what: &String| format!("{what}, in {}", layer.describe());
+        let with_origin = |what: &String| format!("{what}, in {}", layer.describe());
         let keys::LayerProblems {
-            invalid: wrong,
+            invalid,
             unused,
-        } = odd(&layer.table);
-        // What a stronger layer says otherwise harms nobody.
-        problems.extend(wrong.iter().filter(|it| in_force.contains(it)).map(said));
-        let all = wrong.iter().chain(&unused);
+        } = check_table(&layer.table);
+        // An invalid value that a stronger layer overrides is harmless.
+        problems.extend(invalid.iter().filter(|it| invalid_in_force.contains(it)).map(with_origin));
+        let all = invalid.iter().chain(&unused);
         warnings.extend(all.map(|what| ConfigWarningNotification {
-            summary: said(what),
+            summary: with_origin(what),
             details: None,
             path: layer.file().map(str::to_owned),
             range: None,
@@ -440,14 +442,14 @@ fn load(system: &Path, user: &Path, flags: &Layer) -> Result<State, ConfigError>
 }
 
 impl State {
-    /// The same without wrong values.
+    /// Returns the same state without invalid values.
     fn without_problems(&self) -> Self {
         Self {
             layers: self.layers.clone(),
             system: self.system,
             user: self.user,
             settled: self.settled,
-            merged: keys::without_wrong(&self.merged),
+            merged: keys::without_invalid(&self.merged),
             warnings: Vec::new(),
             problems: Vec::new(),
             model_list: OnceLock::new(),
@@ -455,11 +457,11 @@ impl State {
     }
 }
 
-/// What a table says that cannot be or is not used, a sentence each.
-fn odd(table: &toml::Table) -> keys::LayerProblems {
-    let mut odd = keys::odd(table);
-    odd.invalid.extend(providers::problems_of_prices(table));
-    odd
+/// Returns the invalid and unused values of a table, a sentence each.
+fn check_table(table: &toml::Table) -> keys::LayerProblems {
+    let mut problems = keys::check_layer(table);
+    problems.invalid.extend(providers::problems_of_prices(table));
+    problems
 }
 
 fn read_layer(path: &Path, source: ConfigLayerSource) -> Result<Layer, ConfigError> {
@@ -467,12 +469,12 @@ fn read_layer(path: &Path, source: ConfigLayerSource) -> Result<Layer, ConfigErr
         path: path.to_owned(),
         error,
     })?;
-    let wrong = |error: toml::de::Error| ConfigError::Syntax {
+    let syntax_error = |error: toml::de::Error| ConfigError::Syntax {
         path: path.to_owned(),
         line: line_of(&text, error.span()),
         what: error.message().to_owned(),
     };
-    let table = text.parse().map_err(wrong)?;
+    let table = text.parse().map_err(syntax_error)?;
     Ok(Layer {
         source,
         version: version_of(text.as_bytes()),
@@ -480,10 +482,10 @@ fn read_layer(path: &Path, source: ConfigLayerSource) -> Result<Layer, ConfigErr
     })
 }
 
-/// The line, counted from 1, in which something of a text begins.
+/// Returns the line, counted from 1, in which a span begins.
 fn line_of(text: &str, span: Option<Range<usize>>) -> usize {
-    let before = text.as_bytes().iter().take(span.map_or(0, |it| it.start));
-    1 + before.filter(|it| **it == b'\n').count()
+    let preceding = text.as_bytes().iter().take(span.map_or(0, |it| it.start));
+    1 + preceding.filter(|it| **it == b'\n').count()
 }
 
 fn read_or_empty(path: &Path) -> io::Result<String> {
@@ -498,7 +500,8 @@ fn stamp(path: &Path) -> FileStamp {
     Some((metadata.modified().ok()?, metadata.len()))
 }
 
-/// Whether files have rested, so that their stamps tell any later change.
+/// Whether the files are older than the timestamp granularity, so that their stamps reveal any
+/// later change.
 fn are_settled(stamps: [FileStamp; 2]) -> bool {
     let now = SystemTime::now();
     let mut stamps = stamps.into_iter().flatten();
@@ -508,7 +511,7 @@ fn are_settled(stamps: [FileStamp; 2]) -> bool {
     })
 }
 
-/// The version of a layer: what its file says, hashed.
+/// Returns the version of a layer: the hash of its text.
 fn version_of(text: &[u8]) -> String {
     let digest = Sha256::digest(text);
     let mut version = String::from("sha256:");
@@ -519,7 +522,7 @@ fn version_of(text: &[u8]) -> String {
     version
 }
 
-/// Keeps other processes of the same home from writing at the same time.
+/// Locks the file, so that no other process of the same home writes at the same time.
 fn lock_file(config: &Path) -> io::Result<fs::File> {
     use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
     if let Some(folder) = config.parent() {
@@ -539,7 +542,7 @@ fn lock_file(config: &Path) -> io::Result<fs::File> {
     Ok(file)
 }
 
-/// Puts a new text in the file's place in one step, so that a crash leaves the old or the new.
+/// Replaces the file in one step, so that a crash leaves the old or the new text.
 fn replace_file(path: &Path, text: &str) -> io::Result<()> {
     use std::io::Write as _;
     use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
@@ -555,8 +558,9 @@ fn replace_file(path: &Path, text: &str) -> io::Result<()> {
     file.sync_all()?;
     let is_link = fs::symlink_metadata(path).is_ok_and(|it| it.is_symlink());
     match fs::canonicalize(path) {
-        // A link stays a link. What it leads to stays the same file, because commands that run are kept from that very
-        // file: they could read another in its place. If this is cut short, the text is beside the link.
+        // A link stays a link, and its target stays the same file: the sandbox of running commands
+        // hides that very file, and they could read a new one. After a crash in between, the new
+        // text is beside the link.
         Ok(real) if is_link => {
             overwrite(&real, text)?;
             fs::remove_file(&new)
@@ -603,14 +607,14 @@ mod tests {
                 d = [1, 2.5] }),
             ),
         ] {
-            let read: Override = text.parse().expect(text);
+            let parsed: Override = text.parse().expect(text);
             assert_eq!(
-                (read.path, read.value),
+                (parsed.path, parsed.value),
                 (path.into_iter().map(str::to_owned).collect(), value),
                 "{text}"
             );
-            let again = text.parse::<Override>().expect(text).to_string();
-            assert_eq!(again.parse(), text.parse::<Override>(), "{again}");
+            let rendered = text.parse::<Override>().expect(text).to_string();
+            assert_eq!(rendered.parse(), text.parse::<Override>(), "{rendered}");
         }
         for text in ["model", "=x", "a..b=1", r#"a."b=1"#] {
             assert!(text.parse::<Override>().is_err(), "{text}");

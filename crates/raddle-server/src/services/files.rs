@@ -1,5 +1,6 @@
-//! The file system as the client's own user sees it, but for what [`PathAdmission`] closes. It is the
-//! person's, not the agent's: nothing here is fenced, and nothing the model does comes this way.
+//! The file system as the client's own user sees it, except for what [`PathAdmission`] closes. It
+//! serves the user, not the agent: there is no sandbox here, and no tool of the model comes this
+//! way.
 
 mod admission;
 mod copies;
@@ -20,13 +21,13 @@ pub(crate) use self::admission::{PathAdmission, secret_files};
 pub(crate) use self::copies::copy_any;
 pub(crate) use self::file_locks::FileLock;
 pub(crate) use self::write_paths::LastLink;
-use crate::wire_error::{WireError, shown};
+use crate::wire_error::{WireError, quoted};
 
-/// The longest path. No system takes a longer one, and to go through all the folders above a path of
+/// The longest path. No system accepts a longer one, and walking all the folders above a path of
 /// megabytes would take hours.
 const PATH_BYTES_MAX: usize = 4096;
 
-/// An absolute path; anything else is refused.
+/// Returns an absolute path; rejects anything else.
 pub(crate) fn absolute(path: &str) -> Result<PathBuf, WireError> {
     refuse_too_long(path)?;
     if Path::new(path).is_absolute() && !path.contains('\0') {
@@ -34,12 +35,12 @@ pub(crate) fn absolute(path: &str) -> Result<PathBuf, WireError> {
     } else {
         Err(WireError::InvalidRequest(format!(
             "path must be absolute: {}",
-            shown(path)
+            quoted(path)
         )))
     }
 }
 
-/// Refuses a path that no system takes.
+/// Rejects a path that is too long for any system.
 pub(crate) fn refuse_too_long(path: &str) -> Result<(), WireError> {
     if path.len() <= PATH_BYTES_MAX {
         return Ok(());
@@ -47,11 +48,11 @@ pub(crate) fn refuse_too_long(path: &str) -> Result<(), WireError> {
     Err(WireError::InvalidRequest(format!(
         "a path may have {PATH_BYTES_MAX} bytes, not {}: {}",
         path.len(),
-        shown(path)
+        quoted(path)
     )))
 }
 
-/// Milliseconds since the epoch; zero where the file system does not know.
+/// Returns milliseconds since the epoch; zero where the file system does not know.
 pub(crate) fn millis(time: io::Result<SystemTime>) -> i64 {
     time.ok()
         .and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok())
@@ -59,8 +60,8 @@ pub(crate) fn millis(time: io::Result<SystemTime>) -> i64 {
         .unwrap_or(0)
 }
 
-/// Whether a copy would land on or inside what is copied, by whatever names both go. Such a copy
-/// of a folder would never end, and one of a file would empty it.
+/// Whether a copy would land on or inside its source, under any name. Such a copy of a folder would
+/// never end, and one of a file would empty it.
 pub(crate) fn lands_in(from: &Path, to: &Path) -> io::Result<bool> {
     let source = fs::symlink_metadata(from)?;
     let is_source = |path: &Path| {
@@ -72,40 +73,40 @@ pub(crate) fn lands_in(from: &Path, to: &Path) -> io::Result<bool> {
     Ok(nearest.is_some_and(|nearest| nearest.ancestors().any(is_source)))
 }
 
-/// Opens a file for reading. Only a regular one: a pipe may have nobody at its other end and a device
-/// may have none, and either would keep a thread for ever.
+/// Opens a file for reading. Only a regular one: a pipe or a device may never deliver data, and
+/// would block a thread for ever.
 pub(crate) fn open(path: &Path, admission: &PathAdmission) -> Result<(File, Metadata), WireError> {
     admission.open(path)?.file(path)
 }
 
 impl AdmittedPath {
-    /// The file, to read it. The path is how it was asked for.
-    pub(crate) fn file(&self, asked: &Path) -> Result<(File, Metadata), WireError> {
-        // Looked at first, because to open a device may already do something.
-        refuse_special(asked, &self.metadata()?)?;
+    /// Opens the file for reading. `requested` is the path for error messages.
+    pub(crate) fn file(&self, requested: &Path) -> Result<(File, Metadata), WireError> {
+        // Checked first, because opening a device may already have an effect.
+        refuse_special(requested, &self.metadata()?)?;
         let file = File::options()
             .read(true)
-            .custom_flags(AT_ONCE.bits().cast_signed())
+            .custom_flags(NONBLOCKING.bits().cast_signed())
             .open(self.path())?;
         let metadata = file.metadata()?;
-        refuse_special(asked, &metadata)?;
+        refuse_special(requested, &metadata)?;
         Ok((file, metadata))
     }
 }
 
-/// Writes a whole file, which is made if it is not there.
+/// Writes a whole file, and creates it if it is missing.
 pub(crate) fn write(path: &Path, bytes: &[u8], admission: &PathAdmission) -> Result<(), WireError> {
-    let place = admission.place(path, LastLink::Follow)?;
-    let (mut file, metadata) = place.create(0o666, admission)?;
-    let _stay = FileLock::to_write(&metadata)?;
+    let write_path = admission.write_path(path, LastLink::Follow)?;
+    let (mut file, metadata) = write_path.create(0o666, admission)?;
+    let _lock = FileLock::to_write(&metadata)?;
     file.set_len(0)?;
     Ok(file.write_all(bytes)?)
 }
 
-/// Opening does not wait for anyone at the other end, nor does a terminal become ours.
-const AT_ONCE: OFlags = OFlags::NONBLOCK.union(OFlags::NOCTTY);
+/// Opens without waiting for a peer, and without acquiring a controlling terminal.
+const NONBLOCKING: OFlags = OFlags::NONBLOCK.union(OFlags::NOCTTY);
 
-/// Folders pass: what is done with them as files, the system refuses.
+/// Rejects special files. Folders pass: the system rejects using them as files.
 fn refuse_special(path: &Path, metadata: &Metadata) -> Result<(), WireError> {
     let kind = metadata.file_type();
     let what = if kind.is_fifo() {

@@ -1,4 +1,5 @@
-//! The models a turn may use: those that the configuration names, and those that its providers say they have.
+//! The models that a turn may use: those that the configuration names, and those that its providers
+//! offer.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -10,31 +11,32 @@ use super::config::State;
 use super::providers::{ModelChoice, choose};
 use super::vendors::OfferedModel;
 
-/// Reasoning efforts that every provider's names can be mapped to.
+/// Reasoning efforts that map to every provider's names.
 const EFFORTS: &[(&str, &str)] = &[
-    ("low", "Answers soon, thinks little."),
-    ("medium", "Thinks as long as most work needs."),
-    ("high", "Thinks long, for hard work."),
+    ("low", "Fast responses with little reasoning."),
+    ("medium", "Reasoning for most work."),
+    ("high", "Deep reasoning for hard work."),
 ];
 
-/// What providers say they have, each by its name.
+/// The models that providers offer, each list with its provider's name.
 pub(crate) type ModelsByProvider = [(String, Arc<[OfferedModel]>)];
 
-/// The models: those of the configuration, the default first, then what the providers have. Never empty: clients need
-/// something to show, so without configuration there is one entry that says what to do with the user's file.
+/// Returns the models: those of the configuration, the default first, then those of the providers.
+/// Never empty: clients need an entry to show, so without configuration there is one that says what
+/// to configure.
 pub(crate) fn all(config: &State, user_file: &Path, known: &ModelsByProvider) -> Vec<Model> {
     let effort = config.text("model_reasoning_effort").unwrap_or("medium");
-    let usual = usual_provider(config);
+    let default_name = default_provider(config);
     let mut seen = HashSet::new();
     let mut models = Vec::new();
     for entry in entries(config, known) {
-        let id = id(usual, entry.provider, entry.model);
-        // Where names have slashes, a model of another provider's could not be told from theirs.
-        let is_meant = entry.is_configured
-            || choose(&config.merged, usual, Some(&id)).provider == entry.provider;
-        if is_meant && seen.insert(id.clone()) {
-            let shown = entry.name.unwrap_or(&id);
-            models.push(model(&id, shown, entry.description(), effort));
+        let id = id(default_name, entry.provider, entry.model);
+        // Where names contain slashes, such an id could also be a model of the default provider.
+        let is_unambiguous = entry.is_configured
+            || choose(&config.merged, default_name, Some(&id)).provider == entry.provider;
+        if is_unambiguous && seen.insert(id.clone()) {
+            let display_name = entry.name.unwrap_or(&id);
+            models.push(model(&id, display_name, entry.description(), effort));
         }
     }
     if models.is_empty() {
@@ -53,11 +55,11 @@ pub(crate) fn all(config: &State, user_file: &Path, known: &ModelsByProvider) ->
     models
 }
 
-/// A model of a provider's.
+/// A model of a provider.
 #[derive(Debug)]
 pub(crate) struct ModelEntry<'a> {
     pub(crate) provider: Option<&'a str>,
-    /// As it is named there.
+    /// Its name at the provider.
     pub(crate) model: &'a str,
     /// Its name for people.
     pub(crate) name: Option<&'a str>,
@@ -74,7 +76,8 @@ impl ModelEntry<'_> {
     }
 }
 
-/// Those of the configuration, the default first, then what the providers have; a model may be there twice.
+/// Returns the models of the configuration, the default first, then those of the providers; may
+/// contain duplicates.
 pub(crate) fn entries<'a>(config: &'a State, known: &'a ModelsByProvider) -> Vec<ModelEntry<'a>> {
     let configured = configured(config).into_iter().map(|it| ModelEntry {
         provider: it.provider,
@@ -93,23 +96,24 @@ pub(crate) fn entries<'a>(config: &'a State, known: &'a ModelsByProvider) -> Vec
     configured.chain(offered).collect()
 }
 
-/// Who is asked unless someone says something else.
-pub(crate) fn usual_provider(config: &State) -> Option<&str> {
+/// Returns the provider that threads use by default.
+pub(crate) fn default_provider(config: &State) -> Option<&str> {
     choose(&config.merged, None, config.text("model")).provider
 }
 
-/// Whether the configuration names a model of the usual provider's, which the list tells without its provider.
-pub(crate) fn is_usual(config: &State, name: &str) -> bool {
-    let usual = usual_provider(config);
+/// Whether the configuration names a model of the default provider, which the list shows without
+/// its provider.
+pub(crate) fn is_of_default_provider(config: &State, name: &str) -> bool {
+    let default_name = default_provider(config);
     let mut choices = configured(config).into_iter();
-    choices.any(|it| it.provider == usual && it.model == Some(name))
+    choices.any(|it| it.provider == default_name && it.model == Some(name))
 }
 
-/// The models that the configuration names.
+/// Returns the models that the configuration names.
 fn configured(config: &State) -> Vec<ModelChoice<'_>> {
-    let named = ["model", "review_model"].iter();
-    let named = named.filter_map(|key| config.text(key));
-    let mut choices: Vec<ModelChoice<'_>> = named
+    let names = ["model", "review_model"].iter();
+    let names = names.filter_map(|key| config.text(key));
+    let mut choices: Vec<ModelChoice<'_>> = names
         .map(|name| choose(&config.merged, None, Some(name)))
         .collect();
     let profiles = config.value("profiles").and_then(toml::Value::as_table);
@@ -122,9 +126,10 @@ fn configured(config: &State) -> Vec<ModelChoice<'_>> {
     choices
 }
 
-/// What a client says to mean a model: its name, and before it the provider if that is not the usual one.
-fn id(usual: Option<&str>, provider: Option<&str>, name: &str) -> String {
-    match provider.filter(|it| usual != Some(it)) {
+/// Returns the id of a model for clients: its name, prefixed with the provider if that is not the
+/// default.
+fn id(default_provider: Option<&str>, provider: Option<&str>, name: &str) -> String {
+    match provider.filter(|it| default_provider != Some(it)) {
         Some(provider) => format!("{provider}/{name}"),
         None => name.to_owned(),
     }

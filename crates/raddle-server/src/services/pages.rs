@@ -1,11 +1,11 @@
-//! Pages of a list that is at hand as a whole.
+//! Pages of a list that is in memory as a whole.
 
-use crate::wire_error::{WireError, shown};
+use crate::wire_error::{WireError, quoted};
 
-/// The longest page.
+/// The maximum number of entries of a page.
 const LIMIT_MAX: u32 = 100;
 
-/// The items after the cursor, at most `limit`, and the cursor of the next page.
+/// Returns the items after the cursor, at most `limit`, and the cursor of the next page.
 pub(crate) fn page<T>(
     items: Vec<T>,
     cursor: Option<&str>,
@@ -18,7 +18,7 @@ pub(crate) fn page<T>(
             .ok()
             .filter(|start| *start <= items.len())
             .ok_or_else(|| {
-                WireError::Refused(format!("invalid cursor: {}", shown(cursor)).into())
+                WireError::Refused(format!("invalid cursor: {}", quoted(cursor)).into())
             })?,
     };
     let limit = limit.unwrap_or(LIMIT_MAX).clamp(1, LIMIT_MAX) as usize;

@@ -1,8 +1,7 @@
-//! Permission profiles: sandboxes by name. Three are built in; the configuration has more where it
-//! says `[permissions.NAME]`.
+//! Permission profiles: named sandboxes. Three are built in; the configuration adds more under
+//! `[permissions.NAME]`.
 //!
-//! A profile that asks for something that no sandbox here can keep is refused. It is never taken for
-//! a wider one.
+//! A profile that no sandbox here can enforce is rejected. It is never replaced by a wider one.
 
 use raddle_core::{PermissionProfile, Sandbox};
 use raddle_protocol::{
@@ -11,13 +10,13 @@ use raddle_protocol::{
 
 use crate::services::config::EffectiveConfig;
 use crate::services::{ServerState, processes, threads};
-use crate::wire_error::{WireError, shown};
+use crate::wire_error::{WireError, quoted};
 
-/// The profiles every server has, and a line about each for people.
+/// The built-in profiles, with a description of each for people.
 const BUILT_IN: [(&str, &str); 3] = [
     (READ_ONLY, "Reads files, changes nothing."),
     (WORKSPACE, "Changes files in the workspace."),
-    (FULL_ACCESS, "No fence at all."),
+    (FULL_ACCESS, "No sandbox at all."),
 ];
 
 const READ_ONLY: &str = ":read-only";
@@ -27,13 +26,13 @@ const FULL_ACCESS: &str = ":danger-full-access";
 /// The table of the configuration with further profiles.
 const TABLE: &str = "permissions";
 
-/// The key of the configuration that names the profile of threads that name none.
+/// The configuration key of the default profile of threads.
 const DEFAULT: &str = "default_permissions";
 
-/// The key of the configuration that names a mode in place of a profile.
+/// The configuration key of a mode, in place of a profile.
 const MODE: &str = "sandbox_mode";
 
-/// How many profiles may extend each other.
+/// The maximum length of a chain of profiles that extend each other.
 const EXTENDS_MAX: usize = 8;
 
 /// A sandbox, and the profile that it was made from.
@@ -44,13 +43,13 @@ pub(crate) struct SandboxChoice {
 }
 
 impl SandboxChoice {
-    /// As a thread keeps it.
+    /// Converts the policy to the form that a thread stores.
     pub(crate) fn sandbox(&self) -> Result<Sandbox, WireError> {
         threads::sandbox(&self.policy)
     }
 }
 
-/// The sandbox of a profile.
+/// Returns the sandbox of a profile.
 pub(crate) fn of_profile(
     config: &EffectiveConfig<'_>,
     id: &str,
@@ -70,32 +69,32 @@ pub(crate) fn of_profile(
     let access = access(config, id, &mut Vec::new())?;
     let extends = table(config, id).and_then(|it| it.get("extends")?.as_str());
     Ok(SandboxChoice {
-        policy: access.policy().map_err(|what| wrong(config, id, &what))?,
+        policy: access.policy().map_err(|what| invalid_profile(config, id, &what))?,
         profile: profile(extends),
     })
 }
 
-/// The sandbox of a mode that is named, else the one that the configuration names: its profile, or its
-/// mode where a stronger layer says that.
+/// Returns the sandbox of the given mode, else the configured one: that of the default profile, or
+/// of the mode if a stronger layer sets that.
 pub(crate) fn of_config(
     config: &EffectiveConfig<'_>,
     mode: Option<&str>,
 ) -> Result<SandboxChoice, WireError> {
-    let named = config.value(DEFAULT).filter(|_| mode.is_none());
+    let default_profile = config.value(DEFAULT).filter(|_| mode.is_none());
     let is_weaker = config.strength(DEFAULT) < config.strength(MODE);
-    match named.filter(|_| !is_weaker) {
-        Some(named) => of_default(config, named),
+    match default_profile.filter(|_| !is_weaker) {
+        Some(default_profile) => of_default(config, default_profile),
         None => of_mode(config, mode),
     }
 }
 
-/// The sandboxes that the request's own configuration names, each with its key.
+/// Returns the sandboxes that the request's own configuration names, each with its key.
 pub(crate) fn of_request(
     config: &EffectiveConfig<'_>,
 ) -> Result<Vec<(&'static str, SandboxChoice)>, WireError> {
     let mut choices = Vec::new();
-    if let Some(named) = config.value(DEFAULT).filter(|_| config.names(DEFAULT)) {
-        choices.push((DEFAULT, of_default(config, named)?));
+    if let Some(default_profile) = config.value(DEFAULT).filter(|_| config.names(DEFAULT)) {
+        choices.push((DEFAULT, of_default(config, default_profile)?));
     }
     if config.names(MODE) {
         choices.push((MODE, of_mode(config, None)?));
@@ -112,16 +111,17 @@ fn of_mode(config: &EffectiveConfig<'_>, mode: Option<&str>) -> Result<SandboxCh
 
 fn of_default(
     config: &EffectiveConfig<'_>,
-    named: &toml::Value,
+    default_profile: &toml::Value,
 ) -> Result<SandboxChoice, WireError> {
-    let Some(id) = named.as_str() else {
+    let Some(id) = default_profile.as_str() else {
         let what = format!("`{DEFAULT}` must be the name of a permission profile");
         return Err(config.refused(what, &[DEFAULT]));
     };
     of_named_profile(config, id)
 }
 
-/// The sandbox of a profile that a request or the configuration names, unless the request says how far a mode goes.
+/// Returns the sandbox of a profile that a request or the configuration names. Rejects options of a
+/// mode in the same request.
 pub(crate) fn of_named_profile(
     config: &EffectiveConfig<'_>,
     id: &str,
@@ -130,25 +130,25 @@ pub(crate) fn of_named_profile(
         let what = format!(
             "`sandbox_workspace_write` is about `{MODE}`, and the permission profile `{}` is in force; \
              name `{MODE}` too, or leave it out",
-            shown(id)
+            quoted(id)
         );
         return Err(WireError::Refused(what.into()));
     }
     of_profile(config, id)
 }
 
-/// Refuses a profile that a client chose and the operator does not allow.
+/// Rejects a profile that a client chose and the operator does not allow.
 pub(crate) async fn allowed(
-    rooms: &ServerState,
+    state: &ServerState,
     profile: Option<&PermissionProfile>,
     sandbox: &Sandbox,
 ) -> Result<(), WireError> {
     let Some(profile) = profile else {
         return Ok(());
     };
-    let (threads, sandbox) = (rooms.threads.clone(), [sandbox.clone()]);
-    let looking = tokio::task::spawn_blocking(move || threads.objections_to_sandboxes(&sandbox));
-    let objections = looking.await.map_err(|_| WireError::Dropped)?;
+    let (threads, sandbox) = (state.threads.clone(), [sandbox.clone()]);
+    let check = tokio::task::spawn_blocking(move || threads.objections_to_sandboxes(&sandbox));
+    let objections = check.await.map_err(|_| WireError::Dropped)?;
     match objections.into_iter().flatten().next() {
         Some(why) => Err(WireError::ProfileNotAllowed {
             id: profile.id.clone(),
@@ -158,9 +158,9 @@ pub(crate) async fn allowed(
     }
 }
 
-/// All profiles, as clients are shown them. One that cannot be used is not allowed.
+/// Returns all profiles for clients. A profile that cannot be enforced is marked as not allowed.
 pub(crate) fn list(
-    rooms: &ServerState,
+    state: &ServerState,
     config: &EffectiveConfig<'_>,
 ) -> Vec<PermissionProfileSummary> {
     let ids = ids(config);
@@ -168,45 +168,45 @@ pub(crate) fn list(
     let sandbox = |it: &Result<SandboxChoice, WireError>| it.as_ref().ok()?.sandbox().ok();
     let sandboxes: Vec<Option<Sandbox>> = choices.iter().map(sandbox).collect();
     let usable: Vec<Sandbox> = sandboxes.iter().flatten().cloned().collect();
-    let objections = rooms.threads.objections_to_sandboxes(&usable);
+    let objections = state.threads.objections_to_sandboxes(&usable);
     let mut objections = objections.into_iter();
     let summaries = ids.into_iter().zip(sandboxes).map(|(id, sandbox)| {
         let is_built_in = BUILT_IN.iter().find(|(name, _)| *name == id);
-        let described = table(config, &id).and_then(|it| it.get("description")?.as_str());
+        let description = table(config, &id).and_then(|it| it.get("description")?.as_str());
         PermissionProfileSummary {
             allowed: sandbox.is_some() && objections.next().flatten().is_none(),
-            description: is_built_in.map(|it| it.1).or(described).map(str::to_owned),
+            description: is_built_in.map(|it| it.1).or(description).map(str::to_owned),
             id,
         }
     });
     summaries.collect()
 }
 
-/// The ids of all profiles, those built in first.
+/// Returns the ids of all profiles, the built-in ones first.
 fn ids(config: &EffectiveConfig<'_>) -> Vec<String> {
     let configured = config.value(TABLE).and_then(toml::Value::as_table);
     let configured = configured.into_iter().flat_map(toml::Table::keys);
-    // One that is named like those built in would hide what they say.
+    // A configured profile with such a name would hide a built-in one.
     let configured = configured.filter(|it| !it.starts_with(':')).cloned();
     let built_in = BUILT_IN.iter().map(|(id, _)| (*id).to_owned());
     built_in.chain(configured).collect()
 }
 
-/// The table of a configured profile.
+/// Returns the table of a configured profile.
 fn table<'a>(config: &'a EffectiveConfig<'_>, id: &str) -> Option<&'a toml::Table> {
     let is_built_in = id.starts_with(':');
     let table = config.value(TABLE)?.as_table()?.get(id)?.as_table();
     table.filter(|_| !is_built_in)
 }
 
-fn wrong(config: &EffectiveConfig<'_>, id: &str, what: &str) -> WireError {
+fn invalid_profile(config: &EffectiveConfig<'_>, id: &str, what: &str) -> WireError {
     config.refused(
         format!("the permission profile `{id}`: {what}"),
         &[TABLE, id],
     )
 }
 
-/// What may be done at a place.
+/// Access level of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Level {
     Read,
@@ -223,10 +223,10 @@ impl Level {
     }
 }
 
-/// What a profile allows, before it is known whether a sandbox can keep that.
+/// Access that a profile grants, before it is known whether a sandbox can enforce it.
 #[derive(Clone, Debug, Default)]
 struct ProfileAccess {
-    /// Of every file.
+    /// Access to every file.
     root: Option<Level>,
     workspace: Option<Level>,
     tmp: Option<Level>,
@@ -235,11 +235,11 @@ struct ProfileAccess {
     network: bool,
 }
 
-/// What a profile allows, with what it has from those that it extends.
+/// Returns the access that a profile grants, including what it inherits.
 fn access(
     config: &EffectiveConfig<'_>,
     id: &str,
-    above: &mut Vec<String>,
+    extended_by: &mut Vec<String>,
 ) -> Result<ProfileAccess, WireError> {
     let read_only = ProfileAccess {
         root: Some(Level::Read),
@@ -257,48 +257,48 @@ fn access(
             });
         }
         FULL_ACCESS => {
-            let by = above.last().map_or("", String::as_str);
+            let extending = extended_by.last().map_or("", String::as_str);
             let what = format!("it cannot extend `{FULL_ACCESS}`; choose that profile itself");
-            return Err(wrong(config, by, &what));
+            return Err(invalid_profile(config, extending, &what));
         }
         _ => {}
     }
-    let Some(said) = table(config, id) else {
+    let Some(profile_table) = table(config, id) else {
         return Err(WireError::UnknownProfile {
-            id: shown(id).into_owned(),
+            id: quoted(id).into_owned(),
             known: ids(config),
         });
     };
-    if above.len() == EXTENDS_MAX || above.iter().any(|it| it == id) {
-        let chain = above.join(" -> ");
+    if extended_by.len() == EXTENDS_MAX || extended_by.iter().any(|it| it == id) {
+        let chain = extended_by.join(" -> ");
         let what = format!("profiles extend each other in a circle: {chain} -> {id}");
-        return Err(wrong(config, id, &what));
+        return Err(invalid_profile(config, id, &what));
     }
-    above.push(id.to_owned());
-    let mut access = match said.get("extends") {
+    extended_by.push(id.to_owned());
+    let mut access = match profile_table.get("extends") {
         None => ProfileAccess::default(),
-        Some(toml::Value::String(base)) => self::access(config, base, above)?,
-        Some(_) => return Err(wrong(config, id, "`extends` must be the name of a profile")),
+        Some(toml::Value::String(base)) => self::access(config, base, extended_by)?,
+        Some(_) => return Err(invalid_profile(config, id, "`extends` must be the name of a profile")),
     };
-    access.read(said).map_err(|what| wrong(config, id, &what))?;
+    access.read(profile_table).map_err(|what| invalid_profile(config, id, &what))?;
     Ok(access)
 }
 
 impl ProfileAccess {
-    /// Takes in what a table says.
-    fn read(&mut self, said: &toml::Table) -> Result<(), String> {
-        for (key, value) in said {
+    /// Merges in the values of a table.
+    fn read(&mut self, table: &toml::Table) -> Result<(), String> {
+        for (key, value) in table {
             match (key.as_str(), value) {
                 ("extends", _) | ("description", toml::Value::String(_)) => {}
-                ("filesystem", toml::Value::Table(places)) => {
-                    for (place, value) in places {
-                        self.read_place(place, value)?;
+                ("filesystem", toml::Value::Table(entries)) => {
+                    for (path, value) in entries {
+                        self.read_path_entry(path, value)?;
                     }
                 }
                 ("network", toml::Value::Table(network)) => self.read_network(network)?,
                 _ => {
                     return Err(format!(
-                        "`{key}` is not understood here; it may have `extends`, `description`, and the tables \
+                        "`{key}` is not supported here; it may have `extends`, `description`, and the tables \
                          `filesystem` and `network`"
                     ));
                 }
@@ -307,22 +307,22 @@ impl ProfileAccess {
         Ok(())
     }
 
-    fn read_place(&mut self, place: &str, value: &toml::Value) -> Result<(), String> {
-        let level = level(place, value)?;
-        match place {
+    fn read_path_entry(&mut self, path_name: &str, value: &toml::Value) -> Result<(), String> {
+        let level = level(path_name, value)?;
+        match path_name {
             ":root" => self.root = Some(level),
-            // All of it can be read where the whole disk can be.
+            // Already readable where the whole disk is.
             ":minimal" if level == Level::Read => {}
             ":project_roots" | ":workspace_roots" => self.workspace = Some(level),
             ":slash_tmp" => self.tmp = Some(level),
             ":tmpdir" => self.tmpdir = Some(level),
-            path if path.starts_with('/') => {
-                self.paths.retain(|(it, _)| it != path);
-                self.paths.push((path.to_owned(), level));
+            absolute if absolute.starts_with('/') => {
+                self.paths.retain(|(it, _)| it != absolute);
+                self.paths.push((absolute.to_owned(), level));
             }
             _ => {
                 return Err(format!(
-                    "`{place}` is not understood here; name :root, :project_roots, :slash_tmp, :tmpdir or an \
+                    "`{path_name}` is not supported here; name :root, :project_roots, :slash_tmp, :tmpdir or an \
                      absolute path"
                 ));
             }
@@ -330,14 +330,14 @@ impl ProfileAccess {
         Ok(())
     }
 
-    fn read_network(&mut self, said: &toml::Table) -> Result<(), String> {
-        for (key, value) in said {
+    fn read_network(&mut self, table: &toml::Table) -> Result<(), String> {
+        for (key, value) in table {
             match (key.as_str(), value) {
                 ("enabled", toml::Value::Boolean(it)) => self.network = *it,
                 ("enabled", _) => return Err("`network.enabled` must be true or false".to_owned()),
                 _ => {
                     return Err(format!(
-                        "`network.{key}` is not understood here; list hosts in [sandbox_network]"
+                        "`network.{key}` is not supported here; list hosts in [sandbox_network]"
                     ));
                 }
             }
@@ -345,12 +345,12 @@ impl ProfileAccess {
         Ok(())
     }
 
-    /// The sandbox that keeps it, or why none does.
+    /// Returns the sandbox that enforces the access, or why none does.
     fn policy(self) -> Result<SandboxPolicy, String> {
-        let is_written = |it: Option<Level>| it == Some(Level::Write);
+        let is_writable = |it: Option<Level>| it == Some(Level::Write);
         let writes = self.paths.iter().any(|it| it.1 == Level::Write)
-            || is_written(self.tmp)
-            || is_written(self.tmpdir);
+            || is_writable(self.tmp)
+            || is_writable(self.tmpdir);
         match (self.root, self.workspace) {
             (None, _) => Err(
                 "reading cannot be limited here; set \":root\" = \"read\" under `filesystem`, or extend :read-only"
@@ -358,27 +358,27 @@ impl ProfileAccess {
             ),
             (Some(Level::Write), _) if self.network => Ok(SandboxPolicy::DangerFullAccess),
             (Some(Level::Write), _) => Err(
-                "every file may be written, and then the network cannot be kept off; set `network.enabled`, or \
+                "every file may be written, so the network cannot be blocked; set `network.enabled`, or \
                  \":root\" = \"read\""
                     .to_owned(),
             ),
             (_, Some(Level::Write)) => {
-                let closed = self.paths.iter().find(|it| it.1 == Level::Read);
-                if let Some((path, _)) = closed {
+                let read_only_path = self.paths.iter().find(|it| it.1 == Level::Read);
+                if let Some((path, _)) = read_only_path {
                     return Err(format!(
-                        "`{path}` may only be read, which cannot be kept beside a workspace that may be written; \
+                        "`{path}` may only be read, which cannot be enforced beside a writable workspace; \
                          leave it out, or extend :read-only"
                     ));
                 }
                 Ok(SandboxPolicy::WorkspaceWrite(WorkspaceWriteSandboxPolicy {
-                    exclude_slash_tmp: !is_written(self.tmp),
-                    exclude_tmpdir_env_var: !is_written(self.tmpdir),
+                    exclude_slash_tmp: !is_writable(self.tmp),
+                    exclude_tmpdir_env_var: !is_writable(self.tmpdir),
                     network_access: self.network,
                     writable_roots: self.paths.into_iter().map(|it| it.0).collect(),
                 }))
             }
             _ if writes => Err(
-                "something may be written and the workspace may not, which cannot be kept here; add \
+                "a path may be written and the workspace may not, which cannot be enforced here; add \
                  \":project_roots\" = \"write\", or write nothing"
                     .to_owned(),
             ),
@@ -389,11 +389,10 @@ impl ProfileAccess {
     }
 }
 
-/// What may be done at a place.
-fn level(place: &str, value: &toml::Value) -> Result<Level, String> {
+fn level(path: &str, value: &toml::Value) -> Result<Level, String> {
     Level::of(value).ok_or_else(|| {
         format!(
-            "`{place}` must be \"read\" or \"write\"; what is closed to reading cannot be kept here"
+            "`{path}` must be \"read\" or \"write\"; denied read access cannot be enforced here"
         )
     })
 }
@@ -420,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn a_profile_is_kept_whole_or_refused() {
+    fn a_profile_is_enforced_completely_or_rejected() {
         let workspace = |roots: &[&str], tmp: bool, network| {
             SandboxPolicy::WorkspaceWrite(WorkspaceWriteSandboxPolicy {
                 exclude_slash_tmp: !tmp,
@@ -429,17 +428,17 @@ mod tests {
                 writable_roots: roots.iter().map(|it| (*it).to_owned()).collect(),
             })
         };
-        let read =
+        let read_only =
             |network_access| SandboxPolicy::ReadOnly(ReadOnlySandboxPolicy { network_access });
-        for (text, wanted) in [
-            ("filesystem = { ':root' = 'read' }", read(false)),
+        for (text, expected) in [
+            ("filesystem = { ':root' = 'read' }", read_only(false)),
             (
                 "filesystem = { ':root' = 'read' }\nnetwork.enabled = true",
-                read(true),
+                read_only(true),
             ),
             (
                 "filesystem = { ':root' = 'read', '/x' = 'read' }",
-                read(false),
+                read_only(false),
             ),
             (
                 "filesystem = { ':root' = 'read', ':project_roots' = 'write', '/x' = 'write' }",
@@ -452,14 +451,14 @@ mod tests {
             ),
             (
                 "extends = ':workspace'\nfilesystem = { ':project_roots' = 'read', ':slash_tmp' = 'read', ':tmpdir' = 'read' }",
-                read(false),
+                read_only(false),
             ),
             (
                 "filesystem = { ':root' = 'write' }\nnetwork.enabled = true",
                 SandboxPolicy::DangerFullAccess,
             ),
         ] {
-            assert_eq!(policy(text), Ok(wanted), "{text}");
+            assert_eq!(policy(text), Ok(expected), "{text}");
         }
         for text in [
             "description = 'x'",
@@ -478,8 +477,8 @@ mod tests {
             "extends = ':workspace'\nnetwork = { enabled = 1 }",
             "extends = ':workspace'\nlimits = 1",
         ] {
-            let found = policy(text);
-            assert!(found.is_err(), "{text}: {found:?}");
+            let result = policy(text);
+            assert!(result.is_err(), "{text}: {result:?}");
         }
     }
 }

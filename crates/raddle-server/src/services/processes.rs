@@ -20,28 +20,28 @@ pub(crate) use self::command_sandbox::{
 pub(crate) use self::managed::{allowed, sandbox, without_closed};
 pub(crate) use self::run::{CAPTURED_BYTES_MAX, OutputDelta, OutputPlan, OutputStream, ProcessRun};
 use crate::session::Session;
-use crate::wire_error::{WireError, shown};
+use crate::wire_error::{WireError, quoted};
 
-/// How many processes one connection may have running.
+/// The maximum number of running processes of a connection.
 const PROCESSES_MAX: usize = 64;
 
 /// The longest name of a process. Every notification carries it.
 const NAME_BYTES_MAX: usize = 256;
 
-/// How long a process may run if its client does not say.
+/// Default timeout of a process.
 pub(crate) const TIME_MS: i64 = 10_000;
 
-/// How much of each stream is kept or told if its client does not say.
+/// Default limit of the bytes of each stream that are stored or sent.
 pub(crate) const OUTPUT_BYTES: u64 = 1 << 20;
 
-/// A client's name for a process. The two families of methods have names of their own.
+/// A client's name for a process. Each of the two families of methods has names of its own.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum ProcessName {
-    /// Of `command/exec`.
+    /// Name of a `command/exec`.
     Command(String),
-    /// Of a `command/exec` that nobody will name.
+    /// A `command/exec` to which the client gave no name.
     Unnamed(u64),
-    /// Of `process/spawn`.
+    /// Name of a `process/spawn`.
     Process(String),
 }
 
@@ -55,25 +55,25 @@ impl ProcessName {
 impl fmt::Display for ProcessName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Command(id) => write!(f, "processId {}", shown(id)),
+            Self::Command(id) => write!(f, "processId {}", quoted(id)),
             Self::Unnamed(_) => f.write_str("a command without processId"),
-            Self::Process(handle) => write!(f, "processHandle {}", shown(handle)),
+            Self::Process(handle) => write!(f, "processHandle {}", quoted(handle)),
         }
     }
 }
 
-/// What runs for one connection.
+/// The processes of one connection.
 #[derive(Debug, Default)]
 pub(crate) struct Processes {
     running: Mutex<ProcessTable>,
-    /// How many bytes of output are kept for answers still to be made.
+    /// Number of output bytes stored for pending responses.
     buffered_bytes: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
 struct ProcessTable {
     by_name: HashMap<ProcessName, ProcessEntry>,
-    /// The client is leaving, so nothing begins any more.
+    /// Whether the client is disconnecting, so that no process may start.
     is_over: bool,
 }
 
@@ -87,11 +87,11 @@ struct ProcessEntry {
 enum StdinState {
     Open(Input),
     Closed,
-    /// It was started without one.
+    /// The process was started without stdin.
     Absent,
 }
 
-/// A process's place among those of its connection, until this is dropped.
+/// Registration of a process with its connection, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct ProcessSlot {
     pub(crate) session: Arc<Session>,
@@ -105,7 +105,8 @@ impl Drop for ProcessSlot {
 }
 
 impl Processes {
-    /// Makes a process under a name, if that is free. From now on it can be written to and ended.
+    /// Registers and starts a process, if its name is free. From then on the client can write to it
+    /// and end it.
     pub(crate) fn begin<T, F>(
         session: &Arc<Session>,
         name: ProcessName,
@@ -122,38 +123,38 @@ impl Processes {
             input,
             stdout,
             stderr,
-            control: leash,
-            exit: life,
+            control,
+            exit,
         } = process;
-        let held = ProcessEntry {
-            control: leash.clone(),
+        let entry = ProcessEntry {
+            control: control.clone(),
             input: input.map_or(StdinState::Absent, StdinState::Open),
         };
-        running.by_name.insert(name.clone(), held);
+        running.by_name.insert(name.clone(), entry);
         drop(running);
-        let place = ProcessSlot {
+        let slot = ProcessSlot {
             session: session.clone(),
             name,
         };
-        // What is too far away never comes.
-        let until = plan
+        // A deadline that overflows never comes.
+        let deadline = plan
             .time
             .and_then(|time| tokio::time::Instant::now().checked_add(time));
         let run = ProcessRun {
-            slot: place,
+            slot,
             plan,
             stdout,
             stderr,
-            control: leash,
-            exit: life,
-            until,
-            is_late: false,
+            control,
+            exit,
+            deadline,
+            timed_out_before_start: false,
             never_ran: false,
         };
         Ok((run, rest))
     }
 
-    /// Gives a process something to read, in base64, and may end its input.
+    /// Writes base64 data to the stdin of a process, and may close it.
     pub(crate) fn write(
         &self,
         name: &ProcessName,
@@ -162,15 +163,15 @@ impl Processes {
     ) -> Result<(), WireError> {
         if delta_base64.is_none() && !close {
             return Err(WireError::Refused(
-                "deltaBase64 or closeStdin must be there".into(),
+                "pass deltaBase64 or closeStdin".into(),
             ));
         }
         let bytes = STANDARD
             .decode(delta_base64.unwrap_or_default())
             .map_err(|error| WireError::Refused(format!("deltaBase64: {error}").into()))?;
         let mut running = self.running();
-        let held = running.find(name)?;
-        let input = match &held.input {
+        let entry = running.find(name)?;
+        let input = match &entry.input {
             StdinState::Open(input) => input,
             StdinState::Closed => return Err(refused(name, "its stdin is closed")),
             StdinState::Absent => {
@@ -178,18 +179,19 @@ impl Processes {
             }
         };
         if !bytes.is_empty() {
-            // Lanes let nobody past who waits, so whoever writes too much must try again later.
+            // A request that waited would block its lane, so a client that writes too much must
+            // retry later.
             input.write(bytes).map_err(|_full| WireError::Overloaded)?;
         }
         if close
-            && let StdinState::Open(input) = std::mem::replace(&mut held.input, StdinState::Closed)
+            && let StdinState::Open(input) = std::mem::replace(&mut entry.input, StdinState::Closed)
         {
             input.close();
         }
         Ok(())
     }
 
-    /// Changes the size of a process's terminal.
+    /// Resizes the terminal of a process.
     pub(crate) fn resize(&self, name: &ProcessName, size: TerminalSize) -> Result<(), WireError> {
         match self.running().find(name)?.control.resize(size)? {
             true => Ok(()),
@@ -197,17 +199,17 @@ impl Processes {
         }
     }
 
-    /// Ends a process. How it ended is told where it is waited for.
+    /// Ends a process. The code that waits for it reports how it ended.
     pub(crate) fn end(&self, name: &ProcessName) -> Result<(), WireError> {
         self.running().find(name)?.control.end();
         Ok(())
     }
 
-    /// The client is leaving: nothing of it goes on, and nothing begins any more.
+    /// Ends all processes when the client disconnects; no further process starts.
     pub(crate) fn end_all(&self) {
         let mut running = self.running();
         running.is_over = true;
-        running.by_name.values().for_each(|held| held.control.end());
+        running.by_name.values().for_each(|entry| entry.control.end());
     }
 
     fn running(&self) -> MutexGuard<'_, ProcessTable> {
@@ -227,7 +229,7 @@ impl ProcessTable {
             return Err(WireError::Refused(what.into()));
         }
         if self.by_name.contains_key(name) {
-            return Err(refused(name, "one with this name is running"));
+            return Err(refused(name, "a process with this name is already running"));
         }
         if self.is_over || self.by_name.len() >= PROCESSES_MAX {
             return Err(WireError::Overloaded);
@@ -236,8 +238,8 @@ impl ProcessTable {
     }
 
     fn find(&mut self, name: &ProcessName) -> Result<&mut ProcessEntry, WireError> {
-        let held = self.by_name.get_mut(name);
-        held.ok_or_else(|| refused(name, "nothing runs under this name"))
+        let entry = self.by_name.get_mut(name);
+        entry.ok_or_else(|| refused(name, "no process with this name is running"))
     }
 }
 
@@ -245,17 +247,17 @@ fn refused(name: &ProcessName, why: &str) -> WireError {
     WireError::Refused(format!("{name}: {why}").into())
 }
 
-/// The program and its arguments.
+/// Splits a command into the program and its arguments.
 pub(crate) fn program(
     command: Vec<String>,
 ) -> Result<(std::ffi::OsString, Vec<std::ffi::OsString>), WireError> {
-    let mut words = command.into_iter().map(Into::into);
-    let program = words.next();
+    let mut argv = command.into_iter().map(Into::into);
+    let program = argv.next();
     let empty = || WireError::Refused("command must not be empty".into());
-    Ok((program.ok_or_else(empty)?, words.collect()))
+    Ok((program.ok_or_else(empty)?, argv.collect()))
 }
 
-/// How long a process may run.
+/// Parses a timeout in milliseconds.
 pub(crate) fn time(milliseconds: i64) -> Result<std::time::Duration, WireError> {
     let refused = |_| WireError::Refused("timeoutMs must not be negative".into());
     let milliseconds = u64::try_from(milliseconds).map_err(refused)?;

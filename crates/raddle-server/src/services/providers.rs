@@ -1,4 +1,4 @@
-//! Where models are, as the configuration and the presets say.
+//! The model providers, from the configuration and the presets.
 
 mod choice;
 mod keys;
@@ -6,7 +6,7 @@ mod presets;
 mod prices;
 mod section;
 
-pub(crate) use self::choice::{ModelChoice, choose, spelled};
+pub(crate) use self::choice::{ModelChoice, choose, model_setting};
 pub use self::keys::{KeyCommand, KeySource, OAuth, Secret, SignIn};
 pub(crate) use self::presets::PRESETS;
 pub use self::presets::Preset;
@@ -20,53 +20,53 @@ use raddle_core::Price;
 use self::section::Section;
 use super::config::{Config, State};
 
-/// The providers of models that the configuration names. Cheap to clone.
+/// The model providers that the configuration names. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Providers {
     config: Arc<Config>,
 }
 
-/// A provider of models. What is not set is left to whoever calls it.
+/// A model provider. The caller has defaults for values that are not set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Provider {
     /// Its name in the configuration.
     pub name: String,
-    /// Where its interface begins.
+    /// Base URL of its interface.
     pub base_url: String,
-    /// How it is spoken to.
+    /// Wire protocol of its interface.
     pub wire_api: Option<String>,
-    /// Where its key comes from.
+    /// Source of its key.
     pub key: KeySource,
-    /// What every request says in its headers.
+    /// Headers of every request.
     pub http_headers: Vec<(String, String)>,
-    /// The same, by the environment variables that hold the values.
+    /// Headers of every request, by the environment variables that hold the values.
     pub env_http_headers: Vec<(String, String)>,
-    /// What every request says in its query.
+    /// Query parameters of every request.
     pub query_params: Vec<(String, String)>,
-    /// The most tokens that an answer may have.
+    /// The maximum number of tokens of a response.
     pub output_tokens_max: Option<u32>,
-    /// How often a call that got no answer is made again.
+    /// How often to retry a call that got no response.
     pub request_max_retries: Option<u32>,
-    /// How often a call whose answer broke off is made again.
+    /// How often to retry a call whose response broke off.
     pub stream_max_retries: Option<u32>,
-    /// How long an answer may be silent.
+    /// How long a response may be idle.
     pub stream_idle_timeout_ms: Option<u32>,
-    /// How long a connection may take.
+    /// Timeout for opening a connection.
     pub connect_timeout_ms: Option<u32>,
-    /// How long a whole answer may take.
+    /// Timeout of a whole response.
     pub total_timeout_ms: Option<u32>,
 }
 
-/// A provider, and a model as it is named there.
+/// A provider, and the name of a model there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProviderChoice {
-    /// Whom to ask.
+    /// The provider to call.
     pub provider: Provider,
-    /// For what.
+    /// Name of the model there.
     pub model: String,
 }
 
-/// Why there is no such provider. The text says what to write where.
+/// Reason why there is no such provider. The text says what to configure.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ProviderError(String);
@@ -78,7 +78,8 @@ impl Providers {
         }
     }
 
-    /// Whom a model is asked of; what is not said here is said by the configuration. May wait for the disk.
+    /// Returns the provider of a model; the configuration supplies what is not given. May block on
+    /// the disk.
     pub fn choose(
         &self,
         provider: Option<&str>,
@@ -86,47 +87,47 @@ impl Providers {
     ) -> Result<ProviderChoice, ProviderError> {
         let state = self.config.refresh();
         let state = state.map_err(|error| ProviderError(error.to_string()))?;
-        self.chosen(&state, provider, model)
+        self.resolve(&state, provider, model)
     }
 
-    /// The same if it takes no waiting, because the configuration has not changed.
-    pub fn choose_at_hand(
+    /// Like [`Self::choose`], if it needs no waiting because the configuration has not changed.
+    pub fn choose_without_blocking(
         &self,
         provider: Option<&str>,
         model: Option<&str>,
     ) -> Option<Result<ProviderChoice, ProviderError>> {
-        let state = self.config.at_hand()?;
-        Some(self.chosen(&state, provider, model))
+        let state = self.config.without_blocking()?;
+        Some(self.resolve(&state, provider, model))
     }
 
-    /// What a model's tokens cost, if that is known. A configuration that has become unusable counts as it was before:
-    /// the call itself says what is wrong with it.
+    /// Returns the price of a model's tokens, if it is known. If the configuration has become
+    /// unusable, the last one counts: the call itself reports the problem.
     pub async fn price(&self, provider: Option<&str>, model: Option<&str>) -> Option<Price> {
-        let state = match self.config.at_hand() {
+        let state = match self.config.without_blocking() {
             Some(state) => state,
             None => {
                 let config = self.config.clone();
-                let read = tokio::task::spawn_blocking(move || config.refresh().ok()).await;
-                let read = read.ok().flatten();
-                read.unwrap_or_else(|| self.config.state())
+                let loaded = tokio::task::spawn_blocking(move || config.refresh().ok()).await;
+                let loaded = loaded.ok().flatten();
+                loaded.unwrap_or_else(|| self.config.state())
             }
         };
         let choice = choose(&state.merged, provider, model);
         prices::price(&state.merged, choice.provider?, choice.model?)
     }
 
-    fn chosen(
+    fn resolve(
         &self,
         state: &State,
         provider: Option<&str>,
         model: Option<&str>,
     ) -> Result<ProviderChoice, ProviderError> {
-        chosen(&state.merged, provider, model, self.config.user_file())
+        resolve(&state.merged, provider, model, self.config.user_file())
     }
 }
 
-/// Whom a model is asked of, or what to write where so that somebody is.
-pub(crate) fn chosen(
+/// Returns the provider of a model, or what to configure so that there is one.
+pub(crate) fn resolve(
     config: &toml::Table,
     provider: Option<&str>,
     model: Option<&str>,
@@ -138,7 +139,7 @@ pub(crate) fn chosen(
     };
     let choice = choose(config, provider, model);
     let Some(provider) = choice.provider else {
-        // A vendor before the name is one that nobody knows.
+        // The prefix of the name is an unknown vendor.
         let vendor = choice.model.and_then(|it| it.split_once('/'));
         let unknown = vendor.and_then(|(it, _)| read(config, it, file).err());
         return Err(unknown.unwrap_or_else(|| missing("model provider", "model_provider")));
@@ -151,22 +152,22 @@ pub(crate) fn chosen(
     })
 }
 
-/// The providers that a configuration tells of, the usual one first. What cannot be used is left out, and so is another
-/// whose key takes a command: that may ask its user something.
-pub(crate) fn told_of(config: &toml::Table, usual: Option<&str>, file: &Path) -> Vec<Provider> {
+/// Returns the usable providers of a configuration, the default one first. Leaves out others whose
+/// key takes a command: that may prompt the user.
+pub(crate) fn usable_providers(config: &toml::Table, default_provider: Option<&str>, file: &Path) -> Vec<Provider> {
     let sections = config
         .get("model_providers")
         .and_then(toml::Value::as_table);
     let others = sections.into_iter().flat_map(toml::Table::keys);
-    let others = others.map(String::as_str).filter(|it| usual != Some(it));
-    let names = usual.into_iter().chain(others);
+    let others = others.map(String::as_str).filter(|it| default_provider != Some(it));
+    let names = default_provider.into_iter().chain(others);
     let all = names.filter_map(|it| read(config, it, file).ok());
-    let is_quiet = |it: &Provider| !matches!(it.key, KeySource::Command(_));
-    all.filter(|it| usual == Some(it.name.as_str()) || is_quiet(it))
+    let needs_no_command = |it: &Provider| !matches!(it.key, KeySource::Command(_));
+    all.filter(|it| default_provider == Some(it.name.as_str()) || needs_no_command(it))
         .collect()
 }
 
-/// What a configuration says of a provider; for a well-known one, what is not said is known.
+/// Returns a provider as configured; a preset supplies values that are not set.
 pub(crate) fn read(
     config: &toml::Table,
     name: &str,
@@ -175,30 +176,30 @@ pub(crate) fn read(
     let providers = config.get("model_providers");
     let section = Section {
         table: providers.and_then(|providers| providers.get(name)),
-        place: format!("[model_providers.{name}] in {}", file.display()),
+        location: format!("[model_providers.{name}] in {}", file.display()),
     };
-    let own = section.text("base_url")?;
-    // Whoever names another address gets nothing of the preset, least of all its key.
-    let preset = presets::named(name).filter(|_| own.is_none());
-    let Some(base_url) = own.or_else(|| Some(preset?.base_url.to_owned())) else {
-        let own = providers.and_then(toml::Value::as_table).into_iter();
-        let own = own.flatten().filter(|(_, it)| it.get("base_url").is_some());
+    let own_url = section.text("base_url")?;
+    // A provider with another address gets nothing of the preset, least of all its key.
+    let preset = presets::named(name).filter(|_| own_url.is_none());
+    let Some(base_url) = own_url.or_else(|| Some(preset?.base_url.to_owned())) else {
+        let configured = providers.and_then(toml::Value::as_table).into_iter();
+        let configured = configured.flatten().filter(|(_, it)| it.get("base_url").is_some());
         let mut known: Vec<&str> = PRESETS.iter().map(|it| it.name).collect();
         known.extend(
-            own.map(|(name, _)| name.as_str())
+            configured.map(|(name, _)| name.as_str())
                 .filter(|it| presets::named(it).is_none()),
         );
         return Err(ProviderError(format!(
             "the model provider `{name}` has no base_url; set it under {}, or use one that is known: {}",
-            section.place,
+            section.location,
             known.join(", ")
         )));
     };
-    let usual_wire = |it: &Preset| it.wire_api.to_owned();
+    let preset_wire_api = |it: &Preset| it.wire_api.to_owned();
     Ok(Provider {
         name: name.to_owned(),
         base_url,
-        wire_api: section.text("wire_api")?.or_else(|| preset.map(usual_wire)),
+        wire_api: section.text("wire_api")?.or_else(|| preset.map(preset_wire_api)),
         key: section.key(preset, folder_of(file))?,
         http_headers: section.texts("http_headers")?,
         env_http_headers: section.texts("env_http_headers")?,
@@ -212,7 +213,8 @@ pub(crate) fn read(
     })
 }
 
-/// The user's own folder, where commands for keys are started: nothing of a workspace is there.
+/// Returns the user's own folder, where commands for keys are started: it is not part of a
+/// workspace.
 fn folder_of(file: &Path) -> PathBuf {
     file.parent().map_or_else(|| "/".into(), Path::to_owned)
 }
@@ -234,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_preset_says_what_the_configuration_does_not() {
+    fn a_preset_supplies_values_that_are_not_configured() {
         let openai = provider("", "openai").expect("a provider");
         assert_eq!(openai.base_url, "https://api.openai.com/v1");
         assert_eq!(openai.wire_api.as_deref(), Some("responses"));
@@ -245,17 +247,17 @@ mod tests {
         assert_eq!(openai.key, KeySource::Stored(stored));
         let section =
             "[model_providers.openai]\nwire_api = 'chat'\nenv_key = 'MINE'\ntotal_timeout_ms = 9";
-        let mended = provider(section, "openai").expect("a provider");
-        assert_eq!(mended.base_url, openai.base_url);
-        assert_eq!(mended.wire_api.as_deref(), Some("chat"));
-        assert_eq!(mended.key, variable("MINE"));
-        assert_eq!(mended.total_timeout_ms, Some(9));
+        let changed = provider(section, "openai").expect("a provider");
+        assert_eq!(changed.base_url, openai.base_url);
+        assert_eq!(changed.wire_api.as_deref(), Some("chat"));
+        assert_eq!(changed.key, variable("MINE"));
+        assert_eq!(changed.total_timeout_ms, Some(9));
         let llama = provider("", "llamacpp").expect("a provider");
         assert_eq!(llama.key, KeySource::None);
     }
 
     #[test]
-    fn a_preset_says_nothing_of_another_address() {
+    fn a_preset_does_not_apply_to_another_address() {
         let section = "[model_providers.openai]\nbase_url = 'http://127.0.0.1:9/v1'";
         let own = provider(section, "openai").expect("a provider");
         assert_eq!(own.key, KeySource::None);
@@ -263,8 +265,8 @@ mod tests {
     }
 
     #[test]
-    fn a_vendor_that_nobody_knows_is_named() {
-        for (config, model, wanted) in [
+    fn an_unknown_vendor_is_named_in_the_error() {
+        for (config, model, expected) in [
             (
                 "",
                 Some("nope/any"),
@@ -280,14 +282,14 @@ mod tests {
             ("model_provider = 'openai'", None, "no model is configured;"),
         ] {
             let table: toml::Table = config.parse().expect("TOML");
-            let error = chosen(&table, None, model, Path::new("/c/config.toml"));
+            let error = resolve(&table, None, model, Path::new("/c/config.toml"));
             let error = error.expect_err(config).to_string();
-            assert!(error.starts_with(wanted), "{config} {model:?}: {error}");
+            assert!(error.starts_with(expected), "{config} {model:?}: {error}");
         }
     }
 
     #[test]
-    fn a_provider_that_nobody_knows_is_said() {
+    fn an_unknown_provider_lists_the_known_ones() {
         let section = "[model_providers.mine]\nbase_url = 'http://127.0.0.1:9/v1'";
         let error = provider(section, "nobody").expect_err("no provider");
         assert!(error.ends_with("lmstudio, vllm, mine"), "{error}");

@@ -1,4 +1,4 @@
-//! Finding files by a few letters of their path.
+//! Finds files by a few letters of their path.
 
 mod ignores;
 
@@ -13,29 +13,30 @@ use nucleo_matcher::pattern::{AtomKind, CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
 use raddle_protocol::{FuzzyFileSearchMatchType, FuzzyFileSearchResult};
 
-/// How many matches are told.
+/// The maximum number of matches to return.
 const MATCHES_MAX: usize = 50;
 
-/// How many entries one search looks at, in all its roots, before it settles for what it has.
+/// The maximum number of entries that one search visits, in all its roots; then it returns what it
+/// has.
 const ENTRIES_MAX: usize = 1_000_000;
 
-/// How long one search takes before it settles for what it has.
+/// Time limit of one search; then it returns what it has.
 const TIME_MAX: Duration = Duration::from_secs(20);
 
-/// How many folders whose ignore files are not read are kept in mind until they are listed.
+/// The maximum number of folders with unread ignore files that are queued for a listing.
 const UNIGNORED_MAX: usize = 10_000;
 
-/// Searches that can be called off by a newer one.
+/// Searches that a newer one can cancel.
 #[derive(Debug, Default)]
 pub(crate) struct Searches {
     running: Arc<RunningSearches>,
 }
 
-/// The newest search of each name, and whether it was called off.
+/// The newest search of each name, with its cancellation flag.
 type RunningSearches = Mutex<HashMap<String, Arc<AtomicBool>>>;
 
 impl Searches {
-    /// Begins a search; one that runs under the same name is called off.
+    /// Begins a search, and cancels one that runs under the same name.
     pub(crate) fn begin(&self, name: Option<String>) -> Search {
         let cancelled = Arc::new(AtomicBool::new(false));
         if let Some(name) = &name {
@@ -52,7 +53,6 @@ impl Searches {
     }
 }
 
-/// A running search.
 #[derive(Debug)]
 pub(crate) struct Search {
     running: Arc<RunningSearches>,
@@ -60,21 +60,21 @@ pub(crate) struct Search {
     cancelled: Arc<AtomicBool>,
 }
 
-/// What a search looks for, and what it has so far.
+/// Query, limits and matches of a running search.
 struct SearchJob {
     pattern: Pattern,
     matcher: Matcher,
-    found: Vec<FuzzyFileSearchResult>,
-    /// How many entries it may still look at.
+    matches: Vec<FuzzyFileSearchResult>,
+    /// Number of entries that it may still visit.
     entries_left: usize,
-    /// When it settles for what it has.
+    /// Time at which it returns what it has.
     deadline: Instant,
     ignores: Arc<ignores::Budget>,
 }
 
 impl Search {
-    /// The best matches under the roots, best first. A search that was called off has none; it is called
-    /// off too when `is_gone` says that the client has left.
+    /// Returns the best matches under the roots, best first. A cancelled search returns none; it
+    /// also ends when `is_gone` says that the client has disconnected.
     pub(crate) fn run(
         &self,
         query: &str,
@@ -95,8 +95,8 @@ impl Search {
         if query.is_empty() {
             return Vec::new();
         }
-        let is_off = || self.cancelled.load(Ordering::Relaxed) || is_gone();
-        let mut hunt = SearchJob {
+        let is_cancelled = || self.cancelled.load(Ordering::Relaxed) || is_gone();
+        let mut job = SearchJob {
             pattern: Pattern::new(
                 query,
                 CaseMatching::Smart,
@@ -104,49 +104,50 @@ impl Search {
                 AtomKind::Fuzzy,
             ),
             matcher: Matcher::new(Config::DEFAULT.match_paths()),
-            found: Vec::new(),
+            matches: Vec::new(),
             entries_left: entries_max,
             deadline: Instant::now() + time_max,
             ignores: Arc::default(),
         };
         for root in roots {
-            // Asked here too: even to begin with a root takes looks at the disk.
-            if is_off() || hunt.entries_left == 0 {
+            // Checked here too, because even the start of a root accesses the disk.
+            if is_cancelled() || job.entries_left == 0 {
                 break;
             }
-            hunt.search(root, is_off);
+            job.search(root, is_cancelled);
         }
-        if is_off() {
+        if is_cancelled() {
             return Vec::new();
         }
-        if hunt.entries_left == 0 {
-            tracing::warn!(entries_max, "a search settled for what it had found");
+        if job.entries_left == 0 {
+            tracing::warn!(entries_max, "a search reached its limit; its result is partial");
         }
-        best_first(&mut hunt.found);
-        hunt.found
+        best_first(&mut job.matches);
+        job.matches
     }
 }
 
-/// Folders whose ignore files must not be read. Everything in them is listed, because what they hide is not known.
+/// Folders whose ignore files must not be read. All their files are listed, because it is unknown
+/// which are ignored.
 type UnignoredFolders = Arc<Mutex<Vec<PathBuf>>>;
 
 impl SearchJob {
-    fn search(&mut self, root: &str, is_off: impl Fn() -> bool) {
+    fn search(&mut self, root: &str, is_cancelled: impl Fn() -> bool) {
         let folder = Path::new(root);
         if !ignores::are_plain(folder, &self.ignores) {
-            return self.look_below(root, walk_bare(folder), &is_off);
+            return self.search_below(root, walk_unfiltered(folder), &is_cancelled);
         }
-        let bare = UnignoredFolders::default();
-        self.look_below(root, walk(folder, &bare, &self.ignores), &is_off);
-        let passed = std::mem::take(&mut *bare.lock().unwrap_or_else(PoisonError::into_inner));
-        for folder in passed {
-            self.look_below(root, walk_bare(&folder), &is_off);
+        let unignored = UnignoredFolders::default();
+        self.search_below(root, walk(folder, &unignored, &self.ignores), &is_cancelled);
+        let unignored_folders = std::mem::take(&mut *unignored.lock().unwrap_or_else(PoisonError::into_inner));
+        for folder in unignored_folders {
+            self.search_below(root, walk_unfiltered(&folder), &is_cancelled);
         }
     }
 
-    fn look_below(&mut self, root: &str, entries: Walk, is_off: impl Fn() -> bool) {
+    fn search_below(&mut self, root: &str, entries: Walk, is_cancelled: impl Fn() -> bool) {
         for entry in entries {
-            if !self.may_look(&is_off) {
+            if !self.may_continue(&is_cancelled) {
                 return;
             }
             let Ok(entry) = entry else { continue };
@@ -156,13 +157,13 @@ impl SearchJob {
             } else {
                 FuzzyFileSearchMatchType::File
             };
-            self.look(root, entry.path(), kind);
+            self.match_entry(root, entry.path(), kind);
         }
     }
 
-    /// Whether to go on with one more entry.
-    fn may_look(&mut self, is_off: impl Fn() -> bool) -> bool {
-        if self.entries_left == 0 || is_off() {
+    /// Whether to continue with one more entry.
+    fn may_continue(&mut self, is_cancelled: impl Fn() -> bool) -> bool {
+        if self.entries_left == 0 || is_cancelled() {
             return false;
         }
         if Instant::now() >= self.deadline {
@@ -173,8 +174,8 @@ impl SearchJob {
         true
     }
 
-    /// Keeps the entry if it matches.
-    fn look(&mut self, root: &str, path: &Path, match_type: FuzzyFileSearchMatchType) {
+    /// Stores the entry if it matches.
+    fn match_entry(&mut self, root: &str, path: &Path, match_type: FuzzyFileSearchMatchType) {
         let (Ok(relative), Some(file_name)) = (path.strip_prefix(root), path.file_name()) else {
             return;
         };
@@ -189,7 +190,7 @@ impl SearchJob {
         };
         indices.sort_unstable();
         indices.dedup();
-        self.found.push(FuzzyFileSearchResult {
+        self.matches.push(FuzzyFileSearchResult {
             root: root.to_owned(),
             file_name: file_name.to_string_lossy().into_owned(),
             path: path.into_owned(),
@@ -197,55 +198,55 @@ impl SearchJob {
             score,
             indices: Some(indices),
         });
-        if self.found.len() > 20 * MATCHES_MAX {
-            best_first(&mut self.found);
+        if self.matches.len() > 20 * MATCHES_MAX {
+            best_first(&mut self.matches);
         }
     }
 }
 
-/// Everything in the folder, whatever is ignored.
-fn walk_bare(folder: &Path) -> Walk {
+/// Walks all files in the folder, including ignored ones.
+fn walk_unfiltered(folder: &Path) -> Walk {
     WalkBuilder::new(folder)
         .standard_filters(false)
         .follow_links(false)
         .build()
 }
 
-/// Everything in the folder that is not ignored. Folders whose ignore files must not be read are put
-/// with the bare ones instead.
-fn walk(folder: &Path, bare: &UnignoredFolders, budget: &Arc<ignores::Budget>) -> Walk {
-    // Without git's rules the walker does not look at the folders above.
-    let above = ignores::are_plain_above(folder, budget);
-    let (bare, budget) = (bare.clone(), budget.clone());
+/// Walks all files in the folder that are not ignored. Folders whose ignore files must not be read
+/// are queued in `unignored` instead.
+fn walk(folder: &Path, unignored: &UnignoredFolders, budget: &Arc<ignores::Budget>) -> Walk {
+    // Without git's rules the walker does not read the folders above.
+    let reads_parents = ignores::are_plain_above(folder, budget);
+    let (unignored, budget) = (unignored.clone(), budget.clone());
     let enter = move |entry: &DirEntry| {
         let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
         if !is_folder || ignores::are_plain(entry.path(), &budget) {
             return true;
         }
-        let mut bare = bare.lock().unwrap_or_else(PoisonError::into_inner);
-        if bare.len() < UNIGNORED_MAX {
-            bare.push(entry.path().to_owned());
+        let mut unignored = unignored.lock().unwrap_or_else(PoisonError::into_inner);
+        if unignored.len() < UNIGNORED_MAX {
+            unignored.push(entry.path().to_owned());
         }
         false
     };
-    // Hidden files count, ignored ones do not. What git ignores counts outside a repository; `.ignore`
-    // applies everywhere. The user's own rules for all repositories are not the client's.
+    // Hidden files count, ignored ones do not. Outside a repository, `.gitignore` has no effect;
+    // `.ignore` applies everywhere. The user's global git rules do not apply to the client.
     WalkBuilder::new(folder)
         .hidden(false)
         .follow_links(false)
         .require_git(true)
-        .parents(above)
-        .git_ignore(above)
-        .git_exclude(above)
+        .parents(reads_parents)
+        .git_ignore(reads_parents)
+        .git_exclude(reads_parents)
         .git_global(false)
         .filter_entry(enter)
         .build()
 }
 
-/// Sorts by score, then by path, and keeps as many as are told.
-fn best_first(found: &mut Vec<FuzzyFileSearchResult>) {
-    found.sort_by(|a, b| b.score.cmp(&a.score).then_with(|| a.path.cmp(&b.path)));
-    found.truncate(MATCHES_MAX);
+/// Sorts by score, then by path, and truncates to the maximum.
+fn best_first(matches: &mut Vec<FuzzyFileSearchResult>) {
+    matches.sort_by(|a, b| b.score.cmp(&a.score).then_with(|| a.path.cmp(&b.path)));
+    matches.truncate(MATCHES_MAX);
 }
 
 impl Drop for Search {
@@ -266,7 +267,7 @@ mod tests {
     use super::*;
     use std::cell::Cell;
 
-    /// A folder with files named `needle…`.
+    /// Returns a folder with files named `needle…`.
     fn haystack(files: usize) -> tempfile::TempDir {
         let folder = tempfile::tempdir().expect("a folder");
         for number in 0..files {
@@ -276,48 +277,48 @@ mod tests {
     }
 
     #[test]
-    fn a_search_ends_when_it_has_seen_enough_in_all_its_roots() {
+    fn a_search_ends_at_its_limit_over_all_roots() {
         let folder = haystack(10);
         let root = folder.path().display().to_string();
         let search = Searches::default().begin(None);
-        let found = |entries_max, roots: &[String]| {
+        let match_count = |entries_max, roots: &[String]| {
             let bounds = (entries_max, TIME_MAX);
-            let found = search.run_within(bounds, "needle", roots, || false);
-            found.len()
+            let matches = search.run_within(bounds, "needle", roots, || false);
+            matches.len()
         };
-        // A root is an entry too, also when it is not there.
-        assert_eq!(found(100, &[root.clone(), root.clone()]), 20);
-        assert_eq!(found(15, &[root.clone(), root.clone()]), 13);
-        let nowhere = format!("{root}/nowhere");
-        let mut roots = vec![nowhere; 50];
+        // A root counts as an entry, also when it does not exist.
+        assert_eq!(match_count(100, &[root.clone(), root.clone()]), 20);
+        assert_eq!(match_count(15, &[root.clone(), root.clone()]), 13);
+        let missing = format!("{root}/nowhere");
+        let mut roots = vec![missing; 50];
         roots.push(root);
-        assert_eq!(found(50, &roots), 0);
-        assert_eq!(found(61, &roots), 10);
+        assert_eq!(match_count(50, &roots), 0);
+        assert_eq!(match_count(61, &roots), 10);
         let late = search.run_within((61, Duration::ZERO), "needle", &roots, || false);
         assert_eq!(late.len(), 0, "its time is over");
     }
 
     #[test]
-    fn a_search_for_a_client_that_has_left_ends_at_once() {
+    fn a_search_ends_when_its_client_disconnects() {
         let folder = haystack(10);
         let roots = vec![folder.path().display().to_string(); 10];
         let search = Searches::default().begin(None);
-        let looks = Cell::new(0);
-        let leaves = || {
-            looks.set(looks.get() + 1);
-            looks.get() > 5
+        let checks = Cell::new(0);
+        let is_gone = || {
+            checks.set(checks.get() + 1);
+            checks.get() > 5
         };
-        assert_eq!(search.run("needle", &roots, leaves).len(), 0);
-        // The sixth ended the walk, and the next two the rest.
-        assert_eq!(looks.get(), 8);
+        assert_eq!(search.run("needle", &roots, is_gone).len(), 0);
+        // The sixth check ended the walk, and the next two the rest.
+        assert_eq!(checks.get(), 8);
     }
 
     #[test]
-    fn a_newer_search_calls_off_an_older_one_of_the_same_name_only() {
+    fn a_newer_search_cancels_only_an_older_one_of_the_same_name() {
         let folder = haystack(1);
         let roots = [folder.path().display().to_string()];
         let searches = Searches::default();
-        let found_when = |newer: Option<&str>| {
+        let matches_when = |newer: Option<&str>| {
             let older = searches.begin(Some("typing".into()));
             let begin = || {
                 drop(searches.begin(newer.map(Into::into)));
@@ -325,21 +326,21 @@ mod tests {
             };
             older.run("needle", &roots, begin).len()
         };
-        assert_eq!(found_when(Some("typing")), 0);
-        assert_eq!(found_when(Some("else")), 1);
-        assert_eq!(found_when(None), 1);
+        assert_eq!(matches_when(Some("typing")), 0);
+        assert_eq!(matches_when(Some("else")), 1);
+        assert_eq!(matches_when(None), 1);
     }
 
     fn paths(root: &Path) -> Vec<String> {
         let roots = [root.display().to_string()];
         let search = Searches::default().begin(None);
-        let found = search.run("needle", &roots, || false);
-        let mut paths: Vec<String> = found.into_iter().map(|it| it.path).collect();
+        let matches = search.run("needle", &roots, || false);
+        let mut paths: Vec<String> = matches.into_iter().map(|it| it.path).collect();
         paths.sort();
         paths
     }
 
-    /// An ignore file that is not read hides nothing.
+    /// An unread ignore file hides nothing.
     #[test]
     fn a_folder_whose_ignore_file_is_not_read_is_listed_whole() {
         for what in ["a link", "a long line", "a folder"] {
@@ -348,20 +349,20 @@ mod tests {
             std::fs::create_dir_all(inside.join("b")).expect("a folder");
             std::fs::write(inside.join("b/needle"), "").expect("a file");
             let ignore = inside.join(".ignore");
-            let made = match what {
+            let created = match what {
                 "a link" => std::os::unix::fs::symlink("/dev/zero", ignore),
                 "a long line" => std::fs::write(ignore, "x".repeat(1001)),
                 _ => std::fs::create_dir(ignore),
             };
-            made.expect("an ignore file");
+            created.expect("an ignore file");
             assert_eq!(paths(folder.path()), ["in/b/needle", "needle0"], "{what}");
             assert_eq!(paths(&inside), ["b/needle"], "{what}");
         }
     }
 
-    /// However many patterns a workspace has, only so many are read.
+    /// Only a limited number of patterns is read, however many a workspace has.
     #[test]
-    fn past_so_many_patterns_nothing_is_ignored() {
+    fn patterns_beyond_the_budget_are_not_applied() {
         let folder = haystack(0);
         let patterns = format!("needle\n{}", "x*\n".repeat(8_000));
         for number in 0..40 {
@@ -382,9 +383,9 @@ mod tests {
         std::fs::write(below.join("needle"), "").expect("a file");
         std::os::unix::fs::symlink("/dev/zero", folder.path().join(".gitignore")).expect("a link");
         let roots = [below.display().to_string()];
-        let found = Searches::default()
+        let matches = Searches::default()
             .begin(None)
             .run("needle", &roots, || false);
-        assert_eq!(found.len(), 1);
+        assert_eq!(matches.len(), 1);
     }
 }

@@ -1,6 +1,6 @@
 //! Skills: folders with a `SKILL.md` that tell the agent how to do something.
 //!
-//! A skill's file is text for the model. Nothing in it is configuration and nothing is run.
+//! A skill's file is text for the model. Nothing in it is configuration, and nothing in it is run.
 
 use std::fs;
 use std::io::Read as _;
@@ -15,31 +15,31 @@ use crate::wire_error::WireError;
 /// The longest `SKILL.md` that is read.
 const FILE_BYTES_MAX: u64 = 256 << 10;
 
-/// The longest name that is told.
+/// The longest name; longer ones are truncated.
 const NAME_BYTES_MAX: usize = 256;
 
-/// The longest description that is told.
+/// The longest description; longer ones are truncated.
 const DESCRIPTION_BYTES_MAX: usize = 4096;
 
-/// How many skills are read from one folder.
+/// The maximum number of skills read from one folder.
 const SKILLS_MAX: usize = 1000;
 
-/// How many bytes one answer tells of skills, as the wire writes them.
+/// The maximum size of the skills in one response, as serialised.
 const LIST_BYTES_MAX: usize = 8 << 20;
 
-/// The file of a skill,
+/// Name of a skill's file.
 const FILE: &str = "SKILL.md";
 
-/// and how its name ends, also where a link leads.
+/// Required extension of a skill's file, also of the target of a link.
 const MARKDOWN: &str = "md";
 
-/// The error for a link that leads nowhere, or to a file that skills are not read from.
+/// The error for a link that is broken, or leads to a file that skills are not read from.
 const NOT_FOLLOWED: &str = "is behind a link that is not followed";
 
-/// Where a repository keeps its skills.
+/// Folder of a repository's skills.
 const REPO_FOLDER: &str = ".agents/skills";
 
-/// One answer, as it is filled.
+/// The skills of one response, while it is filled.
 #[derive(Debug)]
 pub(crate) struct SkillList<'a> {
     admission: &'a PathAdmission,
@@ -48,7 +48,7 @@ pub(crate) struct SkillList<'a> {
 }
 
 impl<'a> SkillList<'a> {
-    /// Nothing is read but what this rule admits.
+    /// Creates an empty list. It reads only paths that this rule admits.
     pub(crate) fn new(admission: &'a PathAdmission) -> Self {
         Self::within(LIST_BYTES_MAX, admission)
     }
@@ -61,8 +61,8 @@ impl<'a> SkillList<'a> {
         }
     }
 
-    /// Adds the skills that apply in a folder: the user's if they are to be told, and those of the repository
-    /// around it. Links in a repository lead no further than the repository, as those of `AGENTS.md`.
+    /// Adds the skills that apply in a folder: the user's, if given, and those of the repository
+    /// around it. Links in a repository must stay inside it, as those of `AGENTS.md`.
     pub(crate) fn add_folder(&mut self, user: Option<&Path>, cwd: &str) {
         let mut entry = SkillsListEntry {
             cwd: cwd.to_owned(),
@@ -76,17 +76,17 @@ impl<'a> SkillList<'a> {
         });
         let repository = repository_folders(Path::new(cwd));
         let root = repository.last().and_then(|it| fs::canonicalize(it).ok());
-        let inside = root.map(|it| self.admission.below(&it));
+        let repository_admission = root.map(|it| self.admission.below(&it));
         let repository = repository.iter().filter_map(|it| {
             Some(SkillSource {
                 folder: it.join(REPO_FOLDER),
                 scope: SkillScope::Repo,
-                admission: inside.clone()?,
+                admission: repository_admission.clone()?,
             })
         });
         let mut sources = user.into_iter().chain(repository);
-        let all = sources.all(|it| it.collect(&mut entry, &mut self.bytes_left));
-        if !all {
+        let is_complete = sources.all(|it| it.collect(&mut entry, &mut self.bytes_left));
+        if !is_complete {
             entry.errors.push(SkillErrorInfo {
                 message: "the answer would be too long; the other skills are left out, ask for fewer folders at once".to_owned(),
                 path: cwd.to_owned(),
@@ -98,31 +98,32 @@ impl<'a> SkillList<'a> {
         self.entries.push(entry);
     }
 
-    /// What was added, in the order it was.
+    /// Returns the entries, in the order in which they were added.
     pub(crate) fn entries(self) -> Vec<SkillsListEntry> {
         self.entries
     }
 }
 
-/// Takes what one row needs from what is left; false when that is not enough.
-fn takes<T: Serialize>(row: &T, bytes_left: &mut usize) -> bool {
+/// Subtracts the size of a row from the remaining bytes; returns false when they do not suffice.
+fn reserve_row<T: Serialize>(row: &T, bytes_left: &mut usize) -> bool {
     let bytes = serde_json::to_vec(row).map_or(0, |row| row.len() + 1);
     match bytes_left.checked_sub(bytes) {
-        Some(left) => *bytes_left = left,
-        // Nothing shorter goes in instead: which ones are told must not depend on their length.
+        Some(remaining) => *bytes_left = remaining,
+        // No shorter row may follow: the selection must not depend on the length of rows.
         None => *bytes_left = 0,
     }
     *bytes_left > 0
 }
 
-/// The folder and those above it, up to the root of its repository. Without a repository, only itself.
+/// Returns the folder and its ancestors, up to the root of its repository. Without a repository,
+/// only the folder itself.
 fn repository_folders(cwd: &Path) -> Vec<PathBuf> {
-    let above: Vec<PathBuf> = cwd.ancestors().map(Path::to_owned).collect();
-    let root = above
+    let ancestors: Vec<PathBuf> = cwd.ancestors().map(Path::to_owned).collect();
+    let root = ancestors
         .iter()
         .position(|folder| folder.join(".git").exists())
         .unwrap_or(0);
-    above.into_iter().take(root + 1).collect()
+    ancestors.into_iter().take(root + 1).collect()
 }
 
 /// A folder of skills.
@@ -135,9 +136,9 @@ struct SkillSource {
 }
 
 impl SkillSource {
-    /// Adds the skills in the folder; false when there is no room for all of them.
+    /// Adds the skills in the folder; returns false when they do not all fit.
     fn collect(&self, entry: &mut SkillsListEntry, bytes_left: &mut usize) -> bool {
-        // The listed folder is the judged one, whatever is put in its place meanwhile.
+        // The listed folder is the judged one, even if it is replaced meanwhile.
         let Ok(opened) = self.admission.open(&self.folder) else {
             return true;
         };
@@ -164,9 +165,9 @@ impl SkillSource {
             }
             count += 1;
             let path = self.folder.join(&name).join(FILE).display().to_string();
-            let is_told = match self.read(&file, is_link) {
+            let fits = match self.read(&file, is_link) {
                 Ok(heading) => {
-                    let folder = || cut(&name.to_string_lossy(), NAME_BYTES_MAX);
+                    let folder = || truncated(&name.to_string_lossy(), NAME_BYTES_MAX);
                     let skill = SkillMetadata {
                         name: heading.name.unwrap_or_else(folder),
                         description: heading.description,
@@ -178,18 +179,18 @@ impl SkillSource {
                         plugin_id: None,
                         short_description: None,
                     };
-                    let is_told = takes(&skill, bytes_left);
-                    entry.skills.extend(is_told.then_some(skill));
-                    is_told
+                    let fits = reserve_row(&skill, bytes_left);
+                    entry.skills.extend(fits.then_some(skill));
+                    fits
                 }
                 Err(message) => {
                     let error = SkillErrorInfo { message, path };
-                    let is_told = takes(&error, bytes_left);
-                    entry.errors.extend(is_told.then_some(error));
-                    is_told
+                    let fits = reserve_row(&error, bytes_left);
+                    entry.errors.extend(fits.then_some(error));
+                    fits
                 }
             };
-            if !is_told {
+            if !fits {
                 return false;
             }
         }
@@ -203,11 +204,11 @@ impl SkillSource {
             false => Err(WireError::Refused("is no Markdown".into())),
         });
         let (file, _) = opened.map_err(|error| match is_link {
-            // Whether something is at its end is not told.
+            // Does not reveal whether the target exists.
             true => NOT_FOLLOWED.to_owned(),
-            false => told(error),
+            false => open_error_text(error),
         })?;
-        // Not every file says truly how long it is, so it is the reading that is bounded.
+        // Not every file reports its true length, so the read itself is bounded.
         let mut text = Vec::new();
         file.take(FILE_BYTES_MAX + 1)
             .read_to_end(&mut text)
@@ -224,15 +225,15 @@ fn is_link(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|it| it.is_symlink())
 }
 
-/// What a skill says of itself.
+/// The heading of a skill's file.
 #[derive(Debug, PartialEq, Eq)]
 struct Heading {
     name: Option<String>,
     description: String,
 }
 
-/// Why a file could not be opened.
-fn told(error: WireError) -> String {
+/// Returns the reason why a file could not be opened.
+fn open_error_text(error: WireError) -> String {
     match error {
         WireError::Io(error) => error.to_string(),
         WireError::ClosedPath { .. } => "is not served".to_owned(),
@@ -240,12 +241,12 @@ fn told(error: WireError) -> String {
     }
 }
 
-/// The beginning of a text, so many bytes or a little less.
-fn cut(text: &str, bytes_max: usize) -> String {
+/// Returns the beginning of a text, at most this many bytes.
+fn truncated(text: &str, bytes_max: usize) -> String {
     text[..text.floor_char_boundary(bytes_max)].to_owned()
 }
 
-/// Reads `name` and `description` from the block between two `---` lines at the top.
+/// Parses `name` and `description` from the block between two `---` lines at the top.
 fn heading(text: &str) -> Result<Heading, String> {
     let mut lines = text.lines();
     if lines.next().map(str::trim_end) != Some("---") {
@@ -264,9 +265,9 @@ fn heading(text: &str) -> Result<Heading, String> {
         };
         let value = value.trim().trim_matches(['"', '\'']);
         match key {
-            "name" if !value.is_empty() => name = Some(cut(value, NAME_BYTES_MAX)),
+            "name" if !value.is_empty() => name = Some(truncated(value, NAME_BYTES_MAX)),
             "description" if !value.is_empty() => {
-                description = Some(cut(value, DESCRIPTION_BYTES_MAX));
+                description = Some(truncated(value, DESCRIPTION_BYTES_MAX));
             }
             _ => {}
         }
@@ -280,28 +281,28 @@ mod tests {
 
     #[test]
     fn headings() {
-        let read = heading("---\nname: a\ndescription: \"does a: well\"\nother: x\n---\nbody");
+        let parsed = heading("---\nname: a\ndescription: \"does a: well\"\nother: x\n---\nbody");
         let expected = Heading {
             name: Some("a".into()),
             description: "does a: well".into(),
         };
-        assert_eq!(read, Ok(expected));
-        for bad in ["", "name: a", "---\nname: a\n", "---\nname: a\n---\n"] {
-            assert!(heading(bad).is_err(), "{bad}");
+        assert_eq!(parsed, Ok(expected));
+        for invalid in ["", "name: a", "---\nname: a\n", "---\nname: a\n---\n"] {
+            assert!(heading(invalid).is_err(), "{invalid}");
         }
     }
     #[test]
     fn long_names_and_descriptions_are_cut() {
         let long = "ü".repeat(5000);
-        let read = heading(&format!("---\nname: x{long}\ndescription: {long}\n---\n"));
-        let read = read.expect("a heading");
+        let parsed = heading(&format!("---\nname: x{long}\ndescription: {long}\n---\n"));
+        let parsed = parsed.expect("a heading");
         // A letter is not cut in half.
-        assert_eq!(read.name.map(|name| name.len()), Some(NAME_BYTES_MAX - 1));
-        assert_eq!(read.description.len(), DESCRIPTION_BYTES_MAX);
+        assert_eq!(parsed.name.map(|name| name.len()), Some(NAME_BYTES_MAX - 1));
+        assert_eq!(parsed.description.len(), DESCRIPTION_BYTES_MAX);
     }
 
     #[test]
-    fn a_folder_tells_no_more_skills_than_it_may() {
+    fn a_folder_lists_a_limited_number_of_skills() {
         let folder = tempfile::tempdir().expect("a folder");
         for number in 0..=SKILLS_MAX {
             let skill = folder.path().join(number.to_string());
@@ -311,20 +312,20 @@ mod tests {
         let admission = PathAdmission::default();
         let mut list = SkillList::new(&admission);
         list.add_folder(Some(folder.path()), "/nowhere");
-        let told = &list.entries()[0];
-        assert_eq!(told.skills.len(), SKILLS_MAX);
+        let entry = &list.entries()[0];
+        assert_eq!(entry.skills.len(), SKILLS_MAX);
         let path = folder.path().display().to_string();
-        let errors: Vec<_> = told.errors.iter().map(|error| &error.path).collect();
+        let errors: Vec<_> = entry.errors.iter().map(|error| &error.path).collect();
         assert_eq!(errors, [&path]);
     }
 
     #[test]
-    fn an_answer_tells_no_more_than_it_may_and_says_so() {
+    fn a_response_has_a_limited_size_and_says_so() {
         let folder = tempfile::tempdir().expect("a folder");
         for number in 0..20 {
             let skill = folder.path().join(number.to_string());
             fs::create_dir(&skill).expect("a folder");
-            // Half of them cannot be read, and are told of as errors.
+            // Half of them cannot be read, and are listed as errors.
             let closing = if number % 2 == 0 { "---\n" } else { "" };
             let text = format!("---\ndescription: {}\n{closing}", "\u{1}".repeat(100));
             fs::write(skill.join("SKILL.md"), text).expect("a file");
@@ -345,7 +346,7 @@ mod tests {
         assert_eq!(fill(1 << 20).1, [20, 20]);
         for bytes_max in [1, 1000, 5000, 9000] {
             let (bytes, rows) = fill(bytes_max);
-            // Beside the rows, each folder has its name and the word that some are left out.
+            // Beside the rows, each folder has its name and the note that some are left out.
             assert!(bytes < bytes_max + 2 * 300, "{bytes} for {bytes_max}");
             assert!(rows[0] + rows[1] < 40, "{rows:?} for {bytes_max}");
             assert_eq!(rows[1] > 1, bytes_max == 9000, "{rows:?} for {bytes_max}");

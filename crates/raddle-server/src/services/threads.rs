@@ -1,4 +1,4 @@
-//! The live threads, and how a client's words become theirs.
+//! The live threads, and the conversion of requests into their commands.
 
 pub(crate) mod answers;
 mod budget;
@@ -51,48 +51,49 @@ use super::providers::choose;
 use crate::session::Session;
 use crate::wire_error::WireError;
 
-/// A client that has this much queued is told no more of its threads for now: it reads on from the journal,
+/// Backpressure: a client with more queued bytes than this is served from the journal,
 const QUEUED_BYTES_MAX: usize = 4 << 20;
 
-/// when it has read all but this much.
+/// until the queue is down to this many bytes.
 const QUEUED_BYTES_LOW: usize = 1 << 20;
 
-/// A client that has this much queued is let go: what is no record cannot be told again.
+/// A client with more queued bytes than this is disconnected: a notice is no record, so it cannot
+/// be sent later.
 const NOTICE_BYTES_MAX: usize = 32 << 20;
 
 const TOO_SLOW: Close = Close {
     code: 1008,
-    reason: Cow::Borrowed("too slow for what it is told"),
+    reason: Cow::Borrowed("the client reads too slowly"),
 };
 
-/// How many models may be asked in place of one that failed.
+/// The maximum number of fallback models.
 const FALLBACKS_MAX: usize = 8;
 
-/// What an answer that shows turns or items may take.
+/// Capacity reserved for a response with turns or items.
 const ANSWER_BYTES: usize = 8 << 20;
 
-/// How long who asks for one waits for room.
+/// How long a request for such a response waits for capacity.
 const RESERVE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Room for an answer that shows turns or items; it is taken before they are read. Whoever does not read what
-/// was answered before is refused.
+/// Reserves capacity for a response with turns or items, before they are read. Fails as overloaded
+/// if the client does not read its earlier responses.
 pub(crate) async fn reserve_answer(session: &Session) -> Result<OutgoingPermit, WireError> {
-    let room = timeout(RESERVE_TIMEOUT, session.outgoing.reserve(ANSWER_BYTES)).await;
-    room.map_err(|_| WireError::Overloaded)
+    let reservation = timeout(RESERVE_TIMEOUT, session.outgoing.reserve(ANSWER_BYTES)).await;
+    reservation.map_err(|_| WireError::Overloaded)
 }
 
-/// A connection as one who hears of threads.
+/// A connection as a subscriber of threads.
 #[derive(Debug)]
 pub(crate) struct SessionSubscriber(pub(crate) Weak<Session>);
 
 impl Subscriber for SessionSubscriber {
-    fn deliver(&self, heard: &Delivery) -> bool {
+    fn deliver(&self, delivery: &Delivery) -> bool {
         let Some(session) = self.0.upgrade().filter(|session| !session.is_gone()) else {
             return false;
         };
-        match heard {
+        match delivery {
             Delivery::Record { notification, seq } => {
-                session.tell_numbered(notification, seq.map(|seq| seq.0));
+                session.tell_with_seq(notification, seq.map(|seq| seq.0));
             }
             Delivery::Notice(notice) => {
                 if session.outgoing.queued_bytes() > NOTICE_BYTES_MAX {
@@ -100,10 +101,10 @@ impl Subscriber for SessionSubscriber {
                     session.outgoing.abort(TOO_SLOW);
                     return false;
                 }
-                session.tell(notice);
+                session.notify(notice);
             }
             Delivery::Request { id, method, params } => {
-                session.ask(id, method, &for_client(&session, method, params));
+                session.send_request(id, method, &for_client(&session, method, params));
             }
         }
         true
@@ -133,13 +134,13 @@ impl Subscriber for SessionSubscriber {
         let outgoing = self.0.upgrade().map(|session| session.outgoing.clone());
         Box::pin(async move {
             let outgoing = outgoing?;
-            let room = outgoing.reserve_when_low(bytes, QUEUED_BYTES_LOW).await;
-            (!outgoing.is_gone()).then(|| Box::new(room) as Permit)
+            let reservation = outgoing.reserve_when_low(bytes, QUEUED_BYTES_LOW).await;
+            (!outgoing.is_gone()).then(|| Box::new(reservation) as Permit)
         })
     }
 }
 
-/// The params of a request without what only clients know that asked for what is not settled yet.
+/// Returns the params of a request, without experimental members for a client that did not opt in.
 fn for_client<'a>(session: &Session, method: &str, params: &'a Value) -> Cow<'a, Value> {
     let is_experimental = session.client().is_some_and(|it| it.experimental);
     if is_experimental || method != wire::ItemCommandExecutionRequestApproval::NAME {
@@ -153,7 +154,7 @@ fn for_client<'a>(session: &Session, method: &str, params: &'a Value) -> Cow<'a,
     Cow::Owned(params)
 }
 
-/// Why a thread did not do what it was asked, as the wire says it.
+/// Converts the error of a named thread.
 pub(crate) fn refused(id: ThreadId, error: AgentError) -> WireError {
     match error {
         AgentError::Read(ReadError::NotFound) | AgentError::Refused(Refusal::Deleted) => {
@@ -163,10 +164,10 @@ pub(crate) fn refused(id: ThreadId, error: AgentError) -> WireError {
     }
 }
 
-/// The same where no thread was named.
+/// Converts an error where no thread was named.
 pub(crate) fn failed(error: AgentError) -> WireError {
     match error {
-        // Nothing was stored of what another process was faster with. Who comes again is sent there.
+        // Nothing was stored, because another process was faster. A retry is forwarded there.
         AgentError::Refused(Refusal::Busy | Refusal::OwnedElsewhere) => WireError::Overloaded,
         AgentError::Refused(Refusal::KeyReused) => WireError::KeyReused,
         AgentError::Refused(Refusal::NotSteerable { kind }) => WireError::NotSteerable(kind),
@@ -175,7 +176,7 @@ pub(crate) fn failed(error: AgentError) -> WireError {
             WireError::StorageAway
         }
         AgentError::Read(ReadError::BadCursor) => WireError::Refused(
-            "invalid cursor: no page of this list gave it; leave it out to begin anew".into(),
+            "invalid cursor: pass the nextCursor of the previous page, or leave it out to start over".into(),
         ),
         AgentError::Read(error) => WireError::Storage(error.to_string()),
         AgentError::OwnedBy { node } => WireError::OwnedElsewhere {
@@ -187,14 +188,14 @@ pub(crate) fn failed(error: AgentError) -> WireError {
     }
 }
 
-/// Refuses budgets of the configuration that cannot be.
+/// Rejects invalid budgets of the configuration.
 pub(crate) fn check_budgets(config: &State) -> Result<(), WireError> {
-    let said = config.with_request(None);
-    budget::limits(&said, Scope::Turn)?;
-    budget::limits(&said, Scope::Thread).map(drop)
+    let config_of_server = config.with_request(None);
+    budget::limits(&config_of_server, Scope::Turn)?;
+    budget::limits(&config_of_server, Scope::Thread).map(drop)
 }
 
-/// The settings a thread begins with: what the client says, else what the configuration says.
+/// Returns the settings of a new thread: from the request, else from the configuration.
 pub(crate) fn settings(
     params: &wire::ThreadStartParams,
     config: &State,
@@ -203,12 +204,12 @@ pub(crate) fn settings(
     let client_tools =
         client_tools(tools).map_err(|error| WireError::Refused(error.to_string().into()))?;
     let config = config.with_request(params.config.as_ref());
-    let place = RequestedEnvironment::of(
+    let environment = RequestedEnvironment::of(
         params.environments.as_deref(),
         params.cwd.as_deref(),
         params.runtime_workspace_roots.as_deref(),
     )?;
-    config.bounds(place.no_environment != Some(true))?;
+    config.bounds(environment.no_environment != Some(true))?;
     let limits = RequestedSandbox {
         sandbox: params.sandbox.as_ref(),
         permissions: params.permissions.as_deref(),
@@ -218,26 +219,26 @@ pub(crate) fn settings(
         Some(choice) => choice,
         None => permissions::of_config(&config, None)?,
     };
-    let said = |said: &Option<String>, key: &str| {
-        said.clone().or_else(|| config.text(key).map(str::to_owned))
+    let text_of = |requested: &Option<String>, key: &str| {
+        requested.clone().or_else(|| config.text(key).map(str::to_owned))
     };
-    let model = said(&params.model, "model");
+    let model = text_of(&params.model, "model");
     let provider = params.model_provider.as_deref();
-    let chosen = choose(config.table(), provider, model.as_deref());
-    // What is wrong in the configuration is said, whoever else says something.
+    let model_choice = choose(config.table(), provider, model.as_deref());
+    // An invalid configuration is reported, even if the request overrides it.
     let configured = policy::of_config(&config)?;
-    let asked = asked_approval(params.approval_policy.as_ref(), &config)?;
+    let from_request = requested_approval(params.approval_policy.as_ref(), &config)?;
     let configured = configured.as_ref().map(approval).transpose()?;
     Ok(Settings {
-        cwd: place
+        cwd: environment
             .cwd
             .or_else(|| params.cwd.clone())
-            .unwrap_or_else(here),
-        roots: place.roots.unwrap_or_default(),
-        model: chosen.model.map(str::to_owned),
-        provider: chosen.provider.map(str::to_owned),
+            .unwrap_or_else(current_folder),
+        roots: environment.roots.unwrap_or_default(),
+        model: model_choice.model.map(str::to_owned),
+        provider: model_choice.provider.map(str::to_owned),
         fallback: fallback(&config)?,
-        window: whole(&config, "model_context_window"),
+        window: positive_number(&config, "model_context_window"),
         compact_above: compact_above(&config),
         turn_budget: budget::limits(&config, Scope::Turn)?,
         thread_budget: budget::limits(&config, Scope::Thread)?,
@@ -250,17 +251,17 @@ pub(crate) fn settings(
         personality: params.personality.as_ref().map(|it| it.as_str().to_owned()),
         base_instructions: params.base_instructions.clone(),
         developer_instructions: params.developer_instructions.clone(),
-        approval: asked.or(configured).unwrap_or_default(),
-        reviewer: asked_reviewer(params.approvals_reviewer.as_ref(), &config)?.unwrap_or_default(),
+        approval: from_request.or(configured).unwrap_or_default(),
+        reviewer: requested_reviewer(params.approvals_reviewer.as_ref(), &config)?.unwrap_or_default(),
         sandbox: choice.sandbox()?,
         profile: choice.profile,
         client_tools,
-        no_environment: place.no_environment.unwrap_or_default(),
+        no_environment: environment.no_environment.unwrap_or_default(),
         ..Settings::default()
     })
 }
 
-/// Who is asked when the model fails.
+/// Returns the fallback models, to call when the model fails.
 fn fallback(config: &EffectiveConfig<'_>) -> Result<Vec<Route>, WireError> {
     let Some(value) = config.value("fallback") else {
         return Ok(Vec::new());
@@ -279,38 +280,38 @@ fn fallback(config: &EffectiveConfig<'_>) -> Result<Vec<Route>, WireError> {
         })
 }
 
-/// Above how many tokens the history is condensed: as the configuration says, or at nine tenths of what the
-/// model can read.
+/// Returns the number of tokens above which the history is compacted: as configured, or nine tenths
+/// of the context window.
 fn compact_above(config: &EffectiveConfig<'_>) -> Option<u64> {
-    let limit = whole(config, "model_auto_compact_token_limit");
-    limit.or_else(|| Some(whole(config, "model_context_window")? / 10 * 9))
+    let limit = positive_number(config, "model_auto_compact_token_limit");
+    limit.or_else(|| Some(positive_number(config, "model_context_window")? / 10 * 9))
 }
 
-/// A number that says something.
-fn whole(config: &EffectiveConfig<'_>, key: &str) -> Option<u64> {
+/// Returns a number above zero.
+fn positive_number(config: &EffectiveConfig<'_>, key: &str) -> Option<u64> {
     let number = config.value(key)?.as_integer()?;
     u64::try_from(number).ok().filter(|it| *it > 0)
 }
 
-/// What a turn wishes to be otherwise, for itself and for later turns.
+/// Returns the settings that a turn changes, for itself and for later turns.
 pub(crate) async fn change(
-    rooms: &ServerState,
+    state: &ServerState,
     params: &wire::TurnStartParams,
 ) -> Result<SettingsChange, WireError> {
     let summary = params.summary.as_ref();
     let environments = params.environments.as_deref();
     let roots = params.runtime_workspace_roots.as_deref();
-    let place = RequestedEnvironment::of(environments, params.cwd.as_deref(), roots)?;
+    let environment = RequestedEnvironment::of(environments, params.cwd.as_deref(), roots)?;
     let permissions = params.permissions.as_deref();
-    let (sandbox, profile) = changed(rooms, permissions, params.sandbox_policy.as_ref()).await?;
+    let (sandbox, profile) = requested_sandbox(state, permissions, params.sandbox_policy.as_ref()).await?;
     Ok(SettingsChange {
         model: params.model.clone().map(Some),
         provider: params.model_provider.clone().map(Some),
         effort: params.effort.clone().map(Some),
         summary: summary.map(|it| Some(it.as_str().to_owned())),
-        cwd: place.cwd.or_else(|| params.cwd.clone()),
-        roots: place.roots,
-        no_environment: place.no_environment,
+        cwd: environment.cwd.or_else(|| params.cwd.clone()),
+        roots: environment.roots,
+        no_environment: environment.no_environment,
         approval: params.approval_policy.as_ref().map(approval).transpose()?,
         reviewer: params
             .approvals_reviewer
@@ -323,9 +324,10 @@ pub(crate) async fn change(
     })
 }
 
-/// The sandbox that a request names for a thread that is there, and its profile: by the profile's id, or spelled out.
-pub(crate) async fn changed(
-    rooms: &ServerState,
+/// Returns the sandbox that a request names for an existing thread, and its profile: by the
+/// profile's id, or as a policy.
+pub(crate) async fn requested_sandbox(
+    state: &ServerState,
     permissions: Option<&str>,
     policy: Option<&wire::SandboxPolicy>,
 ) -> Result<(Option<Sandbox>, Option<Option<PermissionProfile>>), WireError> {
@@ -334,31 +336,31 @@ pub(crate) async fn changed(
         (Some(_), Some(_)) => Err(not_both("sandboxPolicy")),
         (None, Some(policy)) => Ok((Some(sandbox(policy)?), Some(None))),
         (Some(id), None) => {
-            let config = rooms.config_now().await?;
+            let config = state.config_now().await?;
             let choice = permissions::of_profile(&config.with_request(None), id)?;
             let sandbox = choice.sandbox()?;
-            permissions::allowed(rooms, choice.profile.as_ref(), &sandbox).await?;
+            permissions::allowed(state, choice.profile.as_ref(), &sandbox).await?;
             Ok((Some(sandbox), Some(choice.profile)))
         }
     }
 }
 
-/// That a request says twice how far commands are fenced in.
+/// Returns the error for a request that names a sandbox twice.
 fn not_both(member: &str) -> WireError {
     WireError::Refused(format!("`permissions` cannot be combined with `{member}`").into())
 }
 
-/// What a request that opens a thread says of its sandbox.
+/// The sandbox of a request that opens a thread.
 struct RequestedSandbox<'a> {
     sandbox: Option<&'a wire::SandboxMode>,
     permissions: Option<&'a str>,
 }
 
 impl RequestedSandbox<'_> {
-    /// The sandbox that it names; how far a mode goes is for the configuration to say. The request's own configuration
-    /// may name the same sandbox, and no other.
+    /// Returns the named sandbox; the configuration has the options of a mode. The request's own
+    /// configuration may name the same sandbox, and no other.
     fn choice(&self, config: &EffectiveConfig<'_>) -> Result<Option<SandboxChoice>, WireError> {
-        let named = match (self.sandbox, self.permissions) {
+        let from_params = match (self.sandbox, self.permissions) {
             (None, None) => None,
             (Some(_), Some(_)) => return Err(not_both("sandbox")),
             (Some(mode), None) => {
@@ -370,55 +372,56 @@ impl RequestedSandbox<'_> {
                 Some(("permissions".to_owned(), choice))
             }
         };
-        let own = permissions::of_request(config)?.into_iter();
-        let own: Vec<_> = own.map(|(key, it)| (format!("config.{key}"), it)).collect();
-        let all: Vec<_> = named.iter().chain(&own).collect();
-        for pair in all.windows(2) {
-            let [(one, choice), (other, next)] = pair else {
+        let from_config = permissions::of_request(config)?.into_iter();
+        let from_config: Vec<_> = from_config.map(|(key, it)| (format!("config.{key}"), it)).collect();
+        let choices: Vec<_> = from_params.iter().chain(&from_config).collect();
+        for pair in choices.windows(2) {
+            let [(first, choice), (second, next)] = pair else {
                 continue;
             };
             if choice.policy != next.policy {
                 return Err(WireError::Contradiction {
-                    one: one.clone(),
-                    other: other.clone(),
+                    first: first.clone(),
+                    second: second.clone(),
                 });
             }
         }
-        Ok(named.map(|(_, choice)| choice))
+        Ok(from_params.map(|(_, choice)| choice))
     }
 }
 
-/// The value of a bound that a member of a request names, or its own configuration; both may name the same value.
-fn agreed<T: PartialEq>(
+/// Returns the value that a member of a request or its own configuration names; both may name the
+/// same value.
+fn agreed_value<T: PartialEq>(
     (member, named): (&str, Option<T>),
     (key, configured): (&str, Option<T>),
 ) -> Result<Option<T>, WireError> {
     match (named, configured) {
         (Some(named), Some(configured)) if named != configured => Err(WireError::Contradiction {
-            one: member.to_owned(),
-            other: format!("config.{key}"),
+            first: member.to_owned(),
+            second: format!("config.{key}"),
         }),
         (named, configured) => Ok(named.or(configured)),
     }
 }
 
-/// When to ask, as the request says, or its own configuration.
-fn asked_approval(
+/// Returns the approval policy of the request, or of its own configuration.
+fn requested_approval(
     named: Option<&wire::AskForApproval>,
     config: &EffectiveConfig<'_>,
 ) -> Result<Option<ApprovalPolicy>, WireError> {
     let is_own = config.names(policy::KEY);
     let mut configured = None;
-    // The client is told as well if the configuration of the server is wrong.
+    // The client gets an error as well if the configuration of the server is invalid.
     if is_own || named.is_some() {
         configured = policy::of_config(config)?.filter(|_| is_own);
     }
     let configured = configured.as_ref().map(approval).transpose()?;
     let named = named.map(approval).transpose()?;
-    agreed(("approvalPolicy", named), (policy::KEY, configured))
+    agreed_value(("approvalPolicy", named), (policy::KEY, configured))
 }
 
-/// When to ask. What is not understood is refused: whoever said it relies on it.
+/// Converts an approval policy. Rejects an unknown one, because the client relies on it.
 pub(crate) fn approval(policy: &wire::AskForApproval) -> Result<ApprovalPolicy, WireError> {
     Ok(match policy {
         wire::AskForApproval::Untrusted => ApprovalPolicy::Untrusted,
@@ -446,27 +449,27 @@ pub(crate) fn reviewer(reviewer: &wire::ApprovalsReviewer) -> Result<Reviewer, W
     }
 }
 
-/// Who answers: whom the request names, else whom its own configuration names.
-fn asked_reviewer(
+/// Returns the reviewer of approvals: from the request, else from its own configuration.
+fn requested_reviewer(
     named: Option<&wire::ApprovalsReviewer>,
     config: &EffectiveConfig<'_>,
 ) -> Result<Option<Reviewer>, WireError> {
     const KEY: &str = "approvals_reviewer";
-    let said = config.value(KEY).filter(|_| config.names(KEY));
-    let configured = said.map(|said| {
-        let said = said.as_str().map(wire::ApprovalsReviewer::from);
-        let found = said.and_then(|it| reviewer(&it).ok());
-        found.ok_or_else(|| not_known(KEY, wire::ApprovalsReviewer::KNOWN))
+    let value = config.value(KEY).filter(|_| config.names(KEY));
+    let configured = value.map(|value| {
+        let name = value.as_str().map(wire::ApprovalsReviewer::from);
+        let found_reviewer = name.and_then(|it| reviewer(&it).ok());
+        found_reviewer.ok_or_else(|| not_known(KEY, wire::ApprovalsReviewer::KNOWN))
     });
     let named = named.map(reviewer).transpose()?;
-    agreed(("approvalsReviewer", named), (KEY, configured.transpose()?))
+    agreed_value(("approvalsReviewer", named), (KEY, configured.transpose()?))
 }
 
 fn not_known(what: &str, known: &[&str]) -> WireError {
-    WireError::Refused(format!("the {what} is not known; use one of {}", known.join(", ")).into())
+    WireError::Refused(format!("unknown {what}; use one of {}", known.join(", ")).into())
 }
 
-/// A policy as a thread keeps it. What is not understood is refused.
+/// Converts a policy to the form that a thread stores. Rejects an unknown one.
 pub(crate) fn sandbox(policy: &wire::SandboxPolicy) -> Result<Sandbox, WireError> {
     Ok(match policy {
         wire::SandboxPolicy::DangerFullAccess => Sandbox::FullAccess,
@@ -492,21 +495,21 @@ pub(crate) fn sandbox(policy: &wire::SandboxPolicy) -> Result<Sandbox, WireError
     })
 }
 
-/// The folder the server runs in.
-fn here() -> String {
+/// Returns the folder the server runs in.
+fn current_folder() -> String {
     std::env::current_dir().map_or_else(|_| "/".to_owned(), |it| it.display().to_string())
 }
 
-/// The turn that took what an order brought.
-pub(crate) fn taker(id: ThreadId, done: CommandResult<'_>) -> Result<wire::TurnId, WireError> {
+/// Returns the turn that a command started or joined.
+pub(crate) fn receiving_turn(id: ThreadId, done: CommandResult<'_>) -> Result<wire::TurnId, WireError> {
     match done.map_err(|error| refused(id, error))?.outcome {
         CommandOutcome::Started { turn } | CommandOutcome::Joined { turn } => Ok(turn),
         CommandOutcome::Done {} | CommandOutcome::Kept { .. } => Err(WireError::Dropped),
     }
 }
 
-/// A turn of which nothing has happened yet.
-pub(crate) fn begun(id: wire::TurnId) -> wire::Turn {
+/// Returns a turn without any items yet.
+pub(crate) fn started_turn(id: wire::TurnId) -> wire::Turn {
     wire::Turn {
         id,
         items: Vec::new(),
@@ -520,7 +523,7 @@ pub(crate) fn begun(id: wire::TurnId) -> wire::Turn {
     }
 }
 
-/// Stops whatever runs in a thread, and waits until it has stopped.
+/// Stops the running turn of a thread, and waits until it has stopped.
 pub(crate) async fn stop(
     threads: &Threads,
     id: ThreadId,
@@ -531,45 +534,45 @@ pub(crate) async fn stop(
         cause: Cause::Client { principal },
     });
     let (reply, answer) = oneshot::channel();
-    let told = move |done: CommandResult<'_>| drop(reply.send(done.map(drop)));
-    threads.send_command(id, interrupt, told).await;
+    let on_result = move |done: CommandResult<'_>| drop(reply.send(done.map(drop)));
+    threads.send_command(id, interrupt, on_result).await;
     match answer.await.unwrap_or(Err(AgentError::Ended)) {
         Err(AgentError::Refused(Refusal::NoTurn)) => Ok(()),
         stopped => stopped,
     }
 }
 
-/// Who asks, for the record.
+/// Returns the user of the connection, for the record.
 pub(crate) fn principal(session: &Session) -> Option<String> {
     session.peer.principal.as_deref().map(str::to_owned)
 }
 
-/// A connection as one who is to hear of a thread.
+/// Registers the thread with the session, and returns its subscriber.
 pub(crate) fn subscriber(session: &Arc<Session>, id: ThreadId) -> Arc<dyn Subscriber> {
     session.threads().insert(id);
     session_subscriber(session)
 }
 
-/// A connection as one who comes to a thread that is there, and changes nothing by that.
+/// Returns a request to subscribe to an existing thread without changing its settings.
 pub(crate) fn subscribe_request(session: &Arc<Session>, id: ThreadId) -> SubscribeRequest {
     SubscribeRequest {
         subscriber: subscriber(session, id),
         change: ChangeSettings::default(),
         with_usage: false,
-        seen: None,
+        cursor: None,
     }
 }
 
-/// A connection that ends hears no more of any thread.
+/// Ends all subscriptions of a connection that ends.
 pub(crate) async fn unsubscribe_all(threads: &Threads, session: &Arc<Session>) {
-    let heard = std::mem::take(&mut *session.threads());
-    let ear = session_subscriber(session);
-    for id in heard {
-        threads.unsubscribe(id, ear.clone()).await;
+    let thread_ids = std::mem::take(&mut *session.threads());
+    let subscriber = session_subscriber(session);
+    for id in thread_ids {
+        threads.unsubscribe(id, subscriber.clone()).await;
     }
 }
 
-/// A connection's ear, made once and kept with it.
+/// Returns the connection's subscriber, which is created once and stored in the session.
 pub(crate) fn session_subscriber(session: &Arc<Session>) -> Arc<dyn Subscriber> {
     session
         .subscriber

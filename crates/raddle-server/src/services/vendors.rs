@@ -1,4 +1,4 @@
-//! What is wanted of vendors beside answers: which models they have, and to be signed in with them.
+//! The vendors' interfaces beside model calls: lists of models, and sign-in.
 
 use std::fmt;
 
@@ -6,53 +6,53 @@ use raddle_core::ports::BoxFuture;
 
 use super::providers::{Provider, Secret};
 
-/// The vendors, as whoever speaks to them sees them. Each error says what to do.
+/// Client for the vendors' interfaces. Each error says what to do.
 pub trait Vendors: Send + Sync + fmt::Debug {
-    /// The models that a provider says it has.
+    /// Returns the models that a provider offers.
     fn models<'a>(
         &'a self,
         provider: &'a Provider,
     ) -> BoxFuture<'a, Result<Vec<OfferedModel>, String>>;
 
-    /// How someone is signed in with a provider, if someone is.
+    /// Returns how the user is signed in with a provider, if at all.
     fn account<'a>(
         &'a self,
         provider: &'a Provider,
     ) -> BoxFuture<'a, Result<Option<SignInKind>, String>>;
 
-    /// Has a token that can be renewed renewed.
+    /// Renews a token that can be renewed.
     fn renew<'a>(&'a self, provider: &'a Provider) -> BoxFuture<'a, Result<(), String>>;
 
-    /// Signs in with a key, which is kept.
-    fn keep<'a>(&'a self, provider: &'a Provider, key: Secret)
+    /// Signs in with a key, and stores it.
+    fn store_key<'a>(&'a self, provider: &'a Provider, key: Secret)
     -> BoxFuture<'a, Result<(), String>>;
 
-    /// Begins to sign in through pages of the provider's.
+    /// Begins to sign in through the provider's pages.
     fn sign_in<'a>(
         &'a self,
         provider: &'a Provider,
-        way: SignInMethod,
+        sign_in_method: SignInMethod,
     ) -> BoxFuture<'a, Result<PendingSignIn, String>>;
 
-    /// Signs out: what is kept is forgotten.
+    /// Signs out: deletes the stored credentials.
     fn forget<'a>(&'a self, provider: &'a Provider) -> BoxFuture<'a, Result<(), String>>;
 }
 
-/// A model that a provider has.
+/// A model that a provider offers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OfferedModel {
-    /// What to ask for.
+    /// Its id in requests to the provider.
     pub id: String,
-    /// Its name for people, if it has another.
+    /// Its name for people, if it differs.
     pub name: Option<String>,
 }
 
-/// How someone is signed in.
+/// The kind of credentials that a user is signed in with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignInKind {
-    /// With a key.
+    /// An API key that the user entered.
     Key,
-    /// With tokens that the provider gave.
+    /// Tokens from the provider.
     Tokens,
 }
 
@@ -61,22 +61,22 @@ pub enum SignInKind {
 pub enum SignInMethod {
     /// In a browser on this machine.
     Browser,
-    /// With a code that is entered anywhere.
+    /// With a code that the user enters on any device.
     Device,
 }
 
-/// A sign-in that has begun.
+/// A sign-in in progress.
 pub struct PendingSignIn {
     /// The page to open.
     pub page: String,
-    /// The code to enter there.
+    /// The code to enter on that page.
     pub code: Option<String>,
-    /// Ends when it has ended. Dropping it gives it up.
+    /// Resolves when the sign-in has ended. Dropping it cancels the sign-in.
     pub done: BoxFuture<'static, Result<(), String>>,
 }
 
 impl fmt::Debug for PendingSignIn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("SigningIn")
+        f.write_str("PendingSignIn")
     }
 }

@@ -1,8 +1,9 @@
-//! Watching paths for clients.
+//! Watches on paths, for clients.
 //!
-//! An [`Eye`] is one watch: it gathers what changed and tells its client a little later. The
-//! [`Lookout`] is the one place that asks the system, for all eyes of all connections. Nothing here
-//! waits for a client: while one does not read, its changes are merged and held, a bounded number.
+//! A [`PathWatch`] is one watch: it collects changes and notifies its client a little later. The
+//! [`PathWatcher`] is the one place that uses the system's interface, for all watches of all
+//! connections. Nothing here waits for a client: while one does not read, its changes are merged
+//! and stored, in a bounded number.
 
 mod path_watch;
 mod watch_target;
@@ -23,16 +24,16 @@ use crate::services::files::PathAdmission;
 use crate::session::Session;
 use crate::wire_error::WireError;
 
-/// How long changes are gathered before they are told.
+/// How long changes are collected before the client is notified.
 const GATHER: Duration = Duration::from_millis(50);
 
-/// How often a path that keeps coming and going is aimed at before that is left to its next change.
+/// How often to retarget a watch on a path that keeps coming and going, before its next change.
 const RETARGETS_MAX: usize = 8;
 
-/// What a notification needs beside its paths: the longest name of a watch and a few names of ours.
+/// Size of a notification beside its paths: the longest name of a watch and a few member names.
 const FRAME_BYTES: usize = 1 << 10;
 
-/// One watch. Dropping it ends it, and nothing is told of it after that.
+/// One watch. Dropping it ends it, and no notification follows.
 #[derive(Debug)]
 pub(crate) struct Watch {
     path_watch: Arc<PathWatch>,
@@ -40,29 +41,29 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Begins to watch a path. While it does not exist, the nearest folder that does is watched.
+    /// Begins to watch a path. While it does not exist, its nearest existing ancestor is watched.
     pub(crate) async fn begin(
         watch_id: String,
         path: std::path::PathBuf,
         admission: PathAdmission,
         session: &Arc<Session>,
-        lookout: &PathWatcher,
+        watcher: &PathWatcher,
     ) -> Result<Self, WireError> {
         let watch = Self {
             path_watch: Arc::new(PathWatch::new(path)),
-            watcher: lookout.clone(),
+            watcher: watcher.clone(),
         };
-        let teller = ChangeNotifier {
+        let notifier = ChangeNotifier {
             watch_id,
             admission,
             path_watch: watch.path_watch.clone(),
-            watcher: lookout.clone(),
+            watcher: watcher.clone(),
             disk: session.disk.clone(),
             outgoing: session.outgoing.clone(),
             session: Arc::downgrade(session),
         };
-        let there = teller.aim(false).await?;
-        tokio::spawn(teller.run(there));
+        let exists = notifier.retarget(false).await?;
+        tokio::spawn(notifier.run(exists));
         Ok(watch)
     }
 }
@@ -74,10 +75,10 @@ impl Drop for Watch {
     }
 }
 
-/// The task that tells a client what an eye has seen.
+/// The task that notifies a client of the changes of a watch.
 struct ChangeNotifier {
     watch_id: String,
-    /// The rule for the client, asked anew whenever the path may lead elsewhere.
+    /// The rule for the client, checked anew whenever the path may lead elsewhere.
     admission: PathAdmission,
     path_watch: Arc<PathWatch>,
     watcher: PathWatcher,
@@ -87,28 +88,28 @@ struct ChangeNotifier {
 }
 
 impl ChangeNotifier {
-    /// Tells, a little later than it happens, until the watch or the client is gone.
-    async fn run(self, mut there: bool) {
+    /// Sends notifications, a little later than the changes, until the watch or the client is gone.
+    async fn run(self, mut exists: bool) {
         loop {
-            self.path_watch.when_some().await;
+            self.path_watch.when_changed().await;
             sleep(GATHER).await;
             if self.path_watch.is_ended() || self.outgoing.is_gone() {
                 return;
             }
-            let mut is_closed = false;
-            if let Some(moved) = self.path_watch.take_moved() {
-                let aimed = loop {
-                    match self.aim(moved.target_lost).await {
-                        // The disk's turn did not come in time. A watch waits for the next one.
+            let mut path_is_closed = false;
+            if let Some(path_move) = self.path_watch.take_moved() {
+                let retargeted = loop {
+                    match self.retarget(path_move.target_lost).await {
+                        // No disk permit was free in time. A watch waits for the next one.
                         Err(WireError::Overloaded) if !self.path_watch.is_ended() => {}
-                        aimed => break aimed,
+                        outcome => break outcome,
                     }
                 };
-                let now = match aimed {
-                    Ok(now) => now,
-                    // The watch ends, and no name from there is told.
+                let exists_now = match retargeted {
+                    Ok(exists_now) => exists_now,
+                    // The watch ends, and no name from there is sent.
                     Err(WireError::ClosedPath { .. } | WireError::OutsideOfThreads { .. }) => {
-                        is_closed = true;
+                        path_is_closed = true;
                         self.watcher.forget(&self.path_watch);
                         self.path_watch.missed(false);
                         false
@@ -118,12 +119,12 @@ impl ChangeNotifier {
                         false
                     }
                 };
-                // Whoever made the folders above it too was seen only up there.
-                if std::mem::replace(&mut there, now) != now {
+                // If the folders above were created too, only the change up there was noticed.
+                if std::mem::replace(&mut exists, exists_now) != exists_now {
                     self.path_watch.add(&self.path_watch.path);
                 }
             }
-            // What changes while the client reads nothing is merged with the rest.
+            // Changes while the client reads nothing are merged with the rest.
             let hold = tokio::select! {
                 hold = self.outgoing.reserve(self.path_watch.bytes() + FRAME_BYTES) => hold,
                 () = self.path_watch.when_ended() => return,
@@ -132,63 +133,63 @@ impl ChangeNotifier {
                 return;
             }
             drop(hold);
-            if is_closed {
+            if path_is_closed {
                 return self.path_watch.end();
             }
         }
     }
 
-    /// Tells what there is; false when there is nobody to tell any more.
+    /// Sends the pending changes; returns false when the watch or the client is gone.
     fn tell(&self) -> bool {
         let Some(session) = self.session.upgrade() else {
             return false;
         };
-        self.path_watch.while_open(|changed_paths| {
+        self.path_watch.send_pending(|changed_paths| {
             if !changed_paths.is_empty() {
                 let watch_id = self.watch_id.clone();
-                let told = FsChangedNotification {
+                let notification = FsChangedNotification {
                     watch_id,
                     changed_paths,
                 };
-                session.tell(&told.into());
+                session.notify(&notification.into());
             }
         })
     }
 
-    /// Aims the eye at its path as it is now; says whether the path is there. Between looking and
-    /// aiming it may come or go, so it is looked at again after.
-    async fn aim(&self, lost: bool) -> Result<bool, WireError> {
-        let mut sight = self.look().await?;
+    /// Targets the watch at its path as it is now; returns whether the path exists. The path may
+    /// come or go between resolving and watching, so it is resolved again after.
+    async fn retarget(&self, target_lost: bool) -> Result<bool, WireError> {
+        let mut target = self.resolve().await?;
         for _ in 0..RETARGETS_MAX {
-            self.walk(sight.clone()).await?;
-            let aimed = self
+            self.walk(target.clone()).await?;
+            let watched = self
                 .watcher
-                .aim(&self.path_watch, sight.clone(), lost)
+                .set_target(&self.path_watch, target.clone(), target_lost)
                 .await;
-            let now = self.look().await?;
-            if now == sight {
-                aimed?;
+            let resolved = self.resolve().await?;
+            if resolved == target {
+                watched?;
                 break;
             }
-            sight = now;
+            target = resolved;
         }
-        Ok(sight.there)
+        Ok(target.exists)
     }
 
-    async fn walk(&self, sight: WatchTarget) -> Result<(), WireError> {
-        self.disk.run(&self.outgoing, move || sight.walk()).await?
+    async fn walk(&self, target: WatchTarget) -> Result<(), WireError> {
+        self.disk.run(&self.outgoing, move || target.walk()).await?
     }
 
-    async fn look(&self) -> Result<WatchTarget, WireError> {
-        let (eye, admission) = (self.path_watch.clone(), self.admission.clone());
-        let look = move || {
+    async fn resolve(&self) -> Result<WatchTarget, WireError> {
+        let (path_watch, admission) = (self.path_watch.clone(), self.admission.clone());
+        let resolve_target = move || {
             let admission = admission.resolved();
-            admission.check(&eye.path)?;
-            let sight = WatchTarget::of(&eye.path)?;
+            admission.check(&path_watch.path)?;
+            let target = WatchTarget::of(&path_watch.path)?;
             // A link may have been exchanged in between.
-            admission.judge_path(&sight.real, &eye.path)?;
-            Ok(sight)
+            admission.judge_path(&target.real, &path_watch.path)?;
+            Ok(target)
         };
-        self.disk.run(&self.outgoing, look).await?
+        self.disk.run(&self.outgoing, resolve_target).await?
     }
 }

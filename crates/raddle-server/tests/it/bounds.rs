@@ -1,9 +1,9 @@
-//! Members of requests that bound what the agent or a command may do: each is honoured or refused,
-//! never taken and left out.
+//! Members of requests that bound the agent or a command: each is enforced or rejected, never
+//! accepted and ignored.
 //!
-//! [`TABLE`] names every member of the requests that carry such bounds, so that a new member fails
-//! `each_member_is_in_the_table` until somebody has said whether it bounds something, and how that
-//! is kept.
+//! [`TABLE`] names every member of the requests that carry such bounds. So a new member fails
+//! `each_member_is_in_the_table` until its row says whether it bounds something, and how that is
+//! enforced.
 
 mod table;
 
@@ -22,9 +22,9 @@ use serde_json::{Value, json};
 use self::table::Expectation::{Done, Refused, ShownBy, Shows};
 use self::table::{BoundMember, DUPLICATE_BOUNDS, Probe, READ_ONLY, REPLACED_MEMBERS, TABLE};
 use crate::client::TestClient;
-use crate::player::Stage;
+use crate::player::Harness;
 
-/// The names of a request's members.
+/// Returns the names of a request's members.
 fn members(method: &str) -> BTreeSet<String> {
     let row = METHODS.iter().find(|it| it.name == method).expect(method);
     let Some(params) = row.params else {
@@ -43,21 +43,21 @@ fn members(method: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// A member that no row mentions fails here: say whether it bounds something, and how it is kept.
+/// A member without a row fails here: say whether it bounds something, and how that is enforced.
 #[test]
 fn each_member_is_in_the_table() {
     for request in TABLE {
-        let free = request.free.split_whitespace();
+        let free_members = request.free.split_whitespace();
         let bounds = request.bounds.iter().map(|it| it.member);
-        let named: Vec<String> = free.chain(bounds).map(str::to_owned).collect();
-        let is_there: BTreeSet<String> = named.iter().cloned().collect();
+        let named: Vec<String> = free_members.chain(bounds).map(str::to_owned).collect();
+        let distinct: BTreeSet<String> = named.iter().cloned().collect();
         assert_eq!(
-            is_there.len(),
+            distinct.len(),
             named.len(),
             "{} names one twice",
             request.method
         );
-        assert_eq!(is_there, members(request.method), "{}", request.method);
+        assert_eq!(distinct, members(request.method), "{}", request.method);
         for bound in request.bounds {
             assert!(
                 !bound.probes.is_empty(),
@@ -67,30 +67,30 @@ fn each_member_is_in_the_table() {
             );
         }
     }
-    // A request with a member of such a name has a row.
+    // A request with a member of such a name must have a row.
     let bounds: BTreeSet<&str> = TABLE
         .iter()
         .flat_map(|it| it.bounds)
         .map(|it| it.member)
-        // Names that many requests have for other things.
+        // Names that many requests use for other things.
         .filter(|it| !["cwd", "config", "budget", "env"].contains(it))
         .collect();
     for row in METHODS {
-        let has = members(row.name)
+        let bounding = members(row.name)
             .into_iter()
             .find(|it| bounds.contains(it.as_str()));
         let is_listed = TABLE.iter().any(|it| it.method == row.name)
-            // It says where a turn of its thread runs, and is answered, not asked.
+            // A server request about where a turn of its thread runs; the client answers it.
             || !crate::bounds::is_served(row.name);
         assert!(
-            has.is_none() || is_listed,
-            "{} has {has:?} and no row",
+            bounding.is_none() || is_listed,
+            "{} has {bounding:?} and no row",
             row.name
         );
     }
 }
 
-/// Whether the server has the method, or only its words.
+/// Whether the server has the method, or only its types.
 fn is_served(method: &str) -> bool {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/src/routes.rs");
     let page = std::fs::read_to_string(page).expect("the routes");
@@ -101,7 +101,7 @@ const CONFIG_FILE: &str = "sandbox_mode = 'workspace-write'\n\
     [permissions.mine]\nextends = ':read-only'\ndescription = 'Reads, and asks others.'\n\
     [permissions.mine.network]\nenabled = true\n";
 
-/// The answer to a request, whatever is told before it.
+/// Returns the response to a request, and skips the notifications before it.
 async fn answer(client: &mut TestClient, method: &str, params: Value) -> Result<Value, Value> {
     let id = client.request(method, params);
     loop {
@@ -115,8 +115,8 @@ async fn answer(client: &mut TestClient, method: &str, params: Value) -> Result<
     }
 }
 
-/// What a request lacks to be one.
-fn whole(method: &str, member: &str, value: Value, thread: &Value) -> Value {
+/// Returns complete params for a request with this member.
+fn complete_params(method: &str, member: &str, value: Value, thread: &Value) -> Value {
     let mut params = match method {
         "command/exec" => json!({
             "command": ["true"],
@@ -140,26 +140,26 @@ fn whole(method: &str, member: &str, value: Value, thread: &Value) -> Value {
     params
 }
 
-/// Whether a value has everything that is wanted.
-fn has(found: &Value, wanted: &Value) -> bool {
-    match (found, wanted) {
-        (Value::Object(found), Value::Object(wanted)) => wanted
+/// Whether a value contains everything that is expected.
+fn contains(actual: &Value, expected: &Value) -> bool {
+    match (actual, expected) {
+        (Value::Object(actual), Value::Object(expected)) => expected
             .iter()
-            .all(|(name, wanted)| has(found.get(name).unwrap_or(&Value::Null), wanted)),
-        (found, wanted) => found == wanted,
+            .all(|(name, expected)| contains(actual.get(name).unwrap_or(&Value::Null), expected)),
+        (actual, expected) => actual == expected,
     }
 }
 
-/// Does a request on a fresh server, and returns the thread's settings then.
+/// Sends a request to a fresh server, and returns the thread's settings then.
 async fn probe(method: &str, member: &str, value: Value) -> Result<Value, Value> {
-    let stage = Stage::new();
-    std::fs::write(stage.config(), CONFIG_FILE).expect("a configuration");
-    let mut server = stage.open();
-    let mut client = TestClient::connect_boldly(&mut server).await;
-    let begun = answer(&mut client, "thread/start", json!({"cwd": stage.path("")})).await?;
-    let thread = begun["thread"]["id"].clone();
+    let harness = Harness::new();
+    std::fs::write(harness.config(), CONFIG_FILE).expect("a configuration");
+    let mut server = harness.open();
+    let mut client = TestClient::connect_experimental(&mut server).await;
+    let response = answer(&mut client, "thread/start", json!({"cwd": harness.path("")})).await?;
+    let thread = response["thread"]["id"].clone();
     if method == "thread/resume" {
-        // As the contract has it, a thread that somebody follows keeps its settings; the answer shows them.
+        // By the contract, a thread with a subscriber keeps its settings; the response shows them.
         answer(
             &mut client,
             "thread/unsubscribe",
@@ -167,25 +167,25 @@ async fn probe(method: &str, member: &str, value: Value) -> Result<Value, Value>
         )
         .await?;
     }
-    let params = whole(method, member, value, &thread);
+    let params = complete_params(method, member, value, &thread);
     let result = answer(&mut client, method, params).await?;
     match method {
-        // These answer with the settings in force.
+        // These respond with the settings in force.
         "thread/start" | "thread/fork" | "thread/resume" => Ok(result),
         "command/exec" | "process/spawn" | "thread/shellCommand" => Ok(result),
         _ => answer(&mut client, "thread/resume", json!({"threadId": thread})).await,
     }
 }
 
-/// Whether a file of the repository has this text.
-fn stands(file: &str, text: &str) -> bool {
+/// Whether a file of the repository contains this text.
+fn file_contains(file: &str, text: &str) -> bool {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     std::fs::read_to_string(root.join(file)).is_ok_and(|it| it.contains(text))
 }
 
 #[tokio::test]
-async fn what_bounds_is_honoured_or_refused() {
-    let mut wrong = Vec::new();
+async fn bounds_are_enforced_or_rejected() {
+    let mut failures = Vec::new();
     for request in TABLE {
         for BoundMember {
             member,
@@ -193,22 +193,22 @@ async fn what_bounds_is_honoured_or_refused() {
             shared,
         } in request.bounds
         {
-            for Probe(value, want) in probes.iter().chain(*shared) {
-                let asked = serde_json::from_str(value).expect(value);
-                let found = probe(request.method, member, asked).await;
-                let is_right = match (&found, want) {
-                    (Ok(found), Shows(wanted)) => {
-                        has(found, &serde_json::from_str(wanted).expect(wanted))
+            for Probe(value, expectation) in probes.iter().chain(*shared) {
+                let requested = serde_json::from_str(value).expect(value);
+                let outcome = probe(request.method, member, requested).await;
+                let is_right = match (&outcome, expectation) {
+                    (Ok(settings), Shows(expected)) => {
+                        contains(settings, &serde_json::from_str(expected).expect(expected))
                     }
                     (Err(error), Refused(part)) => {
                         error["code"] == -32600 && error["message"].to_string().contains(part)
                     }
                     (Ok(_), Done) => true,
-                    (Ok(_), ShownBy(file, text)) => stands(file, text),
+                    (Ok(_), ShownBy(file, text)) => file_contains(file, text),
                     _ => false,
                 };
                 if !is_right {
-                    let found = found.map(|it| {
+                    let shown = outcome.map(|it| {
                         json!([
                             it["sandbox"],
                             it["activePermissionProfile"],
@@ -218,46 +218,46 @@ async fn what_bounds_is_honoured_or_refused() {
                             it["runtimeWorkspaceRoots"],
                         ])
                     });
-                    wrong.push(format!("{} {member}: {value}: {found:?}", request.method));
+                    failures.push(format!("{} {member}: {value}: {shown:?}", request.method));
                 }
             }
         }
     }
     assert!(
-        wrong.is_empty(),
+        failures.is_empty(),
         "{} wrong:\n{}",
-        wrong.len(),
-        wrong.join("\n")
+        failures.len(),
+        failures.join("\n")
     );
 }
 
 #[tokio::test]
-async fn a_bound_in_a_request_that_has_none_is_refused() {
-    for (method, member, instead) in REPLACED_MEMBERS {
+async fn a_bound_that_a_request_does_not_have_is_rejected() {
+    for (method, member, replacement) in REPLACED_MEMBERS {
         let refused = probe(method, member, json!(":read-only")).await;
         let error = refused.expect_err(&format!("{method} took {member}"));
         let message = error["message"].as_str().unwrap_or_default().to_owned();
         assert!(
-            message.contains(member) && message.contains(instead),
+            message.contains(member) && message.contains(replacement),
             "{method}: {error}"
         );
-        // What is null says nothing. There is no turn to be steered.
+        // A null member is ignored. There is no turn to steer.
         if *method == "turn/steer" {
             continue;
         }
-        let found = probe(method, member, Value::Null).await;
-        assert!(found.is_ok(), "{method} {member}: {found:?}");
+        let outcome = probe(method, member, Value::Null).await;
+        assert!(outcome.is_ok(), "{method} {member}: {outcome:?}");
     }
 }
 
-/// As the reference does.
+/// As in the reference.
 #[tokio::test]
 async fn a_profile_and_a_sandbox_exclude_each_other() {
-    let stage = Stage::new();
-    let mut server = stage.open();
-    let mut client = TestClient::connect_boldly(&mut server).await;
-    let begun = answer(&mut client, "thread/start", json!({})).await;
-    let thread = begun.expect("a thread")["thread"]["id"].clone();
+    let harness = Harness::new();
+    let mut server = harness.open();
+    let mut client = TestClient::connect_experimental(&mut server).await;
+    let response = answer(&mut client, "thread/start", json!({})).await;
+    let thread = response.expect("a thread")["thread"]["id"].clone();
     let policy = json!({"type": "readOnly"});
     for (method, member, value) in [
         ("thread/start", "sandbox", json!("read-only")),
@@ -266,66 +266,66 @@ async fn a_profile_and_a_sandbox_exclude_each_other() {
         ("thread/settings/update", "sandboxPolicy", policy.clone()),
         ("turn/start", "sandboxPolicy", policy),
     ] {
-        let mut params = whole(method, member, value, &thread);
+        let mut params = complete_params(method, member, value, &thread);
         params["permissions"] = json!(":read-only");
         let error = answer(&mut client, method, params).await.expect_err(method);
-        let wanted = format!("`permissions` cannot be combined with `{member}`");
-        assert_eq!(error["message"], wanted, "{method}");
+        let expected = format!("`permissions` cannot be combined with `{member}`");
+        assert_eq!(error["message"], expected, "{method}");
     }
 }
 
-/// The wider of two values must not win without a word.
+/// The wider of two values must not win silently.
 #[tokio::test]
 async fn two_values_for_one_bound_must_agree() {
-    let stage = Stage::new();
-    let mut server = stage.open();
-    let mut client = TestClient::connect_boldly(&mut server).await;
-    let begun = answer(&mut client, "thread/start", json!({})).await;
-    let thread = begun.expect("a thread")["thread"]["id"].clone();
+    let harness = Harness::new();
+    let mut server = harness.open();
+    let mut client = TestClient::connect_experimental(&mut server).await;
+    let response = answer(&mut client, "thread/start", json!({})).await;
+    let thread = response.expect("a thread")["thread"]["id"].clone();
     for method in ["thread/start", "thread/resume", "thread/fork"] {
         for [member, value, key, same, other] in DUPLICATE_BOUNDS {
-            let mut params = whole(method, member, json!(value), &thread);
+            let mut params = complete_params(method, member, json!(value), &thread);
             params["config"] = json!({*key: same});
-            let found = answer(&mut client, method, params.clone()).await;
-            assert!(found.is_ok(), "{method} {member} {key}: {found:?}");
+            let outcome = answer(&mut client, method, params.clone()).await;
+            assert!(outcome.is_ok(), "{method} {member} {key}: {outcome:?}");
             params["config"] = json!({*key: other});
             let error = answer(&mut client, method, params).await.expect_err(member);
-            let wanted = format!(
+            let expected = format!(
                 "`{member}` and `config.{key}` bound the same and differ; send one of them"
             );
-            assert_eq!(error["message"], wanted, "{method}");
+            assert_eq!(error["message"], expected, "{method}");
         }
-        let mut params = whole(method, "permissions", json!(":workspace"), &thread);
+        let mut params = complete_params(method, "permissions", json!(":workspace"), &thread);
         params["config"] = json!({"sandbox_workspace_write.exclude_slash_tmp": true});
         let error = answer(&mut client, method, params).await.expect_err(method);
         let message = error["message"].to_string();
         assert!(message.contains("sandbox_workspace_write"), "{error}");
     }
     for method in ["thread/start", "turn/start"] {
-        for (member, mine, own) in [
+        for (member, value, environment_value) in [
             ("cwd", json!("/etc"), json!("/usr")),
             ("runtimeWorkspaceRoots", json!(["/etc"]), json!(["/usr"])),
         ] {
-            let mut params = whole(method, member, mine, &thread);
+            let mut params = complete_params(method, member, value, &thread);
             params["environments"] = json!([{"environmentId": "local", "cwd": "/usr"}]);
-            params["environments"][0][member] = own;
+            params["environments"][0][member] = environment_value;
             let error = answer(&mut client, method, params).await.expect_err(member);
             let message = error["message"].to_string();
-            let wanted = format!("`{member}` and `environments[0].{member}`");
-            assert!(message.contains(&wanted), "{method}: {error}");
+            let expected = format!("`{member}` and `environments[0].{member}`");
+            assert!(message.contains(&expected), "{method}: {error}");
         }
     }
 }
 
-/// Threads of an operator who allows only to read.
-fn only_reading(_: AgentDeps) -> Threads {
-    let pins = ManagedLimits {
+/// Threads of an operator that allows reading only.
+fn read_only_threads(_: AgentDeps) -> Threads {
+    let limits = ManagedLimits {
         sandboxes: Some(vec![SandboxKind::ReadOnly]),
         network_off: true,
         ..ManagedLimits::default()
     };
     let policy = Policy {
-        managed: pins,
+        managed: limits,
         ..Policy::default()
     };
     let memory = Arc::new(MemoryJournal::new());
@@ -347,33 +347,33 @@ fn only_reading(_: AgentDeps) -> Threads {
     })
 }
 
-/// What the operator does not allow is shown so, and cannot be chosen.
+/// A profile that the operator does not allow is listed as such, and cannot be chosen.
 #[tokio::test]
 async fn a_profile_that_the_operator_does_not_allow_is_refused() {
-    let stage = Stage::new();
-    std::fs::write(stage.config(), CONFIG_FILE).expect("a configuration");
-    let mut server = Server::open(stage.options(), only_reading).expect("a server");
-    let mut client = TestClient::connect_boldly(&mut server).await;
+    let harness = Harness::new();
+    std::fs::write(harness.config(), CONFIG_FILE).expect("a configuration");
+    let mut server = Server::open(harness.options(), read_only_threads).expect("a server");
+    let mut client = TestClient::connect_experimental(&mut server).await;
     let listed = answer(&mut client, "permissionProfile/list", json!({})).await;
     let listed = listed.expect("a list")["data"].take();
     let allowed = listed.as_array().expect("profiles").iter();
     let allowed: Vec<(String, bool)> = allowed
         .map(|it| (it["id"].as_str().unwrap().to_owned(), it["allowed"] == true))
         .collect();
-    let wanted = [
+    let expected = [
         (":read-only", true),
         (":workspace", false),
         (":danger-full-access", false),
         ("mine", false),
     ];
-    assert_eq!(allowed, wanted.map(|(id, may)| (id.to_owned(), may)));
-    let begun = answer(
+    assert_eq!(allowed, expected.map(|(id, is_allowed)| (id.to_owned(), is_allowed)));
+    let response = answer(
         &mut client,
         "thread/start",
         json!({"permissions": ":read-only"}),
     )
     .await;
-    let thread = begun.expect("a thread")["thread"]["id"].clone();
+    let thread = response.expect("a thread")["thread"]["id"].clone();
     for method in [
         "thread/start",
         "thread/resume",
@@ -387,7 +387,7 @@ async fn a_profile_that_the_operator_does_not_allow_is_refused() {
             _ => "permissions",
         };
         for (id, _) in allowed.iter().filter(|it| !it.1) {
-            let params = whole(method, member, json!(id), &thread);
+            let params = complete_params(method, member, json!(id), &thread);
             let error = answer(&mut client, method, params).await.expect_err(id);
             let info = &error["data"]["errorInfo"];
             assert_eq!(
@@ -399,7 +399,7 @@ async fn a_profile_that_the_operator_does_not_allow_is_refused() {
     let resumed = answer(&mut client, "thread/resume", json!({"threadId": thread})).await;
     let resumed = resumed.expect("the thread");
     assert!(
-        has(&resumed, &serde_json::from_str(READ_ONLY).unwrap()),
+        contains(&resumed, &serde_json::from_str(READ_ONLY).unwrap()),
         "{resumed}"
     );
 }

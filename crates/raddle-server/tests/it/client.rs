@@ -1,4 +1,4 @@
-//! A client on the in-memory connection, for what a written conversation cannot say.
+//! A client on the in-memory connection, for cases that a conformance conversation cannot express.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,9 +14,9 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use crate::player::{ClientWire, Stage};
+use crate::player::{ClientWire, Harness};
 
-/// How long anything may take. Only a failing test waits this long.
+/// Timeout for everything. Only a failing test waits this long.
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// Plays a conversation over the in-memory connection.
@@ -24,10 +24,10 @@ pub async fn play(name: &str) {
     crate::player::play(name, start).await;
 }
 
-async fn start(stage: &Stage) -> MemoryWire {
-    let mut server = stage.open();
-    let (client, far) = memory(ConnectionLimits::default());
-    server.serve(far);
+async fn start(harness: &Harness) -> MemoryWire {
+    let mut server = harness.open();
+    let (client, server_side) = memory(ConnectionLimits::default());
+    server.serve(server_side);
     MemoryWire {
         client,
         _server: server,
@@ -56,8 +56,8 @@ impl ClientWire for MemoryWire {
     }
 }
 
-impl Stage {
-    /// The usual options on this stage.
+impl Harness {
+    /// Returns the default options for this stage.
     pub fn options(&self) -> Options {
         let paths = Paths {
             home: self.home.clone(),
@@ -73,27 +73,27 @@ impl Stage {
         }
     }
 
-    /// What the model says in this conversation, one message in each call.
-    fn says(&self) -> Vec<&str> {
+    /// Returns the messages of the scripted model, one for each call.
+    fn model_messages(&self) -> Vec<&str> {
         self.says.iter().map(String::as_str).collect()
     }
 
     pub fn open(&self) -> Server {
-        Server::open(self.options(), crate::script::threads(&self.says())).expect("a server")
+        Server::open(self.options(), crate::script::threads(&self.model_messages())).expect("a server")
     }
 
-    /// A path of the workspace, as the wire says it.
+    /// Returns a path of the workspace as a string.
     pub fn path(&self, name: &str) -> String {
         self.workspace.join(name).display().to_string()
     }
 }
 
-/// A client that has introduced itself. What it leaves unread at its end is not looked at.
+/// A client that has sent `initialize`. Messages that it leaves unread are ignored.
 pub struct TestClient {
     pub connection: Connection,
     /// The server's queue of frames for this client.
     pub queue: Outgoing,
-    /// Closes when the server is done with this client.
+    /// Closes when the server has finished this connection.
     pub ended: watch::Receiver<()>,
     next_id: i64,
 }
@@ -103,30 +103,30 @@ impl TestClient {
         Self::connect_within(server, ConnectionLimits::default()).await
     }
 
-    /// One that may use what is experimental.
-    pub async fn connect_boldly(server: &mut Server) -> Self {
-        let wishes = json!({"experimentalApi": true, "extensions": {"raddle/seq": {}}});
-        Self::introduced(server, ConnectionLimits::default(), wishes).await
+    /// Connects a client with the experimental API.
+    pub async fn connect_experimental(server: &mut Server) -> Self {
+        let capabilities = json!({"experimentalApi": true, "extensions": {"raddle/seq": {}}});
+        Self::connect_with(server, ConnectionLimits::default(), capabilities).await
     }
 
-    /// One that opts into nothing.
-    pub async fn connect_plainly(server: &mut Server) -> Self {
-        Self::introduced(server, ConnectionLimits::default(), json!(null)).await
+    /// Connects a client that opts into nothing.
+    pub async fn connect_without_extensions(server: &mut Server) -> Self {
+        Self::connect_with(server, ConnectionLimits::default(), json!(null)).await
     }
 
     pub async fn connect_within(server: &mut Server, limits: ConnectionLimits) -> Self {
         let extensions = json!({"raddle/seq": {}, "raddle/idempotency": {}});
-        Self::introduced(server, limits, json!({"extensions": extensions})).await
+        Self::connect_with(server, limits, json!({"extensions": extensions})).await
     }
 
-    pub async fn introduced(
+    pub async fn connect_with(
         server: &mut Server,
         limits: ConnectionLimits,
         capabilities: Value,
     ) -> Self {
-        let (connection, far) = memory(limits);
-        let queue = far.outgoing.clone();
-        let ended = server.serve(far);
+        let (connection, server_side) = memory(limits);
+        let queue = server_side.outgoing.clone();
+        let ended = server.serve(server_side);
         let mut client = Self {
             connection,
             queue,
@@ -154,12 +154,12 @@ impl TestClient {
         self.connection.outgoing.send(frame.into());
     }
 
-    /// The next message.
+    /// Returns the next message.
     pub async fn next(&mut self) -> Value {
         self.next_or_end().await.expect("a message, not the end")
     }
 
-    /// The next message, or nothing at the end of the connection.
+    /// Returns the next message, or none at the end of the connection.
     pub async fn next_or_end(&mut self) -> Option<Value> {
         let frame = timeout(LIMIT, self.connection.incoming.next())
             .await
@@ -170,7 +170,7 @@ impl TestClient {
         Some(serde_json::from_slice(&frame).expect("JSON"))
     }
 
-    /// Asks and waits for the answer, which must be the next message.
+    /// Sends a request and waits for the response, which must be the next message.
     pub async fn ask(&mut self, method: &str, params: Value) -> Result<Value, Value> {
         let id = self.request(method, params);
         let mut message = self.next().await;
@@ -181,84 +181,84 @@ impl TestClient {
         }
     }
 
-    /// Begins a thread, and hears that it has begun.
+    /// Starts a thread, and receives its notification.
     pub async fn start_thread(&mut self) -> Value {
-        let begun = self.ask("thread/start", json!({})).await;
-        let id = begun.expect("a thread")["thread"]["id"].take();
+        let response = self.ask("thread/start", json!({})).await;
+        let id = response.expect("a thread")["thread"]["id"].take();
         assert_eq!(self.next().await["method"], "thread/started");
         id
     }
 
-    /// Goes away without a word. When this returns, the server knows.
-    pub async fn leave(self) -> ClosedClient {
+    /// Disconnects without a close frame. When this returns, the server has noticed.
+    pub async fn disconnect(self) -> ClosedClient {
         drop(self.connection);
-        let gone = self.queue.when_gone();
-        timeout(LIMIT, gone).await.expect("noticed in time");
+        let noticed = self.queue.when_gone();
+        timeout(LIMIT, noticed).await.expect("noticed in time");
         ClosedClient { ended: self.ended }
     }
 
-    /// Waits for the server to be done with this client.
+    /// Waits until the server has finished this connection.
     pub async fn when_ended(&mut self) {
         let ended = async { while self.ended.changed().await.is_ok() {} };
         timeout(LIMIT, ended).await.expect("an end in time");
     }
 }
 
-/// A client that went away.
+/// A client that has disconnected.
 pub struct ClosedClient {
     ended: watch::Receiver<()>,
 }
 
 impl ClosedClient {
-    /// Waits for the server to be done with it.
+    /// Waits until the server has finished the connection.
     pub async fn when_ended(&mut self) {
         let ended = async { while self.ended.changed().await.is_ok() {} };
         timeout(LIMIT, ended).await.expect("an end in time");
     }
 }
 
-/// The number of an answer.
+/// Returns the id of a response.
 pub fn id_of(message: &Value) -> i64 {
     message["id"]
         .as_i64()
         .unwrap_or_else(|| panic!("an answer, not {message}"))
 }
 
-/// Bytes as the wire carries them.
+/// Encodes bytes as the wire does.
 pub fn base64(bytes: impl AsRef<[u8]>) -> String {
     STANDARD.encode(bytes)
 }
 
-/// A client that takes what is queued for it only when told to.
+/// A client that reads its queue only on demand.
 pub struct StalledClient {
     connection: Connection,
-    /// The server's queue of frames for this client, with nobody who empties it.
+    /// The server's queue of frames for this client, without a writer that empties it.
     pub outgoing: Outgoing,
     next_id: i64,
 }
 
 impl StalledClient {
     pub async fn connect(server: &mut Server, outgoing_bytes_max: usize) -> Self {
-        let (connection, mut far) = memory(ConnectionLimits::default());
-        // Like a parent process: it may say nothing more and still take answers.
-        far.peer.transport = Transport::Stdio;
+        let (connection, mut server_side) = memory(ConnectionLimits::default());
+        // Like a parent process: it may close its input and still read responses.
+        server_side.peer.transport = Transport::Stdio;
         let outgoing = Outgoing::new(outgoing_bytes_max);
-        far.outgoing = outgoing.clone();
-        server.serve(far);
-        let mut deaf = Self {
+        server_side.outgoing = outgoing.clone();
+        server.serve(server_side);
+        let mut client = Self {
             connection,
             outgoing,
             next_id: 1,
         };
         let params = json!({"clientInfo": {"name": "deaf", "version": "1"}});
-        deaf.request("initialize", params);
-        assert!(deaf.take().await[0]["result"].is_object());
-        // To ask for more says that what was taken is written, also when there is no more.
+        client.request("initialize", params);
+        assert!(client.take_queued().await[0]["result"].is_object());
+        // Taking more marks the frames taken before as written, also when there are no more.
         let mut batch = Vec::new();
-        let more = deaf.outgoing.take(&mut batch);
+        let more = client.outgoing.take(&mut batch);
         assert!(timeout(Duration::ZERO, more).await.is_err());
-        assert_eq!(deaf.outgoing.queued_bytes(), 0);
-        deaf
+        assert_eq!(client.outgoing.queued_bytes(), 0);
+        client
     }
 
     pub fn request(&mut self, method: &str, params: Value) {
@@ -267,22 +267,22 @@ impl StalledClient {
         self.connection.outgoing.send(message.to_string().into());
     }
 
-    /// Says nothing more.
+    /// Closes the client's input.
     pub fn hang_up(&self) {
         self.connection.outgoing.close(Close::NORMAL);
     }
 
-    /// Takes all that is queued, and waits for something if nothing is. What was taken before counts as
-    /// written now.
-    pub async fn take(&mut self) -> Vec<Value> {
+    /// Takes all queued frames, and waits for one if the queue is empty. The frames taken before
+    /// count as written now.
+    pub async fn take_queued(&mut self) -> Vec<Value> {
         let mut batch = Vec::new();
-        let taken = timeout(LIMIT, self.outgoing.take(&mut batch)).await;
-        assert!(matches!(taken, Ok(WriterStep::Frames)), "{taken:?}");
-        let read = |frame: &Bytes| serde_json::from_slice(frame).expect("JSON");
-        batch.iter().map(read).collect()
+        let step = timeout(LIMIT, self.outgoing.take(&mut batch)).await;
+        assert!(matches!(step, Ok(WriterStep::Frames)), "{step:?}");
+        let parse = |frame: &Bytes| serde_json::from_slice(frame).expect("JSON");
+        batch.iter().map(parse).collect()
     }
 
-    /// Waits until something is queued.
+    /// Waits until a frame is queued.
     pub async fn when_queued(&self) {
         let queued = async {
             while self.outgoing.queued_bytes() == 0 {
@@ -293,19 +293,19 @@ impl StalledClient {
     }
 }
 
-/// While this is there, a write of the configuration waits for it, as for another server of the home.
+/// While it exists, a write of the configuration waits for it, as for another server of the home.
 pub struct ConfigWriteLock {
     _lock: std::fs::File,
 }
 
 impl ConfigWriteLock {
-    pub fn new(stage: &Stage) -> Self {
-        let lock = std::fs::File::create(stage.home.join("config.toml.lock")).expect("a file");
+    pub fn new(harness: &Harness) -> Self {
+        let lock = std::fs::File::create(harness.home.join("config.toml.lock")).expect("a file");
         lock.lock().expect("nobody else writes yet");
         Self { _lock: lock }
     }
 
-    /// Sends a request that waits. When this returns, the server has it.
+    /// Sends a request that waits. When this returns, the server has received it.
     pub async fn request(&self, client: &mut TestClient) -> i64 {
         let id = client.request(
             "config/value/write",
@@ -319,12 +319,12 @@ impl ConfigWriteLock {
     }
 }
 
-/// Whether this is the answer to a request that had to wait.
+/// Whether this is the response to a request that had to wait.
 pub fn is_slow_answer(message: &Value, id: i64) -> bool {
     message["id"] == id && message["result"]["status"] == "ok"
 }
 
-/// A named pipe. Whoever opens it to read waits, because nobody writes.
+/// A named pipe. Opening it for reading blocks, because it has no writer.
 pub struct NamedPipe {
     path: std::path::PathBuf,
 }
@@ -332,21 +332,22 @@ pub struct NamedPipe {
 impl NamedPipe {
     pub fn new(path: impl AsRef<Path>) -> Self {
         let path = path.as_ref().to_owned();
-        let made = std::process::Command::new("mkfifo").arg(&path).status();
-        assert!(made.is_ok_and(|status| status.success()), "mkfifo");
+        let created = std::process::Command::new("mkfifo").arg(&path).status();
+        assert!(created.is_ok_and(|status| status.success()), "mkfifo");
         Self { path }
     }
 }
 
 impl Drop for NamedPipe {
-    /// Lets everyone go who waits for the pipe: a blocked reader would keep its runtime from ending.
+    /// Releases every reader that waits for the pipe: a blocked reader would keep its runtime from
+    /// ending.
     fn drop(&mut self) {
-        let both = std::fs::OpenOptions::new()
+        let pipe = std::fs::OpenOptions::new()
             .read(true)
             .write(true)
             .open(&self.path);
-        // Gone first, then closed: who has not opened it by now finds nothing to wait for.
+        // Removed first, then closed: a later reader finds nothing to wait for.
         let _ = std::fs::remove_file(&self.path);
-        drop(both);
+        drop(pipe);
     }
 }

@@ -1,4 +1,4 @@
-//! What `fs/*` serves nobody, and what it serves no observer.
+//! Paths that `fs/*` serves to no client, and paths that it serves to no observer.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -9,9 +9,9 @@ use raddle_server::{Options, Server};
 use serde_json::{Value, json};
 
 use crate::client::TestClient;
-use crate::player::Stage;
+use crate::player::Harness;
 
-/// Every request that takes a path of the client's, and whether an observer may send it.
+/// Every request that takes a path of the client, and whether an observer may send it.
 const REQUESTS: &[(&str, bool)] = &[
     ("fs/copy", false),
     ("fs/createDirectory", false),
@@ -24,7 +24,7 @@ const REQUESTS: &[(&str, bool)] = &[
     ("fuzzyFileSearch", true),
 ];
 
-fn params(harness: &Stage, method: &str, path: &str) -> Value {
+fn params(harness: &Harness, method: &str, path: &str) -> Value {
     match method {
         "fs/copy" => json!({
             "sourcePath": path, "destinationPath": harness.path("copy"), "recursive": true,
@@ -36,7 +36,7 @@ fn params(harness: &Stage, method: &str, path: &str) -> Value {
     }
 }
 
-/// The answer to a request, whatever is told before it.
+/// Returns the response to a request, and skips the notifications before it.
 async fn answer(client: &mut TestClient, method: &str, params: Value) -> Result<Value, Value> {
     let id = client.request(method, params);
     loop {
@@ -50,16 +50,17 @@ async fn answer(client: &mut TestClient, method: &str, params: Value) -> Result<
     }
 }
 
-/// A home with secrets in it, others that the server is told of, and ways to them.
+/// A home with secrets in it, further secrets that the server is configured with, and links to
+/// them.
 struct Secrets {
-    harness: Stage,
+    harness: Harness,
     server: Server,
 }
 
 const SECRET: &str = "sk-planted-secret";
 
 fn secrets() -> Secrets {
-    let harness = Stage::new();
+    let harness = Harness::new();
     let token = harness.path("token");
     let key = harness.path("key");
     std::fs::write(&token, SECRET).unwrap();
@@ -91,8 +92,8 @@ fn secrets() -> Secrets {
     }
 }
 
-/// Ways to what nobody is served.
-fn closed(harness: &Stage) -> Vec<String> {
+/// Returns closed paths, in many spellings.
+fn closed(harness: &Harness) -> Vec<String> {
     let home = harness.home.display().to_string();
     let mut paths = vec![
         "/proc/self/environ".to_owned(),
@@ -134,9 +135,9 @@ fn each_request_with_a_path_is_in_the_list() {
     }
 }
 
-/// As a driver: whoever drives may do much, and still is no server.
+/// Tested as a driver, the role with the most rights.
 #[tokio::test]
-async fn processes_keys_and_tokens_are_served_to_nobody() {
+async fn processes_keys_and_tokens_are_served_to_no_client() {
     let Secrets {
         harness,
         mut server,
@@ -144,7 +145,7 @@ async fn processes_keys_and_tokens_are_served_to_nobody() {
     let mut client = TestClient::connect(&mut server).await;
     for path in closed(&harness) {
         for (method, _) in REQUESTS {
-            // A name is removed, and a link copied; not what it leads to.
+            // Removing a name or copying a link does not touch its target.
             let names = ["link", "second", "second-token"].map(|it| harness.path(it));
             let is_name = path == "/dev/fd" || names.contains(&path);
             if is_name && ["fs/remove", "fs/copy"].contains(method) {
@@ -158,21 +159,22 @@ async fn processes_keys_and_tokens_are_served_to_nobody() {
             );
         }
     }
-    // A whole folder brings along what is in it.
-    let around = harness.home.parent().unwrap().display().to_string();
-    for path in [around.as_str(), "/"] {
+    // A whole folder includes its contents.
+    let parent_folder = harness.home.parent().unwrap().display().to_string();
+    for path in [parent_folder.as_str(), "/"] {
         let refused = client
             .ask("fs/copy", params(&harness, "fs/copy", path))
             .await;
         assert!(refused.is_err(), "{path}");
     }
-    // It goes with them, too: also by another name, and where the name of a key is a link in it.
+    // Removing a folder includes its contents, too: also by another name, and where the name of a
+    // key is a link in it.
     for folder in ["keys", "named"] {
         std::fs::create_dir(harness.path(folder)).unwrap();
     }
     let linked = harness.path("named/key");
     symlink(harness.path("key"), &linked).unwrap();
-    symlink(&around, harness.path("way-around")).unwrap();
+    symlink(&parent_folder, harness.path("way-around")).unwrap();
     symlink(harness.path("named"), harness.path("way")).unwrap();
     let config = std::fs::read_to_string(harness.config()).unwrap();
     let more = format!(
@@ -185,8 +187,8 @@ async fn processes_keys_and_tokens_are_served_to_nobody() {
         .await
         .expect("read anew");
     for path in [
-        around.clone(),
-        format!("{around}/"),
+        parent_folder.clone(),
+        format!("{parent_folder}/"),
         harness.path("way-around/"),
         harness.path("home/.."),
         harness.path(""),
@@ -204,14 +206,14 @@ async fn processes_keys_and_tokens_are_served_to_nobody() {
     let second = params(&harness, "fs/copy", &harness.path("second"));
     assert!(client.ask("fs/copy", second).await.is_err());
     assert!(!Path::new(&harness.path("copy")).exists());
-    let found = client.ask(
+    let matches = client.ask(
         "fuzzyFileSearch",
-        json!({"roots": [around], "query": "credentials"}),
+        json!({"roots": [parent_folder], "query": "credentials"}),
     );
-    assert_eq!(found.await, Ok(json!({"files": []})));
-    // Nothing was written there, and skills are still read.
-    let kept = std::fs::read_to_string(harness.home.join("credentials.json"));
-    assert_eq!(kept.unwrap(), SECRET);
+    assert_eq!(matches.await, Ok(json!({"files": []})));
+    // Nothing was written there, and skills are still readable.
+    let contents = std::fs::read_to_string(harness.home.join("credentials.json"));
+    assert_eq!(contents.unwrap(), SECRET);
     let skill = harness
         .home
         .join("skills/spin/SKILL.md")
@@ -263,16 +265,16 @@ async fn nothing_is_written_through_links_into_what_is_closed() {
     ] {
         let refused = client.ask(method, params.clone()).await;
         let refused = refused.expect_err(&format!("{method} {params}"));
-        let is_told = refused["data"]["errorInfo"] == "closed_path";
-        // A link that leads nowhere is no folder.
+        let is_closed = refused["data"]["errorInfo"] == "closed_path";
+        // A broken link is no folder.
         assert!(
-            is_told || params["path"] == harness.path("new/below"),
+            is_closed || params["path"] == harness.path("new/below"),
             "{method} {params}: {refused}"
         );
         assert_eq!(names(&harness.home), before, "{method} {params}");
     }
-    let kept = std::fs::read_to_string(harness.home.join("credentials.json"));
-    assert_eq!(kept.unwrap(), SECRET);
+    let contents = std::fs::read_to_string(harness.home.join("credentials.json"));
+    assert_eq!(contents.unwrap(), SECRET);
 }
 
 fn names(folder: &Path) -> Vec<std::ffi::OsString> {
@@ -282,7 +284,7 @@ fn names(folder: &Path) -> Vec<std::ffi::OsString> {
     names
 }
 
-/// How often a folder is written to while it is exchanged for a link.
+/// The number of writes to a folder while it is exchanged for a link.
 const RACES: usize = 300;
 
 #[tokio::test]
@@ -299,12 +301,12 @@ async fn a_folder_that_is_exchanged_for_a_link_is_judged_where_it_is_written() {
     std::fs::write(target.join("kept"), "").unwrap();
     symlink(&target, harness.path("way")).unwrap();
     let is_over = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
-    let (folder, way) = (harness.path("folder"), harness.path("way"));
-    let exchanging = std::thread::spawn({
+    let (folder, link) = (harness.path("folder"), harness.path("way"));
+    let exchanger = std::thread::spawn({
         let is_over = is_over.clone();
         move || {
             while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
-                renameat_with(CWD, &folder, CWD, &way, RenameFlags::EXCHANGE).expect("exchanged");
+                renameat_with(CWD, &folder, CWD, &link, RenameFlags::EXCHANGE).expect("exchanged");
             }
         }
     });
@@ -313,12 +315,12 @@ async fn a_folder_that_is_exchanged_for_a_link_is_judged_where_it_is_written() {
         let new = path(&format!("planted{number}"));
         let write = json!({"path": new, "dataBase64": "aGk="});
         let _ = client.ask("fs/writeFile", write).await;
-        let made = json!({"path": path(&format!("made{number}"))});
-        let _ = client.ask("fs/createDirectory", made).await;
+        let created = json!({"path": path(&format!("made{number}"))});
+        let _ = client.ask("fs/createDirectory", created).await;
         let _ = client.ask("fs/remove", json!({"path": path("kept")})).await;
     }
     is_over.store(true, std::sync::atomic::Ordering::Relaxed);
-    exchanging.join().expect("an end");
+    exchanger.join().expect("an end");
     assert_eq!(names(&target), ["kept"]);
 }
 
@@ -337,14 +339,14 @@ async fn a_watch_does_not_follow_a_link_into_what_is_closed() {
     }
     let (w, home) = (harness.path("w"), harness.path("home"));
     renameat_with(CWD, &w, CWD, &home, RenameFlags::EXCHANGE).expect("exchanged");
-    let told = client.next().await;
-    assert_eq!(told["params"]["changedPaths"], json!([w]), "{told}");
+    let notification = client.next().await;
+    assert_eq!(notification["params"]["changedPaths"], json!([w]), "{notification}");
     std::fs::write(harness.home.join("planted"), "").unwrap();
     std::fs::write(harness.path("other/file"), "").unwrap();
     loop {
-        let told = client.next().await;
-        assert_eq!(told["params"]["watchId"], "other", "{told}");
-        if told["params"]["changedPaths"] == json!([harness.path("other/file")]) {
+        let notification = client.next().await;
+        assert_eq!(notification["params"]["watchId"], "other", "{notification}");
+        if notification["params"]["changedPaths"] == json!([harness.path("other/file")]) {
             break;
         }
     }
@@ -362,17 +364,17 @@ async fn an_observer_reads_workspaces_of_threads_that_it_follows() {
     std::fs::write(harness.path("notes"), "x").unwrap();
     symlink(&elsewhere, harness.path("way")).unwrap();
     let mut driver = TestClient::connect(&mut server).await;
-    let begun = driver
+    let response = driver
         .ask("thread/start", json!({"cwd": harness.path("")}))
         .await;
-    let thread = begun.expect("a thread")["thread"]["id"].clone();
-    let wishes = json!({"extensions": {"raddle/roles": {"role": "observer"}}});
+    let thread = response.expect("a thread")["thread"]["id"].clone();
+    let capabilities = json!({"extensions": {"raddle/roles": {"role": "observer"}}});
     let mut observer =
-        TestClient::introduced(&mut server, ConnectionLimits::default(), wishes).await;
-    let looks = || {
+        TestClient::connect_with(&mut server, ConnectionLimits::default(), capabilities).await;
+    let read_methods = || {
         REQUESTS
             .iter()
-            .filter(|(_, looks)| *looks)
+            .filter(|(_, is_read)| *is_read)
             .map(|(method, _)| *method)
     };
     let outside = [
@@ -385,7 +387,7 @@ async fn an_observer_reads_workspaces_of_threads_that_it_follows() {
     ];
     // It follows no thread yet.
     for path in outside.iter().chain([&harness.path("notes")]) {
-        for method in looks() {
+        for method in read_methods() {
             let answer = answer(&mut observer, method, params(&harness, method, path)).await;
             let refused = answer.expect_err(&format!("{method} served {path}"));
             assert_eq!(
@@ -397,7 +399,7 @@ async fn an_observer_reads_workspaces_of_threads_that_it_follows() {
     let resumed = answer(&mut observer, "thread/resume", json!({"threadId": thread})).await;
     resumed.expect("heard");
     let notes = harness.path("notes");
-    for method in looks().filter(|it| *it != "fs/readDirectory") {
+    for method in read_methods().filter(|it| *it != "fs/readDirectory") {
         let answer = answer(&mut observer, method, params(&harness, method, &notes)).await;
         assert!(answer.is_ok(), "{method}: {answer:?}");
     }
@@ -409,16 +411,16 @@ async fn an_observer_reads_workspaces_of_threads_that_it_follows() {
     .await;
     let listed = listed.expect("a list");
     let entries = listed["entries"].as_array().unwrap();
-    let way = entries
+    let link_entry = entries
         .iter()
         .find(|it| it["fileName"] == "way")
         .expect("the link");
     assert_eq!(
-        *way,
+        *link_entry,
         json!({"fileName": "way", "isDirectory": false, "isFile": false})
     );
     for path in &outside {
-        for method in looks() {
+        for method in read_methods() {
             let answer = answer(&mut observer, method, params(&harness, method, path)).await;
             let refused = answer.expect_err(&format!("{method} served {path}"));
             assert_eq!(
@@ -428,16 +430,16 @@ async fn an_observer_reads_workspaces_of_threads_that_it_follows() {
         }
     }
     for path in closed(&harness) {
-        for method in looks() {
+        for method in read_methods() {
             let answer = answer(&mut observer, method, params(&harness, method, &path)).await;
             assert!(answer.is_err(), "{method} served {path}");
         }
     }
-    let asked = json!({"cwds": [elsewhere.display().to_string()]});
-    assert!(answer(&mut observer, "skills/list", asked).await.is_err());
+    let request = json!({"cwds": [elsewhere.display().to_string()]});
+    assert!(answer(&mut observer, "skills/list", request).await.is_err());
 }
 
-/// A skill of a workspace, by what its file is, and whether a driver and an observer are told its description.
+/// A skill of a workspace, the target of its file, and whether its description is listed.
 const SKILLS: &[(&str, &str, bool)] = &[
     ("plain", "", true),
     ("inside", "docs/skill.md", true),
@@ -456,7 +458,7 @@ async fn skills_are_read_through_no_link_out_of_the_workspace() {
         harness,
         mut server,
     } = secrets();
-    let around = harness.home.parent().unwrap().to_owned();
+    let parent_folder = harness.home.parent().unwrap().to_owned();
     let home = harness.home.display().to_string();
     let skill = format!("---\nname: x\ndescription: {SECRET}\n---\n");
     for folder in [
@@ -483,7 +485,7 @@ async fn skills_are_read_through_no_link_out_of_the_workspace() {
         let folder = harness.path(&format!(".agents/skills/{name}"));
         std::fs::create_dir(&folder).unwrap();
         let target = target.replace("HOME", &home);
-        let target = target.replace("AROUND", &around.display().to_string());
+        let target = target.replace("AROUND", &parent_folder.display().to_string());
         match target.as_str() {
             "" => std::fs::write(format!("{folder}/SKILL.md"), &skill).unwrap(),
             // Joined with the workspace unless it is absolute.
@@ -503,18 +505,18 @@ async fn skills_are_read_through_no_link_out_of_the_workspace() {
     linked("folder-outside", "../elsewhere/linked");
     linked("folder-missing", "../elsewhere/missing");
     let mut driver = TestClient::connect(&mut server).await;
-    let begun = driver
+    let response = driver
         .ask("thread/start", json!({"cwd": harness.path("")}))
         .await;
-    let thread = begun.expect("a thread")["thread"]["id"].clone();
-    let wishes = json!({"extensions": {"raddle/roles": {"role": "observer"}}});
+    let thread = response.expect("a thread")["thread"]["id"].clone();
+    let capabilities = json!({"extensions": {"raddle/roles": {"role": "observer"}}});
     let mut observer =
-        TestClient::introduced(&mut server, ConnectionLimits::default(), wishes).await;
+        TestClient::connect_with(&mut server, ConnectionLimits::default(), capabilities).await;
     let resumed = answer(&mut observer, "thread/resume", json!({"threadId": thread})).await;
     resumed.expect("heard");
-    let mut wanted: Vec<&str> = SKILLS.iter().filter(|it| it.2).map(|it| it.0).collect();
-    wanted.push("folder-inside");
-    wanted.sort();
+    let mut expected: Vec<&str> = SKILLS.iter().filter(|it| it.2).map(|it| it.0).collect();
+    expected.push("folder-inside");
+    expected.sort();
     for (client, is_observer) in [(&mut driver, false), (&mut observer, true)] {
         let params = json!({"cwds": [harness.workspace]});
         let listed = answer(client, "skills/list", params).await.expect("a list");
@@ -525,13 +527,13 @@ async fn skills_are_read_through_no_link_out_of_the_workspace() {
             folder.to_str().unwrap().to_owned()
         };
         let skills = listed["skills"].as_array().unwrap().iter();
-        let mut found: Vec<String> = skills
+        let mut listed_names: Vec<String> = skills
             .filter(|it| it["scope"] == "repo")
             .map(name)
             .collect();
-        found.sort();
-        assert_eq!(found, wanted, "{listed}");
-        // One that leads nowhere is told like one that leads to what is closed.
+        listed_names.sort();
+        assert_eq!(listed_names, expected, "{listed}");
+        // A broken link has the same error as one to a closed path.
         let errors = listed["errors"].as_array().unwrap();
         for error in errors.iter().filter(|it| name(it) != "spin") {
             assert_eq!(
@@ -539,8 +541,8 @@ async fn skills_are_read_through_no_link_out_of_the_workspace() {
                 "{error}"
             );
         }
-        let told = errors.iter().map(name).filter(|it| it != "spin").count();
-        assert_eq!(told, SKILLS.len() + 3 - wanted.len(), "{errors:?}");
+        let error_count = errors.iter().map(name).filter(|it| it != "spin").count();
+        assert_eq!(error_count, SKILLS.len() + 3 - expected.len(), "{errors:?}");
         assert_eq!(errors.iter().any(|it| name(it) == "spin"), !is_observer);
     }
     // The folder itself may be a link, too.

@@ -1,4 +1,4 @@
-//! A connection from its first request to its end, with a client that does not behave.
+//! A connection from its first request to its end, with a misbehaving client.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,14 +8,14 @@ use raddle_server::{Options, Server};
 use serde_json::{Value, json};
 
 use crate::client::{ConfigWriteLock, StalledClient, TestClient, base64, id_of, is_slow_answer};
-use crate::player::Stage;
+use crate::player::Harness;
 
 #[tokio::test]
-async fn a_client_that_hangs_up_still_gets_what_it_asked_for() {
-    let stage = Stage::new();
-    let mut server = stage.open();
+async fn a_client_that_closes_its_input_still_gets_its_responses() {
+    let harness = Harness::new();
+    let mut server = harness.open();
     let mut client = TestClient::connect(&mut server).await;
-    let slow = ConfigWriteLock::new(&stage);
+    let slow = ConfigWriteLock::new(&harness);
     let running = slow.request(&mut client).await;
     client.connection.outgoing.close(Close::NORMAL);
     drop(slow);
@@ -25,20 +25,20 @@ async fn a_client_that_hangs_up_still_gets_what_it_asked_for() {
 }
 
 #[tokio::test]
-async fn a_client_that_is_gone_is_forgotten_and_its_requests_end() {
-    let stage = Stage::new();
-    let mut server = stage.open();
+async fn the_requests_of_a_disconnected_client_end() {
+    let harness = Harness::new();
+    let mut server = harness.open();
     let mut client = TestClient::connect(&mut server).await;
     let mut other = TestClient::connect(&mut server).await;
-    let slow = ConfigWriteLock::new(&stage);
+    let slow = ConfigWriteLock::new(&harness);
     slow.request(&mut client).await;
-    let mut left = client.leave().await;
+    let mut closed = client.disconnect().await;
     other
         .ask("account/read", json!({}))
         .await
         .expect("the other goes on");
     drop(slow);
-    left.when_ended().await;
+    closed.when_ended().await;
     other
         .ask("account/read", json!({}))
         .await
@@ -46,14 +46,14 @@ async fn a_client_that_is_gone_is_forgotten_and_its_requests_end() {
 }
 
 #[tokio::test]
-async fn what_a_client_that_is_gone_had_in_line_is_not_begun() {
-    let stage = Stage::new();
-    let mut server = stage.open();
+async fn queued_requests_of_a_disconnected_client_are_not_started() {
+    let harness = Harness::new();
+    let mut server = harness.open();
     let mut client = TestClient::connect(&mut server).await;
     let mut other = TestClient::connect(&mut server).await;
-    let slow = ConfigWriteLock::new(&stage);
+    let slow = ConfigWriteLock::new(&harness);
     slow.request(&mut client).await;
-    // In line behind the write that waits.
+    // Queued behind the waiting write.
     let edit = json!({"keyPath": "late", "value": true, "mergeStrategy": "replace"});
     client.request("config/value/write", edit);
     let read = other.request("config/read", json!({}));
@@ -62,22 +62,22 @@ async fn what_a_client_that_is_gone_had_in_line_is_not_begun() {
         .await
         .expect("in line by now");
 
-    let mut left = client.leave().await;
+    let mut closed = client.disconnect().await;
     drop(slow);
-    left.when_ended().await;
+    closed.when_ended().await;
     let answer = other.next().await;
     assert_eq!(id_of(&answer), read);
     assert_eq!(answer["result"]["config"], json!({"slow": true}));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_drain_answers_what_was_asked_and_says_goodbye() {
+async fn a_drain_answers_pending_requests_and_closes_connections() {
     let start = tokio::time::Instant::now();
-    let stage = Stage::new();
-    let mut server = stage.open();
+    let harness = Harness::new();
+    let mut server = harness.open();
     let mut client = TestClient::connect(&mut server).await;
     let mut idle = TestClient::connect(&mut server).await;
-    let slow = ConfigWriteLock::new(&stage);
+    let slow = ConfigWriteLock::new(&harness);
     let running = slow.request(&mut client).await;
 
     let drained = tokio::spawn(async move {
@@ -94,38 +94,38 @@ async fn a_drain_answers_what_was_asked_and_says_goodbye() {
 
 #[tokio::test]
 async fn a_drain_does_not_wait_for_ever() {
-    let stage = Stage::new();
+    let harness = Harness::new();
     let mut server = Server::open(
         Options {
             drain: Duration::from_millis(1),
-            ..stage.options()
+            ..harness.options()
         },
         crate::script::threads(&[]),
     )
     .expect("a server");
     let mut client = TestClient::connect(&mut server).await;
-    let slow = ConfigWriteLock::new(&stage);
+    let slow = ConfigWriteLock::new(&harness);
     slow.request(&mut client).await;
     server.drain().await;
     assert_eq!(client.next_or_end().await, None);
     drop(slow);
 }
 
-/// Answers that wait for room are still made for a client that hung up and reads slowly.
+/// A client that closed its input and reads slowly still gets responses that wait for capacity.
 #[tokio::test(start_paused = true)]
-async fn a_client_that_hangs_up_and_reads_slowly_gets_all_it_asked_for() {
-    let stage = Stage::new();
-    let mut server = stage.open();
+async fn a_slow_client_that_closes_its_input_gets_all_responses() {
+    let harness = Harness::new();
+    let mut server = harness.open();
     let mut slow = StalledClient::connect(&mut server, 1).await;
-    std::fs::write(stage.path("file"), "hello").unwrap();
+    std::fs::write(harness.path("file"), "hello").unwrap();
     for _ in 0..5 {
-        slow.request("fs/readFile", json!({"path": stage.path("file")}));
+        slow.request("fs/readFile", json!({"path": harness.path("file")}));
     }
     slow.hang_up();
     for _ in 0..5 {
-        // Longer than requests may run at the end of a connection; the clock is paused.
+        // Longer than the timeout for requests at the end of a connection; the clock is paused.
         tokio::time::sleep(Duration::from_secs(100)).await;
-        let answers = slow.take().await;
+        let answers = slow.take_queued().await;
         assert_eq!(answers[0]["result"]["dataBase64"], base64("hello"));
     }
 }
@@ -134,54 +134,54 @@ async fn a_client_that_hangs_up_and_reads_slowly_gets_all_it_asked_for() {
 async fn a_client_that_does_not_read_is_not_read() {
     const REQUESTS: i64 = 4000;
     const ANSWER_BYTES_MAX: usize = 2 << 10;
-    let stage = Stage::new();
-    let mut server = stage.open();
+    let harness = Harness::new();
+    let mut server = harness.open();
     let limits = ConnectionLimits {
         outgoing_bytes_max: 64 << 10,
         ..ConnectionLimits::default()
     };
-    let mut deaf = TestClient::connect_within(&mut server, limits).await;
+    let mut stalled = TestClient::connect_within(&mut server, limits).await;
     let mut other = TestClient::connect(&mut server).await;
 
-    // The answers are many times what may be queued and on its way.
-    let first = deaf.request("permissionProfile/list", json!({}));
+    // The responses exceed the queue and the transport many times.
+    let first = stalled.request("permissionProfile/list", json!({}));
     for _ in 1..REQUESTS {
-        deaf.request("permissionProfile/list", json!({}));
+        stalled.request("permissionProfile/list", json!({}));
     }
-    let proof = stage.path("proof");
-    deaf.request("fs/writeFile", json!({"path": proof, "dataBase64": ""}));
-    let mut most = 0;
+    let proof = harness.path("proof");
+    stalled.request("fs/writeFile", json!({"path": proof, "dataBase64": ""}));
+    let mut queued_max = 0;
     for _ in 0..1000 {
         other
             .ask("account/read", json!({}))
             .await
             .expect("the other is served");
-        most = most.max(deaf.queue.queued_bytes());
+        queued_max = queued_max.max(stalled.queue.queued_bytes());
     }
-    assert!(most >= limits.outgoing_bytes_max, "{most} bytes are queued");
+    assert!(queued_max >= limits.outgoing_bytes_max, "{queued_max} bytes are queued");
     assert!(
-        most <= limits.outgoing_bytes_max + ANSWER_BYTES_MAX,
-        "{most} bytes are queued"
+        queued_max <= limits.outgoing_bytes_max + ANSWER_BYTES_MAX,
+        "{queued_max} bytes are queued"
     );
     assert!(
         !std::fs::exists(&proof).unwrap(),
         "its last request was read"
     );
 
-    // Once it reads, it gets every answer.
+    // Once it reads, it gets every response.
     for id in first..first + REQUESTS {
-        let answer = deaf.next().await;
+        let answer = stalled.next().await;
         assert_eq!(answer["id"], id, "{answer}");
         assert!(answer["result"].is_object(), "{answer}");
     }
-    assert_eq!(deaf.next().await["result"], json!({}));
+    assert_eq!(stalled.next().await["result"], json!({}));
     assert!(std::fs::exists(&proof).unwrap());
 }
 
 #[tokio::test]
-async fn an_answer_to_nothing_is_ignored() {
-    let stage = Stage::new();
-    let mut server = stage.open();
+async fn an_answer_to_an_unknown_request_is_ignored() {
+    let harness = Harness::new();
+    let mut server = harness.open();
     let mut client = TestClient::connect(&mut server).await;
     for id in 0..100 {
         client.send(&json!({"id": id, "result": {"decision": "accept"}}));
@@ -194,10 +194,10 @@ async fn an_answer_to_nothing_is_ignored() {
 
 #[tokio::test]
 async fn an_id_in_use_is_refused_and_the_running_request_goes_on() {
-    let stage = Stage::new();
-    let mut server = stage.open();
+    let harness = Harness::new();
+    let mut server = harness.open();
     let mut client = TestClient::connect(&mut server).await;
-    let slow = ConfigWriteLock::new(&stage);
+    let slow = ConfigWriteLock::new(&harness);
     let running = slow.request(&mut client).await;
     client.send(&json!({"id": running, "method": "account/read", "params": {}}));
     let message = format!("Invalid request: a request with id {running} is still running");
@@ -212,32 +212,32 @@ async fn an_id_in_use_is_refused_and_the_running_request_goes_on() {
     assert!(is_slow_answer(&client.next().await, running));
 }
 
-/// Sends many requests of all kinds at once and counts the answers to each.
+/// Sends many requests of all kinds at once and collects the responses to each.
 async fn flood(requests_max: usize) -> BTreeMap<i64, Vec<Value>> {
     const REQUESTS: usize = 10_000;
-    let stage = Stage::new();
+    let harness = Harness::new();
     let mut server = Server::open(
         Options {
             requests_max,
-            ..stage.options()
+            ..harness.options()
         },
         crate::script::threads(&[]),
     )
     .expect("a server");
     let mut client = TestClient::connect(&mut server).await;
-    std::fs::write(stage.path("file"), "hello").unwrap();
+    std::fs::write(harness.path("file"), "hello").unwrap();
     for number in 0..REQUESTS {
-        let path = stage.path(&format!("file{}", number % 7));
+        let path = harness.path(&format!("file{}", number % 7));
         let (method, params) = match number % 10 {
             0 => ("account/read", json!({})),
-            1 => ("fs/readFile", json!({"path": stage.path("file")})),
+            1 => ("fs/readFile", json!({"path": harness.path("file")})),
             2 => (
                 "fs/writeFile",
                 json!({"path": path, "dataBase64": base64(&path)}),
             ),
             3 => ("fs/remove", json!({"path": path})),
             4 => ("no/such/method", json!({})),
-            5 => ("fs/getMetadata", json!({"path": stage.path("none")})),
+            5 => ("fs/getMetadata", json!({"path": harness.path("none")})),
             6 => ("model/list", json!(7)),
             7 => ("config/read", json!({})),
             8 => ("fs/unwatch", json!({"watchId": "w"})),
@@ -257,7 +257,7 @@ async fn flood(requests_max: usize) -> BTreeMap<i64, Vec<Value>> {
     answers
 }
 
-/// What the answer to a request of the flood must be; its number tells its kind.
+/// Returns the expected error code for a request of the flood; its number gives its kind.
 fn expected_code(id: i64) -> Option<i64> {
     // The first request after `initialize` has id 2.
     match (id - 2) % 10 {
@@ -281,7 +281,7 @@ async fn each_of_many_requests_gets_its_one_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn so_it_does_when_there_are_too_many() {
+async fn each_request_gets_one_answer_under_overload() {
     for (id, answers) in flood(16).await {
         assert_eq!(answers.len(), 1, "{answers:?}");
         let code = answers[0]["error"]["code"].as_i64();
@@ -292,7 +292,7 @@ async fn so_it_does_when_there_are_too_many() {
     }
 }
 
-/// A log that panics at the words of the connection's task about a notification.
+/// A log that panics on the trace event of the connection's task for a notification.
 struct PanickingLog;
 
 impl tracing::Subscriber for PanickingLog {
@@ -319,18 +319,18 @@ impl tracing::Subscriber for PanickingLog {
 }
 
 #[tokio::test]
-async fn a_fault_in_a_connections_own_task_ends_that_connection_only() {
-    let stage = Stage::new();
-    let mut server = stage.open();
+async fn a_panic_in_a_connections_own_task_ends_that_connection_only() {
+    let harness = Harness::new();
+    let mut server = harness.open();
     let mut client = TestClient::connect(&mut server).await;
     let mut other = TestClient::connect(&mut server).await;
-    let watch = json!({"watchId": "w", "path": stage.path("")});
+    let watch = json!({"watchId": "w", "path": harness.path("")});
     client.ask("fs/watch", watch).await.expect("a watch");
-    let slow = ConfigWriteLock::new(&stage);
+    let slow = ConfigWriteLock::new(&harness);
     slow.request(&mut client).await;
     assert_eq!(server.panicked_connections(), 0);
 
-    let _fault = tracing::subscriber::set_default(PanickingLog);
+    let _log_guard = tracing::subscriber::set_default(PanickingLog);
     client.send(&json!({"method": "initialized"}));
     assert_eq!(client.next_or_end().await, None, "the connection ends");
     client.when_ended().await;

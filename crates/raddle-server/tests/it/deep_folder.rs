@@ -1,14 +1,14 @@
-//! Trees that are deeper than any path can say.
+//! Trees that are deeper than the longest path.
 
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, mkdirat, open, openat};
 
-/// Deeper than a path can say: the longest has 4096 bytes, and each level needs two.
+/// Deeper than the longest path: it has 4096 bytes, and each level needs two.
 pub const LEVELS: usize = 2100;
 
-/// A folder with folders in it, each in the one before. What is left of it at the end is taken down level by
-/// level, because what removes a tree by its path cannot.
+/// A chain of nested folders. Its rest is removed level by level, because removal by path cannot
+/// reach it.
 pub struct DeepFolder {
     top: PathBuf,
 }
@@ -18,16 +18,16 @@ impl DeepFolder {
         let top = top.as_ref().to_owned();
         std::fs::create_dir(&top).unwrap();
         let folder = OFlags::DIRECTORY | OFlags::RDONLY;
-        let mut inside = open(&top, folder, Mode::empty()).unwrap();
+        let mut innermost = open(&top, folder, Mode::empty()).unwrap();
         for _ in 0..levels {
-            mkdirat(&inside, "d", Mode::RWXU).unwrap();
-            inside = openat(&inside, "d", folder, Mode::empty()).unwrap();
+            mkdirat(&innermost, "d", Mode::RWXU).unwrap();
+            innermost = openat(&innermost, "d", folder, Mode::empty()).unwrap();
         }
         Self { top }
     }
 
-    /// One that a server makes.
-    pub fn made_elsewhere(top: impl AsRef<Path>) -> Self {
+    /// A tree that a server creates; only removed here.
+    pub fn created_by_server(top: impl AsRef<Path>) -> Self {
         let top = top.as_ref().to_owned();
         Self { top }
     }

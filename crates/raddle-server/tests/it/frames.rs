@@ -1,11 +1,11 @@
-//! Frames that are no good messages.
+//! Frames that are not valid messages.
 
 use bytes::Bytes;
 use raddle_rpc::ConnectionLimits;
 use serde_json::json;
 
 use crate::client::TestClient;
-use crate::player::Stage;
+use crate::player::Harness;
 
 #[tokio::test]
 async fn conversation() {
@@ -13,9 +13,9 @@ async fn conversation() {
 }
 
 #[tokio::test]
-async fn what_is_not_text_is_dropped() {
-    let stage = Stage::new();
-    let mut server = stage.open();
+async fn frames_that_are_not_utf8_are_dropped() {
+    let harness = Harness::new();
+    let mut server = harness.open();
     let mut client = TestClient::connect(&mut server).await;
     for frame in [
         b"\xff\xfe".as_slice(),
@@ -38,8 +38,8 @@ async fn what_is_not_text_is_dropped() {
 
 #[tokio::test]
 async fn an_id_has_at_most_1024_bytes() {
-    let stage = Stage::new();
-    let mut server = stage.open();
+    let harness = Harness::new();
+    let mut server = harness.open();
     let mut client = TestClient::connect(&mut server).await;
     for (id, usable) in [
         ("x".repeat(1024), true),
@@ -56,8 +56,8 @@ async fn an_id_has_at_most_1024_bytes() {
 
 #[tokio::test]
 async fn a_method_has_at_most_1024_bytes() {
-    let stage = Stage::new();
-    let mut server = stage.open();
+    let harness = Harness::new();
+    let mut server = harness.open();
     let mut client = TestClient::connect(&mut server).await;
     for (method, code) in [("x".repeat(1024), -32601), ("x".repeat(1025), -32600)] {
         let error = client
@@ -70,8 +70,8 @@ async fn a_method_has_at_most_1024_bytes() {
 
 #[tokio::test]
 async fn a_message_over_the_cap_is_skipped() {
-    let stage = Stage::new();
-    let mut server = stage.open();
+    let harness = Harness::new();
+    let mut server = harness.open();
     let limits = ConnectionLimits {
         message_bytes_max: 4096,
         ..ConnectionLimits::default()

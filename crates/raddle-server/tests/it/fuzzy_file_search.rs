@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::client::{NamedPipe, TestClient, id_of};
-use crate::disk::{BlockedDisk, in_line, with_one_thread};
-use crate::player::Stage;
+use crate::disk::{BlockedDisk, wait_until_queued, with_one_thread};
+use crate::player::Harness;
 
 const SEARCH: &str = "fuzzyFileSearch";
 
@@ -13,13 +13,13 @@ async fn conversation() {
     crate::client::play("fuzzy_file_search").await;
 }
 
-fn params(stage: &Stage, root: &str, query: &str, token: Option<&str>) -> Value {
-    json!({"query": query, "roots": [stage.path(root)], "cancellationToken": token})
+fn params(harness: &Harness, root: &str, query: &str, token: Option<&str>) -> Value {
+    json!({"query": query, "roots": [harness.path(root)], "cancellationToken": token})
 }
 
-fn fill(stage: &Stage, root: &str, files: usize) {
+fn fill(harness: &Harness, root: &str, files: usize) {
     for number in 0..files {
-        let folder = stage.path(&format!("{root}/folder{:02}", number % 50));
+        let folder = harness.path(&format!("{root}/folder{:02}", number % 50));
         if number < 50 {
             std::fs::create_dir_all(&folder).unwrap();
         }
@@ -28,21 +28,21 @@ fn fill(stage: &Stage, root: &str, files: usize) {
 }
 
 #[tokio::test]
-async fn one_is_found_among_many_and_at_most_fifty_are_told() {
-    let stage = Stage::new();
-    let mut server = stage.open();
+async fn at_most_fifty_matches_are_returned() {
+    let harness = Harness::new();
+    let mut server = harness.open();
     let mut client = TestClient::connect(&mut server).await;
-    fill(&stage, "w", 5000);
-    let found = client
-        .ask(SEARCH, params(&stage, "w", "f4321rs", None))
+    fill(&harness, "w", 5000);
+    let response = client
+        .ask(SEARCH, params(&harness, "w", "f4321rs", None))
         .await
         .unwrap();
-    assert_eq!(found["files"][0]["path"], "folder21/file4321.rs");
-    let found = client
-        .ask(SEARCH, params(&stage, "w", "file", None))
+    assert_eq!(response["files"][0]["path"], "folder21/file4321.rs");
+    let response = client
+        .ask(SEARCH, params(&harness, "w", "file", None))
         .await
         .unwrap();
-    let scores: Vec<u64> = found["files"]
+    let scores: Vec<u64> = response["files"]
         .as_array()
         .unwrap()
         .iter()
@@ -52,29 +52,29 @@ async fn one_is_found_among_many_and_at_most_fifty_are_told() {
     assert!(scores.is_sorted_by(|a, b| a >= b), "{scores:?}");
 }
 
-/// A folder with one file to find.
-fn quick(stage: &Stage, root: &str) {
-    std::fs::create_dir(stage.path(root)).unwrap();
-    std::fs::write(stage.path(&format!("{root}/needle")), "").unwrap();
+/// Creates a folder with one file to find.
+fn needle_folder(harness: &Harness, root: &str) {
+    std::fs::create_dir(harness.path(root)).unwrap();
+    std::fs::write(harness.path(&format!("{root}/needle")), "").unwrap();
 }
 
 #[test]
-fn a_newer_search_calls_off_an_older_one_of_the_same_token() {
+fn a_newer_search_cancels_an_older_one_with_the_same_token() {
     with_one_thread(async {
-        let stage = Stage::new();
-        let mut server = stage.open();
+        let harness = Harness::new();
+        let mut server = harness.open();
         let mut client = TestClient::connect(&mut server).await;
-        quick(&stage, "a");
-        let typed = params(&stage, "a", "needle", Some("typing"));
+        needle_folder(&harness, "a");
+        let search = params(&harness, "a", "needle", Some("typing"));
 
-        let held = BlockedDisk::new().await;
-        let first = client.request(SEARCH, typed.clone());
-        in_line(&mut client).await;
-        let second = client.request(SEARCH, typed);
-        in_line(&mut client).await;
-        drop(held);
-        let called_off = json!({"id": first, "result": {"files": []}});
-        assert_eq!(client.next().await, called_off);
+        let blocked = BlockedDisk::new().await;
+        let first = client.request(SEARCH, search.clone());
+        wait_until_queued(&mut client).await;
+        let second = client.request(SEARCH, search);
+        wait_until_queued(&mut client).await;
+        drop(blocked);
+        let cancelled = json!({"id": first, "result": {"files": []}});
+        assert_eq!(client.next().await, cancelled);
         let answer = client.next().await;
         assert_eq!(id_of(&answer), second);
         assert_eq!(answer["result"]["files"][0]["path"], "needle");
@@ -82,26 +82,26 @@ fn a_newer_search_calls_off_an_older_one_of_the_same_token() {
 }
 
 #[test]
-fn another_token_or_another_client_or_a_refusal_calls_nothing_off() {
+fn other_tokens_other_clients_and_rejections_cancel_nothing() {
     with_one_thread(async {
-        let stage = Stage::new();
-        let mut server = stage.open();
+        let harness = Harness::new();
+        let mut server = harness.open();
         let mut client = TestClient::connect(&mut server).await;
         let mut other = TestClient::connect(&mut server).await;
-        quick(&stage, "a");
-        let search = |token| params(&stage, "a", "needle", token);
+        needle_folder(&harness, "a");
+        let search = |token| params(&harness, "a", "needle", token);
 
-        let held = BlockedDisk::new().await;
+        let blocked = BlockedDisk::new().await;
         let older = client.request(SEARCH, search(Some("typing")));
-        in_line(&mut client).await;
+        wait_until_queued(&mut client).await;
         client.request(SEARCH, search(Some("else")));
         client.request(SEARCH, search(None));
         other.request(SEARCH, search(Some("typing")));
-        let long = params(&stage, "a", &"x".repeat(4097), Some("typing"));
+        let long = params(&harness, "a", &"x".repeat(4097), Some("typing"));
         let refused = client.ask(SEARCH, long).await;
         refused.expect_err("too long");
-        in_line(&mut other).await;
-        drop(held);
+        wait_until_queued(&mut other).await;
+        drop(blocked);
         let answer = client.next().await;
         assert_eq!(id_of(&answer), older);
         for answer in [
@@ -116,13 +116,13 @@ fn another_token_or_another_client_or_a_refusal_calls_nothing_off() {
 }
 
 #[tokio::test]
-async fn what_is_too_much_for_one_search_is_refused() {
-    let stage = Stage::new();
-    let mut server = stage.open();
+async fn a_search_beyond_the_limits_is_rejected() {
+    let harness = Harness::new();
+    let mut server = harness.open();
     let mut client = TestClient::connect(&mut server).await;
-    quick(&stage, "a");
+    needle_folder(&harness, "a");
     let mut refused = async |query: usize, roots: usize| {
-        let params = json!({"query": "n".repeat(query), "roots": vec![stage.path("a"); roots]});
+        let params = json!({"query": "n".repeat(query), "roots": vec![harness.path("a"); roots]});
         let error = client.ask(SEARCH, params).await.err()?;
         assert_eq!(error["code"], -32600);
         Some(error["message"].clone())
@@ -136,30 +136,30 @@ async fn what_is_too_much_for_one_search_is_refused() {
 
 #[tokio::test]
 async fn a_search_does_not_wait_at_a_pipe() {
-    let stage = Stage::new();
-    let mut server = stage.open();
+    let harness = Harness::new();
+    let mut server = harness.open();
     let mut client = TestClient::connect(&mut server).await;
-    quick(&stage, "needles");
-    let _pipe = NamedPipe::new(stage.path("needles/.ignore"));
-    let root = params(&stage, ".", "needle", None);
-    let found = client.ask(SEARCH, root).await.unwrap();
-    let files = found["files"].as_array().unwrap().iter();
+    needle_folder(&harness, "needles");
+    let _pipe = NamedPipe::new(harness.path("needles/.ignore"));
+    let root = params(&harness, ".", "needle", None);
+    let response = client.ask(SEARCH, root).await.unwrap();
+    let files = response["files"].as_array().unwrap().iter();
     let mut paths: Vec<&str> = files.map(|it| it["path"].as_str().unwrap()).collect();
     paths.sort_unstable();
-    // What it would hide is not known, and so nothing is hidden.
+    // It is unknown which files it would ignore, so none is hidden.
     assert_eq!(paths, ["needles", "needles/.ignore", "needles/needle"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn the_last_of_many_searches_is_never_called_off() {
-    let stage = Stage::new();
-    let mut server = stage.open();
+async fn the_last_of_many_searches_is_never_cancelled() {
+    let harness = Harness::new();
+    let mut server = harness.open();
     let mut client = TestClient::connect(&mut server).await;
-    fill(&stage, "w", 100);
+    fill(&harness, "w", 100);
     for _ in 0..20 {
-        // Letters as fast as someone can type them.
+        // As if a user typed letters quickly.
         let ids: Vec<i64> = (0..20)
-            .map(|_| client.request(SEARCH, params(&stage, "w", "file", Some("typing"))))
+            .map(|_| client.request(SEARCH, params(&harness, "w", "file", Some("typing"))))
             .collect();
         for _ in &ids {
             let answer = client.next().await;

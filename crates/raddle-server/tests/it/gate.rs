@@ -1,4 +1,4 @@
-//! The gate: what every request passes before its method looks at it.
+//! The gate: the checks that every request passes before its handler runs.
 
 #[tokio::test]
 async fn conversation() {

@@ -1,4 +1,4 @@
-//! Requests that come twice under a client's own id are done once.
+//! Requests that a client sends twice under its own id run once.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use raddle_store::LocalJournal;
 use serde_json::{Value, json};
 
 use crate::client::TestClient;
-use crate::player::Stage;
+use crate::player::Harness;
 
 async fn connect(server: &mut Server) -> TestClient {
-    let wishes = json!({"experimentalApi": true, "extensions": {"raddle/idempotency": {}}});
-    TestClient::introduced(server, ConnectionLimits::default(), wishes).await
+    let capabilities = json!({"experimentalApi": true, "extensions": {"raddle/idempotency": {}}});
+    TestClient::connect_with(server, ConnectionLimits::default(), capabilities).await
 }
 
-/// The answer to a request. What is told meanwhile is passed over.
+/// Returns the response to a request, and skips the notifications before it.
 async fn answer(client: &mut TestClient, id: i64) -> Value {
     loop {
         let message = client.next().await;
@@ -32,29 +32,29 @@ async fn ask(client: &mut TestClient, method: &str, params: Value) -> Value {
     answer
 }
 
-/// How many threads there are.
+/// Returns the number of threads.
 async fn threads(client: &mut TestClient) -> usize {
     let listed = ask(client, "thread/list", json!({})).await;
     listed["result"]["data"].as_array().map_or(0, Vec::len)
 }
 
-/// On the same connection, and on another one that the same client has.
+/// On the same connection, and on another connection of the same client.
 #[tokio::test]
-async fn each_is_answered_as_the_first_time() {
-    let mut stage = Stage::new();
-    stage.says.push("hel…".to_owned());
-    let mut server = stage.open();
+async fn retries_get_the_first_response() {
+    let mut harness = Harness::new();
+    harness.says.push("hel…".to_owned());
+    let mut server = harness.open();
     let mut client = connect(&mut server).await;
     let mut other = connect(&mut server).await;
-    let begin = json!({"clientRequestId": "start"});
-    let begun = ask(&mut client, "thread/start", begin.clone()).await;
-    let thread = &begun["result"]["thread"]["id"];
+    let start_params = json!({"clientRequestId": "start"});
+    let response = ask(&mut client, "thread/start", start_params.clone()).await;
+    let thread = &response["result"]["thread"]["id"];
     for client in [&mut client, &mut other] {
-        let again = ask(client, "thread/start", begin.clone()).await;
-        assert_eq!(again["result"]["thread"]["id"], *thread);
+        let retry = ask(client, "thread/start", start_params.clone()).await;
+        assert_eq!(retry["result"]["thread"]["id"], *thread);
     }
     let input = |text: &str| json!([{"type": "text", "text": text}]);
-    for (method, mut params, or) in [
+    for (method, mut params, other_params) in [
         (
             "thread/name/set",
             json!({"name": "warp"}),
@@ -85,14 +85,14 @@ async fn each_is_answered_as_the_first_time() {
         params["clientRequestId"] = json!("k");
         let first = ask(&mut client, method, params.clone()).await;
         assert!(first.get("result").is_some(), "{method}: {first}");
-        // Something else in between makes no difference.
+        // Other requests in between make no difference.
         let renamed = json!({"threadId": thread, "name": "between"});
         ask(&mut client, "thread/name/set", renamed).await;
         for client in [&mut client, &mut other] {
-            let again = ask(client, method, params.clone()).await;
-            assert_eq!(again, first, "{method}");
+            let retry = ask(client, method, params.clone()).await;
+            assert_eq!(retry, first, "{method}");
         }
-        let members = or.as_object().expect("params").clone();
+        let members = other_params.as_object().expect("params").clone();
         params.as_object_mut().expect("params").extend(members);
         let refused = ask(&mut other, method, params).await;
         let data = &refused["error"]["data"];
@@ -108,63 +108,63 @@ async fn each_is_answered_as_the_first_time() {
     assert_eq!(queue["result"]["data"].as_array().map(Vec::len), Some(1));
 }
 
-/// What one did before is not done to what came after it.
+/// A retry does not repeat its effect on later state.
 #[tokio::test]
-async fn a_thread_that_was_archived_and_brought_back_stays() {
-    let mut stage = Stage::new();
-    stage.says.push("hel…".to_owned());
-    let mut server = stage.open();
+async fn a_retried_archive_does_not_archive_again() {
+    let mut harness = Harness::new();
+    harness.says.push("hel…".to_owned());
+    let mut server = harness.open();
     let mut client = connect(&mut server).await;
-    let begun = ask(&mut client, "thread/start", json!({})).await;
-    let thread = &begun["result"]["thread"]["id"];
+    let response = ask(&mut client, "thread/start", json!({})).await;
+    let thread = &response["result"]["thread"]["id"];
     let archive = json!({"threadId": thread, "clientRequestId": "k"});
-    let about = json!({"threadId": thread});
+    let thread_params = json!({"threadId": thread});
     ask(&mut client, "thread/archive", archive.clone()).await;
-    ask(&mut client, "thread/unarchive", about.clone()).await;
+    ask(&mut client, "thread/unarchive", thread_params.clone()).await;
     let input = json!([{"type": "text", "text": "hi"}]);
     let start = json!({"threadId": thread, "input": input});
     ask(&mut client, "turn/start", start).await;
-    let again = ask(&mut client, "thread/archive", archive).await;
-    assert_eq!(again["result"], json!({}));
-    let read = ask(&mut client, "thread/read", about).await;
+    let retry = ask(&mut client, "thread/archive", archive).await;
+    assert_eq!(retry["result"], json!({}));
+    let read = ask(&mut client, "thread/read", thread_params).await;
     assert_eq!(read["result"]["thread"]["status"]["type"], "active");
     assert_eq!(threads(&mut client).await, 1);
 }
 
-/// One that comes twice at once finds what the first one made.
+/// Of two copies at once, the second finds the thread of the first.
 #[tokio::test]
-async fn two_at_once_are_one() {
-    let mut server = Stage::new().open();
-    let mut one = connect(&mut server).await;
+async fn two_copies_at_once_run_once() {
+    let mut server = Harness::new().open();
+    let mut first_client = connect(&mut server).await;
     let mut other = connect(&mut server).await;
     for (method, number) in [("thread/start", 1), ("thread/fork", 2)] {
         let mut params = json!({"clientRequestId": "k"});
         if method == "thread/fork" {
-            let from = ask(&mut one, "thread/list", json!({})).await;
+            let from = ask(&mut first_client, "thread/list", json!({})).await;
             params["threadId"] = from["result"]["data"][0]["id"].clone();
         }
         let ids = [
-            one.request(method, params.clone()),
+            first_client.request(method, params.clone()),
             other.request(method, params),
         ];
         let answers = [
-            answer(&mut one, ids[0]).await,
+            answer(&mut first_client, ids[0]).await,
             answer(&mut other, ids[1]).await,
         ];
         let [first, second] = answers.map(|it| it["result"]["thread"]["id"].clone());
         assert!(first.is_string(), "{method}");
         assert_eq!(first, second, "{method}");
-        assert_eq!(threads(&mut one).await, number, "{method}");
+        assert_eq!(threads(&mut first_client).await, number, "{method}");
     }
 }
 
-/// A thread that is gone is gone.
+/// A deleted thread stays deleted.
 #[tokio::test]
-async fn what_is_deleted_can_be_deleted_again() {
-    let mut server = Stage::new().open();
+async fn a_retried_delete_succeeds() {
+    let mut server = Harness::new().open();
     let mut client = connect(&mut server).await;
-    let begun = ask(&mut client, "thread/start", json!({})).await;
-    let thread = &begun["result"]["thread"]["id"];
+    let response = ask(&mut client, "thread/start", json!({})).await;
+    let thread = &response["result"]["thread"]["id"];
     let delete = json!({"threadId": thread, "clientRequestId": "k"});
     for _ in 0..3 {
         let deleted = ask(&mut client, "thread/delete", delete.clone()).await;
@@ -177,20 +177,20 @@ async fn what_is_deleted_can_be_deleted_again() {
     );
 }
 
-/// Also at once, before what was deleted is out of the way.
+/// Also at once, before the deletion is complete.
 #[tokio::test]
-async fn what_is_deleted_is_made_anew() {
-    let mut server = Stage::new().open();
+async fn a_deleted_thread_is_created_again() {
+    let mut server = Harness::new().open();
     let mut client = connect(&mut server).await;
-    let begin = json!({"clientRequestId": "k"});
-    let begun = ask(&mut client, "thread/start", begin.clone()).await;
-    let thread = begun["result"]["thread"]["id"].clone();
+    let start_params = json!({"clientRequestId": "k"});
+    let response = ask(&mut client, "thread/start", start_params.clone()).await;
+    let thread = response["result"]["thread"]["id"].clone();
     for number in 0..20 {
         let delete = client.request("thread/delete", json!({"threadId": thread}));
-        let start = client.request("thread/start", begin.clone());
+        let start = client.request("thread/start", start_params.clone());
         assert_eq!(answer(&mut client, delete).await["result"], json!({}));
-        let begun = answer(&mut client, start).await;
-        assert_eq!(begun["result"]["thread"]["id"], thread, "{begun}");
+        let response = answer(&mut client, start).await;
+        assert_eq!(response["result"]["thread"]["id"], thread, "{response}");
         let name = json!({"threadId": thread, "name": format!("{number}")});
         let named = ask(&mut client, "thread/name/set", name).await;
         assert_eq!(named["result"], json!({}), "{named}");
@@ -198,34 +198,35 @@ async fn what_is_deleted_is_made_anew() {
     }
 }
 
-/// The same where things really happen at once: each request of a thread finds what the one before it left.
+/// The same with real concurrency: each request on a thread finds the state that the previous one
+/// left.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn what_is_deleted_is_made_anew_however_fast() {
+async fn a_deleted_thread_is_created_again_under_concurrency() {
     const ROUNDS: usize = 15;
     for ephemeral in [false, true] {
-        let stage = Stage::new();
-        let folder = stage.home.join("threads");
+        let harness = Harness::new();
+        let folder = harness.home.join("threads");
         let journal = LocalJournal::open(&raddle_store::Options { folder }).expect("a journal");
         let journal = Arc::new(journal);
         let script = crate::script::with_pages(journal.clone(), journal, &[]);
-        let mut server = Server::open(stage.options(), script).expect("a server");
+        let mut server = Server::open(harness.options(), script).expect("a server");
         let mut client = connect(&mut server).await;
-        let begin = json!({"clientRequestId": "k", "ephemeral": ephemeral});
-        let begun = ask(&mut client, "thread/start", begin.clone()).await;
-        let thread = begun["result"]["thread"]["id"].clone();
-        let about = json!({"threadId": thread});
+        let start_params = json!({"clientRequestId": "k", "ephemeral": ephemeral});
+        let response = ask(&mut client, "thread/start", start_params.clone()).await;
+        let thread = response["result"]["thread"]["id"].clone();
+        let thread_params = json!({"threadId": thread});
         for round in 0..ROUNDS {
             let sent: Vec<(i64, i64)> = (0..4)
                 .map(|_| {
-                    let delete = client.request("thread/delete", about.clone());
-                    (delete, client.request("thread/start", begin.clone()))
+                    let delete = client.request("thread/delete", thread_params.clone());
+                    (delete, client.request("thread/start", start_params.clone()))
                 })
                 .collect();
             for (delete, start) in sent {
                 let deleted = answer(&mut client, delete).await;
                 assert_eq!(deleted["result"], json!({}), "{round}: {deleted}");
-                let begun = answer(&mut client, start).await;
-                assert_eq!(begun["result"]["thread"]["id"], thread, "{round}: {begun}");
+                let started = answer(&mut client, start).await;
+                assert_eq!(started["result"]["thread"]["id"], thread, "{round}: {started}");
             }
             let name = json!({"threadId": thread, "name": format!("{round}")});
             let named = ask(&mut client, "thread/name/set", name).await;
@@ -233,21 +234,21 @@ async fn what_is_deleted_is_made_anew_however_fast() {
             let loaded = ask(&mut client, "thread/loaded/list", json!({})).await;
             assert_eq!(loaded["result"]["data"], json!([thread]), "{round}");
         }
-        let read = ask(&mut client, "thread/read", about.clone()).await;
+        let read = ask(&mut client, "thread/read", thread_params.clone()).await;
         let name = format!("{}", ROUNDS - 1);
         assert_eq!(read["result"]["thread"]["name"], name, "{read}");
         let listed = usize::from(!ephemeral);
         assert_eq!(threads(&mut client).await, listed);
-        ask(&mut client, "thread/delete", about).await;
+        ask(&mut client, "thread/delete", thread_params).await;
         let loaded = ask(&mut client, "thread/loaded/list", json!({})).await;
         assert_eq!(loaded["result"]["data"], json!([]));
     }
 }
 
 #[tokio::test]
-async fn who_did_not_ask_for_it_is_refused() {
-    let mut server = Stage::new().open();
-    let mut plain = TestClient::connect_plainly(&mut server).await;
+async fn request_ids_require_the_extension() {
+    let mut server = Harness::new().open();
+    let mut plain = TestClient::connect_without_extensions(&mut server).await;
     let error = plain
         .ask("thread/start", json!({"clientRequestId": "k"}))
         .await;

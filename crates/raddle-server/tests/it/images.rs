@@ -1,4 +1,5 @@
-//! Images that users and tools send: kept once, shown to clients as they came, and read by the model.
+//! Images that users and tools send: stored once, shown to clients unchanged, and sent to the
+//! model.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -18,7 +19,7 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use crate::client::TestClient;
-use crate::player::Stage;
+use crate::player::Harness;
 use crate::script;
 
 const GIF: &[u8] = b"GIF89a\x01\0\x01\0-a";
@@ -29,32 +30,32 @@ fn url(media: &str, bytes: &[u8]) -> String {
     format!("data:{media};base64,{}", STANDARD.encode(bytes))
 }
 
-/// A server, and the threads behind it.
-fn opened(stage: &Stage, journal: &Arc<MemoryJournal>, says: &[&str]) -> (Server, Threads) {
-    let mut kept = None;
-    let server = Server::open(stage.options(), |ground| {
-        let threads = script::threads_of(journal.clone(), says)(ground);
-        kept = Some(threads.clone());
+/// Opens a server, and returns its threads too.
+fn opened(harness: &Harness, journal: &Arc<MemoryJournal>, says: &[&str]) -> (Server, Threads) {
+    let mut threads_handle = None;
+    let server = Server::open(harness.options(), |deps| {
+        let threads = script::threads_of(journal.clone(), says)(deps);
+        threads_handle = Some(threads.clone());
         threads
     });
-    (server.expect("a server"), kept.unwrap())
+    (server.expect("a server"), threads_handle.unwrap())
 }
 
-async fn ended(client: &mut TestClient) -> Vec<Value> {
-    let mut heard = vec![client.next().await];
-    while heard.last().unwrap()["method"] != "turn/completed" {
-        heard.push(client.next().await);
+async fn until_turn_completed(client: &mut TestClient) -> Vec<Value> {
+    let mut messages = vec![client.next().await];
+    while messages.last().unwrap()["method"] != "turn/completed" {
+        messages.push(client.next().await);
     }
-    heard
+    messages
 }
 
-/// What the agent said last.
-fn answer(heard: &[Value]) -> &str {
-    let turn = &heard.last().unwrap()["params"]["turn"];
+/// Returns the last text of the agent.
+fn answer(messages: &[Value]) -> &str {
+    let turn = &messages.last().unwrap()["params"]["turn"];
     turn["items"][0]["text"].as_str().unwrap_or_default()
 }
 
-/// The blobs that a thread's input names.
+/// Returns the blobs that a thread's input names.
 async fn blobs(journal: &MemoryJournal, thread: &Value) -> Vec<Blob> {
     let id: ThreadId = thread.as_str().unwrap().parse().unwrap();
     let records = journal.read(id, Seq::ZERO, usize::MAX).await.unwrap();
@@ -76,19 +77,19 @@ async fn blobs(journal: &MemoryJournal, thread: &Value) -> Vec<Blob> {
     blobs
 }
 
-/// The content of the first message of a thread, as an answer shows it.
+/// Returns the content of the first message of a thread in a response.
 fn first_message(thread: &Value) -> &Value {
     &thread["turns"][0]["items"][0]["content"]
 }
 
 #[tokio::test]
-async fn an_image_is_kept_and_read_again_and_goes_with_its_last_thread() {
-    let stage = Stage::new();
+async fn an_image_is_stored_until_its_last_thread_is_deleted() {
+    let harness = Harness::new();
     let journal = Arc::new(MemoryJournal::new());
-    let file = stage.workspace.join("b.png");
+    let file = harness.workspace.join("b.png");
     fs::write(&file, PNG).unwrap();
     let path = file.display().to_string();
-    let (mut first, _) = opened(&stage, &journal, &["heard"]);
+    let (mut first, _) = opened(&harness, &journal, &["heard"]);
     let mut client = TestClient::connect(&mut first).await;
     let thread = client.start_thread().await;
     let input = json!([
@@ -98,22 +99,22 @@ async fn an_image_is_kept_and_read_again_and_goes_with_its_last_thread() {
     ]);
     let params = json!({"threadId": thread, "input": input});
     client.ask("turn/start", params).await.expect("a turn");
-    // What the file holds later does not matter.
+    // Later changes of the file have no effect.
     fs::remove_file(&file).unwrap();
-    let heard = ended(&mut client).await;
+    let messages = until_turn_completed(&mut client).await;
     let mut shown = input.clone();
     shown[2]["detail"] = Value::Null;
-    for word in ["item/started", "item/completed"] {
-        let told = heard.iter().find(|it| it["method"] == word).unwrap();
-        assert_eq!(told["params"]["item"]["content"], shown, "{word}");
+    for method in ["item/started", "item/completed"] {
+        let notification = messages.iter().find(|it| it["method"] == method).unwrap();
+        assert_eq!(notification["params"]["item"]["content"], shown, "{method}");
     }
-    let seen = format!("[{}] · [{}]", url("image/gif", GIF), url("image/png", PNG));
-    assert_eq!(answer(&heard), seen);
-    let kept = blobs(&journal, &thread).await;
-    assert_eq!(kept.len(), 2);
+    let model_text = format!("[{}] · [{}]", url("image/gif", GIF), url("image/png", PNG));
+    assert_eq!(answer(&messages), model_text);
+    let stored = blobs(&journal, &thread).await;
+    assert_eq!(stored.len(), 2);
 
     // Another process, a fork, and a fork in memory show and read the same.
-    let (mut second, threads) = opened(&stage, &journal, &["heard", "heard"]);
+    let (mut second, threads) = opened(&harness, &journal, &["heard", "heard"]);
     let mut client = TestClient::connect(&mut second).await;
     let params = json!({"threadId": thread});
     let resumed = client
@@ -132,45 +133,45 @@ async fn an_image_is_kept_and_read_again_and_goes_with_its_last_thread() {
         let params = json!({"threadId": fork, "input": [{"type": "text", "text": "again"}]});
         client.ask("turn/start", params).await.expect("a turn");
         assert_eq!(
-            answer(&ended(&mut client).await),
-            seen,
+            answer(&until_turn_completed(&mut client).await),
+            model_text,
             "ephemeral: {ephemeral}"
         );
         forks.push(fork);
     }
     for id in [&thread, &forks[0]] {
-        let asked = client.request("thread/delete", json!({"threadId": id}));
-        while client.next().await["id"] != asked {}
+        let request = client.request("thread/delete", json!({"threadId": id}));
+        while client.next().await["id"] != request {}
     }
-    // What was deleted is removed behind the answer.
+    // Blobs are deleted after the response.
     threads.close().await;
-    for blob in kept {
+    for blob in stored {
         assert_eq!(journal.get(blob).await, Err(ReadError::NotFound));
     }
 }
 
 #[tokio::test]
-async fn what_is_no_image_is_refused() {
-    let stage = Stage::new();
-    let mut server = stage.open();
+async fn invalid_images_are_rejected() {
+    let harness = Harness::new();
+    let mut server = harness.open();
     let mut client = TestClient::connect(&mut server).await;
     let thread = client.start_thread().await;
     let write = |name: &str, bytes: &[u8]| {
-        let path = stage.workspace.join(name);
+        let path = harness.workspace.join(name);
         fs::write(&path, bytes).unwrap();
         json!({"type": "localImage", "path": path})
     };
-    // Files with holes: of these only their length is large.
+    // Sparse files: only their length is large.
     let long = |name: &str, bytes: u64| {
         let input = write(name, GIF);
         let file = fs::File::options()
             .write(true)
-            .open(stage.workspace.join(name));
+            .open(harness.workspace.join(name));
         file.unwrap().set_len(bytes).unwrap();
         input
     };
     let half = long("half.gif", 6 << 20);
-    for (input, wanted) in [
+    for (input, expected_error) in [
         (
             json!([{"type": "image", "url": "https://a/b.png"}]),
             "must be a `data:` URL in base64",
@@ -200,11 +201,11 @@ async fn what_is_no_image_is_refused() {
             "images may have 10485760 bytes together",
         ),
         (
-            json!([{"type": "localImage", "path": stage.path("none.png")}]),
+            json!([{"type": "localImage", "path": harness.path("none.png")}]),
             "there is no such file",
         ),
         (
-            json!([{"type": "localImage", "path": stage.workspace}]),
+            json!([{"type": "localImage", "path": harness.workspace}]),
             "it is a folder",
         ),
         (
@@ -216,7 +217,7 @@ async fn what_is_no_image_is_refused() {
             "path must be absolute",
         ),
         (
-            json!([{"type": "localImage", "path": format!("file://{}", stage.path("half.gif"))}]),
+            json!([{"type": "localImage", "path": format!("file://{}", harness.path("half.gif"))}]),
             "path must be absolute",
         ),
     ] {
@@ -224,7 +225,7 @@ async fn what_is_no_image_is_refused() {
             let params = json!({"threadId": thread, "input": input, "expectedTurnId": expected});
             let refused = client.ask(method, params).await.expect_err("no image");
             let message = refused["message"].as_str().unwrap();
-            assert!(message.contains(wanted), "{method}: {message}");
+            assert!(message.contains(expected_error), "{method}: {message}");
             assert_eq!(refused["code"], -32602);
             assert_eq!(
                 refused["data"],
@@ -234,22 +235,22 @@ async fn what_is_no_image_is_refused() {
     }
 }
 
-/// A client may name any picture of the user's; what is closed stays so, by whatever name.
+/// A client may name any image of the user; closed paths stay closed, under any name.
 #[tokio::test]
-async fn an_image_is_not_read_from_what_is_closed() {
-    let mut stage = Stage::new();
-    stage.says = vec!["heard".to_owned()];
-    fs::create_dir_all(&stage.home).unwrap();
-    let own = stage.home.join("own.gif");
-    let elsewhere = stage.home.parent().unwrap().join("elsewhere.gif");
+async fn an_image_on_a_closed_path_is_rejected() {
+    let mut harness = Harness::new();
+    harness.says = vec!["heard".to_owned()];
+    fs::create_dir_all(&harness.home).unwrap();
+    let own = harness.home.join("own.gif");
+    let elsewhere = harness.home.parent().unwrap().join("elsewhere.gif");
     for file in [&own, &elsewhere] {
         fs::write(file, GIF).unwrap();
     }
-    symlink(&own, stage.path("link.gif")).unwrap();
-    symlink(&stage.home, stage.path("folder")).unwrap();
-    fs::hard_link(&own, stage.path("second.gif")).unwrap();
-    symlink(&elsewhere, stage.path("outside.gif")).unwrap();
-    let mut server = stage.open();
+    symlink(&own, harness.path("link.gif")).unwrap();
+    symlink(&harness.home, harness.path("folder")).unwrap();
+    fs::hard_link(&own, harness.path("second.gif")).unwrap();
+    symlink(&elsewhere, harness.path("outside.gif")).unwrap();
+    let mut server = harness.open();
     let mut client = TestClient::connect(&mut server).await;
     let thread = client.start_thread().await;
     let own = own.display().to_string();
@@ -259,7 +260,7 @@ async fn an_image_is_not_read_from_what_is_closed() {
         "folder/none.gif",
         "second.gif",
     ];
-    for path in links.map(|it| stage.path(it)).into_iter().chain([own]) {
+    for path in links.map(|it| harness.path(it)).into_iter().chain([own]) {
         for (method, expected) in [("turn/start", Value::Null), ("turn/steer", json!("t"))] {
             let input = json!([{"type": "localImage", "path": path}]);
             let params = json!({"threadId": thread, "input": input, "expectedTurnId": expected});
@@ -270,60 +271,60 @@ async fn an_image_is_not_read_from_what_is_closed() {
             );
         }
     }
-    let input = json!([{"type": "localImage", "path": stage.path("outside.gif")}]);
+    let input = json!([{"type": "localImage", "path": harness.path("outside.gif")}]);
     let params = json!({"threadId": thread, "input": input});
     client.ask("turn/start", params).await.expect("a turn");
-    let heard = ended(&mut client).await;
-    assert_eq!(answer(&heard), format!("[{}]", url("image/gif", GIF)));
+    let messages = until_turn_completed(&mut client).await;
+    assert_eq!(answer(&messages), format!("[{}]", url("image/gif", GIF)));
 }
 
 #[tokio::test]
 async fn a_tool_gives_images() {
     let large = "A".repeat(14 << 20);
-    for (image, said) in [
+    for (image, expected_text) in [
         (url("image/gif", GIF), format!("drawn · [{}]", url("image/gif", GIF))),
         (
             "https://a/b.gif".to_owned(),
-            "No answer could be had: an image that the tool gave is not taken: the URL of an image must be a \
+            "The request failed: an image of the tool's result was rejected: the URL of an image must be a \
              `data:` URL in base64"
                 .to_owned(),
         ),
         (
             format!("data:image/gif;base64,{large}"),
-            "No answer could be had: an image that the tool gave is not taken: images may have 10485760 bytes \
+            "The request failed: an image of the tool's result was rejected: images may have 10485760 bytes \
              together; send fewer, or smaller ones"
                 .to_owned(),
         ),
     ] {
-        let mut stage = Stage::new();
-        stage.says = vec!["calls draw {}".to_owned(), "heard".to_owned()];
-        let mut server = stage.open();
-        let mut client = TestClient::connect_boldly(&mut server).await;
+        let mut harness = Harness::new();
+        harness.says = vec!["calls draw {}".to_owned(), "heard".to_owned()];
+        let mut server = harness.open();
+        let mut client = TestClient::connect_experimental(&mut server).await;
         let draw = json!({"type": "function", "name": "draw", "description": "d", "inputSchema": {}});
-        let begun = client.ask("thread/start", json!({"dynamicTools": [draw]})).await;
-        let thread = begun.expect("a thread")["thread"]["id"].take();
+        let response = client.ask("thread/start", json!({"dynamicTools": [draw]})).await;
+        let thread = response.expect("a thread")["thread"]["id"].take();
         assert_eq!(client.next().await["method"], "thread/started");
         let params = json!({"threadId": thread, "input": [{"type": "text", "text": "hi"}]});
         client.ask("turn/start", params).await.expect("a turn");
-        let mut asked = client.next().await;
-        while asked["method"] != "item/tool/call" {
-            asked = client.next().await;
+        let mut request = client.next().await;
+        while request["method"] != "item/tool/call" {
+            request = client.next().await;
         }
         let content = json!([{"type": "inputText", "text": "drawn"}, {"type": "inputImage", "imageUrl": image}]);
-        client.send(&json!({"id": asked["id"], "result": {"contentItems": content, "success": true}}));
-        let heard = ended(&mut client).await;
-        assert_eq!(answer(&heard), said);
-        let told = heard.iter().find(|it| it["method"] == "item/completed").unwrap();
+        client.send(&json!({"id": request["id"], "result": {"contentItems": content, "success": true}}));
+        let messages = until_turn_completed(&mut client).await;
+        assert_eq!(answer(&messages), expected_text);
+        let completed = messages.iter().find(|it| it["method"] == "item/completed").unwrap();
         let items = client.ask("thread/items/list", json!({"threadId": thread})).await;
         let items = items.expect("items");
         let listed = &items["data"][1]["item"];
-        assert_eq!(told["params"]["item"]["contentItems"], listed["contentItems"]);
+        assert_eq!(completed["params"]["item"]["contentItems"], listed["contentItems"]);
         let is_shown = listed["contentItems"] == content;
-        assert_eq!(is_shown, said.starts_with("drawn"), "{said}");
+        assert_eq!(is_shown, expected_text.starts_with("drawn"), "{expected_text}");
     }
 }
 
-/// Hands a thread an image, past the wire.
+/// Passes an image to a thread, without the wire.
 async fn start_turn(threads: &Threads, id: ThreadId, image: Image) {
     let start = StartTurn {
         turn: TurnId::mint(),
@@ -353,30 +354,30 @@ async fn start_turn(threads: &Threads, id: ThreadId, image: Image) {
     answer.await.unwrap().expect("a turn");
 }
 
-/// Images do not make an answer larger than it may be.
+/// Images do not make a response exceed its limit.
 #[tokio::test]
 async fn pages_with_images_end_early() {
-    let stage = Stage::new();
+    let harness = Harness::new();
     let journal = Arc::new(MemoryJournal::new());
-    let (mut server, threads) = opened(&stage, &journal, &["ok"; 2]);
-    let mut client = TestClient::connect_boldly(&mut server).await;
+    let (mut server, threads) = opened(&harness, &journal, &["ok"; 2]);
+    let mut client = TestClient::connect_experimental(&mut server).await;
     let thread = client.start_thread().await;
-    // Who hears of the thread would be told each image twice.
+    // A subscriber would receive each image twice.
     let params = json!({"threadId": thread});
     client
         .ask("thread/unsubscribe", params)
         .await
         .expect("an end");
     let id: ThreadId = thread.as_str().unwrap().parse().unwrap();
-    for at in 0..2 {
+    for number in 0..2 {
         let mut bytes = GIF.to_vec();
-        bytes.resize(13 << 18, at);
-        let picture = NewImage::of(bytes).expect("an image");
-        let image = threads.keep(id, picture).await.expect("kept");
+        bytes.resize(13 << 18, number);
+        let new_image = NewImage::of(bytes).expect("an image");
+        let image = threads.keep(id, new_image).await.expect("kept");
         start_turn(&threads, id, image).await;
         while client.next().await["params"]["status"]["type"] != "idle" {}
     }
-    for (method, view, most) in [
+    for (method, view, page_max) in [
         ("thread/items/list", Value::Null, 2),
         ("thread/turns/list", json!("summary"), 1),
     ] {
@@ -387,7 +388,7 @@ async fn pages_with_images_end_early() {
             let page = client.ask(method, params).await.expect("a page");
             let data = page["data"].as_array().unwrap();
             assert!(
-                !data.is_empty() && data.len() <= most,
+                !data.is_empty() && data.len() <= page_max,
                 "{method} {view}: {}",
                 data.len()
             );

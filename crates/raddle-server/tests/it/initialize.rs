@@ -6,14 +6,14 @@ async fn conversation() {
 }
 
 #[tokio::test]
-async fn clients_introduce_themselves_each_on_its_own() {
+async fn each_connection_needs_its_own_initialize() {
     use raddle_rpc::{ConnectionLimits, memory};
 
-    let stage = crate::player::Stage::new();
-    let mut server = stage.open();
+    let harness = crate::player::Harness::new();
+    let mut server = harness.open();
     let _first = crate::client::TestClient::connect(&mut server).await;
-    let (mut second, far) = memory(ConnectionLimits::default());
-    server.serve(far);
+    let (mut second, server_side) = memory(ConnectionLimits::default());
+    server.serve(server_side);
     second
         .outgoing
         .send(r#"{"id":1,"method":"account/read","params":{}}"#.into());
@@ -27,29 +27,29 @@ async fn clients_introduce_themselves_each_on_its_own() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_the_configuration_by_now_is_told() {
-    let stage = crate::player::Stage::new();
-    let mut server = stage.open();
+async fn current_problems_of_the_configuration_are_reported() {
+    let harness = crate::player::Harness::new();
+    let mut server = harness.open();
     for (text, summary) in [
         ("model = 7\n", "`model` must be a string"),
         ("model = \n", "config.toml is not valid TOML"),
     ] {
-        std::fs::write(stage.config(), text).unwrap();
+        std::fs::write(harness.config(), text).unwrap();
         let mut client = crate::client::TestClient::connect(&mut server).await;
-        let told = client.next().await;
-        assert_eq!(told["method"], "configWarning", "{told}");
-        let told = told["params"]["summary"].as_str().unwrap();
-        assert!(told.contains(summary), "{told}");
+        let notification = client.next().await;
+        assert_eq!(notification["method"], "configWarning", "{notification}");
+        let shown_summary = notification["params"]["summary"].as_str().unwrap();
+        assert!(shown_summary.contains(summary), "{shown_summary}");
     }
 }
 
 #[tokio::test]
-async fn the_home_that_is_told_is_there() {
+async fn the_reported_home_exists() {
     use std::os::unix::fs::PermissionsExt;
 
-    let stage = crate::player::Stage::new();
-    let mut options = stage.options();
-    options.paths.home = stage.home.join("not/yet");
+    let harness = crate::player::Harness::new();
+    let mut options = harness.options();
+    options.paths.home = harness.home.join("not/yet");
     let home = options.paths.home.clone();
     let mut server =
         raddle_server::Server::open(options, crate::script::threads(&[])).expect("a server");

@@ -1,20 +1,20 @@
-//! Requests for one resource run in the order they came, however many are sent at once.
+//! Requests on one resource run in the order of arrival, however many are sent at once.
 
 use serde_json::{Value, json};
 
 use crate::client::{ConfigWriteLock, TestClient, base64, id_of, is_slow_answer};
-use crate::player::Stage;
+use crate::player::Harness;
 
 const WRITES: usize = 200;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn writes_to_one_path_keep_their_order_and_a_read_sees_the_last() {
-    let stage = Stage::new();
-    let mut server = stage.open();
+    let harness = Harness::new();
+    let mut server = harness.open();
     let mut client = TestClient::connect(&mut server).await;
-    let path = stage.path("file");
-    std::fs::create_dir(stage.path("beside")).unwrap();
-    let spellings = ["file", "/file", "./file", "beside/../file"].map(|name| stage.path("") + name);
+    let path = harness.path("file");
+    std::fs::create_dir(harness.path("beside")).unwrap();
+    let spellings = ["file", "/file", "./file", "beside/../file"].map(|name| harness.path("") + name);
     for number in 0..WRITES {
         let data = base64(number.to_string());
         let path = &spellings[number % spellings.len()];
@@ -42,10 +42,10 @@ async fn writes_to_one_path_keep_their_order_and_a_read_sees_the_last() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_read_sees_the_writes_before_it_and_none_after() {
-    let stage = Stage::new();
-    let mut server = stage.open();
+    let harness = Harness::new();
+    let mut server = harness.open();
     let mut client = TestClient::connect(&mut server).await;
-    let path = stage.path("file");
+    let path = harness.path("file");
     let mut expected = Vec::new();
     for number in 0..100 {
         let data = base64(number.to_string());
@@ -64,16 +64,16 @@ async fn a_read_sees_the_writes_before_it_and_none_after() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_copy_has_what_was_written_before_it_and_a_folder_is_made_before_what_is_in_it() {
-    let stage = Stage::new();
-    let mut server = stage.open();
+async fn copies_and_folders_keep_their_order_with_writes() {
+    let harness = Harness::new();
+    let mut server = harness.open();
     let mut client = TestClient::connect(&mut server).await;
     let mut expected = Vec::new();
     for number in 0..20 {
         let (folder, file, copy) = (
-            stage.path("folder"),
-            stage.path("folder/file"),
-            stage.path("copy"),
+            harness.path("folder"),
+            harness.path("folder/file"),
+            harness.path("copy"),
         );
         let data = base64(format!("{number}").repeat(10_000));
         client.request("fs/createDirectory", json!({"path": folder}));
@@ -83,7 +83,7 @@ async fn a_copy_has_what_was_written_before_it_and_a_folder_is_made_before_what_
             json!({"sourcePath": folder, "destinationPath": copy, "recursive": true}),
         );
         client.request("fs/remove", json!({"path": folder}));
-        let read = json!({"path": stage.path("copy/file")});
+        let read = json!({"path": harness.path("copy/file")});
         let id = client.request("fs/readFile", read);
         expected.push(json!({"id": id, "result": {"dataBase64": data}}));
     }
@@ -100,16 +100,16 @@ async fn a_copy_has_what_was_written_before_it_and_a_folder_is_made_before_what_
 
 #[tokio::test]
 async fn a_slow_lane_holds_up_only_itself() {
-    let stage = Stage::new();
-    let mut server = stage.open();
+    let harness = Harness::new();
+    let mut server = harness.open();
     let mut client = TestClient::connect(&mut server).await;
     let mut other = TestClient::connect(&mut server).await;
-    let slow = ConfigWriteLock::new(&stage);
+    let slow = ConfigWriteLock::new(&harness);
     let write = slow.request(&mut client).await;
-    // Waits behind the write, also when another connection asks.
+    // Waits for the write, also on another connection.
     let read = other.request("config/read", json!({}));
 
-    let quick = json!({"path": stage.path("quick"), "dataBase64": ""});
+    let quick = json!({"path": harness.path("quick"), "dataBase64": ""});
     for client in [&mut client, &mut other] {
         let written = client.ask("fs/writeFile", quick.clone()).await;
         assert_eq!(written, Ok(json!({})));
@@ -123,8 +123,8 @@ async fn a_slow_lane_holds_up_only_itself() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_configuration_is_read_as_it_was_just_written() {
-    let stage = Stage::new();
-    let mut server = stage.open();
+    let harness = Harness::new();
+    let mut server = harness.open();
     let mut client = TestClient::connect(&mut server).await;
     for number in 0..50 {
         let model = json!({"keyPath": "model", "value": format!("m{number:02}"), "mergeStrategy": "replace"});

@@ -1,7 +1,7 @@
-//! The server through the in-memory connection: what a client could notice.
+//! Tests of the server through the in-memory connection, from a client's view.
 //!
-//! Each method has its file, named like it, which plays its conversation from `conformance/` and adds
-//! what a conversation cannot say. What belongs to no single method comes first.
+//! Each method has its own file, named like it. It plays the conversation from `conformance/` and
+//! adds cases that a conversation cannot express. Tests of no single method come first.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
 

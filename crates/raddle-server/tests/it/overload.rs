@@ -1,19 +1,20 @@
-//! More at once than one connection may have: the surplus is refused with a hint, nobody else is.
+//! More requests at once than one connection may have: the surplus is rejected with a hint, and
+//! other clients are not affected.
 
 use std::time::Duration;
 
 use serde_json::json;
 
 use crate::client::{ConfigWriteLock, TestClient, is_slow_answer};
-use crate::player::Stage;
+use crate::player::Harness;
 
 #[tokio::test]
 async fn the_surplus_is_refused_and_everything_is_answered_once() {
-    let stage = Stage::new();
+    let harness = Harness::new();
     let mut server = raddle_server::Server::open(
         raddle_server::Options {
             requests_max: 3,
-            ..stage.options()
+            ..harness.options()
         },
         crate::script::threads(&[]),
     )
@@ -21,7 +22,7 @@ async fn the_surplus_is_refused_and_everything_is_answered_once() {
     let mut busy = TestClient::connect(&mut server).await;
     let mut other = TestClient::connect(&mut server).await;
 
-    let slow = ConfigWriteLock::new(&stage);
+    let slow = ConfigWriteLock::new(&harness);
     let running = [
         slow.request(&mut busy).await,
         slow.request(&mut busy).await,
@@ -43,7 +44,7 @@ async fn the_surplus_is_refused_and_everything_is_answered_once() {
             .expect("the other is served meanwhile");
     }
 
-    // Each answer makes room for one more request.
+    // Each response frees capacity for one more request.
     drop(slow);
     for id in &running[..2] {
         assert!(is_slow_answer(&busy.next().await, *id));
@@ -56,52 +57,52 @@ async fn the_surplus_is_refused_and_everything_is_answered_once() {
 
 #[tokio::test]
 async fn a_refused_request_may_be_sent_again_under_its_id() {
-    let stage = Stage::new();
+    let harness = Harness::new();
     let mut server = raddle_server::Server::open(
         raddle_server::Options {
             requests_max: 2,
-            ..stage.options()
+            ..harness.options()
         },
         crate::script::threads(&[]),
     )
     .expect("a server");
     let mut client = TestClient::connect(&mut server).await;
-    let slow = ConfigWriteLock::new(&stage);
+    let slow = ConfigWriteLock::new(&harness);
     let running = slow.request(&mut client).await;
     let read = client.request("config/read", json!({}));
-    let again = json!({"id": 99, "method": "account/read", "params": {}});
-    client.send(&again);
+    let retry = json!({"id": 99, "method": "account/read", "params": {}});
+    client.send(&retry);
     assert_eq!(client.next().await["error"]["code"], -32001);
     drop(slow);
     assert!(is_slow_answer(&client.next().await, running));
     assert_eq!(client.next().await["id"], read);
-    client.send(&again);
+    client.send(&retry);
     assert!(client.next().await["result"].is_object());
 }
 
-/// A server that lets requests of so many bytes run on a connection.
-fn open(stage: &Stage, requests_bytes_max: usize) -> raddle_server::Server {
+/// Opens a server with this limit for the bytes of running requests of a connection.
+fn open(harness: &Harness, requests_bytes_max: usize) -> raddle_server::Server {
     let options = raddle_server::Options {
         requests_bytes_max,
-        ..stage.options()
+        ..harness.options()
     };
     raddle_server::Server::open(options, crate::script::threads(&[])).expect("a server")
 }
 
 #[tokio::test]
 async fn a_client_whose_requests_are_large_is_read_again_when_they_finish() {
-    let stage = Stage::new();
-    let mut server = open(&stage, 1000);
+    let harness = Harness::new();
+    let mut server = open(&harness, 1000);
     let mut client = TestClient::connect(&mut server).await;
     let mut other = TestClient::connect(&mut server).await;
     let large = json!({"filler": "x".repeat(2000)});
-    // One alone may be as large as it likes.
+    // A single request may be of any size.
     let answer = client.ask("account/read", large.clone()).await;
     answer.expect("an answer");
 
-    let slow = ConfigWriteLock::new(&stage);
+    let slow = ConfigWriteLock::new(&harness);
     let mut expected = vec![slow.request(&mut client).await];
-    // What has room still passes; what has none waits, and so does all that is behind it.
+    // A request within the capacity still passes; one beyond it waits, and so do all that follow.
     let answer = client.ask("account/read", json!({"filler": "x".repeat(500)}));
     answer.await.expect("an answer");
     for params in [large.clone(), json!({}), large] {
@@ -120,12 +121,12 @@ async fn a_client_whose_requests_are_large_is_read_again_when_they_finish() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_large_request_that_finds_no_room_in_time_is_refused() {
-    let stage = Stage::new();
-    let mut server = open(&stage, 1000);
+async fn a_large_request_without_capacity_times_out() {
+    let harness = Harness::new();
+    let mut server = open(&harness, 1000);
     let mut client = TestClient::connect(&mut server).await;
     let mut other = TestClient::connect(&mut server).await;
-    let slow = ConfigWriteLock::new(&stage);
+    let slow = ConfigWriteLock::new(&harness);
     let running = slow.request(&mut client).await;
     let large = client.request("account/read", json!({"filler": "x".repeat(2000)}));
     let small = client.request("account/read", json!({}));
@@ -133,7 +134,7 @@ async fn a_large_request_that_finds_no_room_in_time_is_refused() {
         let answer = other.ask("account/read", json!({})).await;
         answer.expect("the other is served meanwhile");
     }
-    // The clock stands still for as long as something runs, unless it is told to go on.
+    // The clock stands still while a task runs, unless it is advanced.
     tokio::time::advance(Duration::from_secs(30)).await;
     let answer = client.next().await;
     assert_eq!(answer["id"], large);

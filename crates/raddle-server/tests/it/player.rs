@@ -1,9 +1,9 @@
 //! Plays the conversations of `conformance/`, over any transport.
 //!
-//! `conformance/README.md` says what the lines mean. Nothing here knows the server: whoever can
-//! start one and carry frames to it can play.
+//! `conformance/README.md` describes the syntax of the lines. Nothing here depends on the server:
+//! any code that starts a server and carries frames to it can play.
 
-// Named by hand so that the file can be taken into another crate's tests by its path.
+// The path is explicit so that another crate's tests can include this file.
 #[path = "player/pattern.rs"]
 mod pattern;
 
@@ -17,44 +17,44 @@ use tokio::time::timeout;
 
 use self::pattern::Bindings;
 
-/// How long a message may take. Only a failing test waits this long.
+/// Timeout of a message. Only a failing test waits this long.
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// The client's end of a transport.
 pub trait ClientWire {
     async fn send(&mut self, frame: &[u8]);
-    /// The next frame; nothing when the connection has ended.
+    /// Returns the next frame; none when the connection has ended.
     async fn recv(&mut self) -> Option<Vec<u8>>;
-    /// Sends nothing more. What the server still owes can be received until the end.
+    /// Closes the client's side. Pending messages can be received until the end.
     async fn hang_up(&mut self);
 }
 
-/// Where a conversation takes place: a home and a workspace that nobody else uses.
+/// Environment of a conversation: a home and a workspace of its own.
 #[derive(Debug)]
-pub struct Stage {
+pub struct Harness {
     folder: TempDir,
     pub home: PathBuf,
     pub workspace: PathBuf,
-    /// What the model says, one message in each call.
+    /// The messages of the scripted model, one for each call.
     pub says: Vec<String>,
 }
 
-impl Stage {
+impl Harness {
     pub fn new() -> Self {
         let folder = TempDir::new().expect("a temporary folder");
         let root = fs::canonicalize(folder.path()).expect("its real path");
-        let stage = Self {
+        let harness = Self {
             folder,
             home: root.join("home"),
             workspace: root.join("workspace"),
             says: Vec::new(),
         };
-        fs::create_dir(&stage.home).expect("a home");
-        fs::create_dir(&stage.workspace).expect("a workspace");
-        stage
+        fs::create_dir(&harness.home).expect("a home");
+        fs::create_dir(&harness.workspace).expect("a workspace");
+        harness
     }
 
-    /// The administrator's configuration, as far as this stage has one.
+    /// Returns the path of the administrator's configuration.
     pub fn system_config(&self) -> PathBuf {
         self.folder.path().join("system.toml")
     }
@@ -65,7 +65,7 @@ impl Stage {
 }
 
 /// Plays every conversation of `conformance/<name>.md`. `start` starts a server on a stage.
-pub async fn play<W: ClientWire>(name: &str, start: impl AsyncFn(&Stage) -> W) {
+pub async fn play<W: ClientWire>(name: &str, start: impl AsyncFn(&Harness) -> W) {
     let file = format!("conformance/{name}.md");
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../..")
@@ -76,10 +76,10 @@ pub async fn play<W: ClientWire>(name: &str, start: impl AsyncFn(&Stage) -> W) {
     }
 }
 
-/// Plays every conversation of a text. An error begins with the number of its line.
+/// Plays every conversation of a text. An error begins with its line number.
 pub async fn play_text<W: ClientWire>(
     text: &str,
-    start: impl AsyncFn(&Stage) -> W,
+    start: impl AsyncFn(&Harness) -> W,
 ) -> Result<(), String> {
     for scene in read(text)? {
         play_scene(&scene, &start).await?;
@@ -87,7 +87,7 @@ pub async fn play_text<W: ClientWire>(
     Ok(())
 }
 
-/// One block of a file: the numbers of its lines, and what they say.
+/// One block of a file: its lines, with their numbers.
 type ConversationBlock = Vec<(usize, ConversationLine)>;
 
 #[derive(Debug)]
@@ -127,8 +127,8 @@ fn read_line(line: &str) -> Result<ConversationLine, String> {
     let quoted = |text: &str| {
         serde_json::from_str::<String>(text).map_err(|error| format!("not a quoted text: {error}"))
     };
-    if let Some(given) = line.strip_prefix("given ") {
-        return match given.split_once(' ') {
+    if let Some(setup) = line.strip_prefix("given ") {
+        return match setup.split_once(' ') {
             Some(("config", text)) => Ok(ConversationLine::GivenConfig {
                 text: quoted(text)?,
             }),
@@ -144,7 +144,7 @@ fn read_line(line: &str) -> Result<ConversationLine, String> {
                     text: quoted(text)?,
                 })
             }
-            _ => Err(format!("cannot give: {given}")),
+            _ => Err(format!("cannot give: {setup}")),
         };
     }
     if let Some(text) = line.strip_prefix("model says ") {
@@ -175,31 +175,31 @@ fn read_line(line: &str) -> Result<ConversationLine, String> {
 
 async fn play_scene<W: ClientWire>(
     scene: &ConversationBlock,
-    start: &impl AsyncFn(&Stage) -> W,
+    start: &impl AsyncFn(&Harness) -> W,
 ) -> Result<(), String> {
-    let mut stage = Stage::new();
-    let says = scene.iter().filter_map(|(_, line)| match line {
+    let mut harness = Harness::new();
+    let model_messages = scene.iter().filter_map(|(_, line)| match line {
         ConversationLine::ModelSays { text } => Some(text.clone()),
         _ => None,
     });
-    stage.says.extend(says);
+    harness.says.extend(model_messages);
     let mut names = Bindings::default();
-    names.set("home", stage.home.display().to_string().into());
-    names.set("workspace", stage.workspace.display().to_string().into());
+    names.set("home", harness.home.display().to_string().into());
+    names.set("workspace", harness.workspace.display().to_string().into());
     let mut wire = None;
     let mut last = 0;
     for (number, line) in scene {
         last = *number;
-        let here = |problem: String| format!("{number}: {problem}");
-        if let Some(given) = prepare(line, &stage, &names, wire.is_some()) {
-            given.map_err(here)?;
+        let with_line_number = |problem: String| format!("{number}: {problem}");
+        if let Some(prepared) = prepare(line, &harness, &names, wire.is_some()) {
+            prepared.map_err(with_line_number)?;
             continue;
         }
         if wire.is_none() {
-            wire = Some(start(&stage).await);
+            wire = Some(start(&harness).await);
         }
         let Some(wire) = &mut wire else { continue };
-        speak(line, wire, &mut names).await.map_err(here)?;
+        play_line(line, wire, &mut names).await.map_err(with_line_number)?;
     }
     let Some(mut wire) = wire else {
         return Err(format!("{last}: nobody says anything"));
@@ -215,14 +215,14 @@ async fn play_scene<W: ClientWire>(
     }
 }
 
-/// Does what a `given` line says; other lines are not for it.
+/// Applies a `given` line; returns none for other lines.
 fn prepare(
     line: &ConversationLine,
-    stage: &Stage,
+    harness: &Harness,
     names: &Bindings,
     running: bool,
 ) -> Option<Result<(), String>> {
-    let place = |path: &str| Ok(stage.workspace.join(names.fill_text(path)?));
+    let path_of = |path: &str| Ok(harness.workspace.join(names.fill_text(path)?));
     let write = |path: PathBuf, text: &str| {
         let parent = path.parent().unwrap_or(Path::new("/"));
         fs::create_dir_all(parent)
@@ -231,22 +231,22 @@ fn prepare(
     };
     Some(match line {
         ConversationLine::GivenFile { path, text } => {
-            place(path).and_then(|path| write(path, text))
+            path_of(path).and_then(|path| write(path, text))
         }
         ConversationLine::GivenFolder { path } => {
-            place(path).and_then(|path| fs::create_dir_all(path).map_err(|error| error.to_string()))
+            path_of(path).and_then(|path| fs::create_dir_all(path).map_err(|error| error.to_string()))
         }
         ConversationLine::GivenConfig { .. } if running => {
             Err("the server has read its configuration".to_owned())
         }
-        ConversationLine::GivenConfig { text } => write(stage.config(), text),
-        // The model got its lines before the scene began.
+        ConversationLine::GivenConfig { text } => write(harness.config(), text),
+        // The model got its messages before the conversation began.
         ConversationLine::ModelSays { .. } => Ok(()),
         _ => return None,
     })
 }
 
-async fn speak<W: ClientWire>(
+async fn play_line<W: ClientWire>(
     line: &ConversationLine,
     wire: &mut W,
     names: &mut Bindings,
@@ -269,7 +269,8 @@ async fn speak<W: ClientWire>(
     Ok(())
 }
 
-/// Frames are taken in order, so if anything was going to come, it comes before the answer to this.
+/// Checks that no message is pending: frames are handled in order, so it would come before the
+/// response to this.
 async fn probe<W: ClientWire>(wire: &mut W) -> Result<(), String> {
     send(wire, &json!({"id": "nothing", "method": "nothing"})).await;
     let message = receive(wire).await?;
@@ -318,7 +319,7 @@ mod tests {
 
     use super::*;
 
-    /// A server that says what it was told to, whatever it hears.
+    /// A server with fixed messages, whatever it receives.
     struct CannedServer(VecDeque<&'static str>);
 
     impl ClientWire for CannedServer {
@@ -329,28 +330,28 @@ mod tests {
         async fn hang_up(&mut self) {}
     }
 
-    /// What comes of one conversation with a server that says `said`.
-    async fn played(conversation: &str, said: &[&'static str]) -> Result<(), String> {
+    /// Plays one conversation with a server that sends `server_messages`.
+    async fn play_with(conversation: &str, server_messages: &[&'static str]) -> Result<(), String> {
         let text = format!("# Title\n```conversation\n{conversation}\n```\n");
-        play_text(&text, async |_: &Stage| {
-            CannedServer(said.iter().copied().collect())
+        play_text(&text, async |_: &Harness| {
+            CannedServer(server_messages.iter().copied().collect())
         })
         .await
     }
 
     #[tokio::test]
     async fn a_conversation_as_it_was_written_passes() {
-        let said = [
+        let server_messages = [
             r#"{"id":1,"result":{"a":"x","b":2}}"#,
             r#"{"method":"m","a":"x"}"#,
         ];
         let text = "given folder f\n--> {\"id\":1}\n<-- {\"id\":1,\"result\":{\"a\":\"$a\",…}}\n<-- {\"method\":\"m\",\"a\":\"$a\"}";
-        assert_eq!(played(text, &said).await, Ok(()));
+        assert_eq!(play_with(text, &server_messages).await, Ok(()));
     }
 
     #[tokio::test]
     async fn any_other_fails_and_names_its_line() {
-        for (conversation, said, line) in [
+        for (conversation, server_messages, line) in [
             ("--> {}\n<-- {\"id\":1}", vec![r#"{"id":2}"#], "4:"),
             ("--> {}\n<-- {\"id\":1}", vec![], "4:"),
             ("--> {}\n<-- {\"id\":1}", vec!["{"], "4:"),
@@ -371,11 +372,11 @@ mod tests {
             ("hello", vec![], "3:"),
             ("", vec![], "1:"),
         ] {
-            let problem = played(conversation, &said).await.expect_err(conversation);
+            let problem = play_with(conversation, &server_messages).await.expect_err(conversation);
             assert!(problem.starts_with(line), "{conversation}\n{problem}");
         }
         for text in ["", "# Prose only", "```conversation\n--> {}"] {
-            let outcome = play_text(text, async |_: &Stage| CannedServer(VecDeque::new())).await;
+            let outcome = play_text(text, async |_: &Harness| CannedServer(VecDeque::new())).await;
             assert!(outcome.is_err(), "{text}");
         }
     }

@@ -1,70 +1,70 @@
-//! A client that comes back hears exactly on from what it knows.
+//! A client that resumes with `afterSeq` receives exactly the records after it.
 
 use serde_json::{Value, json};
 
 use crate::client::TestClient;
-use crate::player::Stage;
+use crate::player::Harness;
 
-/// All that is told of a turn which the model leaves in the middle of a message.
-async fn turn_in_the_middle(client: &mut TestClient, thread: &Value) -> Vec<Value> {
+/// Starts a turn whose message the model does not finish, and returns its notifications.
+async fn start_open_turn(client: &mut TestClient, thread: &Value) -> Vec<Value> {
     let input = json!([{"type": "text", "text": "hi"}]);
     client.request("turn/start", json!({"threadId": thread, "input": input}));
-    let mut told = Vec::new();
-    while told
+    let mut notifications = Vec::new();
+    while notifications
         .last()
         .is_none_or(|it: &Value| it["method"] != "item/agentMessage/delta")
     {
         let message = client.next().await;
         if message.get("method").is_some() {
-            told.push(message);
+            notifications.push(message);
         }
     }
-    told
+    notifications
 }
 
-/// What was told, without when.
-fn words(message: &Value) -> (Value, Value, Value) {
+/// Returns a notification without its time.
+fn without_time(message: &Value) -> (Value, Value, Value) {
     let member = |name: &str| message.get(name).cloned().unwrap_or_default();
     (member("method"), member("params"), member("seq"))
 }
 
-/// Where a client stands that heard so many of these.
-fn cursor(heard: &[Value]) -> u64 {
-    let mut numbers = heard.iter().rev().filter_map(|it| it["seq"].as_u64());
+/// Returns the cursor of a client that received these.
+fn cursor(received: &[Value]) -> u64 {
+    let mut numbers = received.iter().rev().filter_map(|it| it["seq"].as_u64());
     numbers.next().unwrap_or(0)
 }
 
 #[tokio::test]
-async fn whoever_comes_back_in_the_middle_misses_nothing() {
-    let mut stage = Stage::new();
-    stage.says.push("hel…".to_owned());
-    let mut server = stage.open();
+async fn a_client_that_resumes_mid_turn_misses_nothing() {
+    let mut harness = Harness::new();
+    harness.says.push("hel…".to_owned());
+    let mut server = harness.open();
     let mut client = TestClient::connect(&mut server).await;
-    let begun = client
+    let response = client
         .ask("thread/start", json!({}))
         .await
         .expect("a thread");
-    let thread = &begun["thread"]["id"];
-    let mut told = vec![client.next().await];
-    told.extend(turn_in_the_middle(&mut client, thread).await);
+    let thread = &response["thread"]["id"];
+    let mut notifications = vec![client.next().await];
+    notifications.extend(start_open_turn(&mut client, thread).await);
 
-    let last = told.len();
-    for heard in 0..=last {
-        let seen = cursor(&told[..heard]);
+    let last = notifications.len();
+    for received_count in 0..=last {
+        let last_seq = cursor(&notifications[..received_count]);
         let mut other = TestClient::connect(&mut server).await;
-        let params = json!({"threadId": thread, "afterSeq": seen});
+        let params = json!({"threadId": thread, "afterSeq": last_seq});
         let resumed = other.ask("thread/resume", params).await.expect("a thread");
         assert_eq!(resumed["thread"]["turns"], json!([]));
-        // What has no number is told again with the number that follows.
-        let missed = told
+        // A notification without a sequence number is repeated with the next numbered one.
+        let first_missed = notifications
             .iter()
-            .rposition(|it| it["seq"] == seen)
-            .map_or(0, |at| at + 1);
-        for message in &told[missed..] {
-            assert_eq!(words(&other.next().await), words(message), "after {seen}");
+            .rposition(|it| it["seq"] == last_seq)
+            .map_or(0, |index| index + 1);
+        for message in &notifications[first_missed..] {
+            assert_eq!(without_time(&other.next().await), without_time(message), "after {last_seq}");
         }
-        // And then it hears live.
-        let name = format!("after {heard}");
+        // Then it receives live events.
+        let name = format!("after {received_count}");
         client.request("thread/name/set", json!({"threadId": thread, "name": name}));
         let renamed = loop {
             let message = client.next().await;
@@ -72,19 +72,19 @@ async fn whoever_comes_back_in_the_middle_misses_nothing() {
                 break message;
             }
         };
-        assert_eq!(words(&other.next().await), words(&renamed));
-        told.push(renamed);
+        assert_eq!(without_time(&other.next().await), without_time(&renamed));
+        notifications.push(renamed);
     }
 }
 
 #[tokio::test]
-async fn who_did_not_ask_for_numbers_gets_none() {
-    let mut stage = Stage::new();
-    stage.says.push("hel…".to_owned());
-    let mut server = stage.open();
-    let mut client = TestClient::connect_plainly(&mut server).await;
+async fn sequence_numbers_require_the_extension() {
+    let mut harness = Harness::new();
+    harness.says.push("hel…".to_owned());
+    let mut server = harness.open();
+    let mut client = TestClient::connect_without_extensions(&mut server).await;
     let thread = client.start_thread().await;
-    for message in turn_in_the_middle(&mut client, &thread).await {
+    for message in start_open_turn(&mut client, &thread).await {
         assert_eq!(message.get("seq"), None, "{message}");
     }
     let params = json!({"threadId": thread, "afterSeq": 1});
@@ -94,10 +94,10 @@ async fn who_did_not_ask_for_numbers_gets_none() {
     assert_eq!(error["message"], what);
 }
 
-/// A number that is none of the thread's is refused, and the client hears no more than it did.
+/// An unknown sequence number is rejected, and the client gets no subscription.
 #[tokio::test]
-async fn a_number_that_never_was_is_refused() {
-    let mut server = Stage::new().open();
+async fn an_unknown_sequence_number_is_rejected() {
+    let mut server = Harness::new().open();
     let mut client = TestClient::connect(&mut server).await;
     let thread = client.start_thread().await;
     let mut other = TestClient::connect(&mut server).await;
@@ -109,22 +109,22 @@ async fn a_number_that_never_was_is_refused() {
     assert_eq!(other.next().await["method"], "thread/goal/cleared");
 }
 
-/// What was told of a thread is another's when it is forked.
+/// The sequence numbers of a thread are not valid in its fork.
 #[tokio::test]
-async fn a_fork_has_no_numbers_of_the_other_thread() {
-    let mut server = Stage::new().open();
+async fn sequence_numbers_of_a_thread_are_invalid_in_its_fork() {
+    let mut server = Harness::new().open();
     let mut client = TestClient::connect(&mut server).await;
     let thread = client.start_thread().await;
     let named = json!({"threadId": thread, "name": "a"});
     client.ask("thread/name/set", named).await.expect("a name");
-    let seen = client.next().await["seq"].clone();
-    assert!(seen.is_u64(), "{seen}");
+    let last_seq = client.next().await["seq"].clone();
+    assert!(last_seq.is_u64(), "{last_seq}");
     let fork = client.ask("thread/fork", json!({"threadId": thread})).await;
     let fork = fork.expect("a fork")["thread"]["id"].clone();
     assert_eq!(client.next().await["method"], "thread/started");
-    for seen in [json!(0), seen] {
-        let params = json!({"threadId": fork, "afterSeq": seen});
+    for after_seq in [json!(0), last_seq] {
+        let params = json!({"threadId": fork, "afterSeq": after_seq});
         let error = client.ask("thread/resume", params).await.expect_err("no");
-        assert_eq!(error["data"]["errorInfo"], "cursorExpired", "after {seen}");
+        assert_eq!(error["data"]["errorInfo"], "cursorExpired", "after {after_seq}");
     }
 }

@@ -1,6 +1,6 @@
-//! Two processes that share a journal, and a client of one of them that uses what the other one has.
+//! Two processes that share a journal, and a client of one that uses threads of the other.
 
-/// What comes over a way, and what becomes of it when it ends, with the other process played by the test.
+/// Messages over a link, and its end, with the other process simulated by the test.
 mod scripted_peer;
 
 use std::collections::HashMap;
@@ -18,25 +18,25 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
 use crate::client::TestClient;
-use crate::player::Stage;
+use crate::player::Harness;
 use crate::script::threads_at;
 
-/// The processes that are alive, and how each is reached, if it is.
+/// The live processes, and the connection to each, if it accepts any.
 #[derive(Debug, Default)]
 struct FakePeers {
     connections: Mutex<HashMap<String, Option<mpsc::UnboundedSender<Connection>>>>,
-    /// How often someone looked whether another is alive.
+    /// Number of liveness checks.
     liveness_checks: watch::Sender<u32>,
-    /// Whether those who look wait for what they find.
-    is_dark: watch::Sender<bool>,
+    /// Whether liveness checks block.
+    checks_block: watch::Sender<bool>,
 }
 
 impl Liveness for FakePeers {
     fn is_alive<'a>(&'a self, node: &'a str) -> BoxFuture<'a, Result<bool, ReadError>> {
         Box::pin(async move {
             self.liveness_checks.send_modify(|it| *it += 1);
-            let light = self.is_dark.subscribe().wait_for(|it| !it).await.is_ok();
-            Ok(light
+            let unblocked = self.checks_block.subscribe().wait_for(|it| !it).await.is_ok();
+            Ok(unblocked
                 && self
                     .connections
                     .lock()
@@ -63,16 +63,16 @@ impl Peers for FakePeers {
         node: &'a str,
         _: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Connection, DialError>> {
-        let town = self.connections.lock().expect("the town");
-        let dialled = match town.get(node) {
-            None => Err(DialError::NotThere(std::io::ErrorKind::NotFound.into())),
+        let connections = self.connections.lock().expect("the town");
+        let dialled = match connections.get(node) {
+            None => Err(DialError::Unreachable(std::io::ErrorKind::NotFound.into())),
             Some(None) => Err(DialError::Refused("it speaks otherwise".to_owned())),
-            Some(Some(door)) => {
-                let (near, mut far) = memory(ConnectionLimits::default());
-                far.peer.transport = Transport::Relay;
-                door.send(far).map(|()| near).map_err(|_| {
-                    let gone = std::io::ErrorKind::ConnectionRefused;
-                    DialError::NotThere(gone.into())
+            Some(Some(listener)) => {
+                let (client_side, mut server_side) = memory(ConnectionLimits::default());
+                server_side.peer.transport = Transport::Relay;
+                listener.send(server_side).map(|()| client_side).map_err(|_| {
+                    let refused = std::io::ErrorKind::ConnectionRefused;
+                    DialError::Unreachable(refused.into())
                 })
             }
         };
@@ -87,7 +87,7 @@ struct PeerServer {
 }
 
 impl PeerServer {
-    /// Ends it in good order.
+    /// Shuts it down cleanly.
     async fn end(self) {
         let _ = self.end.send(());
         self.ended.await.expect("a good end");
@@ -96,7 +96,7 @@ impl PeerServer {
 
 /// Two processes and a stage for both.
 struct PeerPair {
-    harness: Stage,
+    harness: Harness,
     peers: Arc<FakePeers>,
     journal: Arc<MemoryJournal>,
 }
@@ -104,27 +104,27 @@ struct PeerPair {
 impl PeerPair {
     fn new() -> Self {
         Self {
-            harness: Stage::new(),
+            harness: Harness::new(),
             peers: Arc::default(),
             journal: Arc::new(MemoryJournal::new()),
         }
     }
 
-    /// A process whose model says this, and its client.
+    /// Starts a process with this scripted model, and its client.
     async fn start(&self, node: &'static str, says: &[&str]) -> (TestClient, PeerServer) {
-        let numbered = json!({"extensions": {"raddle/seq": {}}});
-        self.start_for(node, says, numbered).await
+        let capabilities = json!({"extensions": {"raddle/seq": {}}});
+        self.start_for(node, says, capabilities).await
     }
 
-    /// The same with a client of these capabilities.
+    /// Like [`Self::start`], with a client of these capabilities.
     async fn start_for(
         &self,
         node: &'static str,
         says: &[&str],
         capabilities: Value,
     ) -> (TestClient, PeerServer) {
-        let (door, mut came) = mpsc::unbounded_channel();
-        self.enter(node, Some(door));
+        let (listener, mut accepted) = mpsc::unbounded_channel();
+        self.register(node, Some(listener));
         let options = Options {
             peers: Some(self.peers.clone()),
             ..self.harness.options()
@@ -132,39 +132,39 @@ impl PeerPair {
         let threads = threads_at(node, self.peers.clone(), self.journal.clone(), says);
         let mut server = Server::open(options, threads).expect("a server");
         let client =
-            TestClient::introduced(&mut server, ConnectionLimits::default(), capabilities).await;
-        let (end, mut told_to_end) = oneshot::channel();
-        let town = self.peers.clone();
+            TestClient::connect_with(&mut server, ConnectionLimits::default(), capabilities).await;
+        let (end, mut end_signal) = oneshot::channel();
+        let peers = self.peers.clone();
         let ended = tokio::spawn(async move {
             loop {
                 tokio::select! {
-                    Some(connection) = came.recv() => drop(server.serve(connection)),
-                    _ = &mut told_to_end => break,
+                    Some(connection) = accepted.recv() => drop(server.serve(connection)),
+                    _ = &mut end_signal => break,
                 }
             }
-            drop(came);
+            drop(accepted);
             server.drain().await;
-            town.connections.lock().expect("the town").remove(node);
+            peers.connections.lock().expect("the town").remove(node);
         });
         (client, PeerServer { end, ended })
     }
 
-    fn enter(&self, node: &str, door: Option<mpsc::UnboundedSender<Connection>>) {
-        let mut town = self.peers.connections.lock().expect("the town");
-        town.insert(node.to_owned(), door);
+    fn register(&self, node: &str, listener: Option<mpsc::UnboundedSender<Connection>>) {
+        let mut connections = self.peers.connections.lock().expect("the town");
+        connections.insert(node.to_owned(), listener);
     }
 }
 
-/// Everything that comes until a notification of this name, which is the last.
+/// Returns all messages up to and including a notification of this method.
 async fn until(client: &mut TestClient, method: &str) -> Vec<Value> {
-    let mut heard = vec![client.next().await];
-    while heard[heard.len() - 1]["method"] != method {
-        heard.push(client.next().await);
+    let mut messages = vec![client.next().await];
+    while messages[messages.len() - 1]["method"] != method {
+        messages.push(client.next().await);
     }
-    heard
+    messages
 }
 
-/// The answer to a request, whatever is told before it.
+/// Returns the response to a request, and skips the notifications before it.
 async fn answer(client: &mut TestClient, method: &str, params: Value) -> Result<Value, Value> {
     let id = client.request(method, params);
     let mut message = client.next().await;
@@ -177,44 +177,45 @@ async fn answer(client: &mut TestClient, method: &str, params: Value) -> Result<
     }
 }
 
-/// The answer to a request, which comes before anything is told of the turn; what came before it is dropped.
-fn take_answer(told: &mut Vec<Value>, id: i64) -> Value {
-    let at = told
+/// Returns the response to a request, which precedes the notifications of the turn; earlier
+/// messages are dropped.
+fn take_answer(messages: &mut Vec<Value>, id: i64) -> Value {
+    let index = messages
         .iter()
         .position(|it| it["id"] == id)
         .expect("an answer");
-    let answer = told.drain(..=at).next_back().expect("it was found");
-    assert_eq!(told[0]["method"], "thread/status/changed");
-    assert_eq!(told[1]["method"], "turn/started");
+    let answer = messages.drain(..=index).next_back().expect("it was found");
+    assert_eq!(messages[0]["method"], "thread/status/changed");
+    assert_eq!(messages[1]["method"], "turn/started");
     answer
 }
 
-fn forget_when(told: &mut Value) {
-    told["emittedAtMs"].take();
+fn clear_time(notification: &mut Value) {
+    notification["emittedAtMs"].take();
 }
 
 fn turn(thread: &Value) -> Value {
     json!({"threadId": thread, "input": [{"type": "text", "text": "hi"}]})
 }
 
-fn numbers(heard: &[Value]) -> Vec<u64> {
-    heard.iter().filter_map(|it| it["seq"].as_u64()).collect()
+fn sequence_numbers(messages: &[Value]) -> Vec<u64> {
+    messages.iter().filter_map(|it| it["seq"].as_u64()).collect()
 }
 
-/// A request that makes a thread finds what it made in the other process, and its client hears of that; so does
-/// one that changes it.
+/// A retried request that creates a thread finds the thread in the other process and subscribes its
+/// client; so does a request that changes it.
 #[tokio::test]
 async fn a_request_is_done_once_in_two_processes() {
     let pair = PeerPair::new();
-    let keyed = json!({"extensions": {"raddle/idempotency": {}}});
-    let (mut one, _first) = pair.start_for("one", &[], keyed.clone()).await;
-    let (mut other, _second) = pair.start_for("other", &[], keyed).await;
-    let begin = json!({"clientRequestId": "k"});
-    let begun = one.ask("thread/start", begin.clone()).await;
-    let thread = begun.expect("a thread")["thread"]["id"].clone();
+    let capabilities = json!({"extensions": {"raddle/idempotency": {}}});
+    let (mut one, _first) = pair.start_for("one", &[], capabilities.clone()).await;
+    let (mut other, _second) = pair.start_for("other", &[], capabilities).await;
+    let start_params = json!({"clientRequestId": "k"});
+    let response = one.ask("thread/start", start_params.clone()).await;
+    let thread = response.expect("a thread")["thread"]["id"].clone();
     let name = json!({"threadId": thread, "name": "warp", "clientRequestId": "k"});
     for client in [&mut one, &mut other] {
-        let id = client.request("thread/start", begin.clone());
+        let id = client.request("thread/start", start_params.clone());
         let mut answer = client.next().await;
         while answer["id"] != id {
             answer = client.next().await;
@@ -222,9 +223,9 @@ async fn a_request_is_done_once_in_two_processes() {
         assert_eq!(answer["result"]["thread"]["id"], thread, "{answer}");
     }
     let id = one.request("thread/name/set", name.clone());
-    let heard = until(&mut one, "thread/name/updated").await;
+    let messages = until(&mut one, "thread/name/updated").await;
     assert!(
-        heard
+        messages
             .iter()
             .any(|it| it["id"] == id && it["result"] == json!({}))
     );
@@ -235,7 +236,7 @@ async fn a_request_is_done_once_in_two_processes() {
 }
 
 #[tokio::test]
-async fn a_thread_of_another_process_is_used_like_ones_own() {
+async fn a_thread_of_another_process_is_used_like_a_local_one() {
     let pair = PeerPair::new();
     let (mut owner, first) = pair.start("first", &["hello"]).await;
     let (mut guest, second) = pair.start("second", &[]).await;
@@ -245,30 +246,30 @@ async fn a_thread_of_another_process_is_used_like_ones_own() {
         .await;
     assert_eq!(resumed.expect("a thread")["thread"]["id"], thread);
 
-    let asked = guest.request("turn/start", turn(&thread));
-    let mut told = until(&mut guest, "turn/completed").await;
-    let answer = take_answer(&mut told, asked);
-    let last = &told[told.len() - 1]["params"]["turn"];
+    let request = guest.request("turn/start", turn(&thread));
+    let mut guest_messages = until(&mut guest, "turn/completed").await;
+    let answer = take_answer(&mut guest_messages, request);
+    let last = &guest_messages[guest_messages.len() - 1]["params"]["turn"];
     assert_eq!(answer["result"]["turn"]["id"], last["id"]);
-    let mut heard = until(&mut owner, "turn/completed").await;
-    heard.iter_mut().chain(&mut told).for_each(forget_when);
-    assert_eq!(told, heard, "both are told the same");
+    let mut owner_messages = until(&mut owner, "turn/completed").await;
+    owner_messages.iter_mut().chain(&mut guest_messages).for_each(clear_time);
+    assert_eq!(guest_messages, owner_messages, "both are told the same");
 
     let list = guest.ask("thread/list", json!({})).await.expect("a list");
     assert_eq!(
         list["data"][0]["extra"],
         json!({"owner": {"node": "first"}})
     );
-    let gone = guest
+    let unsubscribed = guest
         .ask("thread/unsubscribe", json!({"threadId": thread}))
         .await;
-    assert_eq!(gone, Ok(json!({"status": "unsubscribed"})));
+    assert_eq!(unsubscribed, Ok(json!({"status": "unsubscribed"})));
     second.end().await;
     first.end().await;
 }
 
 #[tokio::test]
-async fn a_turn_goes_on_where_its_client_is_when_its_process_ends() {
+async fn a_turn_continues_with_its_client_when_its_process_ends() {
     let pair = PeerPair::new();
     let (mut owner, first) = pair.start("first", &["hel…"]).await;
     let (mut guest, second) = pair.start("second", &["hello again"]).await;
@@ -277,39 +278,39 @@ async fn a_turn_goes_on_where_its_client_is_when_its_process_ends() {
         .ask("thread/resume", json!({"threadId": thread}))
         .await;
     resumed.expect("a thread");
-    let asked = guest.request("turn/start", turn(&thread));
-    let mut told = until(&mut guest, "item/agentMessage/delta").await;
-    let answer = take_answer(&mut told, asked);
+    let request = guest.request("turn/start", turn(&thread));
+    let mut messages = until(&mut guest, "item/agentMessage/delta").await;
+    let answer = take_answer(&mut messages, request);
     first.end().await;
-    told.extend(until(&mut guest, "turn/completed").await);
+    messages.extend(until(&mut guest, "turn/completed").await);
 
-    let is_told = |method: &str| told.iter().filter(|it| it["method"] == method).count();
-    assert_eq!(is_told("turn/started"), 1);
-    assert_eq!(is_told("thread/closed"), 0);
-    let ended = &told[told.len() - 1]["params"]["turn"];
+    let count = |method: &str| messages.iter().filter(|it| it["method"] == method).count();
+    assert_eq!(count("turn/started"), 1);
+    assert_eq!(count("thread/closed"), 0);
+    let ended = &messages[messages.len() - 1]["params"]["turn"];
     assert_eq!(ended["id"], answer["result"]["turn"]["id"]);
     assert_eq!(ended["status"], "completed");
-    let numbers = numbers(&told);
-    assert!(numbers.is_sorted_by(|one, next| one < next), "{numbers:?}");
+    let seqs = sequence_numbers(&messages);
+    assert!(seqs.is_sorted_by(|a, b| a < b), "{seqs:?}");
     second.end().await;
 }
 
-/// Only the guest asked for it, and it is no record, so no number is taken away from it.
+/// Only the guest opted in. `turn/progress` is no record, so there is no sequence number to remove.
 #[tokio::test(start_paused = true)]
-async fn who_asked_for_it_hears_what_a_turn_of_another_process_waits_for() {
+async fn progress_of_a_turn_in_another_process_is_forwarded() {
     let pair = PeerPair::new();
     let (mut owner, first) = pair.start("first", &["hel…"]).await;
-    let keen = json!({"extensions": {"raddle/progress": {}}});
-    let (mut guest, second) = pair.start_for("second", &[], keen).await;
+    let capabilities = json!({"extensions": {"raddle/progress": {}}});
+    let (mut guest, second) = pair.start_for("second", &[], capabilities).await;
     let thread = owner.start_thread().await;
     let resumed = guest
         .ask("thread/resume", json!({"threadId": thread}))
         .await;
     resumed.expect("a thread");
-    let asked = guest.request("turn/start", turn(&thread));
-    let mut told = until(&mut guest, "turn/progress").await;
-    let answer = take_answer(&mut told, asked);
-    let progress = &told[told.len() - 1];
+    let request = guest.request("turn/start", turn(&thread));
+    let mut messages = until(&mut guest, "turn/progress").await;
+    let answer = take_answer(&mut messages, request);
+    let progress = &messages[messages.len() - 1];
     let params = &progress["params"];
     assert_eq!(params["threadId"], thread);
     assert_eq!(params["turnId"], answer["result"]["turn"]["id"]);
@@ -318,15 +319,15 @@ async fn who_asked_for_it_hears_what_a_turn_of_another_process_waits_for() {
     assert_eq!(progress.get("seq"), None);
     let interrupt = json!({"threadId": thread, "turnId": params["turnId"]});
     guest.request("turn/interrupt", interrupt);
-    let heard = until(&mut owner, "turn/completed").await;
-    assert!(heard.iter().all(|it| it["method"] != "turn/progress"));
+    let owner_messages = until(&mut owner, "turn/completed").await;
+    assert!(owner_messages.iter().all(|it| it["method"] != "turn/progress"));
     second.end().await;
     first.end().await;
 }
 
 const OBSERVER: &str = r#"{"extensions": {"raddle/roles": {"role": "observer"}}}"#;
 
-/// A thread is followed through any process of the home.
+/// A thread can be followed through any process of the home.
 #[tokio::test]
 async fn an_observer_reads_the_workspace_of_a_thread_of_another_process() {
     let pair = PeerPair::new();
@@ -335,31 +336,31 @@ async fn an_observer_reads_the_workspace_of_a_thread_of_another_process() {
     let (mut owner, first) = pair.start("first", &[]).await;
     let observer = serde_json::from_str(OBSERVER).expect("JSON");
     let (mut observer, second) = pair.start_for("second", &[], observer).await;
-    let begin = json!({"cwd": pair.harness.path("")});
-    let begun = owner.ask("thread/start", begin).await;
-    let thread = begun.expect("a thread")["thread"]["id"].clone();
-    let (followed, read) = (json!({"threadId": thread}), json!({"path": file}));
+    let start_params = json!({"cwd": pair.harness.path("")});
+    let response = owner.ask("thread/start", start_params).await;
+    let thread = response.expect("a thread")["thread"]["id"].clone();
+    let (thread_params, read) = (json!({"threadId": thread}), json!({"path": file}));
     let refused = observer.ask("fs/readFile", read.clone()).await;
     let refused = refused.expect_err("no thread is followed");
     assert_eq!(refused["data"]["errorInfo"], "observer", "{refused}");
-    let resumed = observer.ask("thread/resume", followed.clone()).await;
+    let resumed = observer.ask("thread/resume", thread_params.clone()).await;
     resumed.expect("a thread");
     let served = answer(&mut observer, "fs/readFile", read.clone()).await;
     assert!(served.is_ok(), "{served:?}");
     let outside = json!({"path": "/etc/passwd"});
     let refused = answer(&mut observer, "fs/readFile", outside).await;
     assert!(refused.is_err(), "{refused:?}");
-    let left = answer(&mut observer, "thread/unsubscribe", followed).await;
-    left.expect("it was followed");
+    let unsubscribed = answer(&mut observer, "thread/unsubscribe", thread_params).await;
+    unsubscribed.expect("it was followed");
     let refused = answer(&mut observer, "fs/readFile", read).await;
     assert!(refused.is_err(), "{refused:?}");
     second.end().await;
     first.end().await;
 }
 
-/// Commands must not run because an observer looks, also where another process had the thread.
+/// Commands must not run because of an observer, also if another process owned the thread.
 #[tokio::test]
-async fn an_observer_begins_no_work_that_another_process_left() {
+async fn an_observer_does_not_resume_the_work_of_another_process() {
     let pair = PeerPair::new();
     let (mut owner, first) = pair.start("first", &["hel…"]).await;
     let observer = serde_json::from_str(OBSERVER).expect("JSON");
@@ -371,7 +372,7 @@ async fn an_observer_begins_no_work_that_another_process_left() {
     owner.request("turn/start", turn(&thread));
     until(&mut observer, "item/agentMessage/delta").await;
     first.end().await;
-    // The observer cannot follow it here without taking it over.
+    // The observer cannot follow it here without becoming its owner.
     until(&mut observer, "thread/closed").await;
     let id: ThreadId = serde_json::from_value(thread).expect("an id");
     let before = pair.journal.head(id).await.expect("a head");
@@ -383,12 +384,12 @@ async fn an_observer_begins_no_work_that_another_process_left() {
 }
 
 #[tokio::test]
-async fn a_process_that_speaks_otherwise_is_named() {
+async fn an_incompatible_process_is_named_in_the_error() {
     let pair = PeerPair::new();
     let (mut owner, first) = pair.start("first", &[]).await;
     let (mut guest, second) = pair.start("second", &[]).await;
     let thread = owner.start_thread().await;
-    pair.enter("first", None);
+    pair.register("first", None);
     for (method, params) in [
         ("thread/resume", json!({"threadId": thread})),
         ("turn/start", turn(&thread)),
@@ -405,29 +406,29 @@ async fn a_process_that_speaks_otherwise_is_named() {
 }
 
 #[tokio::test]
-async fn what_a_client_does_not_want_to_hear_is_left_out_on_the_way() {
+async fn notifications_that_a_client_opted_out_of_are_not_forwarded() {
     let pair = PeerPair::new();
     let (mut owner, first) = pair.start("first", &["hello"]).await;
-    let unwanted = json!({"optOutNotificationMethods": ["item/agentMessage/delta"]});
-    let (mut guest, second) = pair.start_for("second", &[], unwanted).await;
+    let capabilities = json!({"optOutNotificationMethods": ["item/agentMessage/delta"]});
+    let (mut guest, second) = pair.start_for("second", &[], capabilities).await;
     let thread = owner.start_thread().await;
     let resumed = guest
         .ask("thread/resume", json!({"threadId": thread}))
         .await;
     resumed.expect("a thread");
-    let asked = guest.request("turn/start", turn(&thread));
-    let mut told = until(&mut guest, "turn/completed").await;
-    take_answer(&mut told, asked);
-    let heard = until(&mut owner, "turn/completed").await;
-    let methods = |told: &[Value]| -> Vec<Value> {
-        let told = told.iter().filter(|it| it["method"].is_string());
-        told.map(|it| it["method"].clone()).collect()
+    let request = guest.request("turn/start", turn(&thread));
+    let mut guest_messages = until(&mut guest, "turn/completed").await;
+    take_answer(&mut guest_messages, request);
+    let owner_messages = until(&mut owner, "turn/completed").await;
+    let methods = |messages: &[Value]| -> Vec<Value> {
+        let notifications = messages.iter().filter(|it| it["method"].is_string());
+        notifications.map(|it| it["method"].clone()).collect()
     };
-    let mut expected = methods(&heard);
+    let mut expected = methods(&owner_messages);
     expected.retain(|it| it != "item/agentMessage/delta");
-    assert!(expected.len() < methods(&heard).len());
-    assert_eq!(methods(&told), expected);
-    assert_eq!(numbers(&told), [] as [u64; 0], "it did not ask for numbers");
+    assert!(expected.len() < methods(&owner_messages).len());
+    assert_eq!(methods(&guest_messages), expected);
+    assert_eq!(sequence_numbers(&guest_messages), [] as [u64; 0], "it did not ask for numbers");
     second.end().await;
     first.end().await;
 }

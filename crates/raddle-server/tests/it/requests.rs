@@ -1,4 +1,4 @@
-//! What threads ask of clients, and what clients answer.
+//! Requests of threads to clients, and the answers.
 
 use raddle_agent::Threads;
 use raddle_core::{
@@ -10,21 +10,21 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use crate::client::TestClient;
-use crate::player::Stage;
+use crate::player::Harness;
 use crate::script;
 
-/// A server, and the threads behind it.
-fn opened(stage: &Stage) -> (Server, Threads) {
-    let mut kept = None;
-    let server = Server::open(stage.options(), |ground| {
-        let threads = script::threads(&["hel…"])(ground);
-        kept = Some(threads.clone());
+/// Opens a server, and returns its threads too.
+fn opened(harness: &Harness) -> (Server, Threads) {
+    let mut threads_handle = None;
+    let server = Server::open(harness.options(), |deps| {
+        let threads = script::threads(&["hel…"])(deps);
+        threads_handle = Some(threads.clone());
         threads
     });
-    (server.unwrap(), kept.unwrap())
+    (server.unwrap(), threads_handle.unwrap())
 }
 
-/// A thread whose turn runs.
+/// Starts a thread with a running turn.
 async fn running(client: &mut TestClient) -> ThreadId {
     let thread = client.start_thread().await;
     let input = json!([{"type": "text", "text": "hi"}]);
@@ -34,15 +34,15 @@ async fn running(client: &mut TestClient) -> ThreadId {
     thread.as_str().unwrap().parse().unwrap()
 }
 
-/// The model wants to run a command for which someone must say yes.
-async fn wants(threads: &Threads, thread: ThreadId) {
+/// Makes the model call a command that needs approval.
+async fn call_command(threads: &Threads, thread: ThreadId) {
     let command = "rm -rf build".to_owned();
     let body: CommandRun = serde_json::from_value(json!({"command": command, "cwd": "/"})).unwrap();
     let call = CallTool {
         call: 1,
         item: "i1".into(),
         body: ItemBody::Command(body),
-        asked: ToolCall {
+        tool_call: ToolCall {
             id: "c1".to_owned(),
             tool: "shell".to_owned(),
             arguments: json!({"command": command}).to_string(),
@@ -69,8 +69,8 @@ async fn wants(threads: &Threads, thread: ThreadId) {
     answer.await.unwrap().expect("a tool");
 }
 
-/// Hears a question, and returns it.
-async fn asked(client: &mut TestClient) -> Value {
+/// Receives an approval request, and returns it.
+async fn approval_request(client: &mut TestClient) -> Value {
     let status = client.next().await;
     let flags = json!(["waitingOnApproval"]);
     assert_eq!(status["params"]["status"]["activeFlags"], flags);
@@ -78,17 +78,17 @@ async fn asked(client: &mut TestClient) -> Value {
     client.next().await
 }
 
-/// What is heard, in words.
-fn in_words(heard: &Value) -> String {
-    let method = heard["method"].as_str().unwrap_or_default();
-    match heard["params"]["item"]["status"].as_str() {
+/// Renders a message as text.
+fn rendered(message: &Value) -> String {
+    let method = message["method"].as_str().unwrap_or_default();
+    match message["params"]["item"]["status"].as_str() {
         Some(status) => format!("{method} {status}"),
         None => method.to_owned(),
     }
 }
 
 #[tokio::test]
-async fn an_answer_counts_by_what_it_says() {
+async fn each_decision_has_its_effect() {
     const NO: [&str; 3] = [
         "serverRequest/resolved",
         "thread/status/changed",
@@ -103,7 +103,7 @@ async fn an_answer_counts_by_what_it_says() {
         "thread/status/changed",
         "turn/completed",
     ];
-    for (answer, words) in [
+    for (answer, expected) in [
         (json!({"result": {"decision": "accept"}}), &NO[..2]),
         (
             json!({"result": {"decision": "acceptForSession"}}),
@@ -118,21 +118,21 @@ async fn an_answer_counts_by_what_it_says() {
             &FAILED[..],
         ),
     ] {
-        let stage = Stage::new();
-        let (mut server, threads) = opened(&stage);
+        let harness = Harness::new();
+        let (mut server, threads) = opened(&harness);
         let mut client = TestClient::connect(&mut server).await;
         let thread = running(&mut client).await;
-        wants(&threads, thread).await;
-        let question = asked(&mut client).await;
-        assert_eq!(question["method"], "item/commandExecution/requestApproval");
-        assert_eq!(question["params"]["command"], "rm -rf build");
-        assert_eq!(question["id"], format!("{thread}:0"));
+        call_command(&threads, thread).await;
+        let request = approval_request(&mut client).await;
+        assert_eq!(request["method"], "item/commandExecution/requestApproval");
+        assert_eq!(request["params"]["command"], "rm -rf build");
+        assert_eq!(request["id"], format!("{thread}:0"));
         let mut answer = answer.clone();
-        answer["id"] = question["id"].clone();
+        answer["id"] = request["id"].clone();
         client.send(&answer);
-        for word in words {
-            let heard = client.next().await;
-            assert_eq!(in_words(&heard), *word, "{answer} {heard}");
+        for expected_message in expected {
+            let message = client.next().await;
+            assert_eq!(rendered(&message), *expected_message, "{answer} {message}");
         }
         // A second answer changes nothing.
         client.send(&answer);
@@ -140,18 +140,18 @@ async fn an_answer_counts_by_what_it_says() {
     }
 }
 
-/// Only who was asked may answer, and what answers nothing is ignored.
+/// Only a subscriber may answer, and answers to unknown requests are ignored.
 #[tokio::test]
-async fn an_answer_from_elsewhere_does_not_count() {
-    let stage = Stage::new();
-    let (mut server, threads) = opened(&stage);
-    let stranger = TestClient::connect(&mut server).await;
+async fn answers_from_other_clients_are_ignored() {
+    let harness = Harness::new();
+    let (mut server, threads) = opened(&harness);
+    let unsubscribed = TestClient::connect(&mut server).await;
     let mut client = TestClient::connect(&mut server).await;
     let thread = running(&mut client).await;
-    wants(&threads, thread).await;
-    let question = asked(&mut client).await;
-    let yes = json!({"id": question["id"], "result": {"decision": "accept"}});
-    stranger.send(&yes);
+    call_command(&threads, thread).await;
+    let request = approval_request(&mut client).await;
+    let approval = json!({"id": request["id"], "result": {"decision": "accept"}});
+    unsubscribed.send(&approval);
     for id in [
         json!(0),
         json!("0"),
@@ -160,70 +160,71 @@ async fn an_answer_from_elsewhere_does_not_count() {
     ] {
         client.send(&json!({"id": id, "result": {"decision": "accept"}}));
     }
-    // Whatever came of these has come by now.
-    let looked = threads.get(thread).await.expect("the thread");
+    // Any effect of these would be visible by now.
+    let handle = threads.get(thread).await.expect("the thread");
     for _ in 0..10 {
         client.ask("account/read", json!({})).await.expect("served");
-        let open = looked.inspect(|thread| thread.requests().count()).await;
+        let open = handle.inspect(|thread| thread.requests().count()).await;
         assert_eq!(open, Ok(1));
     }
-    client.send(&yes);
+    client.send(&approval);
     let resolved = client.next().await;
     assert_eq!(resolved["method"], "serverRequest/resolved");
-    assert_eq!(resolved["params"]["requestId"], question["id"]);
+    assert_eq!(resolved["params"]["requestId"], request["id"]);
     assert_eq!(client.next().await["method"], "thread/status/changed");
 }
 
-/// A question outlives who was asked: whoever comes next gets it under the same id.
+/// A request outlives its client: the next subscriber receives it under the same id.
 #[tokio::test]
-async fn whoever_comes_later_is_asked_too() {
-    let stage = Stage::new();
-    let (mut server, threads) = opened(&stage);
+async fn later_subscribers_receive_the_pending_request() {
+    let harness = Harness::new();
+    let (mut server, threads) = opened(&harness);
     let mut client = TestClient::connect(&mut server).await;
     let thread = running(&mut client).await;
-    wants(&threads, thread).await;
-    let question = asked(&mut client).await;
-    client.leave().await.when_ended().await;
+    call_command(&threads, thread).await;
+    let request = approval_request(&mut client).await;
+    client.disconnect().await.when_ended().await;
 
     let mut other = TestClient::connect(&mut server).await;
     let params = json!({"threadId": thread, "excludeTurns": true});
     let resumed = other.ask("thread/resume", params).await.expect("a thread");
     let flags = json!(["waitingOnApproval"]);
     assert_eq!(resumed["thread"]["status"]["activeFlags"], flags);
-    for word in [
+    for method in [
         "thread/goal/cleared",
         "item/started",
         "item/agentMessage/delta",
         "item/started",
     ] {
-        assert_eq!(other.next().await["method"], word);
+        assert_eq!(other.next().await["method"], method);
     }
-    let again = other.next().await;
-    assert_eq!(again, question);
-    other.send(&json!({"id": again["id"], "result": {"decision": "accept"}}));
+    let repeated = other.next().await;
+    assert_eq!(repeated, request);
+    other.send(&json!({"id": repeated["id"], "result": {"decision": "accept"}}));
     assert_eq!(other.next().await["method"], "serverRequest/resolved");
     assert_eq!(other.next().await["method"], "thread/status/changed");
 }
 
-/// An observer hears who answered and what. It is not asked, its answer does not count, and it changes nothing.
+/// An observer receives who answered and what. It receives no request, its answer does not count,
+/// and it changes nothing.
 #[tokio::test]
-async fn an_observer_only_looks() {
-    let stage = Stage::new();
-    let (mut server, threads) = opened(&stage);
+async fn an_observer_only_reads() {
+    let harness = Harness::new();
+    let (mut server, threads) = opened(&harness);
     let mut client = TestClient::connect(&mut server).await;
     let thread = running(&mut client).await;
-    let wishes = json!({"extensions": {"raddle/roles": {"role": "observer"}}});
+    let capabilities = json!({"extensions": {"raddle/roles": {"role": "observer"}}});
     let mut observer =
-        TestClient::introduced(&mut server, ConnectionLimits::default(), wishes).await;
+        TestClient::connect_with(&mut server, ConnectionLimits::default(), capabilities).await;
     let params = json!({"threadId": thread, "excludeTurns": true, "model": "other"});
     let resumed = observer.ask("thread/resume", params).await.expect("heard");
     assert_eq!(resumed["model"], "");
-    for word in [
+    for method in [
         "thread/goal/cleared",
         "item/started",
         "item/agentMessage/delta",
     ] {
-        assert_eq!(observer.next().await["method"], word);
+        assert_eq!(observer.next().await["method"], method);
     }
     for method in ["turn/interrupt", "thread/name/set", "thread/delete"] {
         let params = json!({"threadId": thread});
@@ -231,24 +232,24 @@ async fn an_observer_only_looks() {
         assert_eq!(error["data"]["errorInfo"], "observer", "{method}");
     }
 
-    wants(&threads, thread).await;
-    let question = asked(&mut client).await;
-    let yes = json!({"id": question["id"], "result": {"decision": "accept"}});
-    observer.send(&yes);
-    for word in ["thread/status/changed", "item/started"] {
-        assert_eq!(observer.next().await["method"], word);
+    call_command(&threads, thread).await;
+    let request = approval_request(&mut client).await;
+    let approval = json!({"id": request["id"], "result": {"decision": "accept"}});
+    observer.send(&approval);
+    for method in ["thread/status/changed", "item/started"] {
+        assert_eq!(observer.next().await["method"], method);
     }
-    // What came of its answer has come by now.
+    // Any effect of its answer would be visible by now.
     let listed = json!({"threadId": thread});
     let listed = observer.ask("thread/read", listed).await;
     listed.expect("a look");
-    let looked = threads.get(thread).await.expect("the thread");
-    let open = looked.inspect(|thread| thread.requests().count()).await;
+    let handle = threads.get(thread).await.expect("the thread");
+    let open = handle.inspect(|thread| thread.requests().count()).await;
     assert_eq!(open, Ok(1));
 
-    client.send(&json!({"id": question["id"], "result": {"decision": "decline"}}));
-    for one in [&mut client, &mut observer] {
-        let resolved = one.next().await;
+    client.send(&json!({"id": request["id"], "result": {"decision": "decline"}}));
+    for receiver in [&mut client, &mut observer] {
+        let resolved = receiver.next().await;
         assert_eq!(resolved["method"], "serverRequest/resolved");
         assert_eq!(resolved["params"]["decision"], "decline");
         assert_eq!(resolved["params"]["resolvedBy"], "test");

@@ -15,14 +15,16 @@ use raddle_core::{
 use raddle_server::AgentDeps;
 use raddle_store::MemoryJournal;
 
-/// Live threads in memory, whose model says these messages, one in each call, and then fails. A message
-/// that ends in `…` is only begun: the call says no more and does not end. `calls NAME ARGUMENTS`, on a line
-/// for each, calls tools, and `heard` says what the model was given for its calls, and which images it saw.
+/// Returns live threads in memory. Their model sends these messages, one for each call, and then
+/// fails. A message that ends in `…` is only begun: the call sends no more and does not end.
+///
+/// A message of lines `calls NAME ARGUMENTS` calls these tools. The message `heard` repeats the
+/// tool results and images that the model received.
 pub fn threads(says: &[&str]) -> impl FnOnce(AgentDeps) -> Threads + use<> {
     threads_of(Arc::new(MemoryJournal::new()), says)
 }
 
-/// The same in a journal that others may use after them.
+/// Like [`threads`], in a journal that other processes may use later.
 pub fn threads_of(
     journal: Arc<MemoryJournal>,
     says: &[&str],
@@ -30,7 +32,7 @@ pub fn threads_of(
     with(journal.clone(), journal.clone(), journal, says)
 }
 
-/// The same in a journal of one's own, which has no pages.
+/// Like [`threads`], in the given journal, without pages.
 #[allow(dead_code, reason = "the tests of the binary take this file too")]
 pub fn threads_in(
     journal: Arc<dyn Journal>,
@@ -39,7 +41,7 @@ pub fn threads_in(
     with_pages(journal, Arc::new(MemoryJournal::new()), says)
 }
 
-/// The same with pages of one's own.
+/// Like [`threads`], with the given pages.
 pub fn with_pages(
     journal: Arc<dyn Journal>,
     pages: Arc<dyn Pages>,
@@ -48,7 +50,7 @@ pub fn with_pages(
     with(journal, pages, Arc::new(MemoryJournal::new()), says)
 }
 
-/// The same as one of several processes that share the journal.
+/// Like [`threads`], as one of several processes that share the journal.
 #[allow(dead_code, reason = "the tests of the binary take this file too")]
 pub fn threads_at(
     node: &str,
@@ -67,8 +69,8 @@ fn with(
     blobs: Arc<dyn Blobs>,
     says: &[&str],
 ) -> impl FnOnce(AgentDeps) -> Threads + use<> {
-    let alone = Arc::new(raddle_agent::SoleNode);
-    as_node("test".to_owned(), alone, journal, pages, blobs, says)
+    let liveness = Arc::new(raddle_agent::SoleNode);
+    as_node("test".to_owned(), liveness, journal, pages, blobs, says)
 }
 
 fn as_node(
@@ -101,7 +103,7 @@ fn as_node(
     }
 }
 
-/// The model alone.
+/// Returns the model alone.
 pub fn model(says: &[&str]) -> Arc<dyn Model> {
     let says = says.iter().map(|it| (*it).to_owned()).collect();
     Arc::new(AnswerScript(Mutex::new(says)))
@@ -117,35 +119,35 @@ impl Model for AnswerScript {
     fn call(&self, prompt: Prompt) -> Box<dyn ModelAnswer> {
         let text = self.0.lock().expect("the script").pop_front();
         let text = text.map(|text| match text.as_str() {
-            "heard" => given(&prompt.entries),
+            "heard" => received(&prompt.entries),
             _ => text,
         });
-        let said = match text {
+        let events = match text {
             Some(text) if text.starts_with("calls ") => calls(&text),
             Some(text) if text.ends_with('…') => {
                 let id = ItemId::mint();
                 let open = ItemBody::AgentMessage(AgentMessage::default());
                 let text = text.trim_end_matches('…').to_owned();
-                let said = [
+                let events = [
                     ModelEvent::Started(id.clone(), open),
                     ModelEvent::Text(id, ItemPart::Text, text),
                 ];
                 return Box::new(QueuedEvents {
-                    events: VecDeque::from(said),
+                    events: VecDeque::from(events),
                     ends: false,
                 });
             }
             Some(text) => {
                 let id = ItemId::mint();
                 let open = ItemBody::AgentMessage(AgentMessage::default());
-                let whole = AgentMessage {
+                let message = AgentMessage {
                     text: text.clone(),
                     phase: None,
                 };
                 VecDeque::from([
                     ModelEvent::Started(id.clone(), open),
                     ModelEvent::Text(id.clone(), ItemPart::Text, text),
-                    ModelEvent::Completed(id, ItemBody::AgentMessage(whole), None),
+                    ModelEvent::Completed(id, ItemBody::AgentMessage(message), None),
                     ModelEvent::Ended(ModelEnd::Done {}, Some(Usage::default())),
                 ])
             }
@@ -155,18 +157,18 @@ impl Model for AnswerScript {
             }
         };
         Box::new(QueuedEvents {
-            events: said,
+            events,
             ends: true,
         })
     }
 }
 
 fn calls(text: &str) -> VecDeque<ModelEvent> {
-    let calls = text.lines().enumerate().map(|(at, line)| {
+    let calls = text.lines().enumerate().map(|(index, line)| {
         let (_, call) = line.split_once(' ').expect("a call");
         let (tool, arguments) = call.split_once(' ').expect("arguments");
         let call = ToolCall {
-            id: format!("call-{at}"),
+            id: format!("call-{index}"),
             tool: tool.to_owned(),
             arguments: arguments.to_owned(),
             freeform: false,
@@ -177,26 +179,26 @@ fn calls(text: &str) -> VecDeque<ModelEvent> {
     calls.collect()
 }
 
-fn given(entries: &[SharedEntry]) -> String {
-    let seen = |image: &Image| match image {
+fn received(entries: &[SharedEntry]) -> String {
+    let image_text = |image: &Image| match image {
         Image::Url { url } => format!("[{url}]"),
         other => format!("[{other:?}]"),
     };
-    let mut given = Vec::new();
+    let mut received_texts = Vec::new();
     for entry in entries {
         match &**entry {
             ContextEntry::Output { output, .. } => {
-                given.extend(Some(output.text.clone()).filter(|text| !text.is_empty()));
-                given.extend(output.images.iter().map(seen));
+                received_texts.extend(Some(output.text.clone()).filter(|text| !text.is_empty()));
+                received_texts.extend(output.images.iter().map(image_text));
             }
-            ContextEntry::User(input) => given.extend(input.iter().filter_map(|part| match part {
-                Input::Image { image, .. } => Some(seen(image)),
+            ContextEntry::User(input) => received_texts.extend(input.iter().filter_map(|part| match part {
+                Input::Image { image, .. } => Some(image_text(image)),
                 _ => None,
             })),
             _ => {}
         }
     }
-    given.join(" · ")
+    received_texts.join(" · ")
 }
 
 struct QueuedEvents {
@@ -207,7 +209,7 @@ struct QueuedEvents {
 impl ModelAnswer for QueuedEvents {
     fn next(&mut self) -> BoxFuture<'_, ModelEvent> {
         match self.events.pop_front() {
-            Some(said) => Box::pin(ready(said)),
+            Some(event) => Box::pin(ready(event)),
             None if self.ends => Box::pin(ready(ModelEvent::Ended(ModelEnd::Done {}, None))),
             None => Box::pin(pending()),
         }

@@ -1,27 +1,29 @@
-//! A client that reads nothing while its thread says a great deal: it loses nothing and costs little.
+//! A client that reads nothing while its thread sends a great deal: it loses nothing and costs
+//! little.
 
 use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
 use crate::client::TestClient;
-use crate::player::Stage;
+use crate::player::Harness;
 
 const THREADS: usize = 6;
 const TURNS: usize = 2;
 const TEXT_BYTES: usize = 1 << 20;
 
-/// What may wait for one client: what it is told before it falls behind, and the largest round on top of it.
+/// Limit of the bytes queued for one client: the backlog before catch-up, and the largest round on
+/// top of it.
 const QUEUED_BYTES_MAX: usize = 8 << 20;
 
 #[tokio::test]
-async fn whoever_reads_late_is_told_everything() {
-    let mut stage = Stage::new();
+async fn a_slow_reader_receives_everything() {
+    let mut harness = Harness::new();
     let letters = ('a'..='z').take(THREADS * TURNS);
-    stage.says = letters
+    harness.says = letters
         .map(|it| it.to_string().repeat(TEXT_BYTES))
         .collect();
-    let mut server = stage.open();
+    let mut server = harness.open();
     let mut quick = TestClient::connect(&mut server).await;
     let mut threads = Vec::new();
     for _ in 0..THREADS {
@@ -42,13 +44,13 @@ async fn whoever_reads_late_is_told_everything() {
         }
     }
 
-    // Each thread's words are in order; which thread's come first is not said.
-    let mut heard: HashMap<String, ReceivedThread> = HashMap::new();
+    // Each thread's events are in order; the order of the threads is not defined.
+    let mut received: HashMap<String, ReceivedThread> = HashMap::new();
     let mut turns = 0;
     while turns < THREADS * TURNS {
         let message = slow.next().await;
         let params = &message["params"];
-        let it = heard
+        let it = received
             .entry(text(&params["threadId"]).to_owned())
             .or_default();
         if let Some(seq) = message.get("seq").and_then(Value::as_u64) {
@@ -59,28 +61,28 @@ async fn whoever_reads_late_is_told_everything() {
             Some("item/started") => it.open.clear(),
             Some("item/agentMessage/delta") => it.open.push_str(text(&params["delta"])),
             Some("item/completed") if params["item"]["type"] == "agentMessage" => {
-                let whole = text(&params["item"]["text"]);
-                assert!(whole.starts_with(&it.open), "the deltas begin otherwise");
-                it.texts.push(whole.to_owned());
+                let full_text = text(&params["item"]["text"]);
+                assert!(full_text.starts_with(&it.open), "the deltas begin otherwise");
+                it.texts.push(full_text.to_owned());
             }
             Some("turn/completed") => turns += 1,
             _ => {}
         }
     }
-    let texts = threads.iter().flat_map(|id| &heard[text(id)].texts);
-    assert!(texts.eq(&stage.says), "it was told something else");
+    let texts = threads.iter().flat_map(|id| &received[text(id)].texts);
+    assert!(texts.eq(&harness.says), "it was told something else");
 
-    // And now it hears live.
+    // Then it receives live events.
     let named = json!({"threadId": threads[0], "name": "a"});
     quick.request("thread/name/set", named);
     assert_eq!(slow.next().await["method"], "thread/name/updated");
 }
 
-/// What was heard of a thread.
+/// The events that were received of a thread.
 #[derive(Default)]
 struct ReceivedThread {
     texts: Vec<String>,
-    /// What was said so far of what is not completed.
+    /// Text of the open item so far.
     open: String,
     last: u64,
 }

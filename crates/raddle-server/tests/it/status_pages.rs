@@ -1,4 +1,4 @@
-//! `/livez` and `/metrics`: what those see who watch a server.
+//! `/livez` and `/metrics`: the pages for monitoring a server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,24 +11,24 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::client::TestClient;
-use crate::player::Stage;
+use crate::player::Harness;
 
-/// A page that is there, and who may read it.
-async fn page(board: &dyn AdminPages, path: &str) -> (Access, HttpPage) {
-    let notice = board.page(path).expect("a page");
-    (notice.access, notice.page.await)
+/// Returns a page, and its access.
+async fn page(pages: &dyn AdminPages, path: &str) -> (Access, HttpPage) {
+    let lazy_page = pages.page(path).expect("a page");
+    (lazy_page.access, lazy_page.page.await)
 }
 
-async fn metrics(board: &dyn AdminPages) -> String {
-    let (readers, page) = page(board, "/metrics").await;
-    assert_eq!(readers, Access::Admitted);
+async fn metrics(pages: &dyn AdminPages) -> String {
+    let (access, page) = page(pages, "/metrics").await;
+    assert_eq!(access, Access::Admitted);
     assert_eq!(page.status, 200);
     page.text
 }
 
-async fn health(board: &dyn AdminPages) -> (u16, Value) {
-    let (readers, page) = page(board, "/livez").await;
-    assert_eq!(readers, Access::Everyone);
+async fn health(pages: &dyn AdminPages) -> (u16, Value) {
+    let (access, page) = page(pages, "/livez").await;
+    assert_eq!(access, Access::Everyone);
     (page.status, serde_json::from_str(&page.text).expect("JSON"))
 }
 
@@ -39,36 +39,36 @@ fn healthy(store: &str) -> (u16, Value) {
     )
 }
 
-fn stuck(of_loop: &str, store: &str) -> (u16, Value) {
-    let parts = json!({"loop": of_loop, "store": store});
+fn stuck(loop_status: &str, store: &str) -> (u16, Value) {
+    let parts = json!({"loop": loop_status, "store": store});
     (503, json!({"status": "stuck", "parts": parts}))
 }
 
-/// Takes those in who look at `/livez`, as the loop of a server does.
-fn take_callers(mut server: Server, mut callers: mpsc::Receiver<Connection>) {
+/// Serves the probes of `/livez`, as the accept loop of a server does.
+fn serve_probes(mut server: Server, mut probes: mpsc::Receiver<Connection>) {
     tokio::spawn(async move {
-        while let Some(caller) = callers.recv().await {
-            server.serve(caller);
+        while let Some(probe) = probes.recv().await {
+            server.serve(probe);
         }
     });
 }
 
-/// Each of these lines is on the page.
-fn says(page: &str, lines: &[&str]) {
+/// Checks that each of these lines is on the page.
+fn assert_lines(page: &str, lines: &[&str]) {
     for line in lines {
-        let found = page.lines().any(|it| it == *line);
-        assert!(found, "no line {line} in\n{page}");
+        let has_line = page.lines().any(|it| it == *line);
+        assert!(has_line, "no line {line} in\n{page}");
     }
 }
 
 #[tokio::test]
 async fn a_turn_moves_the_counters() {
-    let mut stage = Stage::new();
-    stage.says = vec!["warp and weft".to_owned()];
-    let mut server = stage.open();
-    let (board, _callers) = server.status_pages();
-    says(
-        &metrics(&*board).await,
+    let mut harness = Harness::new();
+    harness.says = vec!["warp and weft".to_owned()];
+    let mut server = harness.open();
+    let (pages, _probes) = server.status_pages();
+    assert_lines(
+        &metrics(&*pages).await,
         &[
             "raddle_connections_open{transport=\"memory\"} 0",
             "raddle_threads_live 0",
@@ -88,9 +88,9 @@ async fn a_turn_moves_the_counters() {
         while client.next().await["method"] != "turn/completed" {}
     }
     let _ = client.ask("turn/start", json!({})).await;
-    let moved = metrics(&*board).await;
-    says(
-        &moved,
+    let page_after = metrics(&*pages).await;
+    assert_lines(
+        &page_after,
         &[
             "raddle_connections_open{transport=\"memory\"} 1",
             "raddle_connections_total{transport=\"memory\"} 1",
@@ -110,11 +110,11 @@ async fn a_turn_moves_the_counters() {
             "raddle_store_appends_waiting 0",
         ],
     );
-    assert!(!moved.contains("raddle_store_append_seconds_count{class=\"power\"} 0"));
+    assert!(!page_after.contains("raddle_store_append_seconds_count{class=\"power\"} 0"));
 
-    client.leave().await.when_ended().await;
-    says(
-        &metrics(&*board).await,
+    client.disconnect().await.when_ended().await;
+    assert_lines(
+        &metrics(&*pages).await,
         &[
             "raddle_connections_open{transport=\"memory\"} 0",
             "raddle_connections_total{transport=\"memory\"} 1",
@@ -124,9 +124,9 @@ async fn a_turn_moves_the_counters() {
 
 #[tokio::test]
 async fn methods_that_are_not_in_the_table_share_one_line() {
-    let stage = Stage::new();
-    let mut server = stage.open();
-    let (board, _callers) = server.status_pages();
+    let harness = Harness::new();
+    let mut server = harness.open();
+    let (pages, _probes) = server.status_pages();
     let mut client = TestClient::connect(&mut server).await;
     for number in 0..100 {
         let method = format!("made/up/{number}\"}} 1");
@@ -137,8 +137,8 @@ async fn methods_that_are_not_in_the_table_share_one_line() {
         .ask("skills/extraRoots/set", json!({}))
         .await
         .expect_err("not served");
-    let page = metrics(&*board).await;
-    says(
+    let page = metrics(&*pages).await;
+    assert_lines(
         &page,
         &[
             "raddle_requests_total{method=\"unknown\",outcome=\"method_not_found\"} 100",
@@ -149,14 +149,14 @@ async fn methods_that_are_not_in_the_table_share_one_line() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stuck_store_is_told_in_time() {
-    let stage = Stage::new();
+async fn a_stuck_store_is_reported_in_time() {
+    let harness = Harness::new();
     let journal = Arc::new(FaultyJournal::new());
     let threads = crate::script::threads_in(journal.clone(), &[]);
-    let server = Server::open(stage.options(), threads).expect("a server");
-    let (board, callers) = server.status_pages();
-    take_callers(server, callers);
-    for (mood, expected) in [
+    let server = Server::open(harness.options(), threads).expect("a server");
+    let (pages, probes) = server.status_pages();
+    serve_probes(server, probes);
+    for (fault, expected) in [
         (FaultMode::Healthy, healthy("ok")),
         (FaultMode::Slow, stuck("ok", "stuck")),
         (FaultMode::Unavailable, stuck("ok", "stuck")),
@@ -165,54 +165,54 @@ async fn a_stuck_store_is_told_in_time() {
         (FaultMode::ReadOnly, healthy("readOnly")),
         (FaultMode::Healthy, healthy("ok")),
     ] {
-        journal.set(mood);
-        let begun = Instant::now();
-        assert_eq!(health(&*board).await, expected, "{mood:?}");
-        assert!(begun.elapsed() < Duration::from_secs(5), "{mood:?}");
-        // What was found last is too old then.
+        journal.set(fault);
+        let started = Instant::now();
+        assert_eq!(health(&*pages).await, expected, "{fault:?}");
+        assert!(started.elapsed() < Duration::from_secs(5), "{fault:?}");
+        // The cached result has expired then.
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_loop_that_takes_nobody_is_stuck() {
-    let stage = Stage::new();
-    let server = stage.open();
-    let (board, callers) = server.status_pages();
-    let begun = Instant::now();
-    assert_eq!(health(&*board).await, stuck("stuck", "ok"));
-    assert!(begun.elapsed() < Duration::from_secs(5));
-    drop(callers);
+async fn a_loop_that_accepts_no_connections_is_stuck() {
+    let harness = Harness::new();
+    let server = harness.open();
+    let (pages, probes) = server.status_pages();
+    let started = Instant::now();
+    assert_eq!(health(&*pages).await, stuck("stuck", "ok"));
+    assert!(started.elapsed() < Duration::from_secs(5));
+    drop(probes);
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert_eq!(health(&*board).await, stuck("stuck", "ok"));
+    assert_eq!(health(&*pages).await, stuck("stuck", "ok"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_asks_often_is_told_what_was_found_last() {
-    let stage = Stage::new();
-    let server = stage.open();
-    let (board, callers) = server.status_pages();
-    take_callers(server, callers);
-    let mut asking = tokio::task::JoinSet::new();
+async fn frequent_health_checks_are_cached() {
+    let harness = Harness::new();
+    let server = harness.open();
+    let (pages, probes) = server.status_pages();
+    serve_probes(server, probes);
+    let mut tasks = tokio::task::JoinSet::new();
     for _ in 0..1000 {
-        let board = board.clone();
-        asking.spawn(async move { health(&*board).await });
+        let pages = pages.clone();
+        tasks.spawn(async move { health(&*pages).await });
     }
-    while let Some(told) = asking.join_next().await {
-        assert_eq!(told.expect("no panic"), healthy("ok"));
+    while let Some(outcome) = tasks.join_next().await {
+        assert_eq!(outcome.expect("no panic"), healthy("ok"));
     }
-    says(
-        &metrics(&*board).await,
+    assert_lines(
+        &metrics(&*pages).await,
         &["raddle_requests_total{method=\"initialize\",outcome=\"ok\"} 1"],
     );
 }
 
 #[tokio::test]
 async fn there_is_no_other_page() {
-    let stage = Stage::new();
-    let server = stage.open();
-    let (board, _callers) = server.status_pages();
+    let harness = Harness::new();
+    let server = harness.open();
+    let (pages, _probes) = server.status_pages();
     for path in ["/", "/livez/", "/metrics/x", "/readyz", ""] {
-        assert!(board.page(path).is_none(), "{path}");
+        assert!(pages.page(path).is_none(), "{path}");
     }
 }

@@ -1,4 +1,4 @@
-//! Reading a file, line by line, and believing nothing before the seal.
+//! Reads a file line by line. Its content is untrusted until the seal is verified.
 
 use std::io::{BufRead, Read};
 
@@ -13,8 +13,8 @@ use super::{
 };
 use crate::blob;
 
-/// A file that is being read. What it gives out is not to be believed before [`BundleReader::next`] has
-/// answered with nothing more: only then was the seal reached and found right.
+/// Reader of an exported file. Its entries are untrusted until [`BundleReader::next`] returns
+/// `None`: only then was the seal reached and verified.
 #[derive(Debug)]
 pub struct BundleReader<R> {
     input: R,
@@ -29,7 +29,7 @@ pub struct BundleReader<R> {
 }
 
 impl<R: BufRead> BundleReader<R> {
-    /// Reads the header.
+    /// Opens a file and reads its header.
     pub fn open(mut input: R) -> Result<Self, BundleError> {
         let mut hash = Sha256::new();
         let foreign = |what: &str| BundleError::Foreign(what.to_owned());
@@ -38,10 +38,10 @@ impl<R: BufRead> BundleReader<R> {
             None => return Err(foreign("it is empty")),
         };
         let header: Value = serde_json::from_slice(&text)
-            .map_err(|_| foreign("its first line is not a header in JSON"))?;
+            .map_err(|_| foreign("the first line is not a JSON header"))?;
         let header = &header["thread"];
         if header["format"] != FORMAT {
-            return Err(foreign("its first line does not name the format"));
+            return Err(foreign("the first line does not name the format"));
         }
         if let Some(version) = header["version"].as_u64()
             && version > u64::from(VERSION)
@@ -49,7 +49,7 @@ impl<R: BufRead> BundleReader<R> {
             return Err(BundleError::Newer(format!("form {version}")));
         }
         let header: BundleHeader = serde_json::from_value(header.clone())
-            .map_err(|error| BundleError::Foreign(format!("its header is not one: {error}")))?;
+            .map_err(|error| BundleError::Foreign(format!("invalid header: {error}")))?;
         hash.update(&text);
         Ok(Self {
             input,
@@ -64,22 +64,22 @@ impl<R: BufRead> BundleReader<R> {
         })
     }
 
-    /// What the first line says.
+    /// Returns the header, which was read on opening.
     pub fn header(&self) -> &BundleHeader {
         &self.header
     }
 
-    /// How long the line was that was read last.
+    /// Returns the length of the last line read.
     pub(crate) fn line_bytes(&self) -> usize {
         self.line_bytes
     }
 
-    /// What the seal says, once it was reached and found right.
+    /// Returns the seal, once it was reached and verified.
     pub fn end(&self) -> Option<&BundleEnd> {
         self.end.as_ref()
     }
 
-    /// What comes next; nothing more when the whole file was read and is as it was written.
+    /// Returns the next entry, or `None` once the whole file was read and the seal verified.
     #[expect(
         clippy::should_implement_trait,
         reason = "an iterator invites to take what was read before its end for true"
@@ -101,16 +101,16 @@ impl<R: BufRead> BundleReader<R> {
             BundleLine::End(end) => return self.close(end).map(|()| None),
             BundleLine::Blob { hash, base64 } => {
                 let bytes = STANDARD.decode(base64);
-                let bytes = bytes.map_err(|_| self.altered("a blob that is not in base64"))?;
+                let bytes = bytes.map_err(|_| self.altered("a blob is not valid base64"))?;
                 if blob::hex(&blob::hash(&bytes)) != hash {
-                    return Err(self.altered("a blob that is not what its name says"));
+                    return Err(self.altered("a blob does not match its hash"));
                 }
                 self.blobs += 1;
                 BundleEntry::Blob(bytes)
             }
             BundleLine::Record(record) => {
                 if record.seq <= self.head {
-                    return Err(self.altered("a record that does not follow the one before it"));
+                    return Err(self.altered("a record number does not ascend"));
                 }
                 if let RecordBody::Event(event) = &record.body
                     && let Event::Owned(owned) = &**event
@@ -130,14 +130,14 @@ impl<R: BufRead> BundleReader<R> {
 
     fn close(&mut self, end: BundleEnd) -> Result<(), BundleError> {
         let hash = blob::hex(&self.hash.clone().finalize().into());
-        let found = BundleEnd {
+        let computed = BundleEnd {
             records: self.records,
             blobs: self.blobs,
             head: self.head,
             sha256: hash,
         };
-        if end != found {
-            return Err(self.altered("the seal is not that of what comes before it"));
+        if end != computed {
+            return Err(self.altered("the seal does not match the content before it"));
         }
         if !self.input.fill_buf()?.is_empty() {
             return Err(self.altered("something follows the seal"));
@@ -146,7 +146,8 @@ impl<R: BufRead> BundleReader<R> {
         Ok(())
     }
 
-    /// A line that this version cannot read: the word of a newer one if the seal is right, else damage.
+    /// Handles a line that this version cannot read. If the seal is right, a newer version wrote
+    /// the line; otherwise the file is damaged.
     fn unread(&mut self, mut text: Vec<u8>, error: &serde_json::Error) -> BundleError {
         let line = self.line;
         let altered = self.altered(&error.to_string());
@@ -173,7 +174,7 @@ impl<R: BufRead> BundleReader<R> {
     }
 }
 
-/// A whole line; nothing at the end of the file.
+/// Reads a whole line. Returns `None` at the end of the file.
 fn read_line(input: &mut impl BufRead, number: u64) -> Result<Option<Vec<u8>>, BundleError> {
     let mut line = Vec::new();
     let limit = LINE_BYTES_MAX as u64;

@@ -1,4 +1,4 @@
-//! Writing a file, line by line.
+//! Writes a file, line by line.
 
 use std::collections::HashSet;
 use std::io::{self, Write};
@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use super::{BundleEnd, BundleHeader, BundleLine, FORMAT, LINE_BYTES_MAX, VERSION};
 use crate::blob::{self, Hash};
 
-/// A file that is being written.
+/// Writer of an exported file.
 pub(crate) struct BundleWriter<W> {
     out: W,
     hash: Sha256,
@@ -42,7 +42,7 @@ impl<W: Write> BundleWriter<W> {
         Ok(writer)
     }
 
-    /// Whether these bytes, or that they are lost, are in the file already.
+    /// Whether the file already holds this blob, or its `lost` line.
     pub(crate) fn has(&self, hash: &Hash) -> bool {
         self.blobs.contains(hash) || self.lost.contains(hash)
     }
@@ -72,7 +72,7 @@ impl<W: Write> BundleWriter<W> {
         self.line(&BundleLine::Record(Box::new(record)))
     }
 
-    /// Seals the file, and waits until it was taken.
+    /// Writes the seal and flushes the file.
     pub(crate) fn finish(mut self) -> io::Result<BundleEnd> {
         let end = BundleEnd {
             records: self.records,

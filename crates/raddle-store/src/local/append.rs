@@ -14,49 +14,49 @@ use super::row_codec::{BodyFile, StoredBody};
 use super::rowid::{self, key};
 use super::{project, save};
 use crate::blob::{self, Hash};
-use crate::records::rise;
+use crate::records::are_ascending;
 use crate::text::searchable;
 
-/// How many deltas go in one transaction; the rest go later.
+/// Maximum number of deltas deleted in one transaction. The rest are deleted later.
 pub(super) const DELTAS_MAX: usize = 1000;
 
-/// How much is written on the spot.
+/// Maximum size of an append that is written on the caller's thread.
 const SMALL_BYTES_MAX: usize = 8 << 10;
 
-/// What an append brings, made ready by its caller.
+/// An append, prepared by its caller.
 #[derive(Debug)]
 pub(super) struct Append {
     pub(super) thread: ThreadId,
     pub(super) after: Seq,
     pub(super) class: Class,
     pub(super) records: Vec<Record>,
-    /// One for each record; nothing for deltas.
+    /// One for each record; `None` for deltas.
     bodies: Vec<Option<StoredBody>>,
 }
 
-/// What came of an append.
+/// Result of an append.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AppendOutcome {
-    /// The new head.
+    /// New head of the thread.
     pub(super) head: Seq,
     /// Whether there were more deltas to delete than one transaction should.
     pub(super) leftovers: bool,
-    /// The thread's number, if something was written that can be searched for.
+    /// Number of the thread, if searchable text was written.
     pub(super) words: Option<i64>,
 }
 
-/// What is written beside the journal before the append is.
+/// Bodies that are written to files before the append.
 pub(super) type BodyFiles = Vec<(Hash, Vec<u8>)>;
 
 impl Append {
-    /// Makes an append ready, with the bodies that must be in files before it happens.
+    /// Prepares an append. Also returns the bodies that must be in files before it runs.
     pub(super) fn new(
         thread: ThreadId,
         after: Seq,
         records: &[Record],
         class: Class,
     ) -> Result<(Self, BodyFiles), serde_json::Error> {
-        let mut beside = BodyFiles::new();
+        let mut body_files = BodyFiles::new();
         let mut bodies = Vec::with_capacity(records.len());
         for record in records {
             let RecordBody::Event(event) = &record.body else {
@@ -64,7 +64,7 @@ impl Append {
                 continue;
             };
             let (stored, file) = StoredBody::new(serde_json::to_vec(event)?);
-            beside.extend(file);
+            body_files.extend(file);
             bodies.push(Some(stored));
         }
         let append = Self {
@@ -74,10 +74,10 @@ impl Append {
             records: records.to_vec(),
             bodies,
         };
-        Ok((append, beside))
+        Ok((append, body_files))
     }
 
-    /// About how much it adds to a transaction.
+    /// Returns the approximate number of bytes that this adds to a transaction.
     pub(super) fn bytes(&self) -> usize {
         let records = self.records.iter().zip(&self.bodies);
         let bytes = records.map(|(record, stored)| match (&record.body, stored) {
@@ -88,8 +88,8 @@ impl Append {
         bytes.sum()
     }
 
-    /// Whether it is so little that to hand it over would cost more than to write it: text, which wakes no
-    /// chore and need not reach the disk.
+    /// Whether the append is so small that handing it to the writer costs more than writing it:
+    /// text only, which starts no background job and need not reach the disk.
     pub(super) fn is_small(&self) -> bool {
         let is_text = |record: &Record| matches!(record.body, RecordBody::Delta(_));
         self.class == Class::Process
@@ -97,14 +97,15 @@ impl Append {
             && self.bytes() <= SMALL_BYTES_MAX
     }
 
-    /// Appends, or says why not. It is refused before anything is written or not at all.
+    /// Appends, or returns the rejection. An append is rejected before anything is written or not
+    /// at all.
     pub(super) fn run(
         &self,
         transaction: &Connection,
         files: &BlobFiles,
-        known: &mut HeadCache,
+        heads: &mut HeadCache,
     ) -> Result<Result<AppendOutcome, AppendError>, Error> {
-        let mut state = match known.thread(transaction, self.thread)? {
+        let mut state = match heads.thread(transaction, self.thread)? {
             Ok(state) => state,
             Err(ClosedThread::Deleting) => return Ok(Err(AppendError::Conflict)),
             Err(ClosedThread::Damaged(head)) => {
@@ -112,7 +113,7 @@ impl Append {
             }
             Err(ClosedThread::Quarantined(at)) => return Ok(Err(damaged(&format!("record {at}")))),
         };
-        if state.head() != self.after || !rise(self.after, &self.records) {
+        if state.head() != self.after || !are_ascending(self.after, &self.records) {
             return Ok(Err(AppendError::Conflict));
         }
         let Some(last) = self.records.last().map(|record| record.seq) else {
@@ -123,11 +124,11 @@ impl Append {
             }));
         };
         if last > rowid::SEQ_MAX {
-            let what = "the thread has no numbers left".to_owned();
+            let what = "the thread has used all its record numbers; fork it to continue".to_owned();
             return Ok(Err(AppendError::Full(what)));
         }
-        if let Err(refused) = self.find_files(files) {
-            return Ok(Err(refused));
+        if let Err(rejection) = self.find_files(files) {
+            return Ok(Err(rejection));
         }
         if !state.begun {
             fence::begin(transaction, self.thread, &mut state.row)?;
@@ -139,9 +140,9 @@ impl Append {
             .filter_map(Result::ok)
             .collect::<BTreeSet<Hash>>()
         {
-            save::named(transaction, files, &hash)?;
+            save::release_put(transaction, files, &hash)?;
         }
-        known.remember(self.thread, state);
+        heads.remember(self.thread, state);
         Ok(Ok(AppendOutcome {
             head: last,
             leftovers,
@@ -156,43 +157,44 @@ impl Append {
         })
     }
 
-    /// The blobs that the records name; what is no name as it stands there.
+    /// Returns the hashes of the blobs that the records refer to, or the text of a malformed hash.
     fn named(&self) -> impl Iterator<Item = Result<Hash, &str>> {
         let events = self.records.iter().filter_map(|record| match &record.body {
             RecordBody::Event(event) => Some(event),
             RecordBody::Delta(_) => None,
         });
-        let named = events.flat_map(|event| blob::named(event));
-        named.map(|blob| blob::parse(&blob.hash).ok_or(blob.hash.as_str()))
+        let blobs = events.flat_map(|event| blob::named(event));
+        blobs.map(|blob| blob::parse(&blob.hash).ok_or(blob.hash.as_str()))
     }
 
-    /// Looks for the files that the records need. Nobody takes one away while this transaction lasts.
+    /// Checks that the files that the records need exist. No file is removed while this transaction
+    /// lasts.
     fn find_files(&self, files: &BlobFiles) -> Result<(), AppendError> {
-        for named in self.named() {
-            let missing = match named {
+        for blob_name in self.named() {
+            let missing = match blob_name {
                 Ok(hash) if files.holds(&hash) => continue,
                 Ok(hash) => blob::hex(&hash),
-                Err(no_name) => format!("{no_name:?}"),
+                Err(malformed) => format!("{malformed:?}"),
             };
             return Err(blob::missing(&missing));
         }
-        let mut beside = self
+        let mut body_files = self
             .bodies
             .iter()
             .flatten()
             .filter_map(StoredBody::body_file);
-        match beside.find(|beside| !files.holds(&beside.hash)) {
-            // Its like went with another thread after this one was written. Whoever tries again
+        match body_files.find(|file| !files.holds(&file.hash)) {
+            // Deleting another thread removed the same file after this append wrote it. A retry
             // writes it again.
-            Some(beside) => {
-                let what = format!("the file {} vanished", blob::hex(&beside.hash));
+            Some(file) => {
+                let what = format!("the file {} vanished", blob::hex(&file.hash));
                 Err(AppendError::Unavailable(what))
             }
             None => Ok(()),
         }
     }
 
-    /// Writes everything, and says whether there are deltas left over.
+    /// Writes the records. Returns whether deltas are left over.
     fn write(
         &self,
         transaction: &Connection,
@@ -222,7 +224,7 @@ impl Append {
                     }
                 }
                 (RecordBody::Delta(delta), _) => {
-                    // What is settled further on in the same append is not worth a row.
+                    // A delta that the same append settles later is not worth a row.
                     if settled.get(&delta.item).is_none_or(|at| *at < record.seq) {
                         write_delta(transaction, number, self.thread, record, delta)?;
                         state.delta = Some(record.seq);
@@ -242,7 +244,7 @@ impl Append {
         Ok(leftovers)
     }
 
-    /// The items that this append settles, and where.
+    /// Returns the items that this append settles, and at which record.
     fn settled(&self) -> BTreeMap<&ItemId, Seq> {
         let settled = self.records.iter().filter_map(|record| match &record.body {
             RecordBody::Event(event) => event.settles().map(|item| (item, record.seq)),
@@ -253,11 +255,10 @@ impl Append {
 }
 
 fn damaged(at: &str) -> AppendError {
-    let what = format!("the thread is damaged at {at}; export what is sound of it");
+    let what = format!("the thread is damaged at {at}; export its intact part");
     AppendError::ReadOnly(what)
 }
 
-/// Writes a delta's row.
 pub(super) fn write_delta(
     transaction: &Connection,
     number: i64,
@@ -283,7 +284,7 @@ pub(super) fn write_delta(
     Ok(())
 }
 
-/// Deletes the deltas of an item that is settled, or notes that they are to go.
+/// Deletes the deltas of a settled item, and records a leftover if there are more.
 fn settle(
     transaction: &Connection,
     number: i64,
@@ -300,28 +301,28 @@ fn settle(
     Ok(more)
 }
 
-/// Deletes some deltas of an item up to a key, and says whether there may be more.
+/// Deletes some deltas of an item up to a key. Returns whether there may be more.
 pub(super) fn forget(transaction: &Connection, upto: i64, item: &str) -> Result<bool, Error> {
     let first = upto - as_i64(rowid::seq(upto));
-    let gone = transaction
+    let deleted = transaction
         .prepare_cached(
             "DELETE FROM delta WHERE at IN
              (SELECT at FROM delta WHERE at BETWEEN ?1 AND ?2 AND item = ?3 LIMIT ?4)",
         )?
         .execute(params![first, upto, item, DELTAS_MAX as i64])?;
-    Ok(gone == DELTAS_MAX)
+    Ok(deleted == DELTAS_MAX)
 }
 
-/// Notes which blobs a record uses, so that they go when it does.
+/// Stores the blobs that a record uses, so that they are deleted with it.
 fn use_blobs(
     transaction: &Connection,
     at: i64,
     event: &Event,
     body: Option<BodyFile>,
 ) -> Result<(), Error> {
-    let named = blob::named(event);
-    let named = named.iter().filter_map(|it| blob::parse(&it.hash));
-    for hash in named.chain(body.map(|beside| beside.hash)) {
+    let blobs = blob::named(event);
+    let hashes = blobs.iter().filter_map(|it| blob::parse(&it.hash));
+    for hash in hashes.chain(body.map(|file| file.hash)) {
         transaction
             .prepare_cached("INSERT OR IGNORE INTO blob_use (hash, at) VALUES (?1, ?2)")?
             .execute(params![hash, at])?;

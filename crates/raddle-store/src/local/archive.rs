@@ -1,4 +1,4 @@
-//! A journal as it lies in its folder: to be looked at, never changed, whoever else has it open.
+//! Read-only view of a journal in its folder, also while other processes have it open.
 
 use std::path::{Path, PathBuf};
 
@@ -14,8 +14,8 @@ use super::search::{self, Lag};
 use super::summary::{self, ListVisibility};
 use super::{error, lists, pages, read, schema};
 
-/// A journal that is only looked at. It makes no file, resumes nothing and waits for no writer, so it
-/// works beside running servers and on a folder that cannot be written.
+/// Read-only journal. It creates no file, resumes nothing and waits for no writer. So it works
+/// beside running servers and on a folder that cannot be written.
 #[derive(Debug)]
 pub struct Archive {
     pub(super) connection: Connection,
@@ -25,7 +25,7 @@ pub struct Archive {
 }
 
 impl Archive {
-    /// Opens the journal in a folder; nothing if there is none.
+    /// Opens the journal in a folder. Returns `None` if there is none.
     pub fn open(folder: &Path) -> Result<Option<Self>, ReadError> {
         match folder.join(schema::FILE).try_exists() {
             Ok(true) => {}
@@ -42,54 +42,54 @@ impl Archive {
         }))
     }
 
-    /// Every thread, in the order in which they came to be here.
+    /// Returns every thread, in the order of creation in this journal.
     pub fn threads(&self) -> Result<Vec<ThreadId>, ReadError> {
         let transaction = self.begin()?;
-        let mut found = fence::within(&transaction, &[0; 16], &[0xff; 16]).map_err(error::open)?;
-        found.sort_by_key(UncheckedRow::number);
-        Ok(ids(&transaction, found).collect())
+        let mut rows = fence::within(&transaction, &[0; 16], &[0xff; 16]).map_err(error::open)?;
+        rows.sort_by_key(UncheckedRow::number);
+        Ok(ids(&transaction, rows).collect())
     }
 
-    /// The threads whose id begins so; two of them if there are two or more.
+    /// Returns the threads whose id begins with a prefix, at most two of them.
     pub fn find(&self, prefix: &str) -> Result<Vec<ThreadId>, ReadError> {
         let Some((low, high)) = id_range(prefix) else {
             return Ok(Vec::new());
         };
         let transaction = self.begin()?;
-        let found = fence::within(&transaction, &low, &high).map_err(error::open)?;
-        Ok(ids(&transaction, found).take(2).collect())
+        let rows = fence::within(&transaction, &low, &high).map_err(error::open)?;
+        Ok(ids(&transaction, rows).take(2).collect())
     }
 
-    /// A page of threads.
+    /// Returns a page of threads.
     pub fn list(&self, query: &ListQuery) -> Result<Page<Summary>, ReadError> {
         self.lists(&*self.begin()?).page(query)
     }
 
-    /// A page of threads that hold a text, as far as the index of words has come. It may end before it is
-    /// full; then its cursor goes on.
+    /// Returns a page of threads that contain a text, as far as the search index has come. A page
+    /// may end before it is full; then its cursor continues.
     pub fn search(&self, text: &str, query: &ListQuery) -> Result<Page<Summary>, ReadError> {
         search::search(self.lists(&*self.begin()?), &self.folder, text, query)
     }
 
-    /// What is stored now and not yet in the index of words.
+    /// Returns the amount of stored text that is not yet in the search index.
     pub fn lag(&self) -> Result<Lag, ReadError> {
         Lag::of(&*self.begin()?, &self.folder)
     }
 
-    /// A thread as a list shows it; nothing for one that no list shows.
+    /// Returns a thread as a list shows it, or `None` for a thread that no list shows.
     pub fn summary(&self, thread: ThreadId) -> Result<Option<Summary>, ReadError> {
         let transaction = self.begin()?;
         summary(&transaction, thread)
     }
 
-    /// A page of a thread's turns.
+    /// Returns a page of a thread's turns.
     pub fn turns(&self, thread: ThreadId, query: &PageQuery) -> Result<Page<TurnEntry>, ReadError> {
         let transaction = self.begin()?;
         let row = read::existing(&transaction, thread)?;
         pages::turns(&transaction, &self.files, &row, query)
     }
 
-    /// A page of a thread's items; of one turn, if it is named.
+    /// Returns a page of a thread's items, optionally of one turn.
     pub fn items(
         &self,
         thread: ThreadId,
@@ -101,7 +101,8 @@ impl Archive {
         pages::items(&transaction, &self.files, &row, turn, query)
     }
 
-    /// Records after a number, at most about `bytes_max` of them but at least one if there is one.
+    /// Returns the records after a number: about `bytes_max` bytes, but at least one record if
+    /// there is one.
     pub fn records(
         &self,
         thread: ThreadId,
@@ -113,7 +114,7 @@ impl Archive {
         read::records(&transaction, &self.files, thread, &row, after, bytes_max)
     }
 
-    /// The newest base of a thread whose head is not above `at`.
+    /// Returns the newest base of a thread whose head is not above `at`.
     pub fn base(&self, thread: ThreadId, at: Option<Seq>) -> Result<Option<Base>, ReadError> {
         read::base(&*self.begin()?, thread, at)
     }
@@ -126,40 +127,40 @@ impl Archive {
         }
     }
 
-    /// What is read in one transaction is of one moment.
+    /// Begins a transaction, which reads one consistent snapshot.
     pub(super) fn begin(&self) -> Result<Transaction<'_>, ReadError> {
         self.connection.unchecked_transaction().map_err(error::open)
     }
 }
 
-/// A thread as a list shows it.
+/// Returns a thread as a list shows it.
 pub(super) fn summary(
     connection: &Connection,
     thread: ThreadId,
 ) -> Result<Option<Summary>, ReadError> {
     let row = read::existing(connection, thread)?;
-    lists::shown(connection, thread, &row).map_err(error::open)
+    lists::list_summary(connection, thread, &row).map_err(error::open)
 }
 
-/// The ids of those threads that are there for their users.
-fn ids(connection: &Connection, found: Vec<UncheckedRow>) -> impl Iterator<Item = ThreadId> {
-    let there = |it: &UncheckedRow| is_for_users(connection, it);
-    let found = found.into_iter().filter(there);
-    found.map(|it| it.thread)
+/// Returns the ids of the threads that are visible to users.
+fn ids(connection: &Connection, rows: Vec<UncheckedRow>) -> impl Iterator<Item = ThreadId> {
+    let is_visible = |it: &UncheckedRow| is_for_users(connection, it);
+    let visible = rows.into_iter().filter(is_visible);
+    visible.map(|it| it.thread)
 }
 
-/// Whether a thread is there for its users: not one that is being deleted, or that is still being copied.
-/// Only what bears its checksum hides a thread; what is damaged is to say so when it is read.
-fn is_for_users(connection: &Connection, found: &UncheckedRow) -> bool {
-    let Ok(row) = found.checked() else {
-        return found.is_known(connection);
+/// Whether a thread is visible to users: not being deleted and not still being copied. Only a row
+/// with a valid checksum hides a thread; a damaged one must report its damage when it is read.
+fn is_for_users(connection: &Connection, unchecked: &UncheckedRow) -> bool {
+    let Ok(row) = unchecked.checked() else {
+        return unchecked.is_known(connection);
     };
     let listed = summary::list_row(connection, &row);
     let hidden = matches!(listed, Ok(Some(it)) if it.visibility == ListVisibility::Hidden);
     !row.deleting && !hidden
 }
 
-/// The lowest and the highest id that begin so; nothing for what no id begins with.
+/// Returns the lowest and the highest id with a prefix, or `None` if no id can have it.
 pub(super) fn id_range(prefix: &str) -> Option<([u8; 16], [u8; 16])> {
     let digits: Vec<u8> = prefix
         .chars()

@@ -1,4 +1,4 @@
-//! Work of the writer that nobody waits for, or that is too long for one transaction.
+//! Background work of the writer: no caller waits for it, or it is too long for one transaction.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
@@ -11,53 +11,52 @@ use super::files::BlobFiles;
 use super::writer::WriteReply;
 use super::{delete, save};
 
-/// How often what was put and never named is looked for.
+/// Interval between searches for blobs that were stored and never referred to.
 const TIDY_EVERY: Duration = Duration::from_secs(10 * 60);
 
-/// What is to be done, oldest first.
+/// Queue of jobs, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct BackgroundJobs {
     waiting: VecDeque<BackgroundJob>,
-    /// When it was last noted that unnamed blobs are to be looked for.
+    /// Time of the last search for unreferenced blobs.
     tidied: Option<Instant>,
 }
 
-/// Something to be done in pieces.
+/// A job that runs in pieces.
 #[derive(Debug)]
 pub(super) struct BackgroundJob {
     task: JobKind,
-    /// Numbers whose rows went.
+    /// Numbers of the threads whose rows were deleted.
     cleared: BTreeSet<i64>,
 }
 
 #[derive(Debug)]
 enum JobKind {
-    /// A thread goes.
     Delete(i64, Option<WriteReply<()>>),
-    /// Deletions that a former process left off.
+    /// Resumes the deletions that a former process left unfinished.
     Resume,
-    /// Deltas that were too many to go at once.
+    /// Deletes the deltas that were too many for one transaction.
     Leftovers,
-    /// Blobs that were put and never named.
+    /// Deletes blobs that were stored and never referred to.
     Unnamed,
-    /// Files that nothing names; from this heap on, once it is known that it is time.
+    /// Deletes files without any reference, from this directory on; `None` until the sweep is due.
     Sweep(Option<u8>),
 }
 
 impl BackgroundJobs {
-    /// What a former process may have left off.
+    /// Queues the work that a former process may have left unfinished.
     pub(super) fn wake(&mut self) {
         self.push(JobKind::Leftovers);
         self.tidy();
     }
 
-    /// Looks for what nothing names, every now and then.
+    /// Queues the search for unreferenced data, once per `TIDY_EVERY`.
     pub(super) fn tidy(&mut self) {
         if self.tidied.is_some_and(|last| last.elapsed() < TIDY_EVERY) {
             return;
         }
         self.tidied = Some(Instant::now());
-        // Also ours, if something went wrong on the way.
+        // This also resumes deletions of this process that failed on the way.
         self.push(JobKind::Resume);
         self.push(JobKind::Unnamed);
         self.push(JobKind::Sweep(None));
@@ -71,10 +70,10 @@ impl BackgroundJobs {
         self.push(JobKind::Delete(number, Some(answer)));
     }
 
-    /// There are deltas to clear away.
+    /// Queues the deletion of leftover deltas.
     pub(super) fn leftovers(&mut self) {
         let mut waiting = self.waiting.iter();
-        if !waiting.any(|chore| matches!(chore.task, JobKind::Leftovers)) {
+        if !waiting.any(|job| matches!(job.task, JobKind::Leftovers)) {
             self.push(JobKind::Leftovers);
         }
     }
@@ -88,14 +87,14 @@ impl BackgroundJobs {
         self.waiting.pop_front()
     }
 
-    /// A chore goes on later, after the others had their turn.
-    pub(super) fn again(&mut self, chore: BackgroundJob) {
-        self.waiting.push_back(chore);
+    /// Queues a job again, behind the others.
+    pub(super) fn again(&mut self, job: BackgroundJob) {
+        self.waiting.push_back(job);
     }
 }
 
 impl BackgroundJob {
-    /// Does a piece, and says whether it was the last.
+    /// Runs a piece. Returns whether it was the last.
     pub(super) fn piece(
         &mut self,
         transaction: &Connection,
@@ -116,7 +115,7 @@ impl BackgroundJob {
                 Ok(false)
             }
             JobKind::Leftovers => leftovers(transaction),
-            JobKind::Unnamed => save::forget_unnamed(transaction, files).map(|found| !found),
+            JobKind::Unnamed => save::expire_put(transaction, files).map(|deleted| !deleted),
             JobKind::Sweep(heap @ None) => {
                 let due = save::is_sweep_due(transaction)?;
                 *heap = Some(0);
@@ -131,26 +130,26 @@ impl BackgroundJob {
         }
     }
 
-    /// The numbers whose rows it deleted, all or some.
+    /// Returns the numbers of the threads whose rows it deleted, wholly or partly.
     pub(super) fn cleared(&self) -> impl Iterator<Item = i64> + '_ {
         self.cleared.iter().copied()
     }
 
-    /// Whether what it removed must not be found anywhere.
+    /// Whether the job deleted rows that must not be found anywhere, not even in the WAL.
     pub(super) fn leaves_traces(&self) -> bool {
         !self.cleared.is_empty()
     }
 
-    /// Tells whoever waits.
+    /// Sends the result to the waiting caller.
     pub(super) fn finish(self, outcome: Result<(), AppendError>) {
         if let JobKind::Delete(_, Some(answer)) = self.task {
-            // Whoever no longer waits does not need to know.
+            // The caller may have stopped waiting.
             let _ = answer.send(outcome);
         }
     }
 }
 
-/// Deletes some deltas that are no longer needed, and says whether there are no more.
+/// Deletes some leftover deltas. Returns whether there are no more.
 fn leftovers(transaction: &Connection) -> Result<bool, Error> {
     let next = transaction
         .prepare_cached("SELECT at, item FROM leftover LIMIT 1")?

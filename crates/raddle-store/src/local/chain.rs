@@ -1,5 +1,5 @@
-//! What makes damage visible: a hash chained over a thread's events, and a checksum on each other row
-//! whose words are believed.
+//! Detection of damage: a hash chained over a thread's events, and a checksum on every other row
+//! that is trusted.
 
 use raddle_core::ports::Summary;
 use raddle_core::{Delta, ItemPart, Seq, ThreadId, Timestamp};
@@ -12,15 +12,15 @@ use super::summary::{self, ListVisibility};
 /// A link of the chain: the first half of a SHA-256 over everything in the thread up to here.
 pub(super) type Link = [u8; 16];
 
-/// A checksum of a row.
 pub(super) type RowChecksum = [u8; 8];
 
-/// Before a thread's first event. The thread's id is in it, so a row cannot move between threads.
+/// Link before a thread's first event. It includes the thread's id, so a row cannot move between
+/// threads.
 pub(super) fn origin(thread: ThreadId) -> Link {
     short(Sha256::new().chain_update(thread.as_uuid().as_bytes()))
 }
 
-/// The link of an event that follows another.
+/// Returns the link of an event that follows another.
 pub(super) fn link(before: &Link, seq: Seq, at: Timestamp, form: i64, body: &[u8]) -> Link {
     let hash = Sha256::new()
         .chain_update(before)
@@ -31,7 +31,7 @@ pub(super) fn link(before: &Link, seq: Seq, at: Timestamp, form: i64, body: &[u8
     short(hash)
 }
 
-/// The checksum of a delta.
+/// Returns the checksum of a delta.
 pub(super) fn sum(thread: ThreadId, seq: Seq, at: Timestamp, delta: &Delta) -> RowChecksum {
     let item = delta.item.as_str();
     let hash = Sha256::new()
@@ -46,7 +46,8 @@ pub(super) fn sum(thread: ThreadId, seq: Seq, at: Timestamp, delta: &Delta) -> R
     short(hash)
 }
 
-/// The checksum of a base. It is kept under a number, and may be that of several threads.
+/// Returns the checksum of a base. A base is stored under a number and may belong to several
+/// threads.
 pub(super) fn sum_of_base(number: i64, head: Seq, version: u32, body: &[u8]) -> RowChecksum {
     let hash = Sha256::new()
         .chain_update(number.to_le_bytes())
@@ -56,16 +57,16 @@ pub(super) fn sum_of_base(number: i64, head: Seq, version: u32, body: &[u8]) -> 
     short(hash)
 }
 
-/// The checksum of a part that a fork took over.
-pub(super) fn sum_of_part(number: i64, upto: Seq, taken: i64) -> RowChecksum {
+/// Returns the checksum of a segment that a fork shares.
+pub(super) fn sum_of_part(number: i64, upto: Seq, source: i64) -> RowChecksum {
     let hash = Sha256::new()
         .chain_update(number.to_le_bytes())
         .chain_update(upto.0.to_le_bytes())
-        .chain_update(taken.to_le_bytes());
+        .chain_update(source.to_le_bytes());
     short(hash)
 }
 
-/// The checksum of a thread's row.
+/// Returns the checksum of a thread's row.
 pub(super) fn sum_of_thread(thread: ThreadId, row: &ThreadRow) -> RowChecksum {
     let mut hash = Sha256::new()
         .chain_update(thread.as_uuid().as_bytes())
@@ -80,13 +81,13 @@ pub(super) fn sum_of_thread(thread: ThreadId, row: &ThreadRow) -> RowChecksum {
     short(hash.chain_update(row.listed.unwrap_or_default()))
 }
 
-/// The checksum of what lists show of a thread.
-pub(super) fn sum_of_summary(number: i64, shelf: ListVisibility, summary: &Summary) -> RowChecksum {
+/// Returns the checksum of a thread's list row.
+pub(super) fn sum_of_summary(number: i64, visibility: ListVisibility, summary: &Summary) -> RowChecksum {
     let origin = &summary.origin;
     let mut hash = Sha256::new()
         .chain_update(number.to_le_bytes())
         .chain_update(summary.thread.as_uuid().as_bytes())
-        .chain_update((shelf as i64).to_le_bytes())
+        .chain_update((visibility as i64).to_le_bytes())
         .chain_update(summary.recency_at.0.to_le_bytes())
         .chain_update(summary.created_at.0.to_le_bytes())
         .chain_update(summary.updated_at.0.to_le_bytes())
@@ -111,7 +112,7 @@ pub(super) fn sum_of_summary(number: i64, shelf: ListVisibility, summary: &Summa
         git.and_then(|it| it.origin.as_ref()),
         git.and_then(|it| it.sha.as_ref()),
     ] {
-        // What is not there is another thing than an empty text.
+        // A missing text must differ from an empty one.
         let length = text.map_or(u64::MAX, |text| text.len() as u64);
         hash.update(length.to_le_bytes());
         hash.update(text.map_or("", String::as_str));
@@ -119,10 +120,10 @@ pub(super) fn sum_of_summary(number: i64, shelf: ListVisibility, summary: &Summa
     short(hash)
 }
 
-/// The checksum of a row of a trail.
-pub(super) fn sum_of_entry(trail: KindIndex, entry: &KindEntry) -> RowChecksum {
+/// Returns the checksum of a row of a kind index.
+pub(super) fn sum_of_entry(index: KindIndex, entry: &KindEntry) -> RowChecksum {
     let hash = Sha256::new()
-        .chain_update([trail as u8])
+        .chain_update([index as u8])
         .chain_update(entry.at.to_le_bytes())
         .chain_update(entry.before.0.to_le_bytes())
         .chain_update(entry.since.0.to_le_bytes());
@@ -136,7 +137,7 @@ fn short<const BYTES: usize>(hash: Sha256) -> [u8; BYTES] {
     short
 }
 
-/// A part of an item as a number.
+/// Encodes a part of an item as a number.
 pub(super) fn part(part: ItemPart) -> i64 {
     match part {
         ItemPart::Text => 0,
@@ -146,7 +147,7 @@ pub(super) fn part(part: ItemPart) -> i64 {
     }
 }
 
-/// The part that a number stands for.
+/// Decodes the number of a part.
 pub(super) fn part_of(number: i64) -> Option<ItemPart> {
     let at = || u32::try_from((number - 2) / 2).ok();
     match number {

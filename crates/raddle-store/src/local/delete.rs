@@ -1,6 +1,7 @@
-//! A thread goes, piece by piece. Its row goes last, so that a deletion that was cut off is taken up again.
+//! Deletes a thread piece by piece. Its row is deleted last, so that an interrupted deletion is
+//! resumed.
 //!
-//! What forks have taken over stays: rows go with the last thread that uses them.
+//! Rows that forks share stay: they are deleted with the last thread that uses them.
 
 #[cfg(test)]
 mod tests;
@@ -18,18 +19,19 @@ use super::rowid::{self, key};
 use super::segments::{self, Segments};
 use super::{read, save, summary};
 use crate::blob::Hash;
-use crate::records::says_deleted;
+use crate::records::is_deletion;
 
-/// How much goes in one transaction, and how long it may take to get there.
+/// Limits of one transaction: rows, bytes, and time.
 const ROWS_MAX: usize = 500;
 const BYTES_MAX: i64 = 1 << 20;
 const TIME_MAX: Duration = Duration::from_millis(5);
 
-/// What a row weighs beside its text.
+/// Weight of a row without its text.
 const ROW_BYTES: i64 = 64;
 
-/// Nobody can read or append from now on. Says which thread it is, if there is one, and if its newest event is the one
-/// that is named and says that it was deleted.
+/// Marks a thread as being deleted: from now on it can be neither read nor appended to. Returns its
+/// number. With a `head`, marks the thread only if its newest event has that number and records the
+/// deletion.
 pub(super) fn mark(
     transaction: &Connection,
     files: &BlobFiles,
@@ -46,52 +48,52 @@ pub(super) fn mark(
             _ => return Ok(None),
         }
     }
-    fence::let_go(transaction, thread, number)?;
+    fence::mark_deleting(transaction, thread, number)?;
     summary::unlist(transaction, number)?;
     Ok(Some(number))
 }
 
-/// Whether a thread's newest event says that it was deleted. One that cannot be read says nothing.
+/// Whether a thread's newest event records its deletion. An event that cannot be read does not.
 fn is_deleted(transaction: &Connection, files: &BlobFiles, row: &ThreadRow) -> Result<bool, Error> {
-    let course = Segments::of(transaction, row)?;
+    let segments = Segments::of(transaction, row)?;
     let mut seq = row.head;
-    while let Ok(found) = read::event(transaction, files, &course, course.key_of(seq)) {
-        if let Some(said) = says_deleted(&found.event) {
-            return Ok(said);
+    while let Ok(entry) = read::event(transaction, files, &segments, segments.key_of(seq)) {
+        if let Some(deleted) = is_deletion(&entry.event) {
+            return Ok(deleted);
         }
         let before = Seq(seq.0.saturating_sub(1));
-        seq = course.event_upto(transaction, before)?.seq;
+        seq = segments.event_upto(transaction, before)?.seq;
     }
     Ok(false)
 }
 
-/// A thread whose deletion was cut off.
+/// Returns a thread whose deletion was interrupted.
 pub(super) fn find_interrupted(connection: &Connection) -> Result<Option<i64>, Error> {
-    let found: Option<i64> = connection
+    let candidate: Option<i64> = connection
         .query_row(
             "SELECT number FROM thread WHERE going = 444250812007 LIMIT 1",
             [],
             |row| row.get(0),
         )
         .optional()?;
-    let Some(number) = found else {
+    let Some(number) = candidate else {
         return Ok(None);
     };
-    // Nothing is deleted because of an index that was hit.
+    // A damaged index must not cause a deletion.
     match fence::of_number(connection, number)? {
         Some((_, row)) if row.deleting => Ok(Some(number)),
         _ => Err(error::damaged(
-            "the index of threads that are being deleted was changed",
+            "the index of threads that are being deleted is damaged",
         )),
     }
 }
 
-/// What came of a piece.
+/// Result of a piece.
 #[derive(Debug, Default)]
 pub(super) struct DeleteStep {
-    /// Whether it was the last.
+    /// Whether it was the last piece.
     pub(super) done: bool,
-    /// Numbers that lost all that they had to lose.
+    /// Numbers of the threads whose deletable rows are all deleted.
     pub(super) cleared: Vec<i64>,
 }
 
@@ -108,24 +110,25 @@ pub(super) fn piece(
             return Ok(piece);
         }
     }
-    let kept = segments::taken_upto(transaction, number, number)?;
-    if !work.trim(number, kept)? {
+    let keep_upto = segments::shared_upto(transaction, number, number)?;
+    if !work.trim(number, keep_upto)? {
         return Ok(piece);
     }
     piece.cleared.push(number);
-    // Of others' rows those go that nobody else has taken over, unless their own thread is still there.
-    while let Some((upto, taken, sum)) = taken_part(transaction, number)? {
-        // A seam that was hit may name rows that are not ours to delete.
-        let sound = sum == chain::sum_of_part(number, Seq(upto.unsigned_abs()), taken);
-        let there = transaction
+    // Shared rows of another thread are deleted if no other fork shares them and their own thread
+    // is gone.
+    while let Some((upto, source, sum)) = newest_segment(transaction, number)? {
+        // A damaged segment may name rows that this thread must not delete.
+        let sound = sum == chain::sum_of_part(number, Seq(upto.unsigned_abs()), source);
+        let exists = transaction
             .prepare_cached("SELECT 1 FROM thread WHERE number = ?1")?
-            .exists([taken])?;
-        if sound && !there {
-            let kept = segments::taken_upto(transaction, taken, number)?;
-            if !work.trim(taken, kept)? {
+            .exists([source])?;
+        if sound && !exists {
+            let keep_upto = segments::shared_upto(transaction, source, number)?;
+            if !work.trim(source, keep_upto)? {
                 return Ok(piece);
             }
-            piece.cleared.push(taken);
+            piece.cleared.push(source);
         }
         transaction
             .prepare_cached("DELETE FROM part WHERE number = ?1 AND upto = ?2")?
@@ -136,8 +139,8 @@ pub(super) fn piece(
     Ok(piece)
 }
 
-/// The newest part that a fork took over and has not given back.
-fn taken_part(
+/// Returns the newest segment that a fork shares and has not released.
+fn newest_segment(
     connection: &Connection,
     number: i64,
 ) -> Result<Option<(i64, i64, RowChecksum)>, Error> {
@@ -149,7 +152,7 @@ fn taken_part(
         .optional()
 }
 
-/// The work of one transaction, and how much more it may do.
+/// Work of one transaction, counted against its limits.
 struct DeleteBatch<'a> {
     transaction: &'a Connection,
     files: &'a BlobFiles,
@@ -170,14 +173,14 @@ impl<'a> DeleteBatch<'a> {
     }
 
     fn is_enough(&self) -> bool {
-        let much = self.rows >= ROWS_MAX || self.bytes >= BYTES_MAX;
-        // On a busy machine one row at a time still gets there.
-        much || (self.rows > 0 && self.start.elapsed() >= TIME_MAX)
+        let over_limit = self.rows >= ROWS_MAX || self.bytes >= BYTES_MAX;
+        // On a busy machine, one row at a time still makes progress.
+        over_limit || (self.rows > 0 && self.start.elapsed() >= TIME_MAX)
     }
 
-    /// Deletes what a number has above what is kept, and says whether that was all.
-    fn trim(&mut self, number: i64, kept: Option<Seq>) -> Result<bool, Error> {
-        let first = kept.map_or(rowid::first(number), |kept| key(number, kept) + 1);
+    /// Deletes the rows of a number above those to keep. Returns whether that was all.
+    fn trim(&mut self, number: i64, keep_upto: Option<Seq>) -> Result<bool, Error> {
+        let first = keep_upto.map_or(rowid::first(number), |upto| key(number, upto) + 1);
         let last = rowid::last(number);
         for table in [
             ("event", "length(body)"),
@@ -194,7 +197,7 @@ impl<'a> DeleteBatch<'a> {
         self.blobs(first, last)
     }
 
-    /// Deletes rows of a table, the last first, and says whether those were all.
+    /// Deletes rows of a table, the last first. Returns whether those were all.
     fn rows(&mut self, table: (&str, &str), first: i64, last: i64) -> Result<bool, Error> {
         let (table, weight) = table;
         let mut from = None;
@@ -221,7 +224,8 @@ impl<'a> DeleteBatch<'a> {
         Ok(!self.is_enough())
     }
 
-    /// Gives blobs free, removes the files of those that nobody else wants, and says whether that was all.
+    /// Deletes blob references, and the files without any other reference. Returns whether that was
+    /// all.
     fn blobs(&mut self, first: i64, last: i64) -> Result<bool, Error> {
         while !self.is_enough() {
             let next: Option<(Hash, i64)> = self
@@ -237,7 +241,7 @@ impl<'a> DeleteBatch<'a> {
             self.transaction
                 .prepare_cached("DELETE FROM blob_use WHERE hash = ?1 AND at = ?2")?
                 .execute(params![hash, at])?;
-            save::remove_unwanted(self.transaction, self.files, &hash)?;
+            save::remove_unreferenced(self.transaction, self.files, &hash)?;
         }
         Ok(false)
     }

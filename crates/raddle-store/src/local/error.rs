@@ -1,4 +1,4 @@
-//! What SQLite and the system say, in the words of the ports.
+//! Maps errors of SQLite and the operating system to the errors of the ports.
 
 use std::io;
 
@@ -6,12 +6,12 @@ use raddle_core::Seq;
 use raddle_core::ports::{AppendError, ReadError};
 use rusqlite::{Error, ErrorCode, ffi};
 
-/// A file that cannot be opened.
+/// Maps an error of opening a file.
 pub(super) fn open(error: Error) -> ReadError {
     read(error, Seq::ZERO)
 }
 
-/// A read that failed, from this record on.
+/// Maps an error of reading, from this record on.
 pub(super) fn read(error: Error, at: Seq) -> ReadError {
     let what = error.to_string();
     if is_damage(&error) {
@@ -21,18 +21,18 @@ pub(super) fn read(error: Error, at: Seq) -> ReadError {
     }
 }
 
-/// Whether something is not what was written, rather than that it cannot be had now.
+/// Whether stored data differs from what was written, as opposed to being unavailable now.
 pub(super) fn is_damage(error: &Error) -> bool {
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => true,
-        // What we ask never changes, so the tables are not those that we made.
+        // Our queries never change, so the tables are not those that we created.
         Some(_) if extended(error) == Some(ffi::SQLITE_ERROR) => true,
         Some(_) => false,
         None => is_not_ours(error),
     }
 }
 
-/// Whether a row is not what the layout says, which we did not write.
+/// Whether a row violates the schema, so that we cannot have written it.
 fn is_not_ours(error: &Error) -> bool {
     matches!(
         error,
@@ -48,13 +48,13 @@ fn is_not_ours(error: &Error) -> bool {
     )
 }
 
-/// A row that is not what was written, in SQLite's words for it.
+/// Returns SQLite's corruption error for a row that differs from what was written.
 pub(super) fn damaged(what: &str) -> Error {
     let corrupt = ffi::Error::new(ffi::SQLITE_CORRUPT);
     Error::SqliteFailure(corrupt, Some(what.to_owned()))
 }
 
-/// A write that failed before it was committed: it did not happen.
+/// Maps an error of a write before its commit: the write did not happen.
 pub(super) fn write(error: &Error) -> AppendError {
     if let Error::ToSqlConversionFailure(inner) = error
         && let Some(inner) = inner.downcast_ref::<io::Error>()
@@ -63,22 +63,22 @@ pub(super) fn write(error: &Error) -> AppendError {
     }
     let text = error.to_string();
     if extended(error) == Some(ffi::SQLITE_IOERR_SHMSIZE) {
-        // The shared index beside the log could not grow.
+        // The shared-memory index of the WAL could not grow.
         return AppendError::Full(text);
     }
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => AppendError::Full(text),
         Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => AppendError::ReadOnly(text),
-        // What is damaged is not written to.
+        // A damaged file is not written to.
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => AppendError::ReadOnly(text),
         Some(_) if extended(error) == Some(ffi::SQLITE_ERROR) => AppendError::ReadOnly(text),
         None if is_not_ours(error) => AppendError::ReadOnly(text),
-        // Too many open files, a disk that does not answer, another process in the way: all of them pass.
+        // Too many open files, a stalled disk, another process: all of them are temporary.
         Some(_) | None => AppendError::Unavailable(text),
     }
 }
 
-/// A commit that failed. Only where SQLite undid it for certain did it not happen.
+/// Maps an error of a commit. The write did not happen only if SQLite certainly rolled it back.
 pub(super) fn commit(error: &Error) -> AppendError {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull | ErrorCode::DatabaseBusy) => write(error),
@@ -86,7 +86,7 @@ pub(super) fn commit(error: &Error) -> AppendError {
     }
 }
 
-/// A file beside the journal could not be written.
+/// Maps an error of writing a file beside the journal.
 pub(super) fn file_write(error: &io::Error) -> AppendError {
     let text = error.to_string();
     match error.kind() {
@@ -98,7 +98,7 @@ pub(super) fn file_write(error: &io::Error) -> AppendError {
     }
 }
 
-/// An append to a file that another, newer process has brought up to date.
+/// Maps the error of an append to a file that a newer process has migrated.
 pub(super) fn not_readable(error: ReadError) -> AppendError {
     match error {
         ReadError::Unavailable(what) => AppendError::Unavailable(what),
@@ -119,8 +119,8 @@ mod tests {
         Error::SqliteFailure(ffi::Error::new(code), Some("said by SQLite".to_owned()))
     }
 
-    /// What a write is told, a commit, and a read.
-    fn words(error: Error) -> String {
+    /// Returns the results of a write, a commit, and a read that fail with the error.
+    fn classify(error: Error) -> String {
         let write = match write(&error) {
             AppendError::Conflict => "conflict",
             AppendError::Unavailable(_) => "unavailable",
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_sqlite_says_is_told_apart() {
+    fn sqlite_errors_map_to_distinct_port_errors() {
         let table = [
             (ffi::SQLITE_FULL, "full full unavailable"),
             (ffi::SQLITE_IOERR_SHMSIZE, "full unknown unavailable"),
@@ -173,12 +173,12 @@ mod tests {
             (ffi::SQLITE_ERROR, "read-only unknown corrupt"),
         ];
         for (code, expected) in table {
-            assert_eq!(words(failure(code)), expected, "{code}");
+            assert_eq!(classify(failure(code)), expected, "{code}");
         }
     }
 
     #[test]
-    fn what_the_system_says_is_told_apart() {
+    fn os_errors_map_to_distinct_port_errors() {
         use rustix::io::Errno;
         let table = [
             (Errno::NOSPC, "full"),
@@ -192,19 +192,19 @@ mod tests {
         ];
         for (code, expected) in table {
             let error = Error::ToSqlConversionFailure(Box::new(io::Error::from(code)));
-            let words = words(error);
+            let classes = classify(error);
             let expected = format!("{expected} unknown unavailable");
-            assert_eq!(words, expected, "{code}");
+            assert_eq!(classes, expected, "{code}");
         }
     }
 
     #[test]
-    fn a_row_that_we_did_not_write_is_damage() {
+    fn a_row_of_unexpected_shape_is_damage() {
         let kind = rusqlite::types::Type::Text;
-        let odd = Error::InvalidColumnType(0, "at".to_owned(), kind);
-        assert_eq!(words(odd), "read-only unknown corrupt");
+        let mismatch = Error::InvalidColumnType(0, "at".to_owned(), kind);
+        assert_eq!(classify(mismatch), "read-only unknown corrupt");
         assert_eq!(
-            words(Error::StatementChangedRows(0)),
+            classify(Error::StatementChangedRows(0)),
             "read-only unknown corrupt"
         );
     }

@@ -1,4 +1,4 @@
-//! Writing a thread to a file that stands for itself.
+//! Exports a thread to a self-contained file.
 
 use std::io::{self, Write};
 
@@ -11,42 +11,42 @@ use super::{error, fence, read};
 use crate::blob;
 use crate::bundle::{BundleEnd, BundleWriter};
 
-/// How much of a journal is read at a time.
+/// Bytes of the journal that are read at a time.
 pub(super) const PAGE_BYTES: usize = 1 << 20;
 
-/// Whether a file may hold less than the thread did.
+/// Whether an export may be incomplete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
-    /// Everything, or no file.
+    /// Export everything, or fail.
     Whole,
-    /// Where something is damaged, what comes before it; and records although bytes that they name
-    /// are lost.
+    /// Export the records before the first damaged one. Records that refer to lost blobs are
+    /// included.
     Sound,
 }
 
-/// What came of writing a thread to a file.
+/// Result of an export.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExportSummary {
-    /// What the file's seal says.
+    /// Seal of the file.
     pub end: BundleEnd,
-    /// What is not in the file, or may not be, in words; empty if it holds everything.
+    /// Descriptions of data that is or may be missing from the file; empty if it is complete.
     pub lacks: Vec<String>,
 }
 
-/// Why a thread was not written to a file.
+/// Reason for a failed export.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
     /// The thread cannot be read to its end.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// Bytes that a record names are gone or damaged.
-    #[error("record {at} names the blob {hash}, which cannot be read: {why}")]
+    /// A blob that a record refers to is missing or damaged.
+    #[error("record {at} refers to the blob {hash}, which cannot be read: {why}")]
     Blob {
-        /// The record.
+        /// Number of the record.
         at: Seq,
-        /// The name.
+        /// Hash of the blob.
         hash: String,
-        /// What is wrong with it.
+        /// Cause of the failure.
         why: String,
     },
     /// The file cannot be written.
@@ -54,20 +54,20 @@ pub enum ExportError {
     Write(#[from] io::Error),
 }
 
-/// A file that is being written.
+/// An export in progress.
 pub(super) struct Export<'a> {
     files: BlobFiles,
     writer: BundleWriter<&'a mut dyn Write>,
     extent: Extent,
-    /// The last record that was written.
+    /// Last record that was written.
     pub(super) last: Seq,
     pub(super) lacks: Vec<String>,
 }
 
-/// Where a thread ends, as the journal has it.
+/// End of a thread, as stored in the journal.
 pub(super) struct ThreadEnd {
     pub(super) head: Seq,
-    /// The end of its hash chain, in hex.
+    /// End of its hash chain, in hex.
     pub(super) chain: String,
 }
 
@@ -88,11 +88,11 @@ impl<'a> Export<'a> {
         })
     }
 
-    /// A record, and before it the bytes that it is the first to name.
+    /// Writes a record, preceded by the blobs that it is the first to refer to.
     pub(super) fn record(&mut self, record: Record) -> Result<(), ExportError> {
         if let RecordBody::Event(event) = &record.body {
-            for named in blob::named(event) {
-                self.blob(&named.hash, record.seq)?;
+            for blob_ref in blob::named(event) {
+                self.blob(&blob_ref.hash, record.seq)?;
             }
         }
         self.last = record.seq;
@@ -132,7 +132,7 @@ impl<'a> Export<'a> {
 }
 
 impl Archive {
-    /// Where a thread ends.
+    /// Returns the end of a thread.
     pub(super) fn end(&self, thread: ThreadId) -> Result<ThreadEnd, ReadError> {
         let transaction = self.begin()?;
         let row = read::existing(&transaction, thread)?;
@@ -143,13 +143,14 @@ impl Archive {
         })
     }
 
-    /// Writes a thread's records as far as SQLite gives them, and says why not further.
+    /// Writes a thread's records as far as SQLite returns them. Returns the error that stopped it,
+    /// if any.
     pub(super) fn write_records(
         &self,
         thread: ThreadId,
         export: &mut Export<'_>,
     ) -> Result<Option<ReadError>, ExportError> {
-        // One transaction, so that the file is the thread as it was at one moment.
+        // One transaction, so that the file is a consistent snapshot of the thread.
         let transaction = self.begin()?;
         let row = read::existing(&transaction, thread)?;
         let mut bytes_max = PAGE_BYTES;
@@ -158,7 +159,7 @@ impl Archive {
             let page = match read::records(&transaction, files, thread, &row, last, bytes_max) {
                 Ok(page) if page.is_empty() => return Ok(None),
                 Ok(page) => page,
-                // A page that breaks off is read record by record, up to the one that cannot be.
+                // A page that fails is read again record by record, up to the unreadable one.
                 Err(ReadError::Corrupt { .. }) if bytes_max > 0 => {
                     bytes_max = 0;
                     continue;

@@ -1,4 +1,4 @@
-//! A thread's row: its number, its fence, and what else is known of it only here.
+//! A thread's row: its number, its fence, and other state that is stored only here.
 
 use raddle_core::{RecordBody, Seq, ThreadId};
 use rusqlite::{Connection, Error, OptionalExtension, params};
@@ -8,35 +8,36 @@ use super::kind_index::KindEnds;
 use super::segments::Segments;
 use super::{error, read, rowid};
 
-/// A thread as its row has it.
+/// Row of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ThreadRow {
     pub(super) number: i64,
-    /// Its newest event.
+    /// Newest event.
     pub(super) head: Seq,
-    /// Whether it is being deleted.
+    /// Whether the thread is being deleted.
     pub(super) deleting: bool,
-    /// Whether it began with another thread's records.
+    /// Whether the thread began with another thread's records.
     pub(super) forked: bool,
-    /// What the chain of its events begins with.
+    /// First link of the chain of its events.
     pub(super) origin: Link,
-    /// Its last record of each kind that pages are made from.
+    /// Last record of each kind that pages are built from.
     pub(super) ends: KindEnds,
-    /// The checksum of what lists show of it; nothing if there is nothing.
+    /// Checksum of its list row; `None` if there is no list row.
     pub(super) listed: Option<RowChecksum>,
 }
 
-/// What stands in the row of a thread that is being deleted. The partial index has the same number.
+/// Marker in the row of a thread that is being deleted. The partial index has the same number.
 const DELETING: i64 = 444_250_812_007;
 
 const COLUMNS: &str =
     "number, id, head, going, origin, turn, turn_end, item, cut, listed, sum FROM thread";
 
-/// The two indexes by which a thread is found. An entry that vanished from one leaves no other mark.
+/// Two indexes by id. The second detects an entry that vanished from the first, which leaves no
+/// other trace.
 const INDEXES: [&str; 2] = ["thread_id", "thread_id_again"];
 
 impl ThreadRow {
-    /// Of a thread that has nothing yet.
+    /// Returns the row of a thread without records.
     pub(super) fn new(thread: ThreadId) -> Self {
         Self {
             number: 0,
@@ -50,7 +51,7 @@ impl ThreadRow {
     }
 }
 
-/// Whether a row with this mark says that its thread is being deleted; nothing if it says neither.
+/// Parses the deletion marker of a row. Returns `None` for an invalid marker.
 pub(super) fn parse_deleting(mark: i64) -> Option<bool> {
     match mark {
         0 => Some(false),
@@ -59,12 +60,12 @@ pub(super) fn parse_deleting(mark: i64) -> Option<bool> {
     }
 }
 
-/// A row as it is found, not yet held against its checksum.
+/// Row as read, before its checksum is verified.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct UncheckedRow {
     pub(super) thread: ThreadId,
     row: ThreadRow,
-    /// Nothing if something in it cannot be what was written.
+    /// `None` if a column is invalid.
     sum: Option<RowChecksum>,
 }
 
@@ -74,11 +75,11 @@ impl UncheckedRow {
         let thread = ThreadId::from(uuid::Uuid::from_bytes(id));
         let seq = |at: usize| row.get::<_, i64>(at).map(|it| Seq(it.unsigned_abs()));
         let origin: Option<Link> = row.get(4)?;
-        let going = parse_deleting(row.get(3)?);
-        let found = ThreadRow {
+        let deleting = parse_deleting(row.get(3)?);
+        let parsed = ThreadRow {
             number: row.get(0)?,
             head: seq(2)?,
-            deleting: going.unwrap_or_default(),
+            deleting: deleting.unwrap_or_default(),
             forked: origin.is_some(),
             origin: origin.unwrap_or_else(|| chain::origin(thread)),
             ends: KindEnds::new([seq(5)?, seq(6)?, seq(7)?, seq(8)?]),
@@ -86,8 +87,8 @@ impl UncheckedRow {
         };
         Ok(Self {
             thread,
-            row: found,
-            sum: going.and(row.get(10)?),
+            row: parsed,
+            sum: deleting.and(row.get(10)?),
         })
     }
 
@@ -95,15 +96,15 @@ impl UncheckedRow {
         self.row.number
     }
 
-    /// The row, if it bears its checksum.
+    /// Returns the row if its checksum matches.
     pub(super) fn checked(self) -> Result<ThreadRow, Error> {
         if Some(chain::sum_of_thread(self.thread, &self.row)) == self.sum {
             return Ok(self.row);
         }
-        Err(error::damaged("the thread's row is not what was written"))
+        Err(error::damaged("the thread's row is damaged: its checksum does not match"))
     }
 
-    /// Whether it is where the indexes say, so that at least its id can be trusted.
+    /// Whether the row is where the indexes say, so that at least its id can be trusted.
     pub(super) fn is_known(&self, connection: &Connection) -> bool {
         matches!(number(connection, self.thread), Ok(Some(number)) if number == self.row.number)
     }
@@ -113,39 +114,40 @@ pub(super) fn as_i64(seq: Seq) -> i64 {
     i64::try_from(seq.0).unwrap_or(i64::MAX)
 }
 
-/// A thread's row.
+/// Returns a thread's row.
 pub(super) fn row(connection: &Connection, thread: ThreadId) -> Result<Option<ThreadRow>, Error> {
     for index in INDEXES {
         let sql = format!("SELECT {COLUMNS} INDEXED BY {index} WHERE id = ?1");
-        let found = connection
+        let unchecked = connection
             .prepare_cached(&sql)?
             .query_row([thread.as_uuid().as_bytes()], UncheckedRow::read)
             .optional()?;
-        match found {
-            Some(found) if index == INDEXES[0] && found.thread == thread => {
-                return found.checked().map(Some);
+        match unchecked {
+            Some(unchecked) if index == INDEXES[0] && unchecked.thread == thread => {
+                return unchecked.checked().map(Some);
             }
-            Some(_) => return Err(disagree()),
+            Some(_) => return Err(indexes_disagree()),
             None => {}
         }
     }
     Ok(None)
 }
 
-/// A thread's row and id, by its number.
+/// Returns a thread's id and row, by its number.
 pub(super) fn of_number(
     connection: &Connection,
     number: i64,
 ) -> Result<Option<(ThreadId, ThreadRow)>, Error> {
     let sql = format!("SELECT {COLUMNS} WHERE number = ?1");
-    let found = connection
+    let unchecked = connection
         .prepare_cached(&sql)?
         .query_row([number], UncheckedRow::read)
         .optional()?;
-    found.map(|it| Ok((it.thread, it.checked()?))).transpose()
+    unchecked.map(|it| Ok((it.thread, it.checked()?))).transpose()
 }
 
-/// A thread's number, also where the rest of its row is damaged: the row and both indexes agree on it.
+/// Returns a thread's number, even if the rest of its row is damaged: the row and both indexes
+/// agree on it.
 pub(super) fn number(connection: &Connection, thread: ThreadId) -> Result<Option<i64>, Error> {
     let id = thread.as_uuid().as_bytes();
     let mut numbers = [None; INDEXES.len()];
@@ -155,48 +157,48 @@ pub(super) fn number(connection: &Connection, thread: ThreadId) -> Result<Option
         *number = statement.query_row([id], |row| row.get(0)).optional()?;
     }
     let [number, again] = numbers;
-    let Some(found) = number.filter(|_| number == again) else {
+    let Some(agreed) = number.filter(|_| number == again) else {
         return if number == again {
             Ok(None)
         } else {
-            Err(disagree())
+            Err(indexes_disagree())
         };
     };
-    let there: Option<[u8; 16]> = connection
+    let stored_id: Option<[u8; 16]> = connection
         .prepare_cached("SELECT id FROM thread NOT INDEXED WHERE number = ?1")?
-        .query_row([found], |row| row.get(0))
+        .query_row([agreed], |row| row.get(0))
         .optional()?;
-    if there.as_ref() == Some(id) {
-        return Ok(Some(found));
+    if stored_id.as_ref() == Some(id) {
+        return Ok(Some(agreed));
     }
-    Err(disagree())
+    Err(indexes_disagree())
 }
 
-fn disagree() -> Error {
-    error::damaged("the indexes of threads do not agree")
+fn indexes_disagree() -> Error {
+    error::damaged("the two indexes of threads differ")
 }
 
-/// The rows of ids from the first to the last.
+/// Returns the rows of the ids from the first to the last.
 pub(super) fn within(
     connection: &Connection,
     first: &[u8; 16],
     last: &[u8; 16],
 ) -> Result<Vec<UncheckedRow>, Error> {
-    let [found, again] = INDEXES.map(|index| {
+    let [rows, again] = INDEXES.map(|index| {
         let sql = format!("SELECT {COLUMNS} INDEXED BY {index} WHERE id BETWEEN ?1 AND ?2");
         let mut statement = connection.prepare(&sql)?;
-        let found = statement.query_map([first, last], UncheckedRow::read)?;
-        found.collect::<Result<Vec<UncheckedRow>, Error>>()
+        let rows = statement.query_map([first, last], UncheckedRow::read)?;
+        rows.collect::<Result<Vec<UncheckedRow>, Error>>()
     });
-    let (found, again) = (found?, again?);
-    let ids = |found: &[UncheckedRow]| found.iter().map(|it| it.thread).collect::<Vec<_>>();
-    if ids(&found) == ids(&again) {
-        return Ok(found);
+    let (rows, again) = (rows?, again?);
+    let ids = |rows: &[UncheckedRow]| rows.iter().map(|it| it.thread).collect::<Vec<_>>();
+    if ids(&rows) == ids(&again) {
+        return Ok(rows);
     }
-    Err(disagree())
+    Err(indexes_disagree())
 }
 
-/// The newest number of a thread: that of its newest event, or of a delta after it.
+/// Returns the newest number of a thread: that of its newest event, or of a delta after it.
 pub(super) fn head(
     connection: &Connection,
     thread: ThreadId,
@@ -206,7 +208,7 @@ pub(super) fn head(
     Ok(delta.map_or(row.head, |delta| delta.max(row.head)))
 }
 
-/// The newest delta of a thread, if there is any.
+/// Returns the newest delta of a thread, if there is any.
 pub(super) fn newest_delta(
     connection: &Connection,
     thread: ThreadId,
@@ -222,12 +224,12 @@ pub(super) fn newest_delta(
     };
     match read::checked_delta(thread, row, Seq::ZERO) {
         Ok((record, _)) if matches!(record.body, RecordBody::Delta(_)) => Ok(Some(record.seq)),
-        _ => Err(error::damaged("its newest text is not what was written")),
+        _ => Err(error::damaged("its newest delta is damaged: its checksum does not match")),
     }
 }
 
-/// The fence. Nobody else can have moved it inside this transaction; if this does not find its row,
-/// something is so wrong that the append must not stand.
+/// Moves the fence. No other writer can have moved it inside this transaction. If the update
+/// matches no row, the append must not be committed.
 pub(super) fn move_fence(
     transaction: &Connection,
     thread: ThreadId,
@@ -235,7 +237,7 @@ pub(super) fn move_fence(
     row: &ThreadRow,
 ) -> Result<(), Error> {
     let [turn, turn_end, item, cut] = row.ends.all().map(as_i64);
-    let moved = transaction
+    let updated = transaction
         .prepare_cached(
             "UPDATE thread SET head = ?1, going = ?2, origin = ?3, turn = ?4, turn_end = ?5,
                  item = ?6, cut = ?7, listed = ?8, sum = ?9
@@ -254,25 +256,25 @@ pub(super) fn move_fence(
             row.number,
             as_i64(from),
         ])?;
-    if moved != 1 {
-        return Err(Error::StatementChangedRows(moved));
+    if updated != 1 {
+        return Err(Error::StatementChangedRows(updated));
     }
     Ok(())
 }
 
-/// The last link of a thread's chain; nothing if the newest event is not where the fence says, or is not
-/// what was written.
+/// Returns the last link of a thread's chain. Returns `None` if the newest event is not where the
+/// fence says, or differs from what was written.
 pub(super) fn end_of_chain(
     connection: &Connection,
     row: &ThreadRow,
 ) -> Result<Option<Link>, Error> {
-    let course = Segments::of(connection, row)?;
-    let last = course.event_upto(connection, rowid::SEQ_MAX)?;
-    let sound = last.seq == row.head && read::follows(connection, &course, last)?;
+    let segments = Segments::of(connection, row)?;
+    let last = segments.event_upto(connection, rowid::SEQ_MAX)?;
+    let sound = last.seq == row.head && read::follows(connection, &segments, last)?;
     Ok(sound.then_some(last.link))
 }
 
-/// Makes the row of a thread, gives it its number, and leaves it as it is there.
+/// Inserts the row of a thread and sets its number.
 pub(super) fn begin(
     transaction: &Connection,
     thread: ThreadId,
@@ -292,23 +294,23 @@ pub(super) fn begin(
     move_fence(transaction, thread, Seq::ZERO, row)
 }
 
-/// Makes a thread one that is being deleted. What else its row said no longer matters, so it need not
-/// be sound, and is not looked at.
-pub(super) fn let_go(transaction: &Connection, thread: ThreadId, number: i64) -> Result<(), Error> {
+/// Marks a thread as being deleted. The rest of its row no longer matters, so it may be damaged and
+/// is not read.
+pub(super) fn mark_deleting(transaction: &Connection, thread: ThreadId, number: i64) -> Result<(), Error> {
     let row = ThreadRow {
         number,
         deleting: true,
         ..ThreadRow::new(thread)
     };
-    let gone = transaction
+    let updated = transaction
         .prepare_cached(
             "UPDATE thread SET head = 0, going = ?1, origin = NULL, turn = 0, turn_end = 0, item = 0,
                  cut = 0, listed = NULL, sum = ?2
              WHERE number = ?3",
         )?
         .execute(params![DELETING, chain::sum_of_thread(thread, &row), number])?;
-    if gone != 1 {
-        return Err(Error::StatementChangedRows(gone));
+    if updated != 1 {
+        return Err(Error::StatementChangedRows(updated));
     }
     Ok(())
 }

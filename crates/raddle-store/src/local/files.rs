@@ -1,4 +1,4 @@
-//! Files beside the journal, named by the hash of what they hold.
+//! Files beside the journal, named by the hash of their content.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -10,13 +10,13 @@ use raddle_core::ThreadId;
 
 use crate::blob::{self, Hash};
 
-/// How the name of a file begins that is not yet written.
+/// Prefix of the name of a file that is still being written.
 const DRAFT: &str = "draft-";
 
-/// How hard to compress: quickly.
+/// Compression level: fast.
 const LEVEL: i32 = 1;
 
-/// The folder of such files.
+/// Folder of blob files.
 #[derive(Clone, Debug)]
 pub(super) struct BlobFiles {
     folder: PathBuf,
@@ -31,51 +31,52 @@ impl BlobFiles {
         }
     }
 
-    /// A number that no other process has, nor this one when it opens the journal again.
+    /// Returns a number that is unique to this opening of the journal, across all processes.
     pub(super) fn session(&self) -> i64 {
         self.session
     }
 
-    /// Writes bytes and waits until they and their name are on the disk.
+    /// Writes bytes and syncs them and their directory entry to the disk.
     pub(super) fn write(&self, hash: &Hash, bytes: &[u8]) -> io::Result<()> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let path = self.path(hash);
         let folder = path.parent().unwrap_or(&self.folder);
         fs::create_dir_all(folder)?;
-        // One that is there holds what its name says, but whoever wrote it may have been stopped before
-        // the name itself was safe.
-        if let Ok(there) = File::open(&path) {
-            // Whoever looks for old files leaves it alone from now on.
-            there.set_modified(SystemTime::now())?;
+        // An existing file holds the right content, but its writer may have died before it synced
+        // the directory entry.
+        if let Ok(existing) = File::open(&path) {
+            // The new time protects the file from the sweep of old files.
+            existing.set_modified(SystemTime::now())?;
             return self.sync_names(folder);
         }
-        // No process number is in its name: those come again, and a draft may have been left behind.
+        // The name of a draft contains no process id: those recur, and a draft may have been left
+        // behind.
         let next = NEXT.fetch_add(1, Ordering::Relaxed);
         let draft = folder.join(format!("{DRAFT}{:x}-{next}", self.session));
         let written = write_synced(&draft, bytes).and_then(|()| fs::rename(&draft, &path));
         if written.is_err() {
-            // The disk may be full; what is half written only takes more of it.
+            // The disk may be full; a partial file only uses more of it.
             let _ = fs::remove_file(&draft);
         }
         written?;
         self.sync_names(folder)
     }
 
-    /// Waits until the names in a folder, and the folder's own, are on the disk.
+    /// Syncs the entries of a folder, and the folder's own entry, to the disk.
     fn sync_names(&self, folder: &Path) -> io::Result<()> {
         sync(folder)?;
         sync(&self.folder)?;
         sync(self.folder.parent().unwrap_or(&self.folder))
     }
 
-    /// The bytes, if they are what their name says.
+    /// Returns the bytes if they match the hash.
     pub(super) fn read(&self, hash: &Hash) -> io::Result<Vec<u8>> {
         let bytes = zstd::decode_all(File::open(self.path(hash))?)?;
         if blob::hash(&bytes) == *hash {
             return Ok(bytes);
         }
         let what = format!(
-            "the file {} does not hold what its name says",
+            "the file {} does not match its hash",
             blob::hex(hash)
         );
         Err(io::Error::new(io::ErrorKind::InvalidData, what))
@@ -85,7 +86,7 @@ impl BlobFiles {
         self.path(hash).exists()
     }
 
-    /// Removes a file; one that is not there is removed already.
+    /// Removes a file. Succeeds if it does not exist.
     pub(super) fn remove(&self, hash: &Hash) -> io::Result<()> {
         match fs::remove_file(self.path(hash)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -93,7 +94,8 @@ impl BlobFiles {
         }
     }
 
-    /// The files of a heap that nobody has written for so long. Drafts as old are removed on the way.
+    /// Returns the files of a directory that were not written for this long. Removes drafts of that
+    /// age.
     pub(super) fn old(&self, heap: u8, age_min: Duration) -> io::Result<Vec<Hash>> {
         let folder_name = format!("{heap:02x}");
         let entries = match fs::read_dir(self.folder.join(&folder_name)) {
@@ -103,11 +105,11 @@ impl BlobFiles {
         let mut old = Vec::new();
         for entry in entries {
             let entry = entry?;
-            // One that has just gone is no longer old.
+            // The file was removed in the meantime.
             let Ok(modified) = entry.metadata().and_then(|it| it.modified()) else {
                 continue;
             };
-            // One from the future is as good as new.
+            // A time in the future counts as new.
             if !modified.elapsed().is_ok_and(|age| age >= age_min) {
                 continue;
             }
@@ -137,7 +139,7 @@ fn sync(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// The end of an id, where chance is.
+/// Returns the random end of an id.
 fn tail(id: ThreadId) -> [u8; 8] {
     let mut tail = [0; 8];
     tail.copy_from_slice(&id.as_uuid().as_bytes()[8..]);

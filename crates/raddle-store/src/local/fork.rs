@@ -1,7 +1,8 @@
-//! A thread begins with another's records. Its rows stay where they are; only open text is copied.
+//! Forks: a thread that begins with another thread's records. Those rows are shared; only open text
+//! is copied.
 //!
-//! If there is much of that, it is copied in pieces, and until the last one the thread is as one that is being
-//! deleted: nobody reads it, and if it breaks off it is cleared away.
+//! Much open text is copied in pieces. Until the last piece the new thread is marked as being
+//! deleted: it cannot be read, and if the fork is interrupted it is deleted.
 
 #[cfg(test)]
 mod tests;
@@ -17,55 +18,55 @@ use super::rowid::{self, key};
 use super::segments::{self, Segments};
 use super::{read, summary};
 
-/// How much open text goes in one transaction.
+/// Maximum bytes of open text in one transaction.
 const BYTES_MAX: usize = 512 << 10;
 
-/// A fork to make, or a piece of it.
+/// A fork to create, or a piece of it.
 #[derive(Clone, Debug)]
 pub(super) struct Fork {
     pub(super) from: ThreadId,
     pub(super) at: Seq,
     pub(super) to: ThreadId,
-    /// The number of `from` when its open text was read.
+    /// Number of `from` when its open text was read.
     pub(super) number: i64,
-    /// What a list would show of `from` at that record.
+    /// Summary of `from` at that record.
     pub(super) summary: Option<Box<Summary>>,
-    /// Open text.
+    /// Deltas of items that are not settled.
     pub(super) open: Vec<Record>,
-    /// What came of the pieces before this one; nothing if it is the first.
+    /// Result of the previous pieces; `None` for the first.
     pub(super) before: Option<ForkProgress>,
-    /// Whether there are more to come.
+    /// Whether more pieces follow.
     pub(super) more: bool,
 }
 
-/// What came of a fork, so far.
+/// Result of a fork so far.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ForkProgress {
-    /// The new thread's head.
+    /// Head of the new thread.
     pub(super) head: Seq,
     number: i64,
-    /// How many deltas were copied.
+    /// Number of deltas that were copied.
     deltas: i64,
 }
 
 impl Fork {
-    /// About how much it adds to a transaction.
+    /// Returns the approximate number of bytes that this adds to a transaction.
     pub(super) fn bytes(&self) -> usize {
         self.open.iter().map(bytes).sum()
     }
 
-    /// Makes it, or says why not, before anything is written.
+    /// Runs the piece, or returns the rejection before anything is written.
     pub(super) fn run(
         &self,
         transaction: &Connection,
     ) -> Result<Result<ForkProgress, ForkError>, Error> {
-        let begun = match self.before {
+        let result = match self.before {
             None => self.begin(transaction)?,
-            Some(before) => self.go_on(transaction, before)?.map(|()| before),
+            Some(before) => self.check_progress(transaction, before)?.map(|()| before),
         };
-        let mut forked = match begun {
-            Ok(begun) => begun,
-            Err(refused) => return Ok(Err(refused)),
+        let mut forked = match result {
+            Ok(progress) => progress,
+            Err(rejection) => return Ok(Err(rejection)),
         };
         for record in &self.open {
             if let RecordBody::Delta(delta) = &record.body {
@@ -92,20 +93,20 @@ impl Fork {
         if self.at > head {
             return Ok(Err(ForkError::Beyond { head }));
         }
-        let course = Segments::of(transaction, &row)?;
-        let last = course.event_upto(transaction, self.at)?;
+        let segments = Segments::of(transaction, &row)?;
+        let last = segments.event_upto(transaction, self.at)?;
         let mut fork = ThreadRow {
             head: last.seq,
             deleting: self.more,
             forked: true,
-            ends: course.ends_upto(transaction, last.seq)?,
+            ends: segments.ends_upto(transaction, last.seq)?,
             listed: None,
             ..row
         };
         fence::begin(transaction, self.to, &mut fork)?;
-        // Numbers may skip, so the fork's own may begin before the one that it was asked to begin after.
-        for part in course.between(Seq(1), last.seq) {
-            segments::take(transaction, fork.number, part)?;
+        // Record numbers may have gaps, so the fork's own records may begin below `at`.
+        for part in segments.between(Seq(1), last.seq) {
+            segments::share(transaction, fork.number, part)?;
         }
         Ok(Ok(ForkProgress {
             head: last.seq,
@@ -114,8 +115,8 @@ impl Fork {
         }))
     }
 
-    /// Looks whether what was begun is still all there.
-    fn go_on(
+    /// Checks that the pieces copied so far still exist.
+    fn check_progress(
         &self,
         transaction: &Connection,
         before: ForkProgress,
@@ -127,18 +128,18 @@ impl Fork {
                 [rowid::first(before.number), rowid::last(before.number)],
                 |row| row.get(0),
             )?;
-        let there = row.is_some_and(|row| row.deleting && row.number == before.number);
-        if there && deltas == before.deltas {
+        let exists = row.is_some_and(|row| row.deleting && row.number == before.number);
+        if exists && deltas == before.deltas {
             return Ok(Ok(()));
         }
-        let what = "what was copied so far was cleared away as if it had broken off; try again";
+        let what = "the partial fork was deleted as an interrupted one; try again";
         Ok(Err(AppendError::Unavailable(what.to_owned()).into()))
     }
 
-    /// From now on it is a thread.
+    /// Completes the fork: from now on it is a normal thread.
     fn finish(&self, transaction: &Connection, number: i64) -> Result<(), Error> {
-        let gone = || error::damaged("the row of a fork vanished while it was made");
-        let mut row = fence::row(transaction, self.to)?.ok_or_else(gone)?;
+        let vanished = || error::damaged("the row of a fork is missing");
+        let mut row = fence::row(transaction, self.to)?.ok_or_else(vanished)?;
         row.deleting = false;
         if let Some(summary) = &self.summary {
             let listed = summary::begin_list(transaction, number, self.to, summary)?;
@@ -148,7 +149,7 @@ impl Fork {
     }
 }
 
-/// A thread's number, and the deltas up to a record of items that are open.
+/// Returns a thread's number, and the deltas of its open items up to a record.
 pub(super) fn open_text(
     connection: &Connection,
     from: ThreadId,
@@ -175,18 +176,18 @@ pub(super) fn open_text(
     Ok((row.number, open))
 }
 
-/// Open text as it goes into transactions; one of them, if there is none.
+/// Splits open text into pieces of one transaction each. Returns one empty piece if there is none.
 pub(super) fn pieces(open: Vec<Record>) -> Vec<Vec<Record>> {
     let mut pieces = vec![Vec::new()];
-    let mut room = BYTES_MAX;
+    let mut capacity = BYTES_MAX;
     for record in open {
         let bytes = bytes(&record);
         let mut piece = pieces.pop().unwrap_or_default();
-        if piece.len() == DELTAS_MAX || (bytes > room && !piece.is_empty()) {
+        if piece.len() == DELTAS_MAX || (bytes > capacity && !piece.is_empty()) {
             pieces.push(std::mem::take(&mut piece));
-            room = BYTES_MAX;
+            capacity = BYTES_MAX;
         }
-        room = room.saturating_sub(bytes);
+        capacity = capacity.saturating_sub(bytes);
         piece.push(record);
         pieces.push(piece);
     }

@@ -1,6 +1,6 @@
-//! What the writer remembers of threads, so that an append need not look it up.
+//! Cache of thread heads, so that an append need not look them up.
 //!
-//! It holds only as long as nobody else writes; SQLite says when someone did.
+//! It is valid only while no other connection writes; SQLite's data version detects that.
 
 use std::collections::HashMap;
 
@@ -11,44 +11,44 @@ use super::chain::Link;
 use super::fence::{self, ThreadRow};
 use super::quarantine::Quarantine;
 
-/// How many threads are remembered.
+/// Maximum number of cached threads.
 const THREADS_MAX: usize = 10_000;
 
-/// What the writer remembers.
+/// Writer's cache of thread states.
 #[derive(Debug, Default)]
 pub(super) struct HeadCache {
-    /// Changes when another connection has written.
+    /// SQLite's data version, which changes when another connection has written.
     version: i64,
     threads: HashMap<ThreadId, State>,
     quarantine: Quarantine,
 }
 
-/// Where a thread stands.
+/// Cached state of a thread.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct State {
-    /// Its row.
     pub(super) row: ThreadRow,
-    /// Whether the row is there already.
+    /// Whether the row exists already.
     pub(super) begun: bool,
-    /// The link of its newest event.
+    /// Link of the newest event.
     pub(super) link: Link,
-    /// Its newest delta, if there is any.
+    /// Newest delta, if there is any.
     pub(super) delta: Option<Seq>,
 }
 
-/// A thread that takes no append.
+/// Reason why a thread accepts no appends.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ClosedThread {
-    /// It is being deleted.
+    /// The thread is being deleted.
     Deleting,
-    /// Its newest event is not where the fence says, or not what was written.
+    /// The newest event is not where the fence says, or differs from what was written.
     Damaged(Seq),
-    /// Whoever read this record found it damaged.
+    /// A reader found this record damaged.
     Quarantined(Seq),
 }
 
 impl State {
-    /// The head, as the fence sees it. A delta is deleted only by a later event, so it never goes back.
+    /// Returns the head, as the fence sees it. A delta is deleted only by a later event, so the
+    /// head never decreases.
     pub(super) fn head(&self) -> Seq {
         let event = self.row.head;
         self.delta.map_or(event, |delta| delta.max(event))
@@ -63,7 +63,8 @@ impl HeadCache {
         }
     }
 
-    /// Inside a new transaction: forgets everything if someone else has written since the last.
+    /// Clears the cache if another connection has written since the last refresh. Call it inside a
+    /// new transaction.
     pub(super) fn refresh(&mut self, transaction: &Connection) -> Result<(), Error> {
         let version = transaction
             .prepare_cached("PRAGMA data_version")?
@@ -75,12 +76,12 @@ impl HeadCache {
         Ok(())
     }
 
-    /// What was done since the last refresh may not stand.
+    /// Clears the cache, because changes since the last refresh may have been rolled back.
     pub(super) fn forget(&mut self) {
         self.threads.clear();
     }
 
-    /// Where a thread stands.
+    /// Returns the state of a thread.
     pub(super) fn thread(
         &self,
         transaction: &Connection,
@@ -113,7 +114,7 @@ impl HeadCache {
         look_up(transaction, thread, row)
     }
 
-    /// A thread stands here now.
+    /// Stores the new state of a thread.
     pub(super) fn remember(&mut self, thread: ThreadId, state: State) {
         self.threads.insert(thread, state);
     }

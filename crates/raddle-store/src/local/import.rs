@@ -1,11 +1,12 @@
-//! Bringing in a thread from a file.
+//! Imports a thread from a file.
 //!
-//! The records go to a thread of another name first, which no list shows, in pieces. Only when the file's
-//! seal was reached and found right, the thread itself begins as a fork of that one, in one step; so an
-//! import that is cut off anywhere leaves nothing that anyone sees.
+//! The records go, in pieces, to a staged thread with a new id, which no list shows. Once the
+//! file's seal is verified, the thread itself begins as a fork of the staged one, in one step. So
+//! an import that is interrupted anywhere leaves nothing visible.
 //!
-//! A seal says that a file is whole, not who wrote it. So an imported thread is history and no authority:
-//! its settings become those that allow least, and records of our own end what the file's leave open.
+//! A seal proves that a file is complete, not who wrote it. So an imported thread is history
+//! without authority: its settings become the most restrictive ones, and the import appends records
+//! that end everything that the file leaves open.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -23,76 +24,76 @@ use super::archive::Archive;
 use crate::blob;
 use crate::bundle::{BundleEntry, BundleError, BundleReader};
 
-/// How much of a file goes into one append.
+/// Bytes of a file that go into one append.
 const PIECE_BYTES: usize = 512 << 10;
 
-/// The largest number that a file may use for a record or an epoch. What follows needs numbers too.
+/// Largest number that a file may use for a record or an epoch. Later records need numbers too.
 const NUMBER_MAX: u64 = 1 << 53;
 
-/// How a thread is brought in.
+/// Options of an import.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ImportOptions {
-    /// As a fork, with an id of its own.
+    /// Whether to import as a fork with a new id.
     pub as_new: bool,
-    /// Where the file lacks bytes that a record names, up to before that record.
+    /// Whether to stop before a record that refers to a lost blob, instead of failing.
     pub partial: bool,
-    /// The time.
+    /// Time of the import.
     pub now: Timestamp,
 }
 
-/// What was brought in.
+/// Result of an import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ImportSummary {
-    /// The thread's id here.
+    /// Id of the thread in this journal.
     pub thread: ThreadId,
-    /// How many records of the file it has.
+    /// Number of imported records of the file.
     pub records: u64,
-    /// How many blobs the file had.
+    /// Number of blobs in the file.
     pub blobs: u64,
-    /// The newest record of the file that it has.
+    /// Newest imported record of the file.
     pub head: Seq,
-    /// The newest record that the thread had when the file was made.
-    pub had: Seq,
+    /// Newest record of the thread when the file was exported.
+    pub source_head: Seq,
 }
 
-/// Why a thread was not brought in.
+/// Reason for a failed import.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    /// The thread is here already.
-    #[error("the thread {0} is here already; delete it first, or give this one an id of its own")]
+    /// The thread already exists in this journal.
+    #[error("the thread {0} already exists; delete it first, or import it with a new id")]
     Exists(ThreadId),
-    /// The file is not to be trusted.
+    /// The file is invalid.
     #[error(transparent)]
     Bundle(#[from] BundleError),
     /// The records are not those of the thread that the header names.
     #[error("the records in the file are not those of the thread {0}; export it again")]
     Foreign(ThreadId),
-    /// After the records something is open that cannot be ended.
+    /// The records leave something open that cannot be ended.
     #[error(
-        "the records in the file leave something open that no thread has; the file was not made by an export"
+        "the records in the file leave something open that cannot be ended; the file was not made by an export"
     )]
     Open,
-    /// The file was made without bytes that a record names.
-    #[error("record {at} names the blob {hash}, which was lost before the file was made")]
+    /// The file lacks a blob that a record refers to.
+    #[error("record {at} refers to the blob {hash}, which was lost before the export")]
     Lost {
-        /// The record.
+        /// Number of the record.
         at: Seq,
-        /// The name.
+        /// Hash of the blob.
         hash: String,
     },
-    /// The journal did not take it.
+    /// The journal rejected the records.
     #[error(transparent)]
     Append(#[from] AppendError),
     /// The journal could not be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// What marks an import that is under way could not be made.
+    /// The marker file of the import could not be created.
     #[error("the folder of the journal cannot be written: {0}")]
     Mark(#[from] io::Error),
 }
 
 impl LocalJournal {
-    /// Brings in a thread from a file, under the same numbers, so that cursors stay good.
+    /// Imports a thread from a file, with the same record numbers, so that cursors stay valid.
     pub async fn import(
         &self,
         file: BundleReader<impl BufRead>,
@@ -105,7 +106,7 @@ impl LocalJournal {
             return Err(ImportError::Exists(thread));
         }
         let staged = ThreadId::mint();
-        // Should this process die, the next import finds the mark and removes what was staged.
+        // If this process dies, the next import finds the mark and deletes the staged thread.
         let mark = ImportMark::take(&marks, staged)?;
         let import = Import {
             journal: self,
@@ -122,20 +123,20 @@ impl LocalJournal {
                 records: 0,
                 blobs: 0,
                 head: Seq::ZERO,
-                had: file.header().head,
+                source_head: file.header().head,
             },
         };
         let outcome = import.run(file, options).await;
-        let kept = options.as_new && outcome.is_ok();
-        if !kept && self.delete(staged).await.is_err() {
-            // Nobody sees it, and the mark stays so that it is removed later.
+        let keep_staged = options.as_new && outcome.is_ok();
+        if !keep_staged && self.delete(staged).await.is_err() {
+            // The staged thread is invisible, and the mark stays so that a later import deletes it.
             return outcome;
         }
         mark.remove();
         outcome
     }
 
-    /// Whether lists show a thread: what is only staged they do not.
+    /// Whether lists show a thread; they do not show a staged one.
     fn is_shown(&self, thread: ThreadId) -> Result<bool, ReadError> {
         let Some(archive) = Archive::open(&self.folder)? else {
             return Ok(false);
@@ -147,7 +148,7 @@ impl LocalJournal {
         }
     }
 
-    /// Removes what imports left behind whose process died.
+    /// Deletes the staged threads of imports whose process died.
     async fn sweep(&self, marks: &Path) {
         let Ok(entries) = fs::read_dir(marks) else {
             return;
@@ -157,23 +158,23 @@ impl LocalJournal {
             let Some(thread) = name.to_str().and_then(|name| name.parse::<ThreadId>().ok()) else {
                 continue;
             };
-            let Some(mark) = ImportMark::left_behind(entry.path()) else {
+            let Some(mark) = ImportMark::take_abandoned(entry.path()) else {
                 continue;
             };
-            // What was staged may have become a thread of its own just before its process died.
-            let over = match self.is_shown(thread) {
+            // The staged thread may have become a thread of its own just before its process died.
+            let finished = match self.is_shown(thread) {
                 Ok(true) => true,
                 Ok(false) => self.delete(thread).await.is_ok(),
                 Err(_) => false,
             };
-            if over {
+            if finished {
                 mark.remove();
             }
         }
     }
 }
 
-/// A file that names what an import staged. It is locked while the import lives.
+/// Marker file that names a staged thread. It is locked while the import runs.
 struct ImportMark {
     path: PathBuf,
     _file: fs::File,
@@ -188,25 +189,26 @@ impl ImportMark {
         Ok(Self { path, _file: file })
     }
 
-    /// A mark that nobody holds any more.
-    fn left_behind(path: PathBuf) -> Option<Self> {
+    /// Returns a mark that no process holds any more.
+    fn take_abandoned(path: PathBuf) -> Option<Self> {
         let file = fs::File::open(&path).ok()?;
         file.try_lock().ok()?;
         Some(Self { path, _file: file })
     }
 
     fn remove(self) {
-        // Left behind, it costs the next import one look: what is shown is not removed.
+        // A mark that stays behind costs the next import one check: visible threads are not
+        // deleted.
         let _ = fs::remove_file(&self.path);
     }
 }
 
-/// Where imports that are under way leave their marks.
+/// Returns the folder of the marks of running imports.
 fn marks(folder: &Path) -> PathBuf {
     folder.join("imports")
 }
 
-/// An import that is under way.
+/// An import in progress.
 struct Import<'a> {
     journal: &'a LocalJournal,
     staged: ThreadId,
@@ -216,7 +218,7 @@ struct Import<'a> {
     stored: Seq,
     lost: HashSet<String>,
     partial: bool,
-    /// Nothing more is taken in, though the file is read on to its seal.
+    /// Whether to skip further records. The file is still read to its seal.
     full: bool,
     imported: ImportSummary,
 }
@@ -244,13 +246,13 @@ impl Import<'_> {
         if self.folded.id() != Some(thread) || self.folded.is_deleted() {
             return Err(ImportError::Foreign(thread));
         }
-        let becomes = match options.as_new {
+        let final_id = match options.as_new {
             true => self.staged,
             false => thread,
         };
-        self.close(becomes, options.now).await?;
+        self.close(final_id, options.now).await?;
         if options.as_new {
-            self.imported.thread = becomes;
+            self.imported.thread = final_id;
             return Ok(self.imported);
         }
         let forked = self.journal.fork(self.staged, self.stored, thread).await;
@@ -286,13 +288,13 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// Lost bytes that a record names.
+    /// Returns the hash of a lost blob that a record refers to.
     fn lost_name(&self, record: &Record) -> Option<String> {
         let RecordBody::Event(event) = &record.body else {
             return None;
         };
-        let named = blob::named(event);
-        let mut hashes = named.iter().map(|it| it.hash.clone());
+        let blobs = blob::named(event);
+        let mut hashes = blobs.iter().map(|it| it.hash.clone());
         hashes.find(|hash| self.lost.contains(hash))
     }
 
@@ -303,22 +305,22 @@ impl Import<'_> {
         let piece = std::mem::take(&mut self.piece);
         self.piece_bytes = 0;
         let (staged, after) = (self.staged, self.stored);
-        // Whether it survives the power is of no matter before the thread begins.
+        // Durability does not matter before the thread begins.
         let append = self.journal.append(staged, after, &piece, Class::Process);
         self.stored = append.await?;
         Ok(())
     }
 
-    /// Ends what the file's records leave open, by the record that a fork begins with. With an id of its own
-    /// the staged thread becomes a thread by this.
-    async fn close(&mut self, becomes: ThreadId, now: Timestamp) -> Result<(), ImportError> {
+    /// Ends everything that the file's records leave open, with the record that a fork begins with.
+    /// For an import with a new id, this makes the staged thread a normal one.
+    async fn close(&mut self, final_id: ThreadId, now: Timestamp) -> Result<(), ImportError> {
         let numbers = [self.folded.head(), self.folded.reserved()];
         let is_high = numbers.iter().any(|it| it.0 > NUMBER_MAX);
         if is_high || self.folded.epoch().0 > NUMBER_MAX {
             return Err(ImportError::Open);
         }
         let fork = Forked {
-            thread: becomes,
+            thread: final_id,
             from: self.imported.thread,
             at: self.folded.head(),
             principal: None,
@@ -332,24 +334,24 @@ impl Import<'_> {
             epoch: Epoch(self.folded.epoch().0 + 1),
             recovery: Recovery::Interrupt,
         };
-        let mut owner = ThreadWriter::fork(self.folded.clone(), fork, node, now);
+        let mut writer = ThreadWriter::fork(self.folded.clone(), fork, node, now);
         let Step::Append {
             after,
             mut records,
             class,
-        } = owner.step(now)
+        } = writer.step(now)
         else {
             return Err(ImportError::Foreign(self.imported.thread));
         };
         records.push(Record {
-            seq: owner.thread().head().next(),
+            seq: writer.thread().head().next(),
             at: now,
             body: Event::Released {}.into(),
         });
         for record in &records {
             self.folded.apply(record);
         }
-        if self.folded.id() != Some(becomes) || !is_closed(&self.folded, now) {
+        if self.folded.id() != Some(final_id) || !is_closed(&self.folded, now) {
             return Err(ImportError::Open);
         }
         let append = self.journal.append(self.staged, after, &records, class);
@@ -358,20 +360,21 @@ impl Import<'_> {
     }
 }
 
-/// Whether nothing of a thread is open, nothing goes on by itself, and nobody's yes holds.
+/// Whether a thread has nothing open, no pending work, and no approvals in force.
 fn is_closed(thread: &Thread, now: Timestamp) -> bool {
     let is_idle = thread.turn().is_none()
         && thread.requests().next().is_none()
         && thread.queue().is_empty()
         && thread.goal().is_none();
-    let rests =
+    let has_no_work =
         thread.pending().is_empty() && thread.advance(now).is_empty() && thread.wake_at().is_none();
-    let has_no_yes = thread.granted().is_empty() && thread.rights() == Grant::default();
+    let has_no_grants = thread.granted().is_empty() && thread.rights() == Grant::default();
     let settings = thread.settings();
-    is_idle && rests && has_no_yes && *settings == reset(settings) && thread.owner().is_none()
+    is_idle && has_no_work && has_no_grants && *settings == reset(settings) && thread.owner().is_none()
 }
 
-/// A record without the authority that its settings gave: a fork may go on from anywhere in the history.
+/// Removes the authority that a record's settings gave, because a fork may continue from anywhere
+/// in the history.
 fn reset_record(mut record: Record) -> Record {
     if let RecordBody::Event(event) = &mut record.body {
         match &mut **event {
@@ -384,8 +387,8 @@ fn reset_record(mut record: Record) -> Record {
     record
 }
 
-/// Settings that allow least. What says only where the thread was, which model it used and what it may use
-/// at most stays.
+/// Returns the most restrictive settings. Only the working folder, the model settings and the
+/// budgets are preserved.
 fn reset(settings: &Settings) -> Settings {
     Settings {
         cwd: settings.cwd.clone(),

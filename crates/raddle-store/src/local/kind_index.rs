@@ -1,7 +1,7 @@
-//! Rows that say where the records of a kind are, so that a page need not look at all of them.
+//! Index rows that locate the records of a kind, so that a page need not scan all records.
 //!
-//! Each names the one before it, and the thread's row names the last. So one that vanished is missed by
-//! whoever comes along, wherever the walk begins and whichever way it goes.
+//! Each row names the previous one, and the thread's row names the last. So a scan detects a
+//! vanished row wherever it begins and in either direction.
 
 use raddle_core::Seq;
 use rusqlite::{Connection, Error, OptionalExtension};
@@ -12,16 +12,16 @@ use super::fence::ThreadRow;
 use super::rowid::{self, key};
 use super::segments::{ScanOrder, Segments};
 
-/// A kind of records that pages are made from.
+/// Kind of records that pages are built from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KindIndex {
-    /// That begin a turn.
+    /// Records that begin a turn.
     Turn,
-    /// That end one.
+    /// Records that end a turn.
     TurnEnd,
-    /// That bring a whole item.
+    /// Records that hold a whole item.
     Item,
-    /// That cut turns away.
+    /// Records that revert turns.
     Revert,
 }
 
@@ -37,13 +37,13 @@ impl KindIndex {
         }
     }
 
-    /// What [`Trail::entry`] reads.
+    /// Returns the `SELECT` clause that [`KindIndex::entry`] reads.
     fn select(self) -> String {
         let since = if self == Self::Revert { "since" } else { "0" };
         format!("SELECT at, before, {since}, sum FROM {}", self.table())
     }
 
-    /// The row of a record that is the last of its kind now, and its checksum.
+    /// Makes a record the last of its kind. Returns its index row and the row's checksum.
     pub(super) fn advance(
         self,
         row: &mut ThreadRow,
@@ -58,7 +58,7 @@ impl KindIndex {
         (entry, chain::sum_of_entry(self, &entry))
     }
 
-    /// Reads a row, if it bears its checksum.
+    /// Reads a row and verifies its checksum.
     fn entry(self, row: &rusqlite::Row<'_>) -> Result<KindEntry, Error> {
         let seq = |at: usize| row.get::<_, i64>(at).map(|it| Seq(it.unsigned_abs()));
         let entry = KindEntry {
@@ -71,12 +71,12 @@ impl KindIndex {
             return Ok(entry);
         }
         Err(error::damaged(
-            "a row that says where its turns and items are was changed",
+            "an index row of its turns or items is damaged",
         ))
     }
 }
 
-/// The last record of each kind that a thread has; zero where it has none.
+/// Last record of each kind in a thread; zero if there is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct KindEnds([Seq; KindIndex::ALL.len()]);
 
@@ -89,24 +89,24 @@ impl KindEnds {
         self.0
     }
 
-    fn of(&self, trail: KindIndex) -> Seq {
-        self.0[trail as usize]
+    fn of(&self, index: KindIndex) -> Seq {
+        self.0[index as usize]
     }
 
-    /// A record of this kind is the last now. Says which was.
-    fn advance(&mut self, trail: KindIndex, seq: Seq) -> Seq {
-        std::mem::replace(&mut self.0[trail as usize], seq)
+    /// Makes a record the last of its kind. Returns the previous one.
+    fn advance(&mut self, index: KindIndex, seq: Seq) -> Seq {
+        std::mem::replace(&mut self.0[index as usize], seq)
     }
 }
 
-/// A row of a trail.
+/// Row of a kind index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct KindEntry {
-    /// The key of the record.
+    /// Key of the record.
     pub(super) at: i64,
-    /// The record of the row before it; zero if it is the first.
+    /// Record of the previous row; zero for the first row.
     pub(super) before: Seq,
-    /// The first record that was cut away; zero where none was.
+    /// First reverted record; zero if none was reverted.
     pub(super) since: Seq,
 }
 
@@ -115,130 +115,130 @@ impl KindEntry {
         rowid::seq(self.at)
     }
 
-    /// Whether the one before it is before a number too, so that none is missing in between.
+    /// Whether the previous row is before a number too, so that none is missing in between.
     fn is_first_from(&self, from: Seq) -> bool {
         is_before(self.before, from) && self.before < self.seq()
     }
 }
 
-/// Whether the end of a trail, or of what came before a row, is before a number. Zero is no record.
+/// Whether the end of an index, or the row before another, is before a number. Zero is no record.
 fn is_before(end: Seq, from: Seq) -> bool {
     end == Seq::ZERO || end < from
 }
 
 fn gap() -> Error {
-    error::damaged("rows that say where its turns and items are have vanished")
+    error::damaged("index rows of its turns or items are missing")
 }
 
 impl Segments {
-    /// The ends of the trails of a thread that ends with a record.
+    /// Returns the ends of the kind indexes of a thread that ends at a record.
     pub(super) fn ends_upto(&self, connection: &Connection, upto: Seq) -> Result<KindEnds, Error> {
         let mut ends = KindEnds::default();
-        for trail in KindIndex::ALL {
-            ends.advance(trail, self.last_upto(connection, trail, upto)?);
+        for index in KindIndex::ALL {
+            ends.advance(index, self.last_upto(connection, index, upto)?);
         }
         Ok(ends)
     }
 
-    /// The first row from a number on, if there is one.
+    /// Returns the first row from a number on, if there is one.
     pub(super) fn first_from(
         &self,
         connection: &Connection,
-        trail: KindIndex,
+        index: KindIndex,
         from: Seq,
     ) -> Result<Option<KindEntry>, Error> {
-        let select = trail.select();
+        let select = index.select();
         let sql = format!("{select} WHERE at BETWEEN ?1 AND ?2 ORDER BY at LIMIT 1");
         let mut statement = connection.prepare_cached(&sql)?;
         for part in self.between(from, rowid::SEQ_MAX) {
-            let found = statement.query_row(part.keys(), |row| trail.entry(row));
-            let found = found.optional()?;
-            if let Some(found) = found {
-                return if found.is_first_from(from) {
-                    Ok(Some(found))
+            let row = statement.query_row(part.keys(), |row| index.entry(row));
+            let entry = row.optional()?;
+            if let Some(entry) = entry {
+                return if entry.is_first_from(from) {
+                    Ok(Some(entry))
                 } else {
                     Err(gap())
                 };
             }
         }
-        if is_before(self.ends.of(trail), from) {
+        if is_before(self.ends.of(index), from) {
             Ok(None)
         } else {
             Err(gap())
         }
     }
 
-    /// The last record of a kind up to and including a number; zero if there is none.
+    /// Returns the last record of a kind up to and including a number; zero if there is none.
     pub(super) fn last_upto(
         &self,
         connection: &Connection,
-        trail: KindIndex,
+        index: KindIndex,
         upto: Seq,
     ) -> Result<Seq, Error> {
-        let next = self.first_from(connection, trail, upto.next())?;
-        Ok(next.map_or(self.ends.of(trail), |next| next.before))
+        let next = self.first_from(connection, index, upto.next())?;
+        Ok(next.map_or(self.ends.of(index), |next| next.before))
     }
 
-    /// Up to `limit` rows from the first number to the last.
+    /// Returns up to `limit` rows from the first number to the last.
     pub(super) fn along(
         &self,
         connection: &Connection,
-        trail: KindIndex,
+        index: KindIndex,
         range: (Seq, Seq),
         order: ScanOrder,
         limit: usize,
     ) -> Result<Vec<KindEntry>, Error> {
         match order {
-            ScanOrder::OldestFirst => self.scan_forward(connection, trail, range, limit),
-            ScanOrder::NewestFirst => self.scan_backward(connection, trail, range, limit),
+            ScanOrder::OldestFirst => self.scan_forward(connection, index, range, limit),
+            ScanOrder::NewestFirst => self.scan_backward(connection, index, range, limit),
         }
     }
 
     fn scan_forward(
         &self,
         connection: &Connection,
-        trail: KindIndex,
+        index: KindIndex,
         (from, to): (Seq, Seq),
         limit: usize,
     ) -> Result<Vec<KindEntry>, Error> {
-        let mut found: Vec<KindEntry> = Vec::new();
+        let mut entries: Vec<KindEntry> = Vec::new();
         let mut next = from;
-        while found.len() < limit {
-            let Some(entry) = self.first_from(connection, trail, next)? else {
+        while entries.len() < limit {
+            let Some(entry) = self.first_from(connection, index, next)? else {
                 break;
             };
-            if found.last().is_some_and(|last| last.seq() != entry.before) {
+            if entries.last().is_some_and(|last| last.seq() != entry.before) {
                 return Err(gap());
             }
             if entry.seq() > to {
                 break;
             }
             next = entry.seq().next();
-            found.push(entry);
+            entries.push(entry);
         }
-        Ok(found)
+        Ok(entries)
     }
 
     fn scan_backward(
         &self,
         connection: &Connection,
-        trail: KindIndex,
+        index: KindIndex,
         (from, to): (Seq, Seq),
         limit: usize,
     ) -> Result<Vec<KindEntry>, Error> {
-        let mut found = Vec::new();
-        let mut last = self.last_upto(connection, trail, to)?;
-        while found.len() < limit && last != Seq::ZERO && last >= from {
-            let sql = format!("{} WHERE at = ?1", trail.select());
+        let mut entries = Vec::new();
+        let mut last = self.last_upto(connection, index, to)?;
+        while entries.len() < limit && last != Seq::ZERO && last >= from {
+            let sql = format!("{} WHERE at = ?1", index.select());
             let at = self.key_of(last);
-            let found_here = connection
+            let row = connection
                 .prepare_cached(&sql)?
-                .query_row([at], |row| trail.entry(row))
+                .query_row([at], |row| index.entry(row))
                 .optional()?;
-            let entry = found_here.filter(|it| it.before < last).ok_or_else(gap)?;
+            let entry = row.filter(|it| it.before < last).ok_or_else(gap)?;
             last = entry.before;
-            found.push(entry);
+            entries.push(entry);
         }
-        Ok(found)
+        Ok(entries)
     }
 }

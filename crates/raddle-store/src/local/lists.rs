@@ -1,4 +1,4 @@
-//! Lists of threads. What was damaged of one thread keeps no other from being on them.
+//! Lists of threads. Damage to one thread does not hide the others.
 
 mod post_filter;
 
@@ -17,20 +17,20 @@ use super::summary::{self, ListVisibility};
 use crate::page::{self, ListCursor, ListKey};
 use post_filter::PostFilter;
 
-/// How many threads are looked at for a page that are not on it, where no index tells them apart. Then the
-/// page ends, and the next goes on from there.
+/// Maximum number of threads scanned for a page that do not belong on it, if no index excludes
+/// them. Then the page ends, and the next one continues from there.
 const LOOKS_MAX: usize = 5_000;
 
-/// Where lists are made from.
+/// Sources of the lists.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lists<'a> {
     pub(super) connection: &'a Connection,
     pub(super) files: &'a BlobFiles,
-    /// Who is told of threads that cannot be shown.
+    /// Receiver of the threads that cannot be shown.
     pub(super) quarantine: &'a Quarantine,
 }
 
-/// A thread's place in an index of the list.
+/// Position of a thread in an index of the list.
 #[derive(Clone, Copy, Debug)]
 struct ListPosition {
     number: i64,
@@ -47,34 +47,34 @@ impl ListPosition {
     }
 }
 
-/// Threads that were found on a walk, and where it was left off, if it was.
+/// Threads found by a walk, and where it stopped early, if it did.
 struct ListWalk<T> {
     found: Vec<T>,
     left_off: Option<ListKey>,
 }
 
-/// A thread that comes by on a walk down the list.
+/// Thread on a walk down the list.
 #[derive(Debug)]
 pub(super) struct CandidateThread {
     pub(super) number: i64,
     pub(super) key: ListKey,
-    /// Under which numbers its records lie, and up to which of each.
+    /// Numbers under which its records are stored, each with its last record.
     pub(super) rows: Vec<(i64, Seq)>,
 }
 
 impl Lists<'_> {
-    /// A page of threads.
+    /// Returns a page of threads.
     pub(super) fn page(&self, query: &ListQuery) -> Result<Page<Summary>, ReadError> {
         self.page_within(query, LOOKS_MAX)
     }
 
-    /// The same, if no more threads are looked at in vain.
-    fn page_within(&self, query: &ListQuery, looks: usize) -> Result<Page<Summary>, ReadError> {
+    /// Returns a page of threads, but stops after too many threads that do not belong on it.
+    fn page_within(&self, query: &ListQuery, misses_max: usize) -> Result<Page<Summary>, ReadError> {
         let cursor = ListCursor::parse(query)?;
-        let room = page::limit(query.limit) + 1;
-        let sieve = PostFilter::of(query);
-        let entry = |spot| self.entry(spot, &sieve);
-        let walked = self.walk(query, cursor, (room, looks), entry);
+        let entries_max = page::limit(query.limit) + 1;
+        let filter = PostFilter::of(query);
+        let entry = |position| self.entry(position, &filter);
+        let walked = self.walk(query, cursor, (entries_max, misses_max), entry);
         let ListWalk {
             mut found,
             left_off,
@@ -83,16 +83,16 @@ impl Lists<'_> {
         let mut page = page::of_threads(found, query);
         if page.next.is_none() {
             let included = false;
-            let on = left_off.map(|place| ListCursor {
-                key: place,
+            let resume = left_off.map(|key| ListCursor {
+                key,
                 included,
             });
-            page.next = on.map(|it| it.text(query.order));
+            page.next = resume.map(|it| it.text(query.order));
         }
         Ok(page)
     }
 
-    /// The next threads of a walk down the list.
+    /// Returns the next threads of a walk down the list.
     pub(super) fn step(
         &self,
         query: &ListQuery,
@@ -101,22 +101,22 @@ impl Lists<'_> {
     ) -> Result<Vec<CandidateThread>, Error> {
         let sql = "SELECT taken, upto FROM part WHERE number = ?1";
         let mut parts = self.connection.prepare_cached(sql)?;
-        let sieve = PostFilter::of(query);
-        let mut passing = |spot: ListPosition| {
-            let number = spot.number;
-            if !sieve.may_take(self.connection, number)? {
+        let filter = PostFilter::of(query);
+        let mut passing = |position: ListPosition| {
+            let number = position.number;
+            if !filter.may_match(self.connection, number)? {
                 return Ok(None);
             }
             let mut rows = vec![(number, rowid::SEQ_MAX)];
-            let mut taken = parts.query([number])?;
-            while let Some(part) = taken.next()? {
+            let mut shared = parts.query([number])?;
+            while let Some(part) = shared.next()? {
                 let upto: i64 = part.get(1)?;
                 rows.push((part.get(0)?, Seq(upto.unsigned_abs())));
             }
-            let place = spot.key;
+            let key = position.key;
             Ok(Some(CandidateThread {
                 number,
-                key: place,
+                key,
                 rows,
             }))
         };
@@ -130,7 +130,7 @@ impl Lists<'_> {
         Ok(passing)
     }
 
-    /// The threads of these numbers that a list may show, in no order.
+    /// Returns those threads of these numbers that a list may show, unordered.
     pub(super) fn of_numbers(&self, numbers: &BTreeSet<i64>) -> Result<Vec<Summary>, Error> {
         let mut threads = Vec::new();
         for number in numbers {
@@ -140,115 +140,117 @@ impl Lists<'_> {
         Ok(threads)
     }
 
-    /// The thread that stands at a place, if it is wanted.
-    fn entry(&self, spot: ListPosition, sieve: &PostFilter<'_>) -> Result<Option<Summary>, Error> {
-        let (number, query) = (spot.number, sieve.query);
-        self.unless_damaged(number, Some(spot.key.1), || {
-            if !sieve.may_take(self.connection, number)? {
+    /// Returns the thread at a position, if it matches the query.
+    fn entry(&self, position: ListPosition, filter: &PostFilter<'_>) -> Result<Option<Summary>, Error> {
+        let (number, query) = (position.number, filter.query);
+        self.unless_damaged(number, Some(position.key.1), || {
+            if !filter.may_match(self.connection, number)? {
                 return Ok(None);
             }
-            let thread = self.thread(number, Some(spot.key.1))?;
-            let there = thread.filter(|it| page::list_key(it, query.order) == spot.key);
-            let thread = there.ok_or_else(|| misplaced(number))?;
+            let thread = self.thread(number, Some(position.key.1))?;
+            let matching = thread.filter(|it| page::list_key(it, query.order) == position.key);
+            let thread = matching.ok_or_else(|| misplaced(number))?;
             Ok(query.matches(&thread).then_some(thread))
         })
     }
 
-    /// Passes over a thread that is damaged.
+    /// Skips a damaged thread.
     fn unless_damaged<T>(
         &self,
         number: i64,
         thread: Option<ThreadId>,
-        look: impl FnOnce() -> Result<Option<T>, Error>,
+        load: impl FnOnce() -> Result<Option<T>, Error>,
     ) -> Result<Option<T>, Error> {
-        match look() {
+        match load() {
             Err(error) if error::is_damage(&error) => {
                 self.quarantine.pass_over(number, thread, &error);
                 Ok(None)
             }
-            found => found,
+            result => result,
         }
     }
 
-    /// What lists show of a thread, if they do. It is made again from the records where it was hit.
+    /// Returns a thread's summary, if lists show it. Rebuilds the summary from the records if it is
+    /// damaged.
     fn thread(&self, number: i64, id: Option<ThreadId>) -> Result<Option<Summary>, Error> {
-        let found = match (fence::of_number(self.connection, number), id) {
-            // Its number leads to a row that was hit, and its id to the same one: then it was the id.
+        let entry = match (fence::of_number(self.connection, number), id) {
+            // The row under its number is damaged, and its id leads to the same row: then the id
+            // was damaged.
             (Err(error), Some(id)) if error::is_damage(&error) => {
                 let row = fence::row(self.connection, id)?;
                 row.map(|row| (id, row))
             }
-            (found, _) => found?,
+            (entry, _) => entry?,
         };
-        let there = |(_, row): &(_, ThreadRow)| row.number == number && !row.deleting;
-        let Some((thread, row)) = found.filter(there) else {
+        let is_current = |(_, row): &(_, ThreadRow)| row.number == number && !row.deleting;
+        let Some((thread, row)) = entry.filter(is_current) else {
             return Ok(None);
         };
-        match shown(self.connection, thread, &row) {
+        match list_summary(self.connection, thread, &row) {
             Err(error) if error::is_damage(&error) => {}
-            shown => return shown,
+            result => return result,
         }
-        let anew = summary::anew(self.connection, self.files, thread, &row);
-        let anew = anew.map_err(|error| error::damaged(&error.to_string()))?;
-        let long = || error::damaged("what lists show of it was changed, and it is long");
-        let summary = anew.ok_or_else(long)?.filter(|it| it.thread == thread);
+        let rebuilt = summary::rebuild(self.connection, self.files, thread, &row);
+        let rebuilt = rebuilt.map_err(|error| error::damaged(&error.to_string()))?;
+        let too_long = || error::damaged("its list entry is damaged, and the thread is too long to rebuild it");
+        let summary = rebuilt.ok_or_else(too_long)?.filter(|it| it.thread == thread);
         let summary = summary.map(|it| with_head(self.connection, &row, it));
         summary.transpose()
     }
 
-    /// Walks down a list from a cursor until so many were found or so many looked at in vain; down the list
-    /// of each folder, if folders are asked for.
+    /// Walks down a list from a cursor until it has enough entries or too many misses. If the query
+    /// names folders, it walks down the list of each.
     fn walk<T>(
         &self,
         query: &ListQuery,
         cursor: Option<ListCursor>,
-        (room, looks): (usize, usize),
+        (entries_max, misses_max): (usize, usize),
         mut take: impl FnMut(ListPosition) -> Result<Option<T>, Error>,
     ) -> Result<ListWalk<T>, Error> {
-        // Each folder has its own place in the index.
+        // The index has a separate range for each folder.
         let mut folders: BTreeSet<Option<&str>> =
             query.cwds.iter().map(|it| Some(it.as_str())).collect();
         if folders.is_empty() {
             folders.insert(None);
         }
-        let looks = (looks / folders.len()).max(1);
-        let mut found: Vec<(ListKey, T)> = Vec::new();
+        let misses_max = (misses_max / folders.len()).max(1);
+        let mut entries: Vec<(ListKey, T)> = Vec::new();
         let mut left_off: Option<ListKey> = None;
         for folder in folders {
-            let full = found.len() + room;
-            let mut looked = 0;
-            self.walk_folder(query, cursor, folder, |spot| {
-                match take(spot)? {
-                    Some(it) => found.push((spot.key, it)),
-                    None => looked += 1,
+            let full = entries.len() + entries_max;
+            let mut misses = 0;
+            self.walk_folder(query, cursor, folder, |position| {
+                match take(position)? {
+                    Some(it) => entries.push((position.key, it)),
+                    None => misses += 1,
                 }
-                if looked == looks {
-                    left_off = left_off.map_or(Some(spot.key), |other| {
+                if misses == misses_max {
+                    left_off = left_off.map_or(Some(position.key), |other| {
                         let nearest = if query.oldest_first {
                             Ord::min
                         } else {
                             Ord::max
                         };
-                        Some(nearest(other, spot.key))
+                        Some(nearest(other, position.key))
                     });
                 }
-                Ok(found.len() < full && looked < looks)
+                Ok(entries.len() < full && misses < misses_max)
             })?;
         }
-        // What lies beyond comes again on the next page, with what was not looked at.
-        found.retain(|(place, _)| match left_off {
-            Some(end) if query.oldest_first => *place <= end,
-            Some(end) => *place >= end,
+        // Entries beyond the stop come again on the next page, with those that were not scanned.
+        entries.retain(|(key, _)| match left_off {
+            Some(end) if query.oldest_first => *key <= end,
+            Some(end) => *key >= end,
             None => true,
         });
         Ok(ListWalk {
-            found: found.into_iter().map(|(_, it)| it).collect(),
+            found: entries.into_iter().map(|(_, it)| it).collect(),
             left_off,
         })
     }
 
-    /// Walks down the list of a folder, or of all, for as long as more is wanted. It goes by an index alone: a
-    /// row that cannot be read is no obstacle.
+    /// Walks down the list of a folder, or of all folders, while `more` returns true. It reads an
+    /// index only, so an unreadable row does not stop it.
     fn walk_folder(
         &self,
         query: &ListQuery,
@@ -268,7 +270,7 @@ impl Lists<'_> {
         };
         let included = cursor.is_some_and(|cursor| cursor.included);
         let equal = if included { "=" } else { "" };
-        // The filters that are not in an index of folders are seen to by whoever looks at the thread.
+        // Filters that an index of folders lacks are applied later, to the thread itself.
         let (index, filter) = if folder.is_some() {
             (index_of_folder, "cwd = ?4")
         } else {
@@ -283,16 +285,16 @@ impl Lists<'_> {
              WHERE shelf = ?1 AND ({column}, id) {further}{equal} (?2, ?3) AND {filter}
              ORDER BY {column} {direction}, id {direction}"
         );
-        let shelf = if query.archived {
+        let visibility = if query.archived {
             ListVisibility::Archived as i64
         } else {
             ListVisibility::Open as i64
         };
         let (time, id) = match cursor {
-            Some(ListCursor { key: place, .. }) => {
-                (place.0.0, place.1.as_uuid().as_bytes().to_vec())
+            Some(ListCursor { key, .. }) => {
+                (key.0.0, key.1.as_uuid().as_bytes().to_vec())
             }
-            // Nothing comes before these or after these: every id has 16 bytes.
+            // Lower and upper bounds of all positions: every id has 16 bytes.
             None if query.oldest_first => (i64::MIN, Vec::new()),
             None => (i64::MAX, vec![0xff; 17]),
         };
@@ -303,16 +305,16 @@ impl Lists<'_> {
                 .and_then(|them| serde_json::to_string(&them).ok()),
             list_of(&query.originators),
         ];
-        let mut values: Vec<&dyn ToSql> = vec![&shelf, &time, &id, &folder];
+        let mut values: Vec<&dyn ToSql> = vec![&visibility, &time, &id, &folder];
         if folder.is_none() {
             values.extend(filters.iter().map(|it| it as &dyn ToSql));
         }
         let mut statement = self.connection.prepare_cached(&sql)?;
         let mut rows = statement.query(values.as_slice())?;
         while let Some(row) = rows.next()? {
-            // An entry that names no thread leads to none.
-            if let Ok(spot) = ListPosition::read(row)
-                && !more(spot)?
+            // An entry without a valid id leads to no thread.
+            if let Ok(position) = ListPosition::read(row)
+                && !more(position)?
             {
                 break;
             }
@@ -321,20 +323,20 @@ impl Lists<'_> {
     }
 }
 
-/// A filter, as one value; nothing if it lets all pass.
-fn list_of(wanted: &[String]) -> Option<String> {
-    let some = (!wanted.is_empty()).then_some(wanted)?;
-    serde_json::to_string(some).ok()
+/// Returns a filter as one JSON value, or `None` if it accepts everything.
+fn list_of(values: &[String]) -> Option<String> {
+    let nonempty = (!values.is_empty()).then_some(values)?;
+    serde_json::to_string(nonempty).ok()
 }
 
 fn misplaced(number: i64) -> Error {
     error::damaged(&format!(
-        "the list has a thread of the number {number} where none is"
+        "the list refers to thread number {number}, which does not exist there"
     ))
 }
 
-/// A thread as a list shows it, if one does.
-pub(super) fn shown(
+/// Returns a thread as a list shows it, if one does.
+pub(super) fn list_summary(
     connection: &Connection,
     thread: ThreadId,
     row: &ThreadRow,
@@ -359,9 +361,9 @@ fn with_head(
 }
 
 /// Whether a thread belongs on a page.
-pub(super) fn wanted(it: &Summary, query: &ListQuery, cursor: Option<ListCursor>) -> bool {
-    let place = page::list_key(it, query.order);
-    query.matches(it) && cursor.is_none_or(|cursor| cursor.leads_to(place, query.oldest_first))
+pub(super) fn is_on_page(it: &Summary, query: &ListQuery, cursor: Option<ListCursor>) -> bool {
+    let key = page::list_key(it, query.order);
+    query.matches(it) && cursor.is_none_or(|cursor| cursor.leads_to(key, query.oldest_first))
 }
 
 #[cfg(test)]

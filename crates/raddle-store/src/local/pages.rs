@@ -13,7 +13,7 @@ use super::{error, project, read, schema};
 use crate::page;
 use crate::records::item_of;
 
-/// A page of turns.
+/// Returns a page of turns.
 pub(super) fn turns(
     connection: &Connection,
     files: &BlobFiles,
@@ -33,33 +33,33 @@ pub(super) fn turns(
 fn turn(
     connection: &Connection,
     files: &BlobFiles,
-    course: &Segments,
+    segments: &Segments,
     entry: KindEntry,
 ) -> Result<TurnEntry, ReadError> {
     let from = entry.seq();
-    let found = read::event(connection, files, course, entry.at)?;
-    let Event::TurnStarted(started) = *found.event else {
+    let loaded = read::event(connection, files, segments, entry.at)?;
+    let Event::TurnStarted(started) = *loaded.event else {
         return Err(read::corrupt(from, "it begins no turn".to_owned()));
     };
     let mut entry = TurnEntry {
         turn: started.turn,
         root: started.root,
         from,
-        started_at: found.at,
+        started_at: loaded.at,
         ended: None,
     };
     let last_end = |upto| {
-        let end = course.last_upto(connection, KindIndex::TurnEnd, upto);
+        let end = segments.last_upto(connection, KindIndex::TurnEnd, upto);
         end.map_err(error::open)
     };
-    let until = next_turn(connection, course, from).map_err(error::open)?;
+    let until = next_turn(connection, segments, from).map_err(error::open)?;
     let mut end = last_end(before(until))?;
-    // It ends once. Should another end lie there, it is some other turn's.
+    // A turn ends once. Another end in this range belongs to another turn.
     while end > from {
-        let found = read::event(connection, files, course, course.key_of(end))?;
-        match *found.event {
+        let loaded = read::event(connection, files, segments, segments.key_of(end))?;
+        match *loaded.event {
             Event::TurnEnded(ended) if ended.turn == entry.turn => {
-                entry.ended = Some((ended.end, found.at));
+                entry.ended = Some((ended.end, loaded.at));
                 break;
             }
             Event::TurnEnded(_) => end = last_end(before(end))?,
@@ -69,9 +69,9 @@ fn turn(
     Ok(entry)
 }
 
-/// Where the turn after a record begins.
-fn next_turn(connection: &Connection, course: &Segments, after: Seq) -> Result<Seq, Error> {
-    let next = course.first_from(connection, KindIndex::Turn, after.next())?;
+/// Returns where the turn after a record begins.
+fn next_turn(connection: &Connection, segments: &Segments, after: Seq) -> Result<Seq, Error> {
+    let next = segments.first_from(connection, KindIndex::Turn, after.next())?;
     Ok(next.map_or(Seq(u64::MAX), |next| next.seq()))
 }
 
@@ -79,7 +79,7 @@ fn before(seq: Seq) -> Seq {
     Seq(seq.0.saturating_sub(1))
 }
 
-/// A page of items.
+/// Returns a page of items.
 pub(super) fn items(
     connection: &Connection,
     files: &BlobFiles,
@@ -90,7 +90,7 @@ pub(super) fn items(
     let mut scan = Scan::new(connection, row, query)?;
     if let Some(turn) = turn {
         let span = span(connection, files, &scan.segments, turn)?;
-        // A turn that is not there has no items.
+        // A missing turn has no items.
         scan.clip(span.unwrap_or((Seq::ZERO, Seq::ZERO)));
     }
     let entries = scan.entries(connection, KindIndex::Item);
@@ -98,15 +98,15 @@ pub(super) fn items(
     let mut items = Vec::with_capacity(entries.len());
     let mut bytes = 0;
     for it in entries {
-        // What no longer fits is not read; one that is only known to be there leads to the next page.
+        // Items beyond the limit are not read; the existence of one more makes a next page.
         let full = items.len() == scan.limit || bytes >= page::ITEMS_BYTES_MAX;
         if full {
             return Ok(page::of_numbered(items, true));
         }
         let seq = it.seq();
-        let found = read::event(connection, files, &scan.segments, it.at)?;
-        bytes += found.bytes;
-        let Some((turn, item)) = item_of(&found.event) else {
+        let loaded = read::event(connection, files, &scan.segments, it.at)?;
+        bytes += loaded.bytes;
+        let Some((turn, item)) = item_of(&loaded.event) else {
             return Err(read::corrupt(seq, "it is no item".to_owned()));
         };
         items.push(ItemEntry {
@@ -118,77 +118,77 @@ pub(super) fn items(
     Ok(page::of_numbered(items, false))
 }
 
-/// Where a turn's records lie: turns follow one another, so it reaches to the next.
+/// Returns the range of a turn's records. Turns follow one another, so it extends to the next.
 fn span(
     connection: &Connection,
     files: &BlobFiles,
-    course: &Segments,
+    segments: &Segments,
     turn: &TurnId,
 ) -> Result<Option<(Seq, Seq)>, ReadError> {
-    let Some(at) = find_turn(connection, course, turn).map_err(error::open)? else {
+    let Some(at) = find_turn(connection, segments, turn).map_err(error::open)? else {
         return Ok(None);
     };
     let from = rowid::seq(at);
-    let found = read::event(connection, files, course, at)?;
-    match &*found.event {
+    let loaded = read::event(connection, files, segments, at)?;
+    match &*loaded.event {
         Event::TurnStarted(it) if it.turn == *turn => {}
         _ => return Err(read::corrupt(from, "it does not begin the turn".to_owned())),
     }
-    let until = next_turn(connection, course, from).map_err(error::open)?;
+    let until = next_turn(connection, segments, from).map_err(error::open)?;
     Ok(Some((from, until)))
 }
 
-/// The record that begins a turn. What one index does not find is looked for in the other, and in a file
-/// that has but one of them without it.
+/// Returns the record that begins a turn. A turn missing from one index is searched in the other; a
+/// file of an older layout with one index is scanned instead.
 fn find_turn(
     connection: &Connection,
-    course: &Segments,
+    segments: &Segments,
     turn: &TurnId,
 ) -> Result<Option<i64>, Error> {
-    let found = turn_within(connection, "turn_id", course, turn)?;
-    if found.is_some() {
-        return Ok(found);
+    let at = turn_by_index(connection, "turn_id", segments, turn)?;
+    if at.is_some() {
+        return Ok(at);
     }
     let missed = if schema::version(connection)? < schema::TURNS_TWICE {
-        turn_along(connection, course, turn)?
+        turn_by_scan(connection, segments, turn)?
     } else {
-        turn_within(connection, "turn_id_again", course, turn)?
+        turn_by_index(connection, "turn_id_again", segments, turn)?
     };
     match missed {
         None => Ok(None),
         Some(_) => Err(error::damaged(
-            "the index of turns does not have all of them",
+            "the index of turns is incomplete",
         )),
     }
 }
 
-fn turn_within(
+fn turn_by_index(
     connection: &Connection,
     index: &str,
-    course: &Segments,
+    segments: &Segments,
     turn: &TurnId,
 ) -> Result<Option<i64>, Error> {
     let sql =
         format!("SELECT at FROM turn INDEXED BY {index} WHERE id = ?1 AND at BETWEEN ?2 AND ?3");
     let mut statement = connection.prepare_cached(&sql)?;
-    for part in course.between(Seq::ZERO, rowid::SEQ_MAX) {
+    for part in segments.between(Seq::ZERO, rowid::SEQ_MAX) {
         let [first, last] = part.keys();
-        let found = statement.query_row(params![turn.as_str(), first, last], |row| row.get(0));
-        if let Some(at) = found.optional()? {
+        let row = statement.query_row(params![turn.as_str(), first, last], |row| row.get(0));
+        if let Some(at) = row.optional()? {
             return Ok(Some(at));
         }
     }
     Ok(None)
 }
 
-fn turn_along(
+fn turn_by_scan(
     connection: &Connection,
-    course: &Segments,
+    segments: &Segments,
     turn: &TurnId,
 ) -> Result<Option<i64>, Error> {
     let mut statement = connection.prepare_cached("SELECT id = ?1 FROM turn WHERE at = ?2")?;
     let all = (Seq::ZERO, rowid::SEQ_MAX);
-    for it in course.along(
+    for it in segments.along(
         connection,
         KindIndex::Turn,
         all,
@@ -202,10 +202,10 @@ fn turn_along(
     Ok(None)
 }
 
-/// A walk over what counts of a thread, from where the page before ended.
+/// Scan over the live records of a thread, from the end of the previous page.
 struct Scan {
     segments: Segments,
-    /// From the first number to before the second, in the order of the walk.
+    /// Half-open ranges of record numbers, in the order of the scan.
     spans: Vec<(Seq, Seq)>,
     order: ScanOrder,
     limit: usize,
@@ -213,11 +213,11 @@ struct Scan {
 
 impl Scan {
     fn new(connection: &Connection, row: &ThreadRow, query: &PageQuery) -> Result<Self, ReadError> {
-        let course = Segments::of(connection, row).map_err(error::open)?;
-        let cuts = project::reverted_ranges(connection, &course).map_err(error::open)?;
+        let segments = Segments::of(connection, row).map_err(error::open)?;
+        let reverted = project::reverted_ranges(connection, &segments).map_err(error::open)?;
         let mut scan = Self {
-            segments: course,
-            spans: cuts.live_ranges(),
+            segments,
+            spans: reverted.live_ranges(),
             order: ScanOrder::OldestFirst,
             limit: page::limit(query.limit),
         };
@@ -225,7 +225,7 @@ impl Scan {
             scan.spans.reverse();
             scan.order = ScanOrder::NewestFirst;
         }
-        if let Some(PageCursor { seq, included }) = page::mark(query.cursor.as_deref())? {
+        if let Some(PageCursor { seq, included }) = page::parse_cursor(query.cursor.as_deref())? {
             let after = Seq(seq.0.saturating_add(1));
             scan.clip(match (query.newest_first, included) {
                 (true, true) => (Seq::ZERO, after),
@@ -237,7 +237,7 @@ impl Scan {
         Ok(scan)
     }
 
-    /// Leaves out what is not from the first number to before the second.
+    /// Restricts the scan to the numbers from the first to before the second.
     fn clip(&mut self, (from, until): (Seq, Seq)) {
         for (first, end) in &mut self.spans {
             *first = from.max(*first);
@@ -246,18 +246,18 @@ impl Scan {
         self.spans.retain(|(first, end)| first < end);
     }
 
-    /// The rows of a page, and one more if there is more.
-    fn entries(&self, connection: &Connection, trail: KindIndex) -> Result<Vec<KindEntry>, Error> {
+    /// Returns the rows of a page, and one more if there is more.
+    fn entries(&self, connection: &Connection, index: KindIndex) -> Result<Vec<KindEntry>, Error> {
         let mut entries = Vec::new();
         for (first, end) in &self.spans {
-            let wanted = self.limit + 1 - entries.len();
-            if wanted == 0 {
+            let remaining = self.limit + 1 - entries.len();
+            if remaining == 0 {
                 break;
             }
             let range = (*first, before(*end));
             let more = self
                 .segments
-                .along(connection, trail, range, self.order, wanted);
+                .along(connection, index, range, self.order, remaining);
             entries.extend(more?);
         }
         Ok(entries)

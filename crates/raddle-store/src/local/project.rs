@@ -1,4 +1,4 @@
-//! Lists and pages follow the records, in the transaction that stores them.
+//! Projections: lists and pages are updated in the transaction that stores the records.
 
 use raddle_core::{Event, Record, RecordBody, Seq, ThreadId};
 use rusqlite::{Connection, Error, params};
@@ -11,7 +11,7 @@ use super::{rowid, summary};
 use crate::records::item_of;
 use crate::reverted_ranges::RevertedRanges;
 
-/// Takes in what was appended, and changes the thread's row as that asks for.
+/// Updates the projections with appended records, and the thread's row accordingly.
 pub(super) fn follow(
     transaction: &Connection,
     files: &BlobFiles,
@@ -75,21 +75,21 @@ fn follow_event(
     Ok(())
 }
 
-/// What of a thread no longer counts.
+/// Returns the reverted ranges of a thread.
 pub(super) fn reverted_ranges(
     connection: &Connection,
-    course: &Segments,
+    segments: &Segments,
 ) -> Result<RevertedRanges, Error> {
     let all = (Seq::ZERO, rowid::SEQ_MAX);
-    let mut cuts = RevertedRanges::default();
-    for entry in course.along(
+    let mut ranges = RevertedRanges::default();
+    for entry in segments.along(
         connection,
         KindIndex::Revert,
         all,
         ScanOrder::OldestFirst,
         usize::MAX,
     )? {
-        cuts.revert(entry.since, entry.seq());
+        ranges.revert(entry.since, entry.seq());
     }
-    Ok(cuts)
+    Ok(ranges)
 }

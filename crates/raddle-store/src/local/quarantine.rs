@@ -1,5 +1,5 @@
-//! Threads that were found damaged: from then on they take no append, whoever tries, and lists go on without
-//! those that they cannot show.
+//! Threads that were found damaged. From then on they accept no appends, and lists skip those that
+//! they cannot show.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
@@ -8,22 +8,22 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use raddle_core::ports::ReadError;
 use raddle_core::{Seq, ThreadId};
 
-/// The damaged threads that this process knows of, by their numbers: a thread that comes back under the same
-/// id has another. Another process finds the same when it reads.
+/// Damaged threads that this process knows of, by number: a thread recreated with the same id has
+/// another number. Another process finds the same damage when it reads.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Quarantine(Arc<Mutex<QuarantineState>>);
 
 #[derive(Debug, Default)]
 struct QuarantineState {
-    /// The first record that is not what was written.
+    /// First damaged record of each thread.
     records: BTreeMap<i64, Seq>,
-    /// Those that a list went on without.
+    /// Threads that a list skipped.
     unlisted: BTreeSet<i64>,
 }
 
 impl Quarantine {
-    /// Passes on what came of a read, and remembers the thread if a record of it is damaged. Where no record
-    /// is named, only what is made from them is, and they can go on.
+    /// Returns the result of a read, and quarantines the thread if one of its records is damaged.
+    /// An error without a record number concerns derived data only, so the records stay usable.
     pub(super) fn note<T>(
         &self,
         number: i64,
@@ -32,29 +32,29 @@ impl Quarantine {
         if let Err(ReadError::Corrupt { at, .. }) = &outcome
             && *at > Seq::ZERO
         {
-            self.found().records.entry(number).or_insert(*at);
+            self.state().records.entry(number).or_insert(*at);
         }
         outcome
     }
 
-    /// Where a thread is damaged. What follows damage could never be trusted.
+    /// Returns the first damaged record of a thread. Records after it could never be trusted.
     pub(super) fn at(&self, number: i64) -> Option<Seq> {
-        self.found().records.get(&number).copied()
+        self.state().records.get(&number).copied()
     }
 
-    /// A list goes on without a thread, which is said once.
+    /// Notes that a list skips a thread, and logs it once.
     pub(super) fn pass_over(&self, number: i64, thread: Option<ThreadId>, why: &impl Display) {
-        if self.found().unlisted.insert(number) {
+        if self.state().unlisted.insert(number) {
             tracing::warn!(
                 thread = thread.map(tracing::field::display),
                 number,
                 %why,
-                "a damaged thread is not listed; `raddle thread verify` says what to do"
+                "a damaged thread is not listed: run `raddle thread verify`"
             );
         }
     }
 
-    fn found(&self) -> MutexGuard<'_, QuarantineState> {
+    fn state(&self) -> MutexGuard<'_, QuarantineState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! Records and bases are read, and nothing is served that does not bear its marks.
+//! Reads records and bases. Data without a valid hash or checksum is never returned.
 
 use raddle_core::ports::ReadError;
 use raddle_core::{Base, Delta, Event, Record, RecordBody, Seq, ThreadId, Timestamp};
@@ -13,13 +13,13 @@ use super::rowid::{self, key};
 use super::segments::{ChainedEvent, Segments};
 use crate::records;
 
-/// About how much a delta weighs beside its text.
+/// Approximate weight of a delta without its text.
 const DELTA_BYTES: usize = 100;
 
-/// What is said of an event that was changed, or that does not belong where it is.
+/// Message for an event that was changed or is out of place.
 const UNCHAINED: &str = "its hash does not follow from the record before it";
 
-/// A thread that can be read.
+/// Returns the row of a thread that can be read.
 pub(super) fn thread(
     connection: &Connection,
     thread: ThreadId,
@@ -28,7 +28,7 @@ pub(super) fn thread(
     Ok(row.filter(|row| !row.deleting))
 }
 
-/// The same of a thread that must be there.
+/// Returns the row of a thread, or `NotFound`.
 pub(super) fn existing(
     connection: &Connection,
     id: ThreadId,
@@ -36,7 +36,7 @@ pub(super) fn existing(
     thread(connection, id)?.ok_or(ReadError::NotFound)
 }
 
-/// The newest number; zero for a thread that is not there.
+/// Returns the newest number, or zero if the thread does not exist.
 pub(super) fn head(connection: &Connection, id: ThreadId) -> Result<Seq, ReadError> {
     match thread(connection, id)? {
         Some(row) => {
@@ -46,7 +46,7 @@ pub(super) fn head(connection: &Connection, id: ThreadId) -> Result<Seq, ReadErr
     }
 }
 
-/// Records after a number.
+/// Returns the records after a number.
 pub(super) fn records(
     connection: &Connection,
     files: &BlobFiles,
@@ -57,10 +57,10 @@ pub(super) fn records(
 ) -> Result<Vec<Record>, ReadError> {
     let fail = |error| error::read(error, after.next());
     let after = after.min(rowid::SEQ_MAX);
-    let course = Segments::of(connection, row).map_err(fail)?;
-    let mut last = course.event_upto(connection, after).map_err(fail)?;
-    // What follows is held against it, so it must be where it belongs.
-    if !follows(connection, &course, last).map_err(fail)? {
+    let segments = Segments::of(connection, row).map_err(fail)?;
+    let mut last = segments.event_upto(connection, after).map_err(fail)?;
+    // The next records are verified against this one, so it must be in place.
+    if !follows(connection, &segments, last).map_err(fail)? {
         return Err(corrupt(last.seq, UNCHAINED.to_owned()));
     }
     let mut deltas = connection
@@ -83,7 +83,7 @@ pub(super) fn records(
         )
         .map_err(fail)?;
     let mut page = RecordPage::new(bytes_max);
-    for part in course.between(after.next(), rowid::SEQ_MAX) {
+    for part in segments.between(after.next(), rowid::SEQ_MAX) {
         let mut rows = events.query(part.keys()).map_err(fail)?;
         loop {
             let fail = |error| error::read(error, last.seq.next());
@@ -104,7 +104,7 @@ pub(super) fn records(
             last = event.linked();
         }
     }
-    // The fence knows where the chain ends; an event that vanished there leaves no other mark.
+    // The fence knows where the chain ends; an event that vanished there leaves no other trace.
     if last.seq != row.head {
         let what = format!("the journal should go on to record {}", row.head);
         return Err(corrupt(last.seq.next(), what));
@@ -118,7 +118,7 @@ pub(super) fn records(
     Ok(page.records)
 }
 
-/// A page of records, and how much more may go on it.
+/// A page of records, and its remaining capacity.
 struct RecordPage {
     records: Vec<Record>,
     bytes: usize,
@@ -134,14 +134,14 @@ impl RecordPage {
         }
     }
 
-    /// Whether a record of this weight goes on the page. The first always does.
+    /// Whether a record of this weight fits on the page. The first always does.
     fn take(&mut self, bytes: usize) -> bool {
         self.bytes = self.bytes.saturating_add(bytes);
         self.records.is_empty() || self.bytes <= self.bytes_max
     }
 }
 
-/// An event's row.
+/// Row of an event.
 struct EventRow {
     seq: Seq,
     at: Timestamp,
@@ -168,7 +168,7 @@ impl EventRow {
         }
     }
 
-    /// About how much it weighs.
+    /// Returns its approximate weight.
     fn bytes(&self) -> usize {
         row_codec::weight(self.form, &self.body)
     }
@@ -177,7 +177,7 @@ impl EventRow {
         chain::link(before, self.seq, self.at, self.form, &self.body) == self.link
     }
 
-    /// The record, if it bears the mark that must follow the one before it.
+    /// Returns the record if its hash follows from the previous one.
     fn open(&self, before: &Link, files: &BlobFiles) -> Result<Record, ReadError> {
         let seq = self.seq;
         if !self.follows(before) {
@@ -189,7 +189,7 @@ impl EventRow {
             BodyError::Damaged(what) => corrupt(seq, what),
             BodyError::Unavailable(what) => ReadError::Unavailable(what),
         })?;
-        // It is what was written, so whoever wrote it knows a word that we do not.
+        // The bytes are intact, so a newer version wrote something that this one does not know.
         let event = records::decode(&json).map_err(newer)?;
         Ok(Record {
             seq,
@@ -199,19 +199,19 @@ impl EventRow {
     }
 }
 
-/// An event by itself.
+/// An event that was read by itself.
 pub(super) struct LoadedEvent {
     pub(super) at: Timestamp,
-    /// About how much it weighs.
+    /// Approximate weight in bytes.
     pub(super) bytes: usize,
     pub(super) event: Box<Event>,
 }
 
-/// One event, held against the chain.
+/// Returns one event, verified against the chain.
 pub(super) fn event(
     connection: &Connection,
     files: &BlobFiles,
-    course: &Segments,
+    segments: &Segments,
     at: i64,
 ) -> Result<LoadedEvent, ReadError> {
     let seq = rowid::seq(at);
@@ -222,7 +222,7 @@ pub(super) fn event(
         .map_err(fail)?;
     let row = row.ok_or_else(|| corrupt(seq, "it is gone".to_owned()))?;
     let upto = Seq(seq.0.saturating_sub(1));
-    let before = course.event_upto(connection, upto).map_err(fail)?;
+    let before = segments.event_upto(connection, upto).map_err(fail)?;
     match row.open(&before.link, files)?.body {
         RecordBody::Event(event) => Ok(LoadedEvent {
             at: row.at,
@@ -233,33 +233,34 @@ pub(super) fn event(
     }
 }
 
-/// Whether an event follows from the one before it; what stands before the first does.
+/// Whether an event follows from the previous one; always true of the position before the first
+/// event.
 pub(super) fn follows(
     connection: &Connection,
-    course: &Segments,
+    segments: &Segments,
     event: ChainedEvent,
 ) -> Result<bool, Error> {
     let Some(upto) = event.seq.0.checked_sub(1).map(Seq) else {
         return Ok(true);
     };
-    let before = course.event_upto(connection, upto)?;
+    let before = segments.event_upto(connection, upto)?;
     let row = connection
         .prepare_cached("SELECT at, time, form, chain, body FROM event WHERE at = ?1")?
-        .query_row([course.key_of(event.seq)], EventRow::read)?;
+        .query_row([segments.key_of(event.seq)], EventRow::read)?;
     Ok(row.follows(&before.link))
 }
 
-/// A thread's deltas in order, each held against its checksum.
+/// A thread's deltas in order, each verified against its checksum.
 struct Deltas<'a> {
     rows: Rows<'a>,
     thread: ThreadId,
     last: Seq,
-    /// The next of them, and about how much it weighs.
+    /// Next delta, and its approximate weight.
     next: Option<(Record, usize)>,
 }
 
 impl Deltas<'_> {
-    /// The next one, if it comes before an event.
+    /// Returns the next delta if it comes before an event.
     fn before(&mut self, event: Seq) -> Result<Option<(Record, usize)>, ReadError> {
         let Some(next) = self.next.take_if(|(record, _)| record.seq < event) else {
             return Ok(None);
@@ -280,7 +281,7 @@ impl Deltas<'_> {
     }
 }
 
-/// Reads a delta's row and holds it against its checksum. Says about how much it weighs.
+/// Reads a delta's row and verifies its checksum. Also returns its approximate weight.
 pub(super) fn checked_delta(
     thread: ThreadId,
     row: &rusqlite::Row<'_>,
@@ -315,7 +316,8 @@ fn delta(row: &rusqlite::Row<'_>) -> Result<(Record, [u8; 8]), Error> {
     Ok((record, row.get(5)?))
 }
 
-/// The newest base of a thread whose head is not above a number; nothing of one that is not there.
+/// Returns the newest base of a thread whose head is not above a number; `None` if the thread does
+/// not exist.
 pub(super) fn base(
     connection: &Connection,
     id: ThreadId,
@@ -327,40 +329,40 @@ pub(super) fn base(
     }
 }
 
-/// The same, by its row. One that does not bear its mark, or has another version's form, is passed over: it is
-/// only a shortcut.
+/// Returns the newest base of a thread, by its row. A base with a wrong checksum or of another
+/// version is skipped, because it is only a shortcut.
 pub(super) fn base_of(
     connection: &Connection,
     row: &fence::ThreadRow,
     at: Option<Seq>,
 ) -> Result<Option<Base>, ReadError> {
     let upto = at.unwrap_or(rowid::SEQ_MAX);
-    // A fork may have a base of its own of what it took over.
+    // A fork may have a base of its own for the records that it shares.
     let own = [rowid::first(row.number), key(row.number, upto)];
     let mut newest = base_within(connection, row.number, own).map_err(error::open)?;
-    let course = Segments::of(connection, row).map_err(error::open)?;
-    let taken = course.between(Seq::ZERO, upto).rev();
-    for part in taken.filter(|part| part.number != row.number) {
+    let segments = Segments::of(connection, row).map_err(error::open)?;
+    let shared = segments.between(Seq::ZERO, upto).rev();
+    for part in shared.filter(|part| part.number != row.number) {
         if newest
             .as_ref()
             .is_some_and(|base| base.thread.head() >= part.last)
         {
             break;
         }
-        let found = base_within(connection, part.number, part.keys()).map_err(error::open)?;
-        let Some(found) = found else { continue };
+        let candidate = base_within(connection, part.number, part.keys()).map_err(error::open)?;
+        let Some(candidate) = candidate else { continue };
         if newest
             .as_ref()
-            .is_none_or(|base| base.thread.head() < found.thread.head())
+            .is_none_or(|base| base.thread.head() < candidate.thread.head())
         {
-            newest = Some(found);
+            newest = Some(candidate);
         }
         break;
     }
     Ok(newest)
 }
 
-/// The newest base of a number between two keys.
+/// Returns the newest base of a number between two keys.
 fn base_within(
     connection: &Connection,
     number: i64,
@@ -373,7 +375,7 @@ fn base_within(
     let mut rows = statement.query((first, last, Base::VERSION))?;
     loop {
         let row = match rows.next() {
-            // What SQLite cannot read is passed over with those before it.
+            // A base that SQLite cannot read is skipped, together with the older ones.
             Err(error) if error::is_damage(&error) => return Ok(None),
             row => row?,
         };

@@ -1,4 +1,5 @@
-//! Threads that read, each with its own connection and short transactions, so that no read holds up a write.
+//! Threads that read, each with its own connection and short transactions, so that no read blocks a
+//! write.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,13 +12,13 @@ use tokio::sync::{mpsc, oneshot};
 use super::readonly::{self, JournalStamp};
 use super::{error, schema};
 
-/// How many reads may wait. Who comes then waits to be let in.
+/// Maximum number of queued reads. Further callers wait for a free slot.
 const WAITING_MAX: usize = 1024;
 
-/// How many threads read.
+/// Number of reader threads.
 const THREADS: usize = 2;
 
-/// The way to the readers.
+/// Handle of the reader threads.
 #[derive(Debug)]
 pub(super) struct ReaderPool {
     sender: Option<mpsc::Sender<ReadJob>>,
@@ -28,12 +29,12 @@ type ReadJob = Box<dyn FnOnce(&mut ReaderState) + Send>;
 
 type Queue = Arc<Mutex<mpsc::Receiver<ReadJob>>>;
 
-/// What a reader has before it.
+/// State of a reader thread.
 struct ReaderState {
     folder: PathBuf,
     connection: Option<Connection>,
-    /// Where nothing can be written, SQLite cannot see that someone else did: what was there when the
-    /// connection was opened.
+    /// Stamp of the file when the connection was opened. On a read-only disk, SQLite cannot detect
+    /// writes of other processes.
     stamp: Option<JournalStamp>,
 }
 
@@ -44,7 +45,7 @@ impl ReaderPool {
         let mut threads = Vec::with_capacity(THREADS);
         for _ in 0..THREADS {
             let queue = Arc::clone(&queue);
-            let mut desk = ReaderState {
+            let mut state = ReaderState {
                 folder: folder.to_owned(),
                 connection: None,
                 stamp: None,
@@ -52,7 +53,7 @@ impl ReaderPool {
             let builder = std::thread::Builder::new().name("journal-reader".to_owned());
             threads.push(builder.spawn(move || {
                 while let Some(work) = next(&queue) {
-                    work(&mut desk);
+                    work(&mut state);
                 }
             })?);
         }
@@ -67,10 +68,10 @@ impl ReaderPool {
         &self,
         read: impl FnOnce(&Connection) -> Result<T, ReadError> + Send + 'static,
     ) -> Result<T, ReadError> {
-        self.run(move |desk| desk.read(read)).await?
+        self.run(move |state| state.read(read)).await?
     }
 
-    /// Does something that waits for the disk.
+    /// Runs blocking disk work.
     pub(super) async fn wait<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -82,15 +83,15 @@ impl ReaderPool {
         &self,
         work: impl FnOnce(&mut ReaderState) -> T + Send + 'static,
     ) -> Result<T, ReadError> {
-        let gone = || ReadError::Unavailable("the readers have stopped".to_owned());
+        let stopped = || ReadError::Unavailable("the readers have stopped".to_owned());
         let (answer, outcome) = oneshot::channel();
-        let work: ReadJob = Box::new(move |desk| {
-            // Whoever no longer waits for the answer does not need it.
-            let _ = answer.send(work(desk));
+        let work: ReadJob = Box::new(move |state| {
+            // The caller may have stopped waiting.
+            let _ = answer.send(work(state));
         });
-        let sender = self.sender.as_ref().ok_or_else(gone)?;
-        sender.send(work).await.map_err(|_| gone())?;
-        outcome.await.map_err(|_| gone())
+        let sender = self.sender.as_ref().ok_or_else(stopped)?;
+        sender.send(work).await.map_err(|_| stopped())?;
+        outcome.await.map_err(|_| stopped())
     }
 }
 
@@ -115,11 +116,11 @@ impl ReaderState {
             .stamp
             .is_some_and(|stamp| stamp != JournalStamp::of(&self.folder))
         {
-            let what = "someone wrote to it while it was read";
+            let what = "another process wrote to the journal during the read; try again";
             outcome = Err(ReadError::Unavailable(what.to_owned()));
         }
         if matches!(outcome, Err(ReadError::Unavailable(_))) {
-            // The next read begins with a fresh one.
+            // The next read opens a new connection.
             self.connection = None;
         }
         outcome
@@ -138,7 +139,7 @@ impl ReaderState {
             }
         };
         let transaction = connection.transaction().map_err(error::open)?;
-        // A newer process may have brought the file up to date since the last time.
+        // A newer process may have migrated the file since the last read.
         schema::check_to_read(&transaction)?;
         read(&transaction)
     }

@@ -1,4 +1,4 @@
-//! A folder that cannot be written: how to tell, and how its journal is still read.
+//! Read-only folders: detecting them, and reading their journal.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -11,27 +11,28 @@ use rustix::io::Errno;
 
 use super::schema::FILE;
 
-/// How long to wait while another process writes.
+/// Timeout while another process writes.
 const BUSY_MAX: Duration = Duration::from_secs(5);
 
-/// Why a journal that is in a folder can only be read; nothing if it can be written, or is not there.
+/// Returns the reason why a folder's journal is read-only; `None` if it is writable or does not
+/// exist.
 pub(super) fn readonly_reason(folder: &Path) -> Option<String> {
     let file = folder.join(FILE);
-    let there = file.exists();
-    there.then(|| refused(folder, &file)).flatten()
+    let exists = file.exists();
+    exists.then(|| unwritable_reason(folder, &file)).flatten()
 }
 
-/// Why a file, or what SQLite keeps beside it, cannot be written.
-fn refused(folder: &Path, file: &Path) -> Option<String> {
+/// Returns the reason why a file, or one of SQLite's files beside it, cannot be written.
+fn unwritable_reason(folder: &Path, file: &Path) -> Option<String> {
     let paths = [folder, file, &log(file), &sibling(file, "-shm")].map(Path::to_owned);
     paths.into_iter().find_map(|path| {
-        let refused = access(&path, Access::WRITE_OK).err()?;
-        let shut = matches!(refused, Errno::ROFS | Errno::ACCESS | Errno::PERM);
-        shut.then(|| format!("{} cannot be written: {refused}", path.display()))
+        let errno = access(&path, Access::WRITE_OK).err()?;
+        let denied = matches!(errno, Errno::ROFS | Errno::ACCESS | Errno::PERM);
+        denied.then(|| format!("{} cannot be written: {errno}", path.display()))
     })
 }
 
-/// Opens a file of a folder for reading only, also where nothing can be written.
+/// Opens a file of a folder for reading only, also on a read-only disk.
 pub(super) fn open_to_read(folder: &Path, name: &str) -> Result<Connection, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let file = folder.join(name);
@@ -46,16 +47,16 @@ pub(super) fn open_to_read(folder: &Path, name: &str) -> Result<Connection, Erro
         error.sqlite_error_code(),
         Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly)
     );
-    // It wants files beside this one which it cannot make. Without a log it can do without them.
+    // SQLite needs files beside this one that it cannot create. Without a WAL they are not needed.
     let at_rest = fs::metadata(log(&file)).map_or(true, |log| log.len() == 0);
-    if needs_files && at_rest && refused(folder, &file).is_some() {
+    if needs_files && at_rest && unwritable_reason(folder, &file).is_some() {
         let flags = flags | OpenFlags::SQLITE_OPEN_URI;
         return Connection::open_with_flags(address(&file), flags);
     }
     Err(error)
 }
 
-/// A path as SQLite wants the address of a file that does not change.
+/// Returns a path as SQLite's URI of an immutable file.
 fn address(path: &Path) -> String {
     use std::fmt::Write;
     use std::os::unix::ffi::OsStrExt;
@@ -72,7 +73,7 @@ fn address(path: &Path) -> String {
     address + "?immutable=1"
 }
 
-/// Changes when the journal does, for those who cannot ask SQLite.
+/// Stamp that changes with the journal, for files whose changes SQLite cannot detect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct JournalStamp {
     file: Option<(u64, u64, i64, i64)>,
@@ -105,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_says_nothing_but_the_path() {
+    fn an_address_escapes_the_path() {
         let path = Path::new("/a b/c?d#e%f/ü.sqlite");
         let expected = "file:/a%20b/c%3fd%23e%25f/%c3%bc.sqlite?immutable=1";
         assert_eq!(address(path), expected);

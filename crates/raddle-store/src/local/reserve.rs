@@ -1,8 +1,9 @@
-//! Room on the disk that is held back, so that the end of a turn can be stored when the disk is full.
+//! Reserved disk space, so that the end of a turn can be stored when the disk is full.
 //!
-//! The room is a file beside the journal whose blocks are allocated and never written. An append that
-//! ends a turn because the disk is full may remove them and use the room. Nothing else is written until
-//! the file is whole again, so that one thread does not use what another needs.
+//! The reserve is a file beside the journal whose blocks are allocated and never written. An append
+//! that ends a turn because the disk is full may release them and use the space. All other writes
+//! are rejected until the reserve is filled again, so that one thread does not use the space that
+//! another needs.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -13,13 +14,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::{Errno, retry_on_intr};
 
-/// The file's name.
+/// Name of the reserve file.
 pub(super) const FILE: &str = "reserve";
 
-/// How much is held back: the ends of some thirty turns, or of one whose open answer is very long.
+/// Size of the reserve: the ends of some thirty turns, or of one with a very long open answer.
 pub(super) const BYTES: u64 = 1 << 20;
 
-/// Room that is held back. Cheap to clone.
+/// Reserved disk space. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(super) struct Reserve(Arc<ReserveInner>);
 
@@ -34,7 +35,7 @@ enum State {
     /// The file was not opened yet, or was removed.
     Closed,
     Open(File),
-    /// No room is held back here: the disk cannot do it, or the journal is only read.
+    /// There is no reserve: the disk does not support it, or the journal is read-only.
     None,
 }
 
@@ -43,7 +44,7 @@ impl Reserve {
         Self::of(folder, State::Closed)
     }
 
-    /// One that holds nothing back, for a folder that is only read.
+    /// Returns an empty reserve, for a read-only folder.
     pub(super) fn none(folder: &Path) -> Self {
         Self::of(folder, State::None)
     }
@@ -59,7 +60,7 @@ impl Reserve {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the room is there, as far as that can be told without waiting for the disk.
+    /// Whether the reserve is filled, as far as that is known without disk I/O.
     pub(super) fn is_whole(&self) -> bool {
         match &*self.state() {
             State::Closed => false,
@@ -68,8 +69,8 @@ impl Reserve {
         }
     }
 
-    /// Allocates the room. Fails only if there is too little; on a disk that cannot hold room back
-    /// nothing is held back.
+    /// Allocates the reserve. Fails only if the disk has too little space. On a disk that does not
+    /// support it, continues without a reserve.
     pub(super) fn fill(&self) -> io::Result<()> {
         let mut state = self.state();
         let filled = match &*state {
@@ -90,26 +91,26 @@ impl Reserve {
                 let path = self.0.path.display();
                 let kib = BYTES >> 10;
                 let what =
-                    format!("{path} cannot be filled: the disk has less than {kib} KiB left");
+                    format!("{path} cannot be filled: the disk has less than {kib} KiB left; free some space");
                 Err(io::Error::new(error.kind(), what))
             }
             Err(error) => {
                 let path = self.0.path.display();
-                tracing::warn!(%path, %error, "no room is held back for a full disk");
+                tracing::warn!(%path, %error, "no disk space is reserved for a full disk");
                 *state = State::None;
                 Ok(())
             }
         }
     }
 
-    /// Gives the room back to the disk. Returns whether there was any.
+    /// Releases the space to the disk. Returns whether there was any.
     pub(super) fn release(&self) -> bool {
         let state = self.state();
         let State::Open(file) = &*state else {
             return false;
         };
-        let had_room = file.metadata().is_ok_and(|it| it.len() > 0);
-        had_room && file.set_len(0).is_ok()
+        let had_space = file.metadata().is_ok_and(|it| it.len() > 0);
+        had_space && file.set_len(0).is_ok()
     }
 }
 
@@ -119,7 +120,7 @@ fn open(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Whether the file has its length, and was not removed.
+/// Whether the file has its full length and was not removed.
 fn is_whole(file: &File) -> bool {
     file.metadata()
         .is_ok_and(|it| it.len() >= BYTES && it.nlink() > 0)
@@ -150,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn room_is_held_back_given_back_and_held_back_again() {
+    fn the_reserve_is_filled_released_and_filled_again() {
         let folder = tempfile::tempdir().expect("a folder");
         let blocks = || {
             let file = std::fs::metadata(folder.path().join(FILE)).expect("the file");
@@ -161,7 +162,7 @@ mod tests {
         reserve.fill().expect("there is room");
         assert!(reserve.is_whole());
         assert!(blocks() >= BYTES);
-        // Another process sees it too, and gives it back.
+        // Another process sees the reserve too, and releases it.
         let other = Reserve::new(folder.path());
         other.fill().expect("it is there");
         assert!(other.release());
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_can_be_held_back_nothing_waits_for_it() {
+    fn without_support_for_a_reserve_nothing_is_blocked() {
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::create_dir(folder.path().join(FILE)).expect("in the way");
         let reserve = Reserve::new(folder.path());

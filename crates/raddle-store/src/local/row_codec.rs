@@ -1,4 +1,5 @@
-//! How a row holds an event: as JSON, as JSON that is packed, or as the name of a file that holds the JSON.
+//! Encoding of an event in a row: as JSON, as compressed JSON, or as the hash of a file that holds
+//! the JSON.
 
 use std::borrow::Cow;
 use std::io;
@@ -6,52 +7,52 @@ use std::io;
 use super::files::BlobFiles;
 use crate::blob::{self, Hash};
 
-/// A body that is longer than this is kept in a file of its own.
+/// Maximum length of a body in a row. A longer one is stored in its own file.
 const BODY_BYTES_MAX: usize = 64 << 10;
 
-/// A body that is shorter than this is not worth packing. A longer one does not fit on a page of the
-/// file as it is, and would leave much of its last page empty.
+/// Minimum length of a body to compress. A longer body does not fit on a page of the file
+/// uncompressed, and would leave much of its last page empty.
 const PACKED_BYTES_MIN: usize = 900;
 
-/// How hard to pack: quickly.
+/// Compression level: fast.
 const LEVEL: i32 = 1;
 
-/// A body as its row holds it.
+/// A body as stored in its row.
 #[derive(Debug)]
 pub(super) struct StoredBody {
     pub(super) form: i64,
     pub(super) body: Vec<u8>,
 }
 
-/// A file beside the journal, as a row names it: the hash of what it holds, and how long that is.
+/// Reference to a file beside the journal: the hash and length of its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BodyFile {
     pub(super) hash: Hash,
     pub(super) bytes: usize,
 }
 
-/// Why a body cannot be had from its row.
+/// Reason why a body cannot be read from its row.
 #[derive(Debug)]
 pub(super) enum BodyError {
-    /// A newer version wrote it in a form of its own.
+    /// A newer version wrote it in an unknown form.
     Newer,
-    /// It is not what was written.
+    /// The body differs from what was written.
     Damaged(String),
-    /// It may be had another time.
+    /// The body is temporarily unavailable.
     Unavailable(String),
 }
 
-/// As JSON.
+/// Form of a body stored as JSON.
 const INLINE: i64 = 0;
 
-/// As the name of a file.
+/// Form of a body stored in a file.
 const IN_FILE: i64 = 1;
 
-/// As packed JSON, after its length.
+/// Form of a body stored as compressed JSON, after its length.
 const PACKED: i64 = 2;
 
 impl StoredBody {
-    /// The row's share of a body, and what of it must be in a file before the row is written.
+    /// Encodes a body. Also returns the bytes that must be in a file before the row is written.
     pub(super) fn new(json: Vec<u8>) -> (Self, Option<(Hash, Vec<u8>)>) {
         if json.len() <= BODY_BYTES_MAX {
             return (Self::in_row(json), None);
@@ -73,7 +74,7 @@ impl StoredBody {
         if json.len() < PACKED_BYTES_MIN {
             return inline(json);
         }
-        // What cannot be packed, or is no shorter for it, stays as it is.
+        // A body that cannot be compressed, or is no shorter compressed, stays uncompressed.
         let Ok(packed) = zstd::bulk::compress(&json, LEVEL) else {
             return inline(json);
         };
@@ -85,7 +86,7 @@ impl StoredBody {
         Self { form: PACKED, body }
     }
 
-    /// The file that holds the body, if one does.
+    /// Returns the file that holds the body, if one does.
     pub(super) fn body_file(&self) -> Option<BodyFile> {
         body_file(self.form, &self.body)
     }
@@ -100,38 +101,38 @@ fn body_file(form: i64, body: &[u8]) -> Option<BodyFile> {
     })
 }
 
-/// How many bytes the length of packed JSON takes.
+/// Bytes of the length before compressed JSON.
 const LENGTH_BYTES: usize = size_of::<u64>();
 
-/// Packed JSON, and how long it is.
+/// Splits a body into the length of its JSON and the compressed JSON.
 fn packed(body: &[u8]) -> Option<(usize, &[u8])> {
     let (bytes, packed) = body.split_first_chunk::<LENGTH_BYTES>()?;
     let bytes = usize::try_from(u64::from_le_bytes(*bytes)).ok()?;
     (bytes <= BODY_BYTES_MAX).then_some((bytes, packed))
 }
 
-/// How long the JSON of a row is.
+/// Returns the length of a row's JSON.
 pub(super) fn weight(form: i64, body: &[u8]) -> usize {
     let bytes = match form {
-        IN_FILE => body_file(form, body).map(|beside| beside.bytes),
+        IN_FILE => body_file(form, body).map(|file| file.bytes),
         PACKED => packed(body).map(|(bytes, _)| bytes),
         _ => None,
     };
     bytes.unwrap_or(body.len())
 }
 
-/// What a file that cannot be read means. Only one that is gone or is not what it was is damage; too many
-/// open files, or a disk that does not answer, pass.
+/// Maps an error of reading a file. Only a missing or changed file is damage; too many open files
+/// or a stalled disk are temporary.
 fn unreadable(error: io::Error) -> BodyError {
-    let passes = error.raw_os_error().is_some() && error.kind() != io::ErrorKind::NotFound;
-    if passes {
+    let temporary = error.raw_os_error().is_some() && error.kind() != io::ErrorKind::NotFound;
+    if temporary {
         BodyError::Unavailable(error.to_string())
     } else {
         BodyError::Damaged(error.to_string())
     }
 }
 
-/// The JSON of a row.
+/// Decodes the JSON of a row.
 pub(super) fn open<'a>(
     form: i64,
     body: &'a [u8],
@@ -141,8 +142,8 @@ pub(super) fn open<'a>(
         INLINE => Ok(Cow::Borrowed(body)),
         IN_FILE => {
             let unnamed = || BodyError::Damaged("it names no file".to_owned());
-            let beside = body_file(form, body).ok_or_else(unnamed)?;
-            Ok(Cow::Owned(files.read(&beside.hash).map_err(unreadable)?))
+            let file = body_file(form, body).ok_or_else(unnamed)?;
+            Ok(Cow::Owned(files.read(&file.hash).map_err(unreadable)?))
         }
         PACKED => {
             let damaged = || BodyError::Damaged("it cannot be unpacked".to_owned());

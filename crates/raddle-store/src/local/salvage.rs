@@ -1,7 +1,7 @@
-//! Getting threads out of a journal, also out of one that is damaged.
+//! Salvages threads from a journal, also from a damaged one.
 //!
-//! Where SQLite can read a thread, it does. Where it cannot, the pages of the file are searched without
-//! it. Either way a record is written out only if its hash follows from the one before it.
+//! SQLite reads a thread if it can. If it cannot, the pages of the file are searched without it.
+//! Either way, a record is exported only if its hash follows from the previous one.
 
 mod page;
 mod raw_pages;
@@ -21,26 +21,26 @@ use super::files::BlobFiles;
 use super::read;
 use raw_scan::RawScan;
 
-/// A journal from which threads are written to files.
+/// A journal whose threads are exported to files.
 #[derive(Debug)]
 pub struct Salvage {
     folder: PathBuf,
     archive: Result<Option<Archive>, ReadError>,
-    /// Searching the file takes as long as reading it, so it is done when it is needed.
+    /// Scan of the raw file. It takes as long as reading the file, so it runs only when needed.
     raw_scan: Option<RawScan>,
 }
 
-/// What there is to be written.
+/// Threads that can be exported.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inventory {
-    /// Every thread of which something was found.
+    /// Threads of which at least a part was found.
     pub threads: Vec<ThreadId>,
-    /// What is wrong with the file, in words; empty if it is whole.
+    /// Descriptions of the damage to the file; empty if it is intact.
     pub problems: Vec<String>,
 }
 
 impl Salvage {
-    /// Looks at the journal in a folder. Nothing is written there.
+    /// Opens the journal in a folder. Writes nothing there.
     pub fn new(folder: &Path) -> Self {
         Self {
             folder: folder.to_owned(),
@@ -49,8 +49,8 @@ impl Salvage {
         }
     }
 
-    /// Every thread, also those that SQLite no longer finds. Reads the whole file to see whether it is
-    /// sound.
+    /// Returns every thread, also those that SQLite no longer finds. Reads the whole file to check
+    /// it.
     pub fn threads(&mut self) -> Result<Inventory, ReadError> {
         let mut inventory = Inventory::default();
         match &self.archive {
@@ -67,22 +67,22 @@ impl Salvage {
         }
         if !inventory.problems.is_empty() {
             let known: BTreeSet<ThreadId> = inventory.threads.iter().copied().collect();
-            let found = self.raw_scan()?.threads().into_iter();
+            let scanned = self.raw_scan()?.threads().into_iter();
             inventory
                 .threads
-                .extend(found.filter(|it| !known.contains(it)));
+                .extend(scanned.filter(|it| !known.contains(it)));
         }
         Ok(inventory)
     }
 
-    /// The threads whose id begins so; two or more if there are.
+    /// Returns the threads whose id begins with a prefix; two or more if it is ambiguous.
     pub fn find(&mut self, prefix: &str) -> Result<Vec<ThreadId>, ReadError> {
-        let found = match &self.archive {
+        let result = match &self.archive {
             Ok(None) => Ok(Vec::new()),
             Ok(Some(archive)) => archive.find(prefix),
             Err(error) => Err(error.clone()),
         };
-        match found {
+        match result {
             Err(ReadError::Corrupt { .. }) => {
                 let Some((low, high)) = id_range(prefix) else {
                     return Ok(Vec::new());
@@ -91,11 +91,11 @@ impl Salvage {
                 threads.retain(|it| (low..=high).contains(it.as_uuid().as_bytes()));
                 Ok(threads)
             }
-            found => found,
+            result => result,
         }
     }
 
-    /// Writes a thread to a file: every record that there is, and all bytes that they name.
+    /// Exports a thread to a file: its records, and the blobs that they refer to.
     pub fn export(
         &mut self,
         thread: ThreadId,
@@ -109,7 +109,7 @@ impl Salvage {
         };
         let (mut end, mut damage) = match end {
             Ok(end) => (end, None),
-            // Where the file is damaged, a thread that SQLite does not find may be there all the same.
+            // In a damaged file, a thread that SQLite does not find may still exist.
             Err(ReadError::NotFound) if self.raw_scan.is_none() => {
                 return Err(ReadError::NotFound.into());
             }
@@ -122,30 +122,30 @@ impl Salvage {
             }
             Err(error) => return Err(error.into()),
         };
-        // Where the log breaks off, SQLite takes a thread to end earlier than it did.
+        // If the WAL is truncated, SQLite ends a thread too early.
         let further = self
             .raw_scan
             .as_ref()
             .map_or(Seq::ZERO, |it| it.head(thread));
-        let cut = further > end.head;
+        let truncated = further > end.head;
         end.head = end.head.max(further);
         let files = BlobFiles::new(&self.folder);
         let mut export = Export::new(out, files, thread, end, extent)?;
         if let (None, Ok(Some(archive))) = (&damage, &self.archive) {
             damage = archive.write_records(thread, &mut export)?;
-            if damage.is_none() && cut {
+            if damage.is_none() && truncated {
                 let what = format!("the journal should go on to record {further}");
                 damage = Some(read::corrupt(export.last.next(), what));
             }
         }
         if let Some(damage) = damage {
-            self.go_on(thread, damage, &mut export, extent)?;
+            self.scan_rest(thread, damage, &mut export, extent)?;
         }
         export.finish()
     }
 
-    /// Goes on with a thread where SQLite could not.
-    fn go_on(
+    /// Continues an export with the raw scan where SQLite failed.
+    fn scan_rest(
         &mut self,
         thread: ThreadId,
         damage: ReadError,
@@ -153,20 +153,20 @@ impl Salvage {
         extent: Extent,
     ) -> Result<(), ExportError> {
         let after = export.last;
-        let walked = self
+        let scanned = self
             .raw_scan()?
             .walk(thread, after, &mut |record| export.record(record))?;
-        let damage = match walked.damage {
-            None if walked.end_known => return Ok(()),
+        let damage = match scanned.damage {
+            None if scanned.end_known => return Ok(()),
             None => {
                 let last = export.last;
                 let lack =
-                    format!("what may have come after record {last}: nothing says where it ended");
+                    format!("records after {last}, if there were any: the end of the thread is unknown");
                 export.lacks.push(lack);
                 return Ok(());
             }
             Some(ReadError::NotFound) => damage,
-            Some(found) => found,
+            Some(error) => error,
         };
         if extent == Extent::Whole || export.last == Seq::ZERO {
             return Err(damage.into());
@@ -180,8 +180,8 @@ impl Salvage {
 
     fn raw_scan(&mut self) -> Result<&RawScan, ReadError> {
         if self.raw_scan.is_none() {
-            let wreck = RawScan::search(&self.folder);
-            self.raw_scan = Some(wreck.map_err(|error| ReadError::Unavailable(error.to_string()))?);
+            let scan = RawScan::search(&self.folder);
+            self.raw_scan = Some(scan.map_err(|error| ReadError::Unavailable(error.to_string()))?);
         }
         self.raw_scan.as_ref().ok_or(ReadError::NotFound)
     }

@@ -1,4 +1,4 @@
-//! Bases, and the files that were put beside the journal.
+//! Stores bases, and references to the files beside the journal.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -12,10 +12,10 @@ use super::files::BlobFiles;
 use super::rowid::key;
 use crate::blob::Hash;
 
-/// How hard to compress a base.
+/// Compression level of a base.
 const LEVEL: i32 = 1;
 
-/// A base to keep.
+/// A base to store.
 #[derive(Debug)]
 pub(super) struct SaveBase {
     thread: ThreadId,
@@ -59,10 +59,10 @@ impl SaveBase {
     }
 }
 
-/// How long a blob that was put may wait for a record that names it.
+/// Maximum time that a stored blob may wait for a record that refers to it.
 const UNNAMED_MAX: Duration = Duration::from_secs(60 * 60);
 
-/// A file was put beside the journal; it is kept although no record names it yet.
+/// Reference to a blob that was stored before any record refers to it. It protects the file.
 #[derive(Debug)]
 pub(super) struct NoteBlob(pub(super) Hash);
 
@@ -73,7 +73,7 @@ impl NoteBlob {
         files: &BlobFiles,
     ) -> Result<Result<(), AppendError>, Error> {
         if !files.holds(&self.0) {
-            let what = "the file was taken away with another thread";
+            let what = "the file was deleted with another thread; put it again";
             return Ok(Err(AppendError::Unavailable(what.to_owned())));
         }
         transaction
@@ -86,16 +86,16 @@ impl NoteBlob {
     }
 }
 
-/// A record names a blob, so whoever put it here waits for it no longer. Another process that has put
-/// the same, or another thread of this one, still does.
-pub(super) fn named(transaction: &Connection, files: &BlobFiles, hash: &Hash) -> Result<(), Error> {
+/// Removes this session's reference to a stored blob, because a record now refers to it. References
+/// of other sessions, and further ones of this session, stay.
+pub(super) fn release_put(transaction: &Connection, files: &BlobFiles, hash: &Hash) -> Result<(), Error> {
     let key = params![hash, files.session()];
-    let fewer = transaction
+    let updated = transaction
         .prepare_cached(
             "UPDATE blob_put SET count = count - 1 WHERE hash = ?1 AND session = ?2 AND count > 1",
         )?
         .execute(key)?;
-    if fewer == 0 {
+    if updated == 0 {
         transaction
             .prepare_cached("DELETE FROM blob_put WHERE hash = ?1 AND session = ?2")?
             .execute(key)?;
@@ -103,8 +103,8 @@ pub(super) fn named(transaction: &Connection, files: &BlobFiles, hash: &Hash) ->
     Ok(())
 }
 
-/// Whether a record names a blob, or someone has put it and may still name it.
-pub(super) fn is_wanted(connection: &Connection, hash: &Hash) -> Result<bool, Error> {
+/// Whether a record refers to a blob, or a session has stored it and may still refer to it.
+pub(super) fn is_referenced(connection: &Connection, hash: &Hash) -> Result<bool, Error> {
     connection
         .prepare_cached(
             "SELECT EXISTS (SELECT 1 FROM blob_use WHERE hash = ?1)
@@ -113,38 +113,38 @@ pub(super) fn is_wanted(connection: &Connection, hash: &Hash) -> Result<bool, Er
         .query_row([hash], |row| row.get(0))
 }
 
-/// Forgets a blob that was put too long ago, and says whether there was one.
-pub(super) fn forget_unnamed(transaction: &Connection, files: &BlobFiles) -> Result<bool, Error> {
-    let late = millis(SystemTime::now() - UNNAMED_MAX);
-    let found: Option<(Hash, i64)> = transaction
+/// Removes the reference to a blob that was stored too long ago. Returns whether there was one.
+pub(super) fn expire_put(transaction: &Connection, files: &BlobFiles) -> Result<bool, Error> {
+    let cutoff = millis(SystemTime::now() - UNNAMED_MAX);
+    let expired: Option<(Hash, i64)> = transaction
         .prepare_cached("SELECT hash, session FROM blob_put WHERE time < ?1 LIMIT 1")?
-        .query_row([late], |row| Ok((row.get(0)?, row.get(1)?)))
+        .query_row([cutoff], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
-    let Some((hash, session)) = found else {
+    let Some((hash, session)) = expired else {
         return Ok(false);
     };
     transaction
         .prepare_cached("DELETE FROM blob_put WHERE hash = ?1 AND session = ?2")?
         .execute(params![hash, session])?;
-    remove_unwanted(transaction, files, &hash)?;
+    remove_unreferenced(transaction, files, &hash)?;
     Ok(true)
 }
 
-/// Removes a file that nobody wants. It happens inside a transaction, and whoever begins to use a file
-/// looks for it inside another, so that none goes that someone has come to rely on.
-pub(super) fn remove_unwanted(
+/// Removes a file without references. This runs inside a transaction, and every new user of a file
+/// checks for it inside another, so no file in use is removed.
+pub(super) fn remove_unreferenced(
     transaction: &Connection,
     files: &BlobFiles,
     hash: &Hash,
 ) -> Result<(), Error> {
-    if is_wanted(transaction, hash)? {
+    if is_referenced(transaction, hash)? {
         return Ok(());
     }
     let failed = |error| Error::ToSqlConversionFailure(Box::new(error));
     files.remove(hash).map_err(failed)
 }
 
-/// Whether it is time to look for files that nothing names. Whoever hears *yes* does it.
+/// Whether a sweep for unreferenced files is due. The caller that receives `true` must run it.
 pub(super) fn is_sweep_due(transaction: &Connection) -> Result<bool, Error> {
     let now = SystemTime::now();
     let due = transaction
@@ -156,13 +156,13 @@ pub(super) fn is_sweep_due(transaction: &Connection) -> Result<bool, Error> {
     Ok(due == 1)
 }
 
-/// Looks at some of the files, of 256 heaps, and removes those that are old and that nothing names: what
-/// an append or a process that broke off has left behind.
-pub(super) fn sweep(transaction: &Connection, files: &BlobFiles, heap: u8) -> Result<(), Error> {
+/// Sweeps one of the 256 blob directories: removes old files without references, which an
+/// interrupted append or process left behind.
+pub(super) fn sweep(transaction: &Connection, files: &BlobFiles, directory: u8) -> Result<(), Error> {
     let failed = |error| Error::ToSqlConversionFailure(Box::new(error));
-    let old = files.old(heap, UNNAMED_MAX).map_err(failed)?;
+    let old = files.old(directory, UNNAMED_MAX).map_err(failed)?;
     for hash in old {
-        remove_unwanted(transaction, files, &hash)?;
+        remove_unreferenced(transaction, files, &hash)?;
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The file: how it is opened, laid out and brought up to date.
+//! The SQLite file: opening, schema, and migrations.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,31 +9,32 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use super::{error, readonly};
 
-/// The file's name in its folder.
+/// Name of the file in its folder.
 pub(super) const FILE: &str = "journal.sqlite";
 
-/// The layout that this version writes. A file with a higher one is refused whole; one with a lower is read
-/// as it is, and brought up to date by whoever may write.
+/// Schema version that this build writes. A file with a higher one is rejected as a whole. A file
+/// with a lower one is read as it is, and migrated by a process that may write.
 const VERSION: i64 = 2;
 
-/// The first layout that has two indexes of turns.
+/// First version with two indexes of turns.
 pub(super) const TURNS_TWICE: i64 = 2;
 
-/// What the file says of itself beside its layout: this, and the layout once more. A single bit cannot
-/// make it another version's.
+/// Base of the file's application id, to which the schema version is added. So a single flipped bit
+/// cannot change the version.
 const MARK: i64 = 0x5261_6400;
 
-/// Small pages: an append changes two or three of them, and each is written whole to the log.
+/// Page size. It is small because an append changes two or three pages, and each is written whole
+/// to the WAL.
 pub(super) const PAGE_BYTES: u32 = 1024;
 
-/// How much of the file the writer keeps in memory at most, in KiB: the ends of a few thousand threads.
+/// Maximum page cache of the writer, in KiB: the ends of a few thousand threads.
 const CACHE_KIB: i32 = 8 << 10;
 
-/// How long to wait while another process writes.
+/// Timeout while another process writes.
 pub(super) const BUSY_MAX: Duration = Duration::from_secs(5);
 
-/// Each step brings the file from the version before to the next, in a transaction of its own. None is
-/// changed once it was released: `tests/it/layout` has a file of each layout.
+/// Migrations. Each step upgrades the file by one version, in its own transaction. A released step
+/// never changes: `tests/it/layout` has a file of each version.
 const STEPS: [&str; VERSION as usize] = [
     FIRST,
     "
@@ -168,23 +169,24 @@ const FIRST: &str = "
     ) STRICT;
 ";
 
-/// Opens the file for writing; makes it if it is not there, brings it up to date if it is old.
+/// Opens the file for writing. Creates it if it is missing, and migrates it if it is old.
 ///
-/// The caller holds the folder's lock, because several processes may start on an empty home at once.
+/// The caller holds the folder's lock, because several processes may start on an empty folder at
+/// once.
 pub(super) fn open_or_create(folder: &Path) -> Result<Connection, ReadError> {
     let mut connection = open_to_write(folder).map_err(error::open)?;
-    let found = version(&connection).map_err(error::open)?;
-    refuse_newer(found)?;
-    if found < VERSION {
-        migrate(&mut connection, found).map_err(error::open)?;
-        // The file's name must survive the power too.
+    let layout = version(&connection).map_err(error::open)?;
+    refuse_newer(layout)?;
+    if layout < VERSION {
+        migrate(&mut connection, layout).map_err(error::open)?;
+        // The directory entry must survive a power loss too.
         let synced = std::fs::File::open(folder).and_then(|folder| folder.sync_all());
         synced.map_err(|error| ReadError::Unavailable(error.to_string()))?;
     }
     Ok(connection)
 }
 
-/// Opens the file for writing as it is.
+/// Opens the file for writing, without a migration.
 pub(super) fn open_to_write(folder: &Path) -> Result<Connection, rusqlite::Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
@@ -195,19 +197,19 @@ pub(super) fn open_to_write(folder: &Path) -> Result<Connection, rusqlite::Error
     connection.pragma_update(None, "page_size", PAGE_BYTES)?;
     connection.pragma_update(None, "journal_mode", "wal")?;
     connection.pragma_update(None, "synchronous", "normal")?;
-    // The writer moves the log itself, because SQLite would not say when that fails.
+    // The writer runs checkpoints itself, because SQLite would not report their failure.
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
-    // What a savepoint may have to undo is kept in pieces of a page. Where it may go to a file, SQLite takes 64 KiB
-    // for it from the system each time, and gives them back.
+    // SQLite stores the undo data of a savepoint in pieces of a page. If it may spill to a file,
+    // SQLite allocates and frees 64 KiB for it each time.
     connection.pragma_update(None, "temp_store", "memory")?;
-    // What is deleted is overwritten: a deleted thread leaves no text behind.
+    // Deleted content is overwritten: a deleted thread leaves no text behind.
     connection.pragma_update(None, "secure_delete", true)?;
     guard(&connection)?;
     Ok(connection)
 }
 
-/// Opens the file for reading only, also where nothing can be written.
+/// Opens the file for reading only, also on a read-only disk.
 pub(super) fn open_to_read(folder: &Path) -> Result<Connection, rusqlite::Error> {
     let connection = readonly::open_to_read(folder, FILE)?;
     connection.set_prepared_statement_cache_capacity(64);
@@ -215,67 +217,67 @@ pub(super) fn open_to_read(folder: &Path) -> Result<Connection, rusqlite::Error>
     Ok(connection)
 }
 
-/// A file that was tampered with or damaged must not be believed.
+/// Hardens the connection against a manipulated or damaged file.
 fn guard(connection: &Connection) -> Result<(), rusqlite::Error> {
-    // A statement is planned once, and not again for each value that is bound.
+    // A statement is planned once, and not again for each bound value.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.pragma_update(None, "trusted_schema", false)?;
     connection.pragma_update(None, "cell_size_check", true)
 }
 
-/// Refuses to read a file that a newer version wrote, or that has no layout yet.
+/// Rejects a file that a newer version wrote, or that has no schema yet.
 pub(super) fn check_to_read(connection: &Connection) -> Result<(), ReadError> {
     check(connection, 1)
 }
 
-/// Refuses to write to a file that has any layout but this version's.
+/// Rejects a file whose schema version is not the current one.
 pub(super) fn check_to_write(connection: &Connection) -> Result<(), ReadError> {
     check(connection, VERSION)
 }
 
 fn check(connection: &Connection, oldest: i64) -> Result<(), ReadError> {
-    let found = version(connection).map_err(error::open)?;
-    refuse_newer(found)?;
-    if found < oldest {
+    let layout = version(connection).map_err(error::open)?;
+    refuse_newer(layout)?;
+    if layout < oldest {
         let what = format!(
-            "it has the layout {found} and needs {oldest}; start a server that may write to its folder, which brings it up to date"
+            "it has the layout {layout} and needs {oldest}; start a server with write access to its folder, which migrates it"
         );
         return Err(ReadError::Unavailable(what));
     }
     Ok(())
 }
 
-fn refuse_newer(found: i64) -> Result<(), ReadError> {
-    if found > VERSION {
-        let what = format!("layout {found}, and this version knows layouts up to {VERSION}");
+fn refuse_newer(layout: i64) -> Result<(), ReadError> {
+    if layout > VERSION {
+        let what = format!("layout {layout}, and this version knows layouts up to {VERSION}");
         return Err(ReadError::Newer(what));
     }
     Ok(())
 }
 
-/// The layout of the file; zero before it has one.
+/// Returns the schema version of the file; zero before it has one.
 pub(super) fn version(connection: &Connection) -> Result<i64, rusqlite::Error> {
     let number = |sql: &str| -> Result<i64, rusqlite::Error> {
         connection
             .prepare_cached(sql)?
             .query_row([], |row| row.get(0))
     };
-    let found = number("PRAGMA user_version")?;
-    let again = number("PRAGMA application_id")?;
-    if again == 0 && found == 1 {
-        let before =
+    let layout = number("PRAGMA user_version")?;
+    let mark = number("PRAGMA application_id")?;
+    if mark == 0 && layout == 1 {
+        let what =
             "it was written before the first release and cannot be read; move the folder away";
-        return Err(error::damaged(before));
+        return Err(error::damaged(what));
     }
-    let agree = again == MARK + found || (found == 0 && again == 0);
+    let agree = mark == MARK + layout || (layout == 0 && mark == 0);
     agree
-        .then_some(found)
-        .ok_or_else(|| error::damaged("the file does not say twice the same of its layout"))
+        .then_some(layout)
+        .ok_or_else(|| error::damaged("the two layout numbers of the file differ"))
 }
 
-fn migrate(connection: &mut Connection, found: i64) -> Result<(), rusqlite::Error> {
+fn migrate(connection: &mut Connection, layout: i64) -> Result<(), rusqlite::Error> {
     connection.pragma_update(None, "synchronous", "full")?;
-    let done = usize::try_from(found).unwrap_or(0);
+    let done = usize::try_from(layout).unwrap_or(0);
     for (at, step) in STEPS.iter().enumerate().skip(done) {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let version = (at + 1) as i64;

@@ -1,7 +1,7 @@
-//! Search: an index in a file of its own, made from the records and some way behind them.
+//! Search: an index in its own file, derived from the records and updated with a delay.
 //!
-//! Everything here can be thrown away; a thread of its own makes it again. How far it has come with a
-//! thread is its watermark.
+//! The index can be deleted at any time; a separate thread rebuilds it. Its watermark for each
+//! thread tells how far it has come.
 
 mod index;
 mod indexer;
@@ -27,21 +27,21 @@ use crate::page::{self, ListCursor};
 use index::{IndexSnapshot, Matches};
 use walk::SearchWalk;
 
-/// With more threads than this it is quicker to walk the list than to look each of them up.
+/// With more matching threads than this, walking the list is faster than looking each of them up.
 const THREADS_MAX: usize = 1000;
 
-/// How long a page is looked for. What was found until then is a page, and the next goes on from there.
+/// Time limit of a page. It ends with the matches so far, and the next page continues from there.
 const TIME_MAX: Duration = Duration::from_millis(50);
 
-/// A page of threads that hold a text.
+/// Returns a page of threads that contain a text.
 pub(super) fn search(
     lists: Lists<'_>,
     folder: &Path,
     text: &str,
     query: &ListQuery,
 ) -> Result<Page<Summary>, ReadError> {
-    let begun = Instant::now();
-    let is_late = || begun.elapsed() > TIME_MAX;
+    let start = Instant::now();
+    let is_late = || start.elapsed() > TIME_MAX;
     search_until(lists, folder, text, query, &is_late)
 }
 
@@ -63,22 +63,23 @@ fn search_until(
     if !index.is_rare()? {
         return SearchWalk::new(&index).page(lists, query, cursor, is_late);
     }
-    let found = index.all()?;
-    let Some(threads) = with_forks(lists.connection, &found).map_err(error::open)? else {
-        return SearchWalk::knowing(&index, found).page(lists, query, cursor, is_late);
+    let matches = index.all()?;
+    let Some(threads) = with_forks(lists.connection, &matches).map_err(error::open)? else {
+        return SearchWalk::with_matches(&index, matches).page(lists, query, cursor, is_late);
     };
     let mut threads = lists.of_numbers(&threads).map_err(error::open)?;
-    threads.retain(|it| lists::wanted(it, query, cursor));
+    threads.retain(|it| lists::is_on_page(it, query, cursor));
     page::arrange(&mut threads, query);
     Ok(page::of_threads(threads, query))
 }
 
-/// The threads that have what was found: its own, and those that took it over. Nothing if they are many.
-fn with_forks(connection: &Connection, found: &Matches) -> Result<Option<BTreeSet<i64>>, Error> {
-    let mut threads: BTreeSet<i64> = found.keys().copied().collect();
+/// Returns the threads that contain the matches: their own, and the forks that share them. Returns
+/// `None` if there are too many.
+fn with_forks(connection: &Connection, matches: &Matches) -> Result<Option<BTreeSet<i64>>, Error> {
+    let mut threads: BTreeSet<i64> = matches.keys().copied().collect();
     let mut forks =
         connection.prepare_cached("SELECT number FROM part WHERE taken = ?1 AND upto >= ?2")?;
-    for (number, Seq(first)) in found {
+    for (number, Seq(first)) in matches {
         let mut rows = forks.query([*number, i64::try_from(*first).unwrap_or(i64::MAX)])?;
         while let Some(row) = rows.next()? {
             threads.insert(row.get(0)?);

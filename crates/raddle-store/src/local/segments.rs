@@ -1,5 +1,5 @@
-//! Where a thread's rows lie: its own under its number, and what it took over from others, when it was
-//! forked, under theirs. To a reader they are one row of records.
+//! Segments of a thread: its own rows under its number, and the rows that a fork shares under the
+//! numbers of other threads. To a reader they are one sequence of records.
 
 use raddle_core::Seq;
 use rusqlite::{Connection, Error, OptionalExtension, params};
@@ -10,7 +10,7 @@ use super::fence::{ThreadRow, as_i64};
 use super::kind_index::KindEnds;
 use super::rowid::{self, key};
 
-/// The parts that a thread is made of, oldest first. The last is its own and open at its end.
+/// Segments of a thread, oldest first. The last is its own, and has no end.
 #[derive(Clone, Debug)]
 pub(super) struct Segments {
     segments: Vec<Segment>,
@@ -26,14 +26,14 @@ pub(super) struct Segment {
     pub(super) last: Seq,
 }
 
-/// An event, and its link of the chain.
+/// An event's number, and its link in the chain.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ChainedEvent {
     pub(super) seq: Seq,
     pub(super) link: Link,
 }
 
-/// In which order rows are looked for.
+/// Order of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ScanOrder {
     OldestFirst,
@@ -42,7 +42,7 @@ pub(super) enum ScanOrder {
 
 impl Segments {
     pub(super) fn of(connection: &Connection, row: &ThreadRow) -> Result<Self, Error> {
-        let mut parts = Vec::new();
+        let mut segments = Vec::new();
         let mut first = Seq::ZERO;
         if row.forked {
             let mut statement = connection.prepare_cached(
@@ -55,10 +55,10 @@ impl Segments {
                 let sum: [u8; 8] = part.get(2)?;
                 if sum != chain::sum_of_part(row.number, last, number) {
                     return Err(error::damaged(
-                        "what the fork took over is not what was written",
+                        "the segment that the fork shares is damaged: its checksum does not match",
                     ));
                 }
-                parts.push(Segment {
+                segments.push(Segment {
                     number,
                     first,
                     last,
@@ -67,39 +67,40 @@ impl Segments {
             }
         }
         let (number, last) = (row.number, rowid::SEQ_MAX);
-        parts.push(Segment {
+        segments.push(Segment {
             number,
             first,
             last,
         });
         Ok(Self {
-            segments: parts,
+            segments,
             origin: row.origin,
             ends: row.ends,
         })
     }
 
-    /// The parts that hold records from the first number to the last, cut to those.
+    /// Returns the segments that hold records from the first number to the last, clipped to that
+    /// range.
     pub(super) fn between(
         &self,
         from: Seq,
         to: Seq,
     ) -> impl DoubleEndedIterator<Item = Segment> + '_ {
-        let cut = self.segments.iter().map(move |part| Segment {
+        let clipped = self.segments.iter().map(move |part| Segment {
             number: part.number,
             first: part.first.max(from),
             last: part.last.min(to),
         });
-        cut.filter(|part| part.first <= part.last)
+        clipped.filter(|part| part.first <= part.last)
     }
 
-    /// The key of a record.
+    /// Returns the key of a record.
     pub(super) fn key_of(&self, seq: Seq) -> i64 {
         let part = self.between(seq, seq).next();
         part.map_or(key(0, seq), |part| key(part.number, seq))
     }
 
-    /// The last event up to and including a number, or what stands before the first.
+    /// Returns the last event up to and including a number, or the origin before the first.
     pub(super) fn event_upto(
         &self,
         connection: &Connection,
@@ -130,27 +131,27 @@ impl Segments {
 }
 
 impl Segment {
-    /// The keys of its rows: from the first to the last.
+    /// Returns the first and the last key of its rows.
     pub(super) fn keys(&self) -> [i64; 2] {
         [key(self.number, self.first), key(self.number, self.last)]
     }
 }
 
-/// How far threads use rows of another's number that they took over, one of them left out; nothing if
-/// none does.
-pub(super) fn taken_upto(
+/// Returns the last record of a thread that forks share, not counting one fork; `None` if no fork
+/// does.
+pub(super) fn shared_upto(
     connection: &Connection,
     number: i64,
-    but_by: i64,
+    except: i64,
 ) -> Result<Option<Seq>, Error> {
     let upto: Option<i64> = connection
         .prepare_cached("SELECT max(upto) FROM part WHERE taken = ?1 AND number <> ?2")?
-        .query_row([number, but_by], |row| row.get(0))?;
+        .query_row([number, except], |row| row.get(0))?;
     Ok(upto.map(|upto| Seq(upto.unsigned_abs())))
 }
 
-/// Notes that a fork took over a part.
-pub(super) fn take(transaction: &Connection, number: i64, part: Segment) -> Result<(), Error> {
+/// Stores that a fork shares a segment.
+pub(super) fn share(transaction: &Connection, number: i64, part: Segment) -> Result<(), Error> {
     transaction
         .prepare_cached("INSERT INTO part (number, upto, taken, sum) VALUES (?1, ?2, ?3, ?4)")?
         .execute(params![

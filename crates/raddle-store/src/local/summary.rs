@@ -1,4 +1,5 @@
-//! What lists show of a thread: a row that follows the records, and is made again from them where it was hit.
+//! List rows: a summary of each thread that follows its records, and is rebuilt from them if it is
+//! damaged.
 
 use raddle_core::ports::{Origin, ReadError, Summary};
 use raddle_core::{Git, Record, Seq, ThreadId, ThreadSource, Timestamp};
@@ -11,7 +12,7 @@ use super::fence::ThreadRow;
 use super::files::BlobFiles;
 use super::{error, read};
 
-/// Where a list keeps a thread.
+/// Lists in which a thread appears.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i64)]
 pub(super) enum ListVisibility {
@@ -19,7 +20,7 @@ pub(super) enum ListVisibility {
     Open = 0,
     /// Lists of archived threads.
     Archived = 1,
-    /// No list: a copy that has not yet its own first record.
+    /// No list: a fork without a record of its own yet.
     Hidden = 2,
 }
 
@@ -27,11 +28,11 @@ impl ListVisibility {
     fn of(number: i64) -> Option<Self> {
         [Self::Open, Self::Archived, Self::Hidden]
             .into_iter()
-            .find(|shelf| *shelf as i64 == number)
+            .find(|visibility| *visibility as i64 == number)
     }
 }
 
-/// Lists follow what was appended, which is in the row already.
+/// Updates the list row with appended records, which are in the thread's row already.
 pub(super) fn follow(
     transaction: &Connection,
     files: &BlobFiles,
@@ -52,25 +53,25 @@ pub(super) fn follow(
     write_list(transaction, row, thread, before.as_ref(), after)
 }
 
-/// Lists had of a thread what was not written.
+/// Rebuilds a damaged list row.
 fn repair_list(
     transaction: &Connection,
     files: &BlobFiles,
     row: &mut ThreadRow,
     thread: ThreadId,
 ) -> Result<(), Error> {
-    let anew = anew(transaction, files, thread, row);
-    let anew = anew.map_err(|error| error::damaged(&error.to_string()))?;
-    let Some(summary) = anew else {
-        // It takes too long to find out, so they go on without it.
+    let rebuilt = rebuild(transaction, files, thread, row);
+    let rebuilt = rebuilt.map_err(|error| error::damaged(&error.to_string()))?;
+    let Some(summary) = rebuilt else {
+        // A rebuild takes too long, so the list row stays damaged.
         return Ok(());
     };
     unlist(transaction, row.number)?;
     write_list(transaction, row, thread, None, summary)
 }
 
-/// Brings lists up to date. If what they are kept in was hit, they are left behind: the thread's row says what
-/// they should have, so what they have is known not to be that.
+/// Writes the list row. If the list's storage is damaged, the old row stays: the checksum in the
+/// thread's row shows that it is outdated.
 fn write_list(
     transaction: &Connection,
     row: &mut ThreadRow,
@@ -78,7 +79,7 @@ fn write_list(
     before: Option<&ListRow>,
     after: Option<Summary>,
 ) -> Result<(), Error> {
-    // The head is read from where the fence keeps it.
+    // The head is stored with the fence.
     let after = after.map(|after| {
         ListRow::new(
             thread,
@@ -96,31 +97,31 @@ fn write_list(
     let Some(after) = &after else {
         return unlist(transaction, number);
     };
-    let written = unless_hit(transaction, || match before {
+    let written = try_write(transaction, || match before {
         Some(before) => update_summary(transaction, number, before, after),
         None => insert_summary(transaction, number, after),
     });
     written.map(|_| ())
 }
 
-/// No list shows a thread any longer. If an index is in the way, because it or the row was hit, nothing is left
-/// of its words.
+/// Removes a thread from all lists. If a damaged index or row prevents that, clears its text.
 pub(super) fn unlist(transaction: &Connection, number: i64) -> Result<(), Error> {
-    let leave = |sql: &str| {
+    let run_sql = |sql: &str| {
         let mut statement = transaction.prepare_cached(sql)?;
         statement.execute([number]).map(|_| ())
     };
-    let gone = || leave("DELETE FROM summary WHERE number = ?1");
-    let emptied =
-        || leave("UPDATE summary SET name = NULL, preview = '', rest = '' WHERE number = ?1");
-    if !unless_hit(transaction, gone)? {
-        unless_hit(transaction, emptied)?;
+    let delete = || run_sql("DELETE FROM summary WHERE number = ?1");
+    let clear_text =
+        || run_sql("UPDATE summary SET name = NULL, preview = '', rest = '' WHERE number = ?1");
+    if !try_write(transaction, delete)? {
+        try_write(transaction, clear_text)?;
     }
     Ok(())
 }
 
-/// Writes to lists, and says whether that was done. It is not where what they are kept in was hit.
-fn unless_hit(
+/// Runs a write to the lists. Returns false if their storage is damaged, so that nothing was
+/// written.
+fn try_write(
     transaction: &Connection,
     write: impl FnOnce() -> Result<(), Error>,
 ) -> Result<bool, Error> {
@@ -140,19 +141,18 @@ fn unless_hit(
     }
 }
 
-/// Whether it is what lists are kept in that was hit: an index, the table, or what of it was left behind.
+/// Whether the storage of the lists is damaged: an index, the table, or a row that was left behind.
 fn is_about_lists(error: &Error) -> bool {
     error::is_damage(error)
         || error.sqlite_error_code() == Some(rusqlite::ErrorCode::ConstraintViolation)
 }
 
-/// About how much is read to find out what lists should show of a thread: as much as there is between two
-/// bases.
+/// Approximate maximum that is read to rebuild a list row: as much as there is between two bases.
 const ANEW_BYTES_MAX: usize = 4 << 20;
 const ANEW_PAGE_BYTES: usize = 256 << 10;
 
-/// What the records say that lists should show of a thread, if that is found out soon.
-pub(super) fn anew(
+/// Rebuilds a thread's summary from its records. Returns `None` if that takes too long.
+pub(super) fn rebuild(
     connection: &Connection,
     files: &BlobFiles,
     thread: ThreadId,
@@ -174,14 +174,14 @@ pub(super) fn anew(
     Ok(None)
 }
 
-/// The columns of `summary`, in the order in which they are written and read.
+/// Columns of `summary`, in the order in which they are written and read.
 pub(super) const SUMMARY: &str = "number, id, shelf, recency_at, created_at, updated_at, turns, \
                                   cwd, provider, source, originator, name, preview, rest";
 
-/// How many of them there are, but for the number.
+/// Number of those columns, without `number`.
 const COLUMNS: usize = 13;
 
-/// What a list shows of a thread, and is neither filtered nor ordered by.
+/// Part of a summary by which lists are neither filtered nor ordered.
 #[derive(Debug, Serialize, Deserialize)]
 struct SummaryDetails {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -199,7 +199,7 @@ struct SummaryDetails {
     forked_from: Option<ThreadId>,
 }
 
-/// What lists show of a thread, without its head.
+/// List row of a thread, without its head.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ListRow {
     pub(super) visibility: ListVisibility,
@@ -225,37 +225,37 @@ impl ListRow {
         chain::sum_of_summary(number, self.visibility, &self.summary)
     }
 
-    /// Reads a summary, and holds it against what the thread's row says of it.
-    pub(super) fn read(found: &rusqlite::Row<'_>, row: &ThreadRow) -> Result<Self, Error> {
-        let id: [u8; 16] = found.get(1)?;
-        let shelf = ListVisibility::of(found.get(2)?).ok_or_else(changed)?;
-        let rest: SummaryDetails = from_json(found.get_ref(13)?.as_str()?)?;
+    /// Reads a list row, and verifies it against the checksum in the thread's row.
+    pub(super) fn read(stored: &rusqlite::Row<'_>, row: &ThreadRow) -> Result<Self, Error> {
+        let id: [u8; 16] = stored.get(1)?;
+        let visibility = ListVisibility::of(stored.get(2)?).ok_or_else(changed)?;
+        let rest: SummaryDetails = from_json(stored.get_ref(13)?.as_str()?)?;
         let summary = Summary {
             thread: uuid::Uuid::from_bytes(id).into(),
-            archived: shelf == ListVisibility::Archived,
-            recency_at: Timestamp(found.get(3)?),
-            created_at: Timestamp(found.get(4)?),
-            updated_at: Timestamp(found.get(5)?),
-            turns: found.get::<_, i64>(6)?.unsigned_abs(),
-            cwd: found.get(7)?,
-            provider: found.get(8)?,
+            archived: visibility == ListVisibility::Archived,
+            recency_at: Timestamp(stored.get(3)?),
+            created_at: Timestamp(stored.get(4)?),
+            updated_at: Timestamp(stored.get(5)?),
+            turns: stored.get::<_, i64>(6)?.unsigned_abs(),
+            cwd: stored.get(7)?,
+            provider: stored.get(8)?,
             model: rest.model,
             effort: rest.effort,
             origin: Origin {
-                source: from_json(found.get_ref(9)?.as_str()?)?,
-                originator: found.get(10)?,
+                source: from_json(stored.get_ref(9)?.as_str()?)?,
+                originator: stored.get(10)?,
                 label: rest.label,
                 version: rest.version,
                 paginated: rest.paginated,
                 git: rest.git,
                 forked_from: rest.forked_from,
             },
-            name: found.get(11)?,
-            preview: found.get(12)?,
+            name: stored.get(11)?,
+            preview: stored.get(12)?,
             head: Seq::ZERO,
         };
         let listed = Self {
-            visibility: shelf,
+            visibility,
             summary,
         };
         if row.listed != Some(listed.sum(row.number)) {
@@ -264,7 +264,7 @@ impl ListRow {
         Ok(listed)
     }
 
-    /// The columns of [`SUMMARY`], but for the number.
+    /// Returns the columns of [`SUMMARY`], without the number.
     fn columns(&self) -> [Value; COLUMNS] {
         let summary = &self.summary;
         let origin = &summary.origin;
@@ -296,32 +296,32 @@ impl ListRow {
 }
 
 fn changed() -> Error {
-    error::damaged("what lists show of a thread is not what was written")
+    error::damaged("the list entry of a thread is damaged: its checksum does not match")
 }
 
 fn from_json<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Error> {
     serde_json::from_str(text).map_err(|_| changed())
 }
 
-/// What kind of client started a thread, as a column has it.
+/// Encodes the source of a thread as in its column.
 pub(super) fn source(source: &ThreadSource) -> String {
-    // Names and text always make JSON.
+    // Serialising names and text cannot fail.
     serde_json::to_string(source).unwrap_or_default()
 }
 
-/// What lists show of a thread, if there is something.
+/// Returns the list row of a thread, if there is one.
 pub(super) fn list_row(connection: &Connection, row: &ThreadRow) -> Result<Option<ListRow>, Error> {
     let sql = format!("SELECT {SUMMARY} FROM summary WHERE number = ?1");
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query([row.number])?;
     match rows.next()? {
-        Some(found) => ListRow::read(found, row).map(Some),
+        Some(stored) => ListRow::read(stored, row).map(Some),
         None if row.listed.is_none() => Ok(None),
         None => Err(changed()),
     }
 }
 
-/// Lists begin to show a thread, which begins with another's records. Gives the checksum of what they show.
+/// Inserts the list row of a fork. Returns its checksum.
 pub(super) fn begin_list(
     transaction: &Connection,
     number: i64,
@@ -343,7 +343,7 @@ fn insert_summary(transaction: &Connection, number: i64, listed: &ListRow) -> Re
     statement.execute(params_from_iter(values)).map(|_| ())
 }
 
-/// Writes what has changed, so that no index is touched that has nothing of it.
+/// Writes only the changed columns, so that unaffected indexes are not touched.
 fn update_summary(
     transaction: &Connection,
     number: i64,

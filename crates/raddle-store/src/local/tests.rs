@@ -4,7 +4,7 @@ use raddle_core::{Seq, ThreadId};
 use super::{LocalJournal, Options};
 
 #[tokio::test]
-async fn nobody_is_told_a_head_that_is_in_doubt() {
+async fn a_head_in_doubt_is_not_returned() {
     let folder = tempfile::tempdir().expect("a folder");
     let options = Options {
         folder: folder.path().to_owned(),

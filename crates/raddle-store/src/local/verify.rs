@@ -1,4 +1,4 @@
-//! Whether what is stored is what was written, and whether what was made from it still fits.
+//! Verifies that stored data is intact, and that derived data still matches it.
 
 use std::collections::HashSet;
 use std::fs;
@@ -18,54 +18,55 @@ use crate::blob::{self, Hash};
 use crate::records::item_of;
 use crate::reverted_ranges::RevertedRanges;
 
-/// How much damage is told of one thread, or of the file.
+/// Maximum number of damages reported of one thread, or of the file.
 const DAMAGE_MAX: usize = 20;
 
-/// How many entries of a list are compared at a time.
+/// Page sizes for comparing turns and items.
 const TURNS: usize = 500;
 const ITEMS: usize = 50;
 
-/// What was found in a thread.
+/// Result of verifying a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifyReport {
-    /// The thread.
+    /// Id of the verified thread.
     pub thread: ThreadId,
-    /// The newest record that could be trusted.
+    /// Newest record that can be trusted.
     pub head: Seq,
-    /// How many records are there and sound.
+    /// Number of intact records.
     pub records: u64,
-    /// How many blobs they name.
+    /// Number of blobs that they refer to.
     pub blobs: u64,
-    /// What is wrong, the worst first; empty if the thread is whole.
+    /// Damages, the worst first; empty if the thread is intact.
     pub damage: Vec<Damage>,
 }
 
-/// Something that is not as it was written.
+/// Data that differs from what was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
-    /// What kind of thing it is.
+    /// Kind of the damaged data.
     pub kind: DamageKind,
-    /// The record at which it shows.
+    /// Record at which the damage was detected.
     pub at: Seq,
-    /// In words.
+    /// Description of the damage.
     pub what: String,
 }
 
-/// Kinds of damage, by what can be done about it.
+/// Kinds of damage, by possible remedy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DamageKind {
     /// A record. Nothing from it on can be trusted.
     Record,
-    /// Bytes that a record names. The records are sound.
+    /// A blob that a record refers to. The records are intact.
     Blob,
-    /// Something that was made from the records and can be made again.
+    /// Data that was derived from the records and can be rebuilt.
     Derived,
-    /// Nothing is wrong, but a newer version wrote it and this one cannot judge.
+    /// No damage, but a newer version wrote the record and this one cannot verify it.
     Newer,
 }
 
 impl Archive {
-    /// What SQLite says of its own file, in its words; nothing if all is well.
+    /// Returns the problems that SQLite finds in its file, and damage to the WAL; empty if it is
+    /// intact.
     pub fn check_file(&self) -> Result<Vec<String>, ReadError> {
         let check = || -> Result<Vec<String>, rusqlite::Error> {
             let sql = format!("PRAGMA integrity_check({DAMAGE_MAX})");
@@ -74,21 +75,21 @@ impl Archive {
             lines.filter(|line| line.as_deref() != Ok("ok")).collect()
         };
         let mut problems = match check().map_err(error::open) {
-            // Damage can be so bad that not even the check ends.
+            // Damage can be so bad that the check itself fails.
             Err(ReadError::Corrupt { what, .. }) => vec![what],
             problems => problems?,
         };
-        // Looked at twice, because a writer may just be adding to it.
+        // Checked twice, because a writer may be appending to the WAL.
         if broken_log(&self.folder).is_some() {
             problems.extend(broken_log(&self.folder));
         }
         Ok(problems)
     }
 
-    /// Reads a whole thread: the hash chain, the checksums, that every record can be read and folded,
-    /// the blobs against their names, and the lists, pages and bases against what the records say.
+    /// Verifies a whole thread: the hash chain, the checksums, that every record can be read and
+    /// folded, the blobs against their hashes, and the lists, pages and bases against the records.
     pub fn verify(&self, thread: ThreadId) -> Result<VerifyReport, ReadError> {
-        // One transaction, so that the records and what was made from them are of one moment.
+        // One transaction, so that the records and the derived data are of one snapshot.
         let transaction = self.begin()?;
         let report = VerifyReport {
             thread,
@@ -98,7 +99,7 @@ impl Archive {
             damage: Vec::new(),
         };
         let row = match read::existing(&transaction, thread) {
-            // Without its row nothing of it can be read in order, though it may well be sound.
+            // Without its row a thread cannot be read in order, though its records may be intact.
             Err(ReadError::Corrupt { at, what }) => {
                 let kind = DamageKind::Record;
                 let damage = vec![Damage { kind, at, what }];
@@ -135,27 +136,27 @@ impl Archive {
     }
 }
 
-/// What is wrong with the log beside the file.
+/// Returns a description of the damage to the WAL.
 fn broken_log(folder: &Path) -> Option<String> {
     let log = fs::read(wal::path(folder)).ok()?;
     let frames = Frames::of(&log);
-    if !wal::is_headed(&log) {
-        let what = "the log does not begin as it was written, and nothing in it is served; whoever opens \
-                    the journal to write writes over it";
+    if !wal::has_valid_header(&log) {
+        let what = "the log has an invalid header, so nothing in it is served; the next process that opens \
+                    the journal for writing overwrites it";
         return Some(what.to_owned());
     }
     frames.are_lost().then(|| {
         format!(
-            "the log breaks off after {} pages. After a loss of power that is to be expected: what is \
-             missing then had not been synced, and nothing need be done. Otherwise the log was hit: \
-             transactions that were stored are not served, and whoever opens the journal to write \
-             writes over them",
-            frames.taken.len()
+            "the log breaks off after {} pages. After a loss of power this is expected: the transactions \
+             missing then had not been synced, and nothing need be done. Otherwise the log is damaged: \
+             stored transactions are not served, and the next process that opens the journal for writing \
+             overwrites them",
+            frames.committed.len()
         )
     })
 }
 
-/// A way through a thread's records, and what should have been made from them.
+/// A walk over a thread's records, and the data derived from them.
 struct VerifyWalk<'a> {
     archive: &'a Archive,
     thread: ThreadId,
@@ -165,7 +166,7 @@ struct VerifyWalk<'a> {
     reverted: RevertedRanges,
     turns: Vec<TurnEntry>,
     items: Vec<(Seq, ItemId)>,
-    /// Newest first: the head of each, and a hash of what it says.
+    /// Newest first: the head of each base, and a hash of its content.
     bases: Vec<(Seq, Hash)>,
     blobs: HashSet<Hash>,
     report: VerifyReport,
@@ -179,7 +180,7 @@ impl VerifyWalk<'_> {
             match read::records(connection, files, self.thread, &self.row, after, bytes_max) {
                 Ok(page) if page.is_empty() => return Ok(()),
                 Ok(page) => page.iter().for_each(|record| self.record(record)),
-                // The page breaks off somewhere; what comes before that is sound and counts.
+                // The page is damaged somewhere; the records before that are intact and count.
                 Err(ReadError::Corrupt { .. } | ReadError::Newer(_)) if bytes_max > 0 => {
                     bytes_max = 0;
                 }
@@ -196,17 +197,18 @@ impl VerifyWalk<'_> {
         if let RecordBody::Event(event) = &record.body {
             self.event(record, event);
         }
-        while let Some((head, said)) = self.bases.pop_if(|(head, _)| *head <= record.seq) {
-            // A base that was made in the middle of an item holds text of deltas that are gone since.
-            let amid = self
+        while let Some((head, expected)) = self.bases.pop_if(|(head, _)| *head <= record.seq) {
+            // A base that was made in the middle of an item holds text of deltas that were deleted
+            // since.
+            let mid_item = self
                 .folded
                 .turn()
                 .is_some_and(|turn| !turn.items.is_empty());
-            if head != record.seq || amid {
+            if head != record.seq || mid_item {
                 continue;
             }
-            if digest(&Base::of(&self.folded)) != Some(said) {
-                let what = "the base that ends here is not what the records fold to";
+            if digest(&Base::of(&self.folded)) != Some(expected) {
+                let what = "the base that ends here differs from the folded records";
                 self.damaged(DamageKind::Derived, record.seq, what.to_owned());
             }
         }
@@ -232,9 +234,9 @@ impl VerifyWalk<'_> {
             Event::Reverted(it) => self.reverted.revert(it.at, record.seq),
             _ => {}
         }
-        for named in blob::named(event) {
-            let Some(hash) = blob::parse(&named.hash) else {
-                let what = format!("{:?} is no name of a blob", named.hash);
+        for blob_ref in blob::named(event) {
+            let Some(hash) = blob::parse(&blob_ref.hash) else {
+                let what = format!("{:?} is not a blob hash", blob_ref.hash);
                 self.damaged(DamageKind::Blob, record.seq, what);
                 continue;
             };
@@ -242,13 +244,13 @@ impl VerifyWalk<'_> {
                 continue;
             }
             if let Err(error) = self.archive.files.read(&hash) {
-                let what = format!("the blob {} that it names: {error}", named.hash);
+                let what = format!("the blob {} that it refers to: {error}", blob_ref.hash);
                 self.damaged(DamageKind::Blob, record.seq, what);
             }
         }
     }
 
-    /// Holds lists and pages against what the records say.
+    /// Compares lists and pages with the records.
     fn derived(&mut self, connection: &Connection) -> Result<(), ReadError> {
         let at = self.report.head;
         let summary = self.summary.take().filter(|it| it.thread == self.thread);
@@ -257,15 +259,15 @@ impl VerifyWalk<'_> {
             listed => Some(listed?),
         };
         if listed != Some(summary) {
-            let what = "the list of threads does not say of it what its records say";
+            let what = "its entry in the list of threads differs from its records";
             self.damaged(DamageKind::Derived, at, what.to_owned());
         }
         if !self.turns_agree(connection)? {
-            let what = "the pages of turns are not those of its records";
+            let what = "the pages of turns differ from its records";
             self.damaged(DamageKind::Derived, at, what.to_owned());
         }
         if !self.items_agree(connection)? {
-            let what = "the pages of items are not those of its records";
+            let what = "the pages of items differ from its records";
             self.damaged(DamageKind::Derived, at, what.to_owned());
         }
         Ok(())
@@ -297,10 +299,10 @@ impl VerifyWalk<'_> {
 
     fn items_agree(&mut self, connection: &Connection) -> Result<bool, ReadError> {
         let items = std::mem::take(&mut self.items);
-        let kept = items
+        let live = items
             .into_iter()
             .filter(|(at, _)| !self.reverted.holds(*at));
-        let mut expected = kept.map(|(_, id)| id);
+        let mut expected = live.map(|(_, id)| id);
         let mut query = PageQuery {
             limit: ITEMS,
             ..PageQuery::default()
@@ -329,8 +331,8 @@ impl VerifyWalk<'_> {
     }
 }
 
-/// The bases of a thread that can be used, newest first. Whoever reads its records is told what is wrong if
-/// they cannot be looked for.
+/// Returns the usable bases of a thread, newest first. If they cannot be read, reading the records
+/// reports the damage.
 fn bases(connection: &Connection, row: &ThreadRow) -> Result<Vec<(Seq, Hash)>, ReadError> {
     let mut bases = Vec::new();
     let mut at = None;
@@ -351,7 +353,8 @@ fn bases(connection: &Connection, row: &ThreadRow) -> Result<Vec<(Seq, Hash)>, R
     }
 }
 
-/// A base is as large as a thread's state; its hash is enough to compare it.
+/// Hashes a base. A base is as large as a thread's state, so only its hash is stored for the
+/// comparison.
 fn digest(base: &Base) -> Option<Hash> {
     let json = serde_json::to_vec(base).ok()?;
     Some(Sha256::digest(json).into())

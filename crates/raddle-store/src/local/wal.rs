@@ -1,7 +1,6 @@
-//! The log beside the file: how long it is, how it is moved into the file, and how it is made whole
-//! again after a sync that failed.
+//! The WAL beside the file: its size, its checkpoints, and its repair after a failed sync.
 //!
-//! SQLite would move it by itself, but would not say when that failed.
+//! SQLite would run checkpoints by itself, but would not report their failure.
 
 use std::fs::OpenOptions;
 use std::io::{self, Read};
@@ -14,44 +13,44 @@ use rusqlite::{Connection, Error};
 
 use super::{error, schema};
 
-/// How many pages the log holds before they are moved into the file: 4 MiB.
+/// Pages in the WAL before a checkpoint: 4 MiB.
 const PAGES_MAX: i64 = 4096;
 
-/// After about this much new the log is looked at again.
-const LOOK_BYTES: usize = 512 << 10;
+/// Approximate number of new bytes after which the WAL is checked again.
+const CHECK_BYTES: usize = 512 << 10;
 
-/// About what a transaction adds beside what was asked for.
+/// Approximate overhead of a transaction.
 const TRANSACTION_BYTES: usize = 4 << 10;
 
-/// How often the log is read again because another process has begun it anew meanwhile.
+/// Maximum number of times the WAL is read again because another process has restarted it.
 const ATTEMPTS_MAX: u32 = 3;
 
-/// How long those who write wait for one who reads, when the log is to be emptied.
+/// Timeout for readers when the WAL is to be emptied. Writers wait for that long.
 const READER_TIMEOUT: Duration = Duration::from_millis(5);
 
 const HEADER_BYTES: usize = 32;
 const FRAME_HEADER_BYTES: usize = 24;
 
-/// When the log is to be looked at.
+/// Growth of the WAL, which decides when it is checked.
 #[derive(Debug, Default)]
 pub(super) struct Growth {
     bytes: usize,
 }
 
 impl Growth {
-    /// A transaction was committed.
+    /// Counts a committed transaction.
     pub(super) fn add(&mut self, bytes: usize) {
         self.bytes += bytes + TRANSACTION_BYTES;
     }
 
-    /// Whether the log is about to be looked at.
+    /// Whether the WAL is about to be checked.
     pub(super) fn is_near(&self) -> bool {
-        self.bytes >= LOOK_BYTES
+        self.bytes >= CHECK_BYTES
     }
 
-    /// Whether there may be enough in the log to move it. Asked once, it begins to count anew.
+    /// Whether there may be enough in the WAL for a checkpoint. Resets the count if so.
     pub(super) fn is_due(&mut self) -> bool {
-        let due = self.bytes >= LOOK_BYTES;
+        let due = self.bytes >= CHECK_BYTES;
         if due {
             self.bytes = 0;
         }
@@ -59,12 +58,10 @@ impl Growth {
     }
 }
 
-/// What can be done with the log, in a form that a test can make fail.
+/// Operations on the WAL, replaceable by tests that make them fail.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LogOps {
-    /// Commits.
     pub(super) commit: fn(&Connection) -> Result<(), Error>,
-    /// Moves the log.
     pub(super) checkpoint: fn(&Connection) -> Result<(), Error>,
 }
 
@@ -78,7 +75,7 @@ fn commit(connection: &Connection) -> Result<(), Error> {
     connection.prepare_cached("COMMIT")?.execute([]).map(|_| ())
 }
 
-/// Moves the log into the file if it is long, and says if that failed. What readers still need stays.
+/// Checkpoints the WAL if it is long. Pages that readers still need stay.
 fn checkpoint(connection: &Connection) -> Result<(), Error> {
     if pages(connection)? >= PAGES_MAX {
         connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?;
@@ -86,41 +83,41 @@ fn checkpoint(connection: &Connection) -> Result<(), Error> {
     Ok(())
 }
 
-/// How many pages the log holds.
+/// Returns the number of pages in the WAL.
 fn pages(connection: &Connection) -> Result<i64, Error> {
     connection.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| row.get(1))
 }
 
-/// Moves everything into the file and empties the log. Says whether a reader was in the way.
+/// Checkpoints and empties the WAL. Returns whether a reader blocked that.
 pub(super) fn empty(connection: &Connection) -> Result<bool, Error> {
     connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
         row.get::<_, i64>(0).map(|busy| busy != 0)
     })
 }
 
-/// The same for one for whom others wait: a short read is let finish, a long one is not.
+/// Empties the WAL while other writers wait: gives a short read time to finish, but not a long one.
 pub(super) fn empty_soon(connection: &Connection) -> Result<bool, Error> {
     connection.busy_timeout(READER_TIMEOUT)?;
-    let in_the_way = empty(connection);
+    let blocked = empty(connection);
     connection.busy_timeout(schema::BUSY_MAX)?;
-    in_the_way
+    blocked
 }
 
-/// Makes a log whole after a sync that failed: the system may have forgotten that some of it was never
-/// written, and would sync without a word. So every byte is written once more, which makes the system
-/// remember; then it is synced, moved into the file, and emptied, and with that nothing is left of what
-/// was begun and not committed.
+/// Repairs the WAL after a failed sync: the operating system may have marked unwritten pages as
+/// clean, and a later sync would succeed without writing them. So every byte is written again,
+/// which marks the pages as dirty. Then the WAL is synced, checkpointed and emptied, which also
+/// removes uncommitted transactions.
 pub(super) fn renew(connection: &Connection, folder: &Path) -> Result<(), AppendError> {
     let failed = |error: Error| error::write(&error);
     let mut whole = false;
     for _ in 0..ATTEMPTS_MAX {
-        let known = pages(connection).map_err(failed)?;
-        // As long as this is held, nobody adds to the log or begins it anew.
+        let expected = pages(connection).map_err(failed)?;
+        // While this transaction lasts, no process appends to the WAL or restarts it.
         connection.execute("BEGIN IMMEDIATE", []).map_err(failed)?;
-        let sound = write_again(&path(folder));
+        let valid = write_again(&path(folder));
         connection.execute("ROLLBACK", []).map_err(failed)?;
-        let sound = sound.map_err(|error| error::file_write(&error))?;
-        whole = i64::try_from(sound).unwrap_or(i64::MAX) >= known;
+        let valid = valid.map_err(|error| error::file_write(&error))?;
+        whole = i64::try_from(valid).unwrap_or(i64::MAX) >= expected;
         if whole {
             break;
         }
@@ -131,7 +128,7 @@ pub(super) fn renew(connection: &Connection, folder: &Path) -> Result<(), Append
         return Err(AppendError::Unavailable(what.to_owned()));
     }
     if empty(connection).map_err(failed)? {
-        let what = "a reader is in the way of opening the journal again";
+        let what = "a reader blocks reopening the journal; try again";
         return Err(AppendError::Unavailable(what.to_owned()));
     }
     Ok(())
@@ -141,7 +138,7 @@ pub(super) fn path(folder: &Path) -> PathBuf {
     folder.join(format!("{}-wal", schema::FILE))
 }
 
-/// Writes a log over itself and waits for the disk. Says how many of its pages are as they were written.
+/// Rewrites and syncs a WAL. Returns the number of valid frames.
 fn write_again(path: &Path) -> io::Result<usize> {
     let opened = OpenOptions::new().read(true).write(true).open(path);
     let mut file = match opened {
@@ -152,29 +149,29 @@ fn write_again(path: &Path) -> io::Result<usize> {
     file.read_to_end(&mut bytes)?;
     file.write_all_at(&bytes, 0)?;
     file.sync_all()?;
-    Ok(sound(&bytes))
+    Ok(valid_frames(&bytes))
 }
 
-/// Something that a log holds for a page of the file.
+/// Frame of a WAL: a version of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Frame {
-    /// The number of the page.
+    /// Number of the page.
     pub(super) page: u32,
-    /// Where in the log it begins.
+    /// Offset of the page in the WAL.
     pub(super) at: u64,
     /// Whether a transaction ends with it.
     pub(super) ends: bool,
 }
 
-/// The pages of a log's present round.
+/// Frames since the WAL was last restarted.
 #[derive(Debug, Default)]
 pub(super) struct Frames {
-    /// Those that SQLite takes: of transactions that were ended, up to the first wrong checksum.
-    pub(super) taken: Vec<Frame>,
-    /// Those after that, up to the last that ends a transaction.
+    /// Frames that SQLite serves: of committed transactions, up to the first wrong checksum.
+    pub(super) committed: Vec<Frame>,
+    /// Frames after those, up to the last that ends a transaction.
     pub(super) beyond: Vec<Frame>,
-    /// Whether the first page with a wrong checksum comes in the middle of a transaction.
-    amid: bool,
+    /// Whether the first frame with a wrong checksum is in the middle of a transaction.
+    mid_transaction: bool,
 }
 
 impl Frames {
@@ -184,9 +181,9 @@ impl Frames {
         };
         let page_bytes = schema::PAGE_BYTES as usize;
         let step = FRAME_HEADER_BYTES + page_bytes;
-        let mut found = Vec::new();
+        let mut current = Vec::new();
         for (index, frame) in frames.chunks_exact(step).enumerate() {
-            // Others are of a former round, or were hit.
+            // Other frames are from before the restart, or are damaged.
             if frame[8..16] == header[16..24] {
                 let at = HEADER_BYTES + index * step + FRAME_HEADER_BYTES;
                 let frame = Frame {
@@ -194,43 +191,43 @@ impl Frames {
                     at: at as u64,
                     ends: word(frame, 4) != 0,
                 };
-                found.push((index, frame));
+                current.push((index, frame));
             }
         }
-        let sound = sound(log);
+        let valid = valid_frames(log);
         let last = |upto: usize| {
             let ends = |(index, frame): &(usize, Frame)| frame.ends && *index < upto;
-            found.iter().rposition(ends).map_or(0, |at| at + 1)
+            current.iter().rposition(ends).map_or(0, |at| at + 1)
         };
-        let (taken, all) = (last(sound), last(usize::MAX));
+        let (committed, all) = (last(valid), last(usize::MAX));
         let frames = |range: &[(usize, Frame)]| range.iter().map(|(_, it)| *it).collect();
         Self {
-            taken: frames(&found[..taken]),
-            beyond: frames(&found[taken..all]),
-            amid: taken < sound,
+            committed: frames(&current[..committed]),
+            beyond: frames(&current[committed..all]),
+            mid_transaction: committed < valid,
         }
     }
 
-    /// Whether transactions were lost that someone was told of. SQLite takes a log up to the first page
-    /// with a wrong checksum and passes over the rest without a word, because after a loss of power that
-    /// is how a log ends. So does one whose writer was killed while it synced, of which another process
-    /// wrote over the beginning: what is left then is the end of one transaction that nobody was told of.
-    /// More than that was never there by itself.
+    /// Whether acknowledged transactions were lost. SQLite reads a WAL up to the first wrong
+    /// checksum and silently skips the rest, because that is how a WAL ends after a loss of power.
+    /// A WAL also ends like that if its writer was killed during a sync and another process
+    /// overwrote the beginning of that transaction. What is left then is the end of one
+    /// unacknowledged transaction. More than that means loss.
     pub(super) fn are_lost(&self) -> bool {
         let ended = self.beyond.iter().filter(|frame| frame.ends).count();
-        ended > usize::from(!self.amid)
+        ended > usize::from(!self.mid_transaction)
     }
 }
 
-/// Whether a log begins as SQLite writes it. If it does not, SQLite takes nothing of it.
-pub(super) fn is_headed(log: &[u8]) -> bool {
+/// Whether a WAL has a valid header. If not, SQLite reads nothing of it.
+pub(super) fn has_valid_header(log: &[u8]) -> bool {
     log.is_empty()
         || log
             .get(..HEADER_BYTES)
             .is_some_and(|it| head_sum(it).is_some())
 }
 
-/// The checksum of a header, if it bears it.
+/// Returns the checksum of a header, if it is valid.
 fn head_sum(header: &[u8]) -> Option<LogChecksum> {
     let mut sum = LogChecksum(0, 0);
     sum.add(&header[..24], header[3] & 1 == 1);
@@ -241,8 +238,8 @@ fn word(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap_or_default())
 }
 
-/// How many pages of a log follow one another without a break, by their checksums.
-pub(super) fn sound(log: &[u8]) -> usize {
+/// Returns the number of frames up to the first wrong checksum.
+pub(super) fn valid_frames(log: &[u8]) -> usize {
     let Some((header, mut rest)) = log.split_at_checked(HEADER_BYTES) else {
         return 0;
     };
@@ -266,7 +263,7 @@ pub(super) fn sound(log: &[u8]) -> usize {
     count
 }
 
-/// The running checksum of a log.
+/// Running checksum of a WAL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct LogChecksum(u32, u32);
 

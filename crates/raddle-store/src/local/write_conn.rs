@@ -1,5 +1,4 @@
-//! The file as its one writer holds it: transactions, what they survive, and what is done when the disk
-//! fails.
+//! The writer's connection: transactions, their durability, and recovery from disk failures.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,34 +15,33 @@ use super::quarantine::Quarantine;
 use super::wal::{self, Growth, LogOps};
 use super::{error, schema};
 
-/// How long after a reader was in the way clearing the log is tried again: each time, those who write wait.
+/// Interval between attempts to clear the WAL while a reader blocks it: writers wait during each.
 const CLEAR_PAUSE: Duration = Duration::from_secs(1);
 
 /// The file, open for writing.
 #[derive(Debug)]
 pub(super) struct WriteConn {
     folder: PathBuf,
-    /// Nothing after a failure that left the file in doubt, until it was opened again.
+    /// `None` after a failure with an unknown outcome, until the file is reopened.
     connection: Option<Connection>,
-    /// What a commit survives as the connection is set now.
+    /// Durability of a commit with the current setting of the connection.
     synced: Class,
-    /// What is remembered of threads.
     pub(super) heads: HeadCache,
     growth: Growth,
-    /// Whether the log was moved since the last commit.
-    moved: bool,
-    /// When the log is to be cleared, if it may still hold what was deleted.
+    /// Whether a checkpoint ran since the last commit.
+    checkpointed: bool,
+    /// Time at which the WAL is to be cleared, if it may still hold deleted content.
     clear_at: Option<Instant>,
     ops: LogOps,
-    /// Whether a commit was begun of which nobody knows what came, and the file was not opened since.
+    /// Whether a commit has an unknown outcome and the file was not reopened since.
     doubt: Arc<AtomicBool>,
 }
 
-/// Why nothing of a transaction happened, or nobody knows.
+/// Failure of a transaction: it did not happen, or its outcome is unknown.
 #[derive(Debug)]
 pub(super) struct TransactionFailure {
     pub(super) error: AppendError,
-    /// Whether it was one of the writes that failed, so that the others may succeed without it.
+    /// Whether one of the writes failed, so that the others may succeed without it.
     pub(super) by_one: bool,
 }
 
@@ -64,24 +62,24 @@ impl WriteConn {
             synced: Class::Process,
             heads: HeadCache::new(quarantine),
             growth: Growth::default(),
-            // Nobody knows how the log was left.
-            moved: true,
+            // The state of the WAL is unknown.
+            checkpointed: true,
             clear_at: None,
             ops: LogOps::default(),
             doubt: Arc::default(),
         }
     }
 
-    /// Set as long as nobody knows what came of a commit.
+    /// Returns the flag that is set while the outcome of a commit is unknown.
     pub(super) fn doubt(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.doubt)
     }
 
-    /// Begins a transaction that survives what it must.
+    /// Begins a transaction of a durability class.
     pub(super) fn begin(&mut self, class: Class) -> Result<(), TransactionFailure> {
         self.reopen()?;
         let Some(connection) = &self.connection else {
-            return Err(nothing());
+            return Err(closed());
         };
         if self.synced != class {
             let level = match class {
@@ -90,16 +88,16 @@ impl WriteConn {
             };
             let set = connection.pragma_update(None, "synchronous", level);
             set.map_err(|error| TransactionFailure::from(error::write(&error)))?;
-            // Noted at once: should the next step fail, the one after it must know how things stand.
+            // Set at once: if the next step fails, the one after it must know the current setting.
             self.synced = class;
         }
         connection
             .prepare_cached("BEGIN IMMEDIATE")
             .and_then(|mut it| it.execute([]))
             .map_err(|error| TransactionFailure::from(error::write(&error)))?;
-        let known = &mut self.heads;
-        let begun = known.refresh(connection).map_err(|it| error::write(&it));
-        // A newer process may have brought the file up to date since the last time.
+        let heads = &mut self.heads;
+        let begun = heads.refresh(connection).map_err(|it| error::write(&it));
+        // A newer process may have migrated the file since the last transaction.
         let begun =
             begun.and_then(|()| schema::check_to_write(connection).map_err(error::not_readable));
         begun.map_err(|error| {
@@ -108,8 +106,9 @@ impl WriteConn {
         })
     }
 
-    /// Begins a transaction that survives the process, unless that or its commit may take waiting: for another
-    /// process, for the log to be moved, or for the sync with which it begins anew after that.
+    /// Begins a transaction of class *process*, unless it or its commit may block: on another
+    /// process, on a checkpoint, or on the sync of the first commit after a checkpoint. Returns
+    /// whether it began.
     pub(super) fn begin_now(&mut self) -> bool {
         if self.may_wait() {
             return false;
@@ -122,30 +121,31 @@ impl WriteConn {
         }
         let begun = self.begin(Class::Process).is_ok();
         if let Some(connection) = &self.connection {
-            // Without this the next one to wait would not; setting it cannot fail once it did not.
+            // Restores the timeout for later transactions. This cannot fail if setting it succeeded
+            // before.
             let _ = connection.busy_timeout(schema::BUSY_MAX);
         }
         begun
     }
 
-    /// Whether something is to be done with the log, or was done since the last commit.
+    /// Whether a checkpoint is due, or ran since the last commit.
     pub(super) fn may_wait(&self) -> bool {
         let clears = self.clear_at.is_some_and(|at| at <= Instant::now());
-        self.moved || clears || self.growth.is_near()
+        self.checkpointed || clears || self.growth.is_near()
     }
 
-    /// What runs inside a transaction needs these.
+    /// Returns the connection and the cache, for use inside a transaction.
     pub(super) fn parts(&mut self) -> Result<(&Connection, &mut HeadCache), TransactionFailure> {
-        let connection = self.connection.as_ref().ok_or_else(nothing)?;
+        let connection = self.connection.as_ref().ok_or_else(closed)?;
         Ok((connection, &mut self.heads))
     }
 
-    /// Commits about so many bytes.
+    /// Commits a transaction of about this many bytes.
     pub(super) fn commit(&mut self, bytes: usize) -> Result<(), TransactionFailure> {
-        let connection = self.connection.as_ref().ok_or_else(nothing)?;
+        let connection = self.connection.as_ref().ok_or_else(closed)?;
         let Err(error) = (self.ops.commit)(connection) else {
             self.growth.add(bytes);
-            self.moved = false;
+            self.checkpointed = false;
             return Ok(());
         };
         let error = error::commit(&error);
@@ -159,7 +159,7 @@ impl WriteConn {
         Err(TransactionFailure { error, by_one })
     }
 
-    /// Undoes what was begun.
+    /// Rolls back the transaction.
     pub(super) fn roll_back(&mut self) {
         self.heads.forget();
         let Some(connection) = &self.connection else {
@@ -171,7 +171,7 @@ impl WriteConn {
         }
     }
 
-    /// Moves the log into the file when there is enough of it. Nobody waits for this.
+    /// Checkpoints the WAL when there is enough of it. No caller waits for this.
     pub(super) fn checkpoint(&mut self) {
         if self.clear_at.is_some_and(|at| at <= Instant::now()) {
             self.clear();
@@ -182,43 +182,45 @@ impl WriteConn {
         let Some(connection) = &self.connection else {
             return;
         };
-        self.moved = true;
-        let tended = (self.ops.checkpoint)(connection);
-        self.on_checkpoint(tended);
+        self.checkpointed = true;
+        let result = (self.ops.checkpoint)(connection);
+        self.on_checkpoint(result);
     }
 
-    /// Clears the log of what was deleted. If a reader is in the way, that is tried again after later
-    /// writes, or closing the file does it: those who write do not wait for an export.
+    /// Clears deleted content from the WAL. If a reader blocks that, it is retried after later
+    /// writes, or closing the file does it: writers do not wait for an export.
     pub(super) fn clear(&mut self) {
         if let Some(connection) = &self.connection {
-            self.moved = true;
+            self.checkpointed = true;
             let cleared = wal::empty_soon(connection);
-            let again = !matches!(cleared, Ok(false));
-            self.clear_at = again.then(|| Instant::now() + CLEAR_PAUSE);
+            let retry = !matches!(cleared, Ok(false));
+            self.clear_at = retry.then(|| Instant::now() + CLEAR_PAUSE);
             self.on_checkpoint(cleared.map(|_| ()));
         }
     }
 
-    /// What is done when the log could not be moved. A full disk may have room later, and the log is
-    /// still there; after anything else it may not be.
-    fn on_checkpoint(&mut self, tended: Result<(), rusqlite::Error>) {
-        match tended.map_err(|error| error::write(&error)) {
+    /// Handles the result of a checkpoint. After a full disk the WAL is intact and a later attempt
+    /// may succeed. After any other failure the WAL may not be intact.
+    fn on_checkpoint(&mut self, result: Result<(), rusqlite::Error>) {
+        match result.map_err(|error| error::write(&error)) {
             Ok(()) | Err(AppendError::Full(_)) => {}
             Err(_) => self.drop_connection(),
         }
     }
 
-    /// Lets go of the connection. After a sync that failed, the system may have dropped what was to be
-    /// synced, and the next sync would succeed over the hole: this connection gets no other.
+    /// Drops the connection. After a failed sync, the operating system may have dropped the
+    /// unsynced pages, and the next sync would succeed without them. So this connection never syncs
+    /// again.
     fn drop_connection(&mut self) {
         self.heads.forget();
         if let Some(connection) = self.connection.take() {
-            // Closing must not move the log either. Should this fail, it moves what is there.
+            // Closing must not run a checkpoint either. If this setting fails, closing checkpoints
+            // the existing pages.
             let _ = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
         }
     }
 
-    /// Opens the file again after a failure, with a log that is made whole first.
+    /// Reopens the file after a failure, and repairs the WAL first.
     fn reopen(&mut self) -> Result<(), TransactionFailure> {
         if self.connection.is_some() {
             return Ok(());
@@ -231,14 +233,14 @@ impl WriteConn {
             return Err(error.into());
         }
         self.connection = Some(connection);
-        self.moved = true;
+        self.checkpointed = true;
         self.synced = Class::Process;
         self.doubt.store(false, Ordering::Release);
         Ok(())
     }
 }
 
-pub(super) fn nothing() -> TransactionFailure {
+pub(super) fn closed() -> TransactionFailure {
     AppendError::Unavailable("the journal is closed".to_owned()).into()
 }
 

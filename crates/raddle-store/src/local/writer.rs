@@ -1,7 +1,7 @@
-//! The one thread of this process that writes. What waits while it commits goes into the next commit.
+//! The writer thread of this process. Requests that arrive during a commit go into the next commit.
 //!
-//! Text that streams in comes in pieces, each too small to be worth waking that thread. As long as it is idle,
-//! whoever brings such a piece writes it on the spot.
+//! Streamed text arrives in pieces that are too small to be worth waking that thread. While it is
+//! idle, the caller writes such a piece itself.
 
 mod state;
 
@@ -25,36 +25,33 @@ use super::save::{NoteBlob, SaveBase};
 use super::search::IndexSignal;
 use super::write_conn::WriteConn;
 
-/// How many writes may wait. Who comes then waits with what it brings.
+/// Maximum number of queued writes. Further callers wait for a free slot.
 const WAITING_MAX: usize = 4096;
 
-/// Something to write, and whom to tell.
+/// A write, and where to send its result.
 #[derive(Debug)]
 pub(super) enum WriteRequest {
-    /// Records.
     Append(Append, WriteReply<Seq>),
-    /// A snapshot.
     Base(SaveBase, WriteReply<()>),
-    /// A file beside the journal.
+    /// Registers a file beside the journal.
     Blob(NoteBlob, WriteReply<()>),
-    /// A thread that begins with another's records.
     Fork(Fork, WriteReply<Result<ForkProgress, ForkError>>),
-    /// A thread is to go, if it has this head or none is named.
+    /// Deletes a thread, if its head matches or no head is given.
     Delete(ThreadId, Option<Seq>, WriteReply<()>),
 }
 
-/// Where the outcome of a write goes.
+/// Channel for the result of a write.
 pub(super) type WriteReply<T> = oneshot::Sender<Result<T, AppendError>>;
 
-/// The way to the writer.
+/// Handle of the writer thread.
 #[derive(Debug)]
 pub(super) struct JournalWriter {
     sender: Option<mpsc::Sender<WriteRequest>>,
     thread: Option<JoinHandle<()>>,
     slot: Arc<WriterSlot>,
-    /// Whether nobody knows what came of a commit.
+    /// Whether the outcome of a commit is unknown.
     doubt: Arc<AtomicBool>,
-    /// Why nothing can be written at all.
+    /// Reason why the journal is read-only.
     closed_reason: Option<String>,
 }
 
@@ -63,37 +60,37 @@ impl JournalWriter {
         folder: PathBuf,
         connection: Connection,
         files: BlobFiles,
-        bell: IndexSignal,
+        signal: IndexSignal,
         quarantine: Quarantine,
     ) -> std::io::Result<Self> {
         let (sender, receiver) = mpsc::channel(WAITING_MAX);
-        let book = WriteConn::new(folder, connection, quarantine);
-        let doubt = book.doubt();
-        let desk = WriterState {
-            conn: book,
+        let conn = WriteConn::new(folder, connection, quarantine);
+        let doubt = conn.doubt();
+        let state = WriterState {
+            conn,
             files,
             jobs: BackgroundJobs::default(),
-            signal: bell,
+            signal,
             pause: None,
         };
-        let place = Arc::new(WriterSlot {
-            state: Mutex::new(Some(desk)),
-            // Until it has looked for what was left undone.
+        let slot = Arc::new(WriterSlot {
+            state: Mutex::new(Some(state)),
+            // Until it has looked for unfinished work.
             is_busy: AtomicBool::new(true),
         });
-        let worker = Worker(place.clone());
+        let worker = Worker(slot.clone());
         let builder = std::thread::Builder::new().name("journal".to_owned());
         let thread = builder.spawn(move || worker.run(receiver))?;
         Ok(Self {
             sender: Some(sender),
             thread: Some(thread),
-            slot: place,
+            slot,
             doubt,
             closed_reason: None,
         })
     }
 
-    /// One that writes nothing, and says why.
+    /// Creates a writer that rejects every write with a reason.
     pub(super) fn none(why: &str) -> Self {
         Self {
             sender: None,
@@ -104,7 +101,7 @@ impl JournalWriter {
         }
     }
 
-    /// Whether anything can be written.
+    /// Returns an error if the journal is read-only.
     pub(super) fn is_open(&self) -> Result<(), AppendError> {
         match &self.closed_reason {
             Some(why) => Err(AppendError::ReadOnly(why.clone())),
@@ -112,29 +109,29 @@ impl JournalWriter {
         }
     }
 
-    /// Whether nobody knows what came of a commit, until the next write finds out.
+    /// Whether the outcome of a commit is unknown, until the next write settles it.
     pub(super) fn is_in_doubt(&self) -> bool {
         self.doubt.load(Ordering::Acquire)
     }
 
-    /// As after a commit that failed.
+    /// Simulates a commit with an unknown outcome.
     #[cfg(test)]
     pub(super) fn doubt(&self) {
         self.doubt.store(true, Ordering::Release);
     }
 
-    /// Appends on the spot what is small and need not reach the disk, if nobody else writes.
+    /// Runs a small append of class *process* on the caller's thread, if the writer is idle.
     pub(super) fn append_now(&self, append: &Append) -> Option<Result<Seq, AppendError>> {
         let sender = self.sender.as_ref()?;
         let is_awaited = sender.capacity() < sender.max_capacity();
         if !append.is_small() || is_awaited || self.slot.is_busy.load(Ordering::Acquire) {
             return None;
         }
-        let mut desk = self.slot.state.try_lock().ok()?;
-        desk.as_mut()?.append_now(append)
+        let mut state = self.slot.state.try_lock().ok()?;
+        state.as_mut()?.append_now(append)
     }
 
-    /// Waits until the thread has nothing to do.
+    /// Waits until the writer thread is idle.
     #[cfg(test)]
     pub(super) fn wait_idle(&self) {
         while self.slot.is_busy.load(Ordering::Acquire) {
@@ -143,24 +140,24 @@ impl JournalWriter {
         }
     }
 
-    /// Hands over a write and waits for what came of it.
+    /// Sends a write to the writer thread and waits for its result.
     pub(super) async fn write<T>(
         &self,
         make: impl FnOnce(WriteReply<T>) -> WriteRequest,
     ) -> Result<T, AppendError> {
         self.is_open()?;
-        let gone = || AppendError::Unavailable("the writer has stopped".to_owned());
+        let stopped = || AppendError::Unavailable("the writer has stopped".to_owned());
         let (answer, outcome) = oneshot::channel();
-        let sender = self.sender.as_ref().ok_or_else(gone)?;
-        sender.send(make(answer)).await.map_err(|_| gone())?;
-        let lost = || AppendError::Unknown("the writer stopped over it".to_owned());
-        outcome.await.map_err(|_| lost())?
+        let sender = self.sender.as_ref().ok_or_else(stopped)?;
+        sender.send(make(answer)).await.map_err(|_| stopped())?;
+        let unknown = || AppendError::Unknown("the writer stopped during the write".to_owned());
+        outcome.await.map_err(|_| unknown())?
     }
 }
 
 impl Drop for JournalWriter {
     fn drop(&mut self) {
-        // What waits is still written; then the file is closed in good order.
+        // Queued writes are still written; then the file is closed cleanly.
         self.sender = None;
         if let Some(thread) = self.thread.take() {
             // If it panicked, its callers know already.
@@ -169,12 +166,12 @@ impl Drop for JournalWriter {
     }
 }
 
-/// Where writing is done: by the thread, or on the spot.
+/// State shared by the writer thread and callers that write directly.
 #[derive(Debug, Default)]
 struct WriterSlot {
-    /// Nothing once the thread has ended.
+    /// `None` once the thread has ended.
     state: Mutex<Option<WriterState>>,
-    /// Whether the thread has something to do. It must not wait for who writes on the spot again and again.
+    /// Whether the thread has work. Direct writes then stop, so that they cannot starve the thread.
     is_busy: AtomicBool,
 }
 
@@ -184,7 +181,7 @@ impl WriterSlot {
     }
 }
 
-/// The thread's own hold on the place. When it ends, however that comes about, the file is closed.
+/// The thread's handle of the slot. When the thread ends, even by a panic, the file is closed.
 struct Worker(Arc<WriterSlot>);
 
 impl Drop for Worker {
@@ -195,35 +192,37 @@ impl Drop for Worker {
 
 impl Worker {
     fn run(self, mut receiver: mpsc::Receiver<WriteRequest>) {
-        let place = &*self.0;
+        let slot = &*self.0;
         let mut group = Vec::new();
-        let mut has_chores = match &mut *place.state() {
-            Some(desk) => desk.wake(),
+        let mut has_jobs = match &mut *slot.state() {
+            Some(state) => state.wake(),
             None => return,
         };
         loop {
-            if has_chores {
+            if has_jobs {
                 while let Ok(write) = receiver.try_recv() {
                     group.push(write);
                 }
             } else {
-                place.is_busy.store(false, Ordering::Release);
+                slot.is_busy.store(false, Ordering::Release);
                 if receiver.blocking_recv_many(&mut group, WAITING_MAX) == 0 {
                     return;
                 }
-                place.is_busy.store(true, Ordering::Release);
+                slot.is_busy.store(true, Ordering::Release);
             }
-            // Whoever panicked over a write on the spot has left a transaction behind; it ends with the file.
-            let Ok(mut desk) = place.state.lock() else {
+            // A panic during a direct write leaves an open transaction behind; closing the file
+            // ends it.
+            let Ok(mut state) = slot.state.lock() else {
                 return;
             };
-            match &mut *desk {
-                Some(desk) => has_chores = desk.work(&mut group),
+            match &mut *state {
+                Some(state) => has_jobs = state.work(&mut group),
                 None => return,
             }
-            drop(desk);
+            drop(state);
             if receiver.is_closed() && receiver.is_empty() {
-                // Nobody waits for the chores; whoever opens the file next takes them up.
+                // No caller waits for the background jobs; the next opening of the file resumes
+                // them.
                 return;
             }
         }

@@ -1,4 +1,4 @@
-//! Blobs in memory.
+//! In-memory blobs.
 
 use std::future::ready;
 use std::time::{Duration, Instant};
@@ -10,18 +10,17 @@ use super::log::ThreadLog;
 use super::{MemoryJournal, MemoryState};
 use crate::blob::{self, Hash};
 
-/// A blob.
 #[derive(Debug)]
 pub(super) struct StoredBlob {
     bytes: Vec<u8>,
-    /// How many records name it.
+    /// Number of records that refer to it.
     pub(super) names: usize,
-    /// How often it was put and not yet named, and when that last happened.
+    /// Number of puts without a reference from a record yet. `put` is the time of the last.
     pub(super) waiting: usize,
     put: Instant,
 }
 
-/// How long a blob that was put may wait for a record that names it.
+/// Maximum time that a stored blob may wait for a record that refers to it.
 const UNNAMED_MAX: Duration = Duration::from_secs(60 * 60);
 
 impl Blobs for MemoryJournal {
@@ -32,9 +31,9 @@ impl Blobs for MemoryJournal {
             bytes: bytes.len() as u64,
             media,
         };
-        let mut kept = self.state();
-        kept.tidy();
-        let blob = kept.blobs.entry(hash).or_insert(StoredBlob {
+        let mut state = self.state();
+        state.tidy();
+        let blob = state.blobs.entry(hash).or_insert(StoredBlob {
             bytes,
             names: 0,
             waiting: 0,
@@ -47,23 +46,23 @@ impl Blobs for MemoryJournal {
 
     fn get(&self, blob: Blob) -> BoxFuture<'_, Result<Vec<u8>, ReadError>> {
         let hash = blob::parse(&blob.hash);
-        let kept = self.state();
-        let bytes = hash.and_then(|hash| kept.blobs.get(&hash).map(|it| it.bytes.clone()));
+        let state = self.state();
+        let bytes = hash.and_then(|hash| state.blobs.get(&hash).map(|it| it.bytes.clone()));
         Box::pin(ready(bytes.ok_or(ReadError::NotFound)))
     }
 }
 
 impl MemoryState {
-    /// So many more records name these.
-    pub(super) fn name(&mut self, named: &[Hash]) {
-        for hash in named {
+    /// Counts one more reference to each of these blobs.
+    pub(super) fn add_references(&mut self, hashes: &[Hash]) {
+        for hash in hashes {
             if let Some(bytes) = self.blobs.get_mut(hash) {
                 bytes.names += 1;
             }
         }
     }
 
-    /// Forgets what nothing names and nobody waits to name.
+    /// Deletes blobs without references, and those whose wait for a reference has expired.
     pub(super) fn tidy(&mut self) {
         self.blobs.retain(|_, blob| {
             blob.names > 0 || (blob.waiting > 0 && blob.put.elapsed() < UNNAMED_MAX)
@@ -73,23 +72,23 @@ impl MemoryState {
 
 impl ThreadLog {
     pub(super) fn blobs(&self) -> Vec<Hash> {
-        // What is stored has only good names.
-        named(self.records.values()).unwrap_or_default()
+        // Stored records have only well-formed hashes.
+        referenced(self.records.values()).unwrap_or_default()
     }
 }
 
-/// The blobs that records name, each as often as it is named.
-pub(super) fn named<'a>(
+/// Returns the hashes of the blobs that records refer to, one for each reference.
+pub(super) fn referenced<'a>(
     records: impl IntoIterator<Item = &'a Record>,
 ) -> Result<Vec<Hash>, AppendError> {
     let events = records.into_iter().filter_map(|it| match &it.body {
         RecordBody::Event(event) => Some(event),
         RecordBody::Delta(_) => None,
     });
-    let named = events.flat_map(|event| blob::named(event));
+    let blobs = events.flat_map(|event| blob::named(event));
     let hash = |name: &Blob| {
-        let no_name = || blob::missing(&format!("{:?}", name.hash));
-        blob::parse(&name.hash).ok_or_else(no_name)
+        let malformed = || blob::missing(&format!("{:?}", name.hash));
+        blob::parse(&name.hash).ok_or_else(malformed)
     };
-    named.map(hash).collect()
+    blobs.map(hash).collect()
 }

@@ -1,19 +1,19 @@
-//! One thread in memory.
+//! An in-memory thread.
 
 use std::collections::BTreeMap;
 
 use raddle_core::ports::{ItemEntry, Summary, TurnEntry};
 use raddle_core::{Base, Event, ItemId, Record, RecordBody, Seq, TurnId};
 
-use crate::records::{item_of, says_deleted};
+use crate::records::{item_of, is_deletion};
 use crate::reverted_ranges::RevertedRanges;
 use crate::text::searchable;
 
-/// One thread.
+/// Records of one thread, and data derived from them.
 #[derive(Debug, Default)]
 pub(super) struct ThreadLog {
     pub(super) head: Seq,
-    /// The newest record that is no delta.
+    /// Newest record that is not a delta.
     pub(super) event_head: Seq,
     pub(super) records: BTreeMap<Seq, Record>,
     pub(super) bases: BTreeMap<Seq, Base>,
@@ -65,14 +65,14 @@ impl ThreadLog {
         }
     }
 
-    /// Whether its newest record says that it was deleted.
+    /// Whether its newest record marks it as deleted.
     pub(super) fn is_deleted(&self) -> bool {
         let mut newest = self.records.values().rev();
-        let said = newest.find_map(|record| match &record.body {
-            RecordBody::Event(event) => says_deleted(event),
+        let deleted = newest.find_map(|record| match &record.body {
+            RecordBody::Event(event) => is_deletion(event),
             RecordBody::Delta(_) => Some(false),
         });
-        said.unwrap_or_default()
+        deleted.unwrap_or_default()
     }
 
     pub(super) fn items(&self, turn: Option<&TurnId>) -> Vec<ItemEntry> {
@@ -81,10 +81,10 @@ impl ThreadLog {
             let RecordBody::Event(event) = &record.body else {
                 return None;
             };
-            let (of, item) = item_of(event)?;
-            let counts = turn.is_none_or(|turn| turn == of) && !self.reverted.holds(record.seq);
-            counts.then(|| ItemEntry {
-                turn: of.clone(),
+            let (item_turn, item) = item_of(event)?;
+            let included = turn.is_none_or(|turn| turn == item_turn) && !self.reverted.holds(record.seq);
+            included.then(|| ItemEntry {
+                turn: item_turn.clone(),
                 seq: record.seq,
                 item: item.clone(),
             })
@@ -92,7 +92,7 @@ impl ThreadLog {
         items.collect()
     }
 
-    /// Whether something in it holds a text, which is in lower case.
+    /// Whether any record contains a text, which is in lower case.
     pub(super) fn holds(&self, text: &str) -> bool {
         self.records.values().any(|record| match &record.body {
             RecordBody::Event(event) => {
@@ -103,7 +103,7 @@ impl ThreadLog {
     }
 }
 
-/// About how much a record weighs on a page of records.
+/// Returns the approximate weight of a record on a page.
 pub(super) fn weight(record: &Record) -> usize {
     serde_json::to_vec(record).map_or(0, |bytes| bytes.len())
 }

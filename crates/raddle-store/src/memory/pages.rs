@@ -1,4 +1,4 @@
-//! Lists and pages of what is in memory.
+//! Lists and pages of in-memory threads.
 
 use std::future::ready;
 
@@ -22,8 +22,8 @@ impl Pages for MemoryJournal {
         thread: ThreadId,
         query: PageQuery,
     ) -> BoxFuture<'_, Result<Page<TurnEntry>, ReadError>> {
-        let kept = self.state();
-        let page = kept.log(thread).and_then(|log| {
+        let state = self.state();
+        let page = state.log(thread).and_then(|log| {
             let turns = log
                 .turns
                 .iter()
@@ -39,8 +39,8 @@ impl Pages for MemoryJournal {
         turn: Option<TurnId>,
         query: PageQuery,
     ) -> BoxFuture<'_, Result<Page<ItemEntry>, ReadError>> {
-        let kept = self.state();
-        let log = kept.log(thread);
+        let state = self.state();
+        let log = state.log(thread);
         let page = log.and_then(|log| {
             let weigh = |it: &ItemEntry| log.records.get(&it.seq).map_or(0, weight);
             numbered(log.items(turn.as_ref()), &query, weigh)
@@ -53,8 +53,8 @@ impl Pages for MemoryJournal {
         text: String,
         query: ListQuery,
     ) -> BoxFuture<'_, Result<Page<Summary>, ReadError>> {
-        let sought = page::search_text(&text).map(|it| it.to_lowercase());
-        let holds = |log: &ThreadLog| sought.as_ref().is_some_and(|it| log.holds(it));
+        let needle = page::search_text(&text).map(|it| it.to_lowercase());
+        let holds = |log: &ThreadLog| needle.as_ref().is_some_and(|it| log.holds(it));
         Box::pin(ready(self.state().list(&query, holds)))
     }
 }
@@ -63,39 +63,39 @@ impl MemoryState {
     fn list(
         &self,
         query: &ListQuery,
-        wanted: impl Fn(&ThreadLog) -> bool,
+        predicate: impl Fn(&ThreadLog) -> bool,
     ) -> Result<Page<Summary>, ReadError> {
         let cursor = ListCursor::parse(query)?;
         let leads_to = |it: &Summary| {
-            let place = page::list_key(it, query.order);
-            cursor.is_none_or(|cursor| cursor.leads_to(place, query.oldest_first))
+            let key = page::list_key(it, query.order);
+            cursor.is_none_or(|cursor| cursor.leads_to(key, query.oldest_first))
         };
-        let threads = self.threads.iter().filter(|(_, log)| wanted(log));
+        let threads = self.threads.iter().filter(|(_, log)| predicate(log));
         let summaries = threads.filter_map(|(id, log)| {
             let summary = log.summary.as_ref()?;
-            // Before its own first record, a copy still has the other thread's name on it.
+            // Before its own first record, a fork's summary has the id of the other thread.
             (summary.thread == *id).then_some(summary)
         });
-        let mut found: Vec<Summary> = summaries
+        let mut entries: Vec<Summary> = summaries
             .filter(|it| query.matches(it) && leads_to(it))
             .cloned()
             .collect();
-        page::arrange(&mut found, query);
-        Ok(page::of_threads(found, query))
+        page::arrange(&mut entries, query);
+        Ok(page::of_threads(entries, query))
     }
 }
 
-/// A page of what there is. It ends early where what is on it weighs too much.
+/// Returns a page of entries. It ends early if its entries weigh too much.
 fn numbered<T: HasSeq>(
     mut all: Vec<T>,
     query: &PageQuery,
     weight: impl Fn(&T) -> usize,
 ) -> Result<Page<T>, ReadError> {
-    let mark = page::mark(query.cursor.as_deref())?;
+    let cursor = page::parse_cursor(query.cursor.as_deref())?;
     if query.newest_first {
         all.reverse();
     }
-    all.retain(|it| match mark {
+    all.retain(|it| match cursor {
         Some(PageCursor { seq, included }) if it.seq() == seq => included,
         Some(PageCursor { seq, .. }) => (it.seq() < seq) == query.newest_first,
         None => true,

@@ -1,6 +1,6 @@
-//! A process that appends is killed; whoever comes next finds everything that it was told was stored.
+//! Kills an appending process; the next process must find every acknowledged record.
 //!
-//! The process is this test's own program, started again to run [`writes_until_killed`].
+//! The process is this test program itself, started again to run [`writes_until_killed`].
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -18,7 +18,8 @@ use crate::suite::local;
 const FOLDER: &str = "RADDLE_STORE_TEST_FOLDER";
 const THREAD: &str = "RADDLE_STORE_TEST_THREAD";
 
-/// What stands at a number: the same for whoever asks, so that nothing need be remembered.
+/// Returns the body at a number. It depends on the number alone, so that nothing need be
+/// remembered.
 fn body(thread: ThreadId, seq: Seq) -> RecordBody {
     let turn = format!("t{}", seq.0 / 20);
     let item = format!("i{}", seq.0 / 20);
@@ -28,13 +29,13 @@ fn body(thread: ThreadId, seq: Seq) -> RecordBody {
         2 => begin_turn(&turn, "go").remove(0),
         3 => begin_turn(&turn, "go").remove(1),
         4 => item_started(&turn, &item),
-        // Long ones are kept in files of their own.
+        // Long bodies are stored in their own files.
         18 if seq.0 % 100 == 18 => completed(&turn, &item, &"long ".repeat(20_000)),
         18 => completed(&turn, &item, "short"),
         19 => turn_ended(&turn),
-        // A new turn begins with the next number, so that this is a delta of nothing settled.
+        // A new turn begins with the next number, so this is a delta of an unsettled item.
         0 => owned(),
-        place => delta(&item, place - 5, "x"),
+        offset => delta(&item, offset - 5, "x"),
     }
 }
 
@@ -92,21 +93,21 @@ fn spawn(folder: &Path, thread: ThreadId) -> Child {
         .unwrap()
 }
 
-/// Lets the process tell so many times, kills it, and says what it told last.
-fn kill_after(mut child: Child, tells: usize) -> Seq {
+/// Kills the process after a number of acknowledgements. Returns the last acknowledged record.
+fn kill_after(mut child: Child, acknowledgements: usize) -> Seq {
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut last = Seq::ZERO;
-    let mut told = 0;
-    while told < tells {
+    let mut count = 0;
+    while count < acknowledgements {
         let line = lines.next().expect("it tells until it is killed").unwrap();
         if let Some(seq) = line.strip_prefix("told ") {
             last = Seq(seq.parse().unwrap());
-            told += 1;
+            count += 1;
         }
     }
     child.kill().unwrap();
     child.wait().unwrap();
-    // What it told while it was being killed counts too; a line that was cut off does not.
+    // Acknowledgements during the kill count too; a truncated line does not.
     for line in lines.map_while(Result::ok) {
         if let Some(Ok(seq)) = line.strip_prefix("told ").map(str::parse) {
             last = last.max(Seq(seq));
@@ -115,16 +116,17 @@ fn kill_after(mut child: Child, tells: usize) -> Seq {
     last
 }
 
-/// The thread holds everything up to what was told, and nothing that was never written.
-async fn check(journal: &(impl Journal + Pages), thread: ThreadId, told: Seq) {
+/// Checks that the thread has everything up to the acknowledged record, and nothing that was never
+/// written.
+async fn check(journal: &(impl Journal + Pages), thread: ThreadId, acknowledged: Seq) {
     let head = journal.head(thread).await.unwrap();
-    assert!(head >= told, "told {told}, found {head}");
+    assert!(head >= acknowledged, "told {acknowledged}, found {head}");
     let records = journal.read(thread, Seq::ZERO, usize::MAX).await.unwrap();
     assert_eq!(records.last().map(|it| it.seq), Some(head));
     let mut next = Seq(1);
-    for found in records {
-        while next < found.seq {
-            // Only deltas of what is settled may be gone.
+    for stored in records {
+        while next < stored.seq {
+            // Only deltas of settled items may be missing.
             assert!(
                 matches!(body(thread, next), RecordBody::Delta(_)),
                 "{next} is gone"
@@ -132,8 +134,8 @@ async fn check(journal: &(impl Journal + Pages), thread: ThreadId, told: Seq) {
             assert!(next.0 / 20 * 20 + 18 <= head.0, "{next} is gone too early");
             next = next.next();
         }
-        assert_eq!(found, record(thread, found.seq));
-        next = found.seq.next();
+        assert_eq!(stored, record(thread, stored.seq));
+        next = stored.seq.next();
     }
     let query = ListQuery {
         limit: 10,
@@ -149,26 +151,26 @@ async fn check(journal: &(impl Journal + Pages), thread: ThreadId, told: Seq) {
 }
 
 #[tokio::test]
-async fn nothing_told_is_lost_when_a_process_is_killed() {
+async fn no_acknowledged_record_is_lost_when_a_process_is_killed() {
     let folder = tempfile::tempdir().unwrap();
     let thread = ThreadId::mint();
     for round in 0..20_usize {
-        let told = kill_after(spawn(folder.path(), thread), 1 + round * 7 % 30);
-        check(&local(folder.path()), thread, told).await;
+        let acknowledged = kill_after(spawn(folder.path(), thread), 1 + round * 7 % 30);
+        check(&local(folder.path()), thread, acknowledged).await;
     }
 }
 
 #[tokio::test]
-async fn nor_when_another_goes_on_beside_it() {
+async fn no_acknowledged_record_is_lost_beside_another_writer() {
     let folder = tempfile::tempdir().unwrap();
     let (thread, other) = (ThreadId::mint(), ThreadId::mint());
     let living = spawn(folder.path(), other);
     for round in 0..10_usize {
-        let told = kill_after(spawn(folder.path(), thread), 1 + round * 11 % 30);
-        check(&local(folder.path()), thread, told).await;
+        let acknowledged = kill_after(spawn(folder.path(), thread), 1 + round * 11 % 30);
+        check(&local(folder.path()), thread, acknowledged).await;
     }
-    let told = kill_after(living, 1);
-    check(&local(folder.path()), other, told).await;
+    let acknowledged = kill_after(living, 1);
+    check(&local(folder.path()), other, acknowledged).await;
 }
 
 #[test]
@@ -180,11 +182,11 @@ fn a_node_that_was_killed_is_not_alive() {
     assert!(!alive());
     let mut child = spawn(folder.path(), thread);
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    // Once it has told something, it has been alive for a while.
+    // After its first acknowledgement it has been alive for a while.
     while !lines.next().unwrap().unwrap().starts_with("told ") {}
     assert!(alive());
-    let taken = NodeLock::take(folder.path(), &name);
-    assert!(matches!(taken, Err(NodeError::Alive(_))), "{taken:?}");
+    let lock = NodeLock::take(folder.path(), &name);
+    assert!(matches!(lock, Err(NodeError::Alive(_))), "{lock:?}");
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(!alive());

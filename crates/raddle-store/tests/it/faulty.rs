@@ -1,4 +1,4 @@
-//! A journal that fails as it is told to.
+//! A journal with injected faults.
 
 use raddle_core::Seq;
 use raddle_core::ports::{AppendError, Blobs, ForkError, Journal, ListQuery, Pages, ReadError};
@@ -6,19 +6,19 @@ use raddle_store::{FaultMode, FaultyJournal};
 
 use crate::records::{ThreadScript, class_of, renamed};
 
-/// How an append was answered, and what is there afterwards.
+/// Result of an append, and whether its records exist afterwards.
 #[derive(Debug, PartialEq)]
 enum AppendFate {
     Stored,
     Refused(AppendError),
-    /// It was refused, and yet it is there.
+    /// The append was rejected, but its records exist.
     StoredAndRefused(AppendError),
 }
 
 #[tokio::test]
-async fn each_mood_has_its_fate() {
-    let why = || "it was told to fail".to_owned();
-    for (mood, fate, reads) in [
+async fn each_fault_mode_has_its_outcome() {
+    let why = || "the test injected a fault".to_owned();
+    for (mode, fate, reads) in [
         (FaultMode::Healthy, AppendFate::Stored, true),
         (
             FaultMode::Unavailable,
@@ -61,28 +61,28 @@ async fn each_mood_has_its_fate() {
         script.start(&journal, "/w").await;
         let (thread, after) = (script.thread, script.head);
         let records = script.records(vec![renamed("a")]);
-        journal.set(mood);
+        journal.set(mode);
         let appended = journal
             .append(thread, after, &records, class_of(&records))
             .await;
         let expected = reads.then_some(()).ok_or(ReadError::Unavailable(why()));
-        assert_eq!(journal.head(thread).await.map(drop), expected, "{mood:?}");
+        assert_eq!(journal.head(thread).await.map(drop), expected, "{mode:?}");
         let read = Journal::read(&journal, thread, Seq::ZERO, 1).await;
-        assert_eq!(read.map(drop), expected, "{mood:?}");
+        assert_eq!(read.map(drop), expected, "{mode:?}");
         let listed = journal.list(ListQuery::default()).await;
-        assert_eq!(listed.map(drop), expected, "{mood:?}");
+        assert_eq!(listed.map(drop), expected, "{mode:?}");
         let forked = journal.fork(thread, after, raddle_core::ThreadId::mint());
         let put = journal.put(vec![1], "x".to_owned()).await.map(drop);
-        assert_eq!(put.err(), forked.await.err().map(refusal), "{mood:?}");
+        assert_eq!(put.err(), forked.await.err().map(refusal), "{mode:?}");
         journal.set(FaultMode::Healthy);
         let is_there = journal.head(thread).await == Ok(script.head);
-        let found = match (appended, is_there) {
+        let outcome = match (appended, is_there) {
             (Ok(_), true) => AppendFate::Stored,
             (Err(error), false) => AppendFate::Refused(error),
             (Err(error), true) => AppendFate::StoredAndRefused(error),
             (Ok(_), false) => unreachable!("it said that it was stored"),
         };
-        assert_eq!(found, fate, "{mood:?}");
+        assert_eq!(outcome, fate, "{mode:?}");
     }
 }
 
@@ -94,20 +94,20 @@ fn refusal(error: ForkError) -> AppendError {
 }
 
 #[tokio::test]
-async fn whoever_writes_to_a_slow_one_waits_and_whoever_reads_does_not() {
+async fn writes_to_a_slow_journal_wait_and_reads_do_not() {
     let journal = FaultyJournal::new();
     let mut script = ThreadScript::new();
     script.start(&journal, "/w").await;
     let (thread, head) = (script.thread, script.head);
     journal.set(FaultMode::Slow);
     let writes = script.append(&journal, vec![renamed("a")]);
-    let frees = async {
+    let unblocks = async {
         while journal.waiting() == 0 {
             tokio::task::yield_now().await;
         }
         assert_eq!(journal.head(thread).await, Ok(head));
         journal.set(FaultMode::Healthy);
     };
-    tokio::join!(writes, frees);
+    tokio::join!(writes, unblocks);
     assert_eq!(journal.head(thread).await, Ok(head.next()));
 }

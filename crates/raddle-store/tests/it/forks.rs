@@ -1,4 +1,4 @@
-//! Forks in the local journal: rows are shared, and what nobody uses any more is gone.
+//! Forks in the local journal: rows are shared, and unused rows are deleted.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use raddle_core::{Seq, ThreadId};
 use rusqlite::{Connection, params};
 use sha2::{Digest, Sha256};
 
-use crate::layout::found;
+use crate::layout::contains_marker;
 use crate::records::{ThreadScript, completed, delta, forked, item_started, renamed};
 use crate::suite::local;
 
@@ -42,7 +42,7 @@ async fn a_fork_copies_no_rows() {
     let before = counts();
     let fork = script.fork(&journal, script.head).await;
     let mut expected = before;
-    // A thread, a part and the text of an open item.
+    // A thread, a segment and the text of an open item.
     for one_more in [0, 1, 3] {
         expected[one_more] += 1;
     }
@@ -54,8 +54,8 @@ async fn a_fork_copies_no_rows() {
 }
 
 #[tokio::test]
-async fn nothing_is_left_whatever_goes_first() {
-    // Three generations of two each, deleted in different orders.
+async fn no_rows_remain_in_any_order_of_deletion() {
+    // Three generations of forks, deleted in different orders.
     for order in [[0, 1, 2, 3], [3, 2, 1, 0], [1, 0, 3, 2], [2, 3, 0, 1]] {
         let folder = tempfile::tempdir().unwrap();
         let journal = local(folder.path());
@@ -73,52 +73,52 @@ async fn nothing_is_left_whatever_goes_first() {
             threads[parent].turn(&journal, "later", "go").await;
             threads.push(fork);
         }
-        for (gone, which) in order.iter().enumerate() {
+        for (index, which) in order.iter().enumerate() {
             journal.delete(threads[*which].thread).await.unwrap();
-            for which in &order[gone + 1..] {
-                let rest = threads[*which].thread;
-                let records = journal.read(rest, Seq::ZERO, usize::MAX).await.unwrap();
+            for which in &order[index + 1..] {
+                let remaining = threads[*which].thread;
+                let records = journal.read(remaining, Seq::ZERO, usize::MAX).await.unwrap();
                 assert_eq!(records.last().unwrap().seq, threads[*which].head);
             }
         }
-        let left = TABLES.map(|table| count(folder.path(), table));
-        assert_eq!(left, [0; 11], "{order:?}");
+        let counts = TABLES.map(|table| count(folder.path(), table));
+        assert_eq!(counts, [0; 11], "{order:?}");
         assert_eq!(files(folder.path()), 0);
     }
 }
 
 fn files(folder: &Path) -> usize {
-    let heaps = std::fs::read_dir(folder.join("blobs")).unwrap();
-    let files = heaps.map(|heap| std::fs::read_dir(heap.unwrap().path()).unwrap().count());
+    let directories = std::fs::read_dir(folder.join("blobs")).unwrap();
+    let files = directories.map(|directory| std::fs::read_dir(directory.unwrap().path()).unwrap().count());
     files.sum()
 }
 
 #[tokio::test]
-async fn what_only_the_parent_had_goes_with_it() {
+async fn unshared_rows_are_deleted_with_the_parent() {
     let folder = tempfile::tempdir().unwrap();
     let journal = local(folder.path());
-    let (kept, gone) = ("0f4c77aa-shared-marker", "99ab01de-parent-marker");
+    let (shared, unshared) = ("0f4c77aa-shared-marker", "99ab01de-parent-marker");
     let mut script = ThreadScript::new();
     script.start(&journal, "/w").await;
-    script.turn(&journal, "t1", kept).await;
+    script.turn(&journal, "t1", shared).await;
     let at = script.head;
-    script.turn(&journal, "t2", gone).await;
+    script.turn(&journal, "t2", unshared).await;
     script.append(&journal, vec![item_started("t2", "i")]).await;
-    script.append(&journal, vec![delta("i", 0, gone)]).await;
+    script.append(&journal, vec![delta("i", 0, unshared)]).await;
     let mut fork = script.fork(&journal, at).await;
     let started = forked(fork.thread, script.thread, at, 1);
     fork.append(&journal, vec![started]).await;
     journal.delete(script.thread).await.unwrap();
     drop(journal);
-    assert!(found(folder.path(), kept.as_bytes()));
-    assert!(!found(folder.path(), gone.as_bytes()));
+    assert!(contains_marker(folder.path(), shared.as_bytes()));
+    assert!(!contains_marker(folder.path(), unshared.as_bytes()));
     let journal = local(folder.path());
     journal.delete(fork.thread).await.unwrap();
     drop(journal);
-    assert!(!found(folder.path(), kept.as_bytes()));
+    assert!(!contains_marker(folder.path(), shared.as_bytes()));
 }
 
-/// Leaves a thread's row as one whose thread is being deleted.
+/// Marks a thread's row as being deleted.
 fn mark(connection: &Connection, thread: ThreadId) {
     let id = thread.as_uuid().as_bytes();
     let number: i64 = connection
@@ -126,7 +126,7 @@ fn mark(connection: &Connection, thread: ThreadId) {
             row.get(0)
         })
         .unwrap();
-    // It has nothing any more: no head, no last records, nothing that lists show.
+    // The row is empty: no head, no last records, no list row.
     let sum = Sha256::new()
         .chain_update(id)
         .chain_update(number.to_le_bytes())
@@ -143,7 +143,7 @@ fn mark(connection: &Connection, thread: ThreadId) {
 }
 
 #[tokio::test]
-async fn a_deletion_that_was_cut_off_is_taken_up() {
+async fn an_interrupted_deletion_is_resumed() {
     let folder = tempfile::tempdir().unwrap();
     let marker = "7c1e55d0-cut-off-marker";
     let mut script = ThreadScript::new();
@@ -158,16 +158,16 @@ async fn a_deletion_that_was_cut_off_is_taken_up() {
             fork.turn(&journal, &format!("f{turn}"), marker).await;
         }
     }
-    // Both were being deleted, one had lost some of its rows, when the process was killed.
+    // Both were being deleted, and one had lost some of its rows, when the process was killed.
     let connection = open(folder.path());
-    let cut = "PRAGMA secure_delete = 1; DELETE FROM summary;
+    let truncate = "PRAGMA secure_delete = 1; DELETE FROM summary;
          DELETE FROM event WHERE at > (SELECT number << 36 FROM thread WHERE origin IS NOT NULL) + 90";
-    connection.execute_batch(cut).unwrap();
+    connection.execute_batch(truncate).unwrap();
     for thread in [script.thread, fork.thread] {
         mark(&connection, thread);
     }
     drop(connection);
-    assert!(found(folder.path(), marker.as_bytes()));
+    assert!(contains_marker(folder.path(), marker.as_bytes()));
     let journal = local(folder.path());
     for thread in [script.thread, fork.thread] {
         let read = journal.read(thread, Seq::ZERO, 1).await;
@@ -175,21 +175,22 @@ async fn a_deletion_that_was_cut_off_is_taken_up() {
     }
     let mut other = ThreadScript::new();
     other.start(&journal, "/w").await;
-    // It goes on by itself, between the appends of others.
+    // The deletion continues by itself, between the appends of others.
     for _ in 0..2000 {
-        if count(folder.path(), "thread") == 1 && !found(folder.path(), marker.as_bytes()) {
+        if count(folder.path(), "thread") == 1 && !contains_marker(folder.path(), marker.as_bytes()) {
             break;
         }
         other.append(&journal, vec![renamed("other")]).await;
     }
-    // The log is empty of it too, although the journal is still open.
-    assert!(!found(folder.path(), marker.as_bytes()));
-    assert!(!found(folder.path(), script.thread.as_uuid().as_bytes()));
+    // The WAL is cleared too, although the journal is still open.
+    assert!(!contains_marker(folder.path(), marker.as_bytes()));
+    assert!(!contains_marker(folder.path(), script.thread.as_uuid().as_bytes()));
     assert_eq!(count(folder.path(), "part"), 0);
 }
 
-/// A parent with two turns and a fork between them, changed behind the journal's back.
-async fn hurt(change: impl FnOnce(&Connection, i64, i64)) -> [bool; 2] {
+/// Creates a parent with two turns and a fork between them, and changes the file behind the
+/// journal's back. Returns which of the two are intact.
+async fn damage_and_read(change: impl FnOnce(&Connection, i64, i64)) -> [bool; 2] {
     let folder = tempfile::tempdir().unwrap();
     let (mut script, mut fork);
     {
@@ -211,37 +212,37 @@ async fn hurt(change: impl FnOnce(&Connection, i64, i64)) -> [bool; 2] {
         change(&connection, number(&script) << 36, number(&fork) << 36);
     }
     let journal = local(folder.path());
-    let mut whole = [true, true];
-    for (whole, script) in whole.iter_mut().zip([&script, &fork]) {
+    let mut intact = [true, true];
+    for (intact, script) in intact.iter_mut().zip([&script, &fork]) {
         match journal.read(script.thread, Seq::ZERO, usize::MAX).await {
             Ok(records) => assert_eq!(records.last().unwrap().seq, script.head),
-            Err(ReadError::Corrupt { .. }) => *whole = false,
+            Err(ReadError::Corrupt { .. }) => *intact = false,
             Err(error) => panic!("{error:?}"),
         }
     }
-    whole
+    intact
 }
 
 #[tokio::test]
-async fn damage_shows_in_every_thread_that_has_it() {
-    assert_eq!(hurt(|_, _, _| {}).await, [true, true]);
+async fn damage_is_reported_by_every_thread_that_shares_it() {
+    assert_eq!(damage_and_read(|_, _, _| {}).await, [true, true]);
     let change = "UPDATE event SET time = time + 1 WHERE at = ?1";
-    let shared = hurt(|connection, parent, _| {
+    let shared = damage_and_read(|connection, parent, _| {
         assert_eq!(connection.execute(change, [parent + 4]), Ok(1));
     });
     assert_eq!(shared.await, [false, false]);
-    let parents = hurt(|connection, parent, _| {
+    let parents = damage_and_read(|connection, parent, _| {
         assert_eq!(connection.execute(change, [parent + 10]), Ok(1));
     });
     assert_eq!(parents.await, [false, true]);
-    let forks = hurt(|connection, _, fork| {
+    let forks = damage_and_read(|connection, _, fork| {
         assert_eq!(connection.execute(change, [fork + 10]), Ok(1));
     });
     assert_eq!(forks.await, [true, false]);
 }
 
 #[tokio::test]
-async fn a_seam_that_was_moved_is_noticed() {
+async fn a_changed_segment_is_detected() {
     for sql in [
         "UPDATE part SET upto = upto - 2",
         "UPDATE part SET upto = upto + 2",
@@ -249,15 +250,15 @@ async fn a_seam_that_was_moved_is_noticed() {
         "DELETE FROM part",
         "UPDATE thread SET origin = zeroblob(16) WHERE origin IS NOT NULL",
     ] {
-        let moved = hurt(|connection, _, _| {
+        let result = damage_and_read(|connection, _, _| {
             assert_eq!(connection.execute(sql, []), Ok(1));
         });
-        assert_eq!(moved.await, [true, false], "{sql}");
+        assert_eq!(result.await, [true, false], "{sql}");
     }
 }
 
 #[tokio::test]
-async fn a_page_of_turns_is_held_against_the_chain() {
+async fn a_page_of_turns_is_verified_against_the_chain() {
     let folder = tempfile::tempdir().unwrap();
     let mut script = ThreadScript::new();
     {
@@ -279,7 +280,7 @@ async fn a_page_of_turns_is_held_against_the_chain() {
     );
 }
 
-/// How many bytes the largest transaction in the log has.
+/// Returns the size of the largest transaction in the WAL.
 fn largest_transaction(folder: &Path) -> usize {
     let log = std::fs::read(folder.join("journal.sqlite-wal")).unwrap();
     let frames = log[32..].chunks_exact(24 + 1024);
@@ -300,7 +301,7 @@ async fn no_transaction_of_a_fork_is_long() {
         let bodies = (0..100).map(|at| delta("i", (round * 100 + at) * 300, &text));
         script.append(&journal, bodies.collect()).await;
     }
-    // So that nothing else is in the log.
+    // Empties the WAL.
     drop(journal);
     let journal = local(folder.path());
     let fork = script.fork(&journal, script.head).await;

@@ -1,4 +1,4 @@
-//! What an imported thread may do: nothing that the file's records say.
+//! Authority of an imported thread: none, whatever the file's records claim.
 
 use raddle_core::{
     ApprovalPolicy, Event, Grant, Record, RecordBody, Sandbox, Seq, Thread, ThreadId, Timestamp,
@@ -17,7 +17,7 @@ fn journal(folder: &TempDir) -> LocalJournal {
     LocalJournal::open(&Options { folder }).unwrap()
 }
 
-/// Settings that allow everything and ask nobody.
+/// Returns settings that allow everything without approval.
 fn settings() -> Value {
     json!({
         "cwd": "/", "roots": ["/etc"], "realPaths": {"/": "/root"}, "model": "m", "provider": "p",
@@ -35,26 +35,26 @@ fn command(id: &str, gate: &str) -> Value {
     }, "ruling": {"verdict": "ask", "reason": "", "rule": "", "digest": "d"}}})
 }
 
-fn asked(request: u64, item: &str) -> Value {
+fn request_opened(request: u64, item: &str) -> Value {
     json!({"requestOpened": {"request": request, "turn": "t", "item": item, "digest": "d", "files": ["f"],
         "yesInTheEnd": true, "expiresAt": 2, "ask": {"command": {"command": "touch it", "cwd": "/"}}}})
 }
 
-fn answered(request: u64, answer: &str) -> Value {
+fn request_resolved(request: u64, answer: &str) -> Value {
     json!({"requestResolved": {"request": request,
         "grant": {"write": ["/etc"], "network": true, "session": true},
         "resolution": {"answered": {"by": "uid:0", "answer": {answer: {}}}}}})
 }
 
-fn queued() -> Value {
+fn input_queued() -> Value {
     json!({"inputQueued": {"item": "q", "input": [{"text": {"text": "run it"}}]}})
 }
 
-fn goal() -> Value {
+fn goal_set() -> Value {
     json!({"goalSet": {"objective": "run it", "status": "active"}})
 }
 
-/// A file whose seal is right, with these events after a beginning that allows everything.
+/// Builds a file with a valid seal, with these events after a beginning that allows everything.
 async fn file(events: &[Value]) -> (ThreadId, Vec<u8>) {
     let folder = TempDir::new().unwrap();
     let journal = journal(&folder);
@@ -98,7 +98,7 @@ async fn import(
 #[tokio::test]
 async fn an_imported_thread_is_history_and_no_authority() {
     let model = json!({"modelCalled": {"turn": "t", "call": 1, "attempt": 1, "purpose": "answer"}});
-    let begun = json!({"toolStarted": {"turn": "t", "item": "i"}});
+    let tool_started = json!({"toolStarted": {"turn": "t", "item": "i"}});
     let ended = json!({"turnEnded": {"turn": "t", "end": {"completed": {}}}});
     let changed = json!({"settingsChanged": {"settings": settings()}});
     let retried = json!({"modelEnded": {"turn": "t", "call": 1, "end": {"broke": {
@@ -108,31 +108,31 @@ async fn an_imported_thread_is_history_and_no_authority() {
         ("a call of the model", vec![model.clone()]),
         ("a call to be made again", vec![model, retried]),
         ("a tool that may start", vec![command("i", "open")]),
-        ("a tool that was started", vec![command("i", "open"), begun]),
-        ("a question", vec![command("i", "approval"), asked(0, "i")]),
+        ("a tool that was started", vec![command("i", "open"), tool_started]),
+        ("a question", vec![command("i", "approval"), request_opened(0, "i")]),
         (
             "a yes",
             vec![
                 command("i", "approval"),
-                asked(0, "i"),
-                answered(0, "accept"),
+                request_opened(0, "i"),
+                request_resolved(0, "accept"),
             ],
         ),
         (
             "a yes and rights for the session",
             vec![
                 command("i", "approval"),
-                asked(0, "i"),
-                answered(0, "acceptForSession"),
+                request_opened(0, "i"),
+                request_resolved(0, "acceptForSession"),
                 changed.clone(),
                 ended.clone(),
             ],
         ),
         (
             "queued input",
-            vec![ended.clone(), queued(), changed.clone()],
+            vec![ended.clone(), input_queued(), changed.clone()],
         ),
-        ("a goal", vec![ended, goal(), changed]),
+        ("a goal", vec![ended, goal_set(), changed]),
     ];
     for (what, events) in cases {
         let (thread, file) = file(&events).await;
@@ -142,7 +142,7 @@ async fn an_imported_thread_is_history_and_no_authority() {
             let mut folded = Thread::new();
             for record in &records {
                 folded.apply(record);
-                // A fork can go on from anywhere in the history.
+                // A fork can continue from anywhere in the history.
                 let is_reset = folded.settings().sandbox == Sandbox::default()
                     && folded.settings().approval == ApprovalPolicy::OnRequest;
                 assert!(is_reset, "{what}: {record:?}");
@@ -158,20 +158,20 @@ async fn an_imported_thread_is_history_and_no_authority() {
             assert!(folded.granted().is_empty(), "{what}");
             assert_eq!(folded.rights(), Grant::default(), "{what}");
             assert_eq!(folded.owner(), None, "{what}");
-            let kept = json!({"cwd": "/", "model": "m", "provider": "p", "approval": "onRequest",
+            let expected = json!({"cwd": "/", "model": "m", "provider": "p", "approval": "onRequest",
                 "reviewer": "user", "sandbox": {"readOnly": {}}});
             let settings = serde_json::to_value(folded.settings()).unwrap();
-            assert_eq!(settings, kept, "{what}");
+            assert_eq!(settings, expected, "{what}");
         }
     }
 }
 
 #[tokio::test]
-async fn what_cannot_be_ended_is_not_imported() {
+async fn threads_that_cannot_be_ended_are_rejected() {
     let far = json!({"reserved": {"to": u64::MAX}});
     let last = json!({"owned": {"epoch": u64::MAX, "node": "n", "found": 0, "reserved": 100}});
     let cases = [
-        ("a question about nothing", vec![asked(0, "nothing")]),
+        ("a question about nothing", vec![request_opened(0, "nothing")]),
         ("no numbers left", vec![far]),
         ("no epochs left", vec![last]),
     ];
@@ -179,15 +179,15 @@ async fn what_cannot_be_ended_is_not_imported() {
         let (thread, file) = file(&events).await;
         for as_new in [false, true] {
             let folder = TempDir::new().unwrap();
-            let refused = import(&folder, &file, as_new).await;
+            let result = import(&folder, &file, as_new).await;
             assert!(
-                matches!(refused, Err(ImportError::Open)),
-                "{what}: {refused:?}"
+                matches!(result, Err(ImportError::Open)),
+                "{what}: {result:?}"
             );
             let archive = Archive::open(folder.path()).unwrap().unwrap();
-            let left = archive.records(thread, Seq::ZERO, 1);
+            let records = archive.records(thread, Seq::ZERO, 1);
             assert!(
-                left.is_err() || left.is_ok_and(|it| it.is_empty()),
+                records.is_err() || records.is_ok_and(|it| it.is_empty()),
                 "{what}"
             );
         }

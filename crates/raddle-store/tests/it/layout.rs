@@ -1,4 +1,4 @@
-//! Files of other versions, and a folder that several open at once.
+//! Files of other versions, and a folder that several processes open at once.
 
 mod old_layouts;
 
@@ -10,7 +10,7 @@ use rusqlite::Connection;
 use crate::records::ThreadScript;
 use crate::suite::local;
 
-/// Makes a file one of a later layout, or of an earlier one.
+/// Changes the layout number of a file.
 fn shift(connection: &Connection, by: i64) {
     for what in ["user_version", "application_id"] {
         let now: i64 = connection
@@ -21,7 +21,7 @@ fn shift(connection: &Connection, by: i64) {
 }
 
 #[tokio::test]
-async fn a_newer_file_is_refused_whole() {
+async fn a_newer_file_is_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let mut script = ThreadScript::new();
     script.start(&local(folder.path()), "/w").await;
@@ -30,23 +30,23 @@ async fn a_newer_file_is_refused_whole() {
     let options = Options {
         folder: folder.path().to_owned(),
     };
-    let refused = LocalJournal::open(&options);
-    assert!(matches!(refused, Err(ReadError::Newer(_))), "{refused:?}");
-    // Nothing was changed by trying.
+    let result = LocalJournal::open(&options);
+    assert!(matches!(result, Err(ReadError::Newer(_))), "{result:?}");
+    // The attempt changed nothing.
     shift(&Connection::open(&file).unwrap(), -100);
     let journal = local(folder.path());
     assert_eq!(journal.head(script.thread).await, Ok(script.head));
 }
 
 #[tokio::test]
-async fn a_file_that_becomes_newer_is_refused_whole_from_then_on() {
+async fn a_file_that_becomes_newer_is_rejected_from_then_on() {
     let folder = tempfile::tempdir().unwrap();
     let mut script = ThreadScript::new();
     let journal = local(folder.path());
     script.start(&journal, "/w").await;
     let head = script.head;
     assert_eq!(journal.head(script.thread).await, Ok(head));
-    // Another process, of a later version, comes to the same folder.
+    // Another process, of a later version, migrates the same folder.
     let other = Connection::open(folder.path().join("journal.sqlite")).unwrap();
     shift(&other, 100);
     let records = [Record {
@@ -71,31 +71,31 @@ async fn a_file_that_becomes_newer_is_refused_whole_from_then_on() {
     assert_eq!(append, Ok(head.next()));
 }
 
-/// The number of the layout was hit: that is damage, not another version, so what is there can be saved.
+/// A damaged layout number is damage, not another version, so the data can be salvaged.
 #[tokio::test]
-async fn a_layout_that_was_hit_is_no_newer_one() {
+async fn a_damaged_layout_number_is_not_a_newer_version() {
     let folder = tempfile::tempdir().unwrap();
     ThreadScript::new().start(&local(folder.path()), "/w").await;
     let options = Options {
         folder: folder.path().to_owned(),
     };
-    for hit in [0, 3, 1 << 20] {
+    for layout in [0, 3, 1 << 20] {
         let file = folder.path().join("journal.sqlite");
         let connection = Connection::open(file).unwrap();
-        connection.pragma_update(None, "user_version", hit).unwrap();
+        connection.pragma_update(None, "user_version", layout).unwrap();
         drop(connection);
         for opened in [
             LocalJournal::open(&options),
             LocalJournal::open_to_read(&options),
         ] {
             let damaged = matches!(opened, Err(ReadError::Corrupt { .. }));
-            assert!(damaged, "{hit}: {opened:?}");
+            assert!(damaged, "{layout}: {opened:?}");
         }
     }
 }
 
 #[tokio::test]
-async fn what_is_no_journal_is_left_alone() {
+async fn a_file_that_is_no_journal_is_not_changed() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("journal.sqlite");
     let text = "someone's notes, which are no database at all\n".repeat(100);
@@ -103,16 +103,16 @@ async fn what_is_no_journal_is_left_alone() {
     let options = Options {
         folder: folder.path().to_owned(),
     };
-    let refused = LocalJournal::open(&options);
+    let result = LocalJournal::open(&options);
     assert!(
-        matches!(refused, Err(ReadError::Corrupt { .. })),
-        "{refused:?}"
+        matches!(result, Err(ReadError::Corrupt { .. })),
+        "{result:?}"
     );
     assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
 }
 
 #[tokio::test]
-async fn everything_is_there_after_opening_again() {
+async fn everything_is_preserved_after_reopening() {
     let folder = tempfile::tempdir().unwrap();
     let mut script = ThreadScript::new();
     let journal = local(folder.path());
@@ -146,8 +146,8 @@ fn many_open_an_empty_folder_at_once() {
             })
         })
         .collect();
-    let mut begun: Vec<_> = threads.into_iter().map(|it| it.join().unwrap()).collect();
-    begun.sort();
+    let mut started: Vec<_> = threads.into_iter().map(|it| it.join().unwrap()).collect();
+    started.sort();
     let runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = { runtime }.build().unwrap();
     runtime.block_on(async {
@@ -159,7 +159,7 @@ fn many_open_an_empty_folder_at_once() {
         let page = journal.list(query).await.unwrap();
         let mut listed: Vec<_> = page.entries.iter().map(|it| it.thread).collect();
         listed.sort();
-        assert_eq!(listed, begun);
+        assert_eq!(listed, started);
     });
 }
 
@@ -182,19 +182,19 @@ async fn a_deleted_thread_leaves_nothing_in_the_folder() {
     script.append(&journal, bodies).await;
     let bodies = vec![crate::records::delta("i", 0, marker)];
     script.append(&journal, bodies).await;
-    assert!(found(folder.path(), marker.as_bytes()));
+    assert!(contains_marker(folder.path(), marker.as_bytes()));
     journal.delete(script.thread).await.unwrap();
     drop(journal);
-    assert!(!found(folder.path(), marker.as_bytes()));
-    assert!(!found(folder.path(), script.thread.as_uuid().as_bytes()));
-    assert!(found(folder.path(), other.thread.as_uuid().as_bytes()));
+    assert!(!contains_marker(folder.path(), marker.as_bytes()));
+    assert!(!contains_marker(folder.path(), script.thread.as_uuid().as_bytes()));
+    assert!(contains_marker(folder.path(), other.thread.as_uuid().as_bytes()));
 }
 
-pub fn found(folder: &std::path::Path, marker: &[u8]) -> bool {
+pub fn contains_marker(folder: &std::path::Path, marker: &[u8]) -> bool {
     std::fs::read_dir(folder).unwrap().any(|entry| {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            return found(&path, marker);
+            return contains_marker(&path, marker);
         }
         let bytes = std::fs::read(path).unwrap();
         bytes.windows(marker.len()).any(|window| window == marker)
@@ -212,7 +212,7 @@ async fn a_journal_that_is_closed_leaves_no_log() {
             script.start(&journal, "/w").await;
         }
         script.turn(&journal, &format!("t{round}"), "words").await;
-        // Those who read have the file open too.
+        // Reader threads have the file open too.
         for _ in 0..8 {
             assert_eq!(journal.head(script.thread).await, Ok(script.head));
         }
@@ -232,7 +232,8 @@ async fn the_folder_is_for_its_owner_only() {
     assert_eq!(mode & 0o777, 0o700);
 }
 
-/// An owner that may mean more by its words than we know: its thread is left alone, the others are not.
+/// A newer owner may write events that this version misreads: its thread is not read, the others
+/// are.
 #[tokio::test]
 async fn a_thread_of_a_newer_owner_is_not_read() {
     let folder = tempfile::tempdir().unwrap();

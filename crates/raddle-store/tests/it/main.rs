@@ -1,4 +1,4 @@
-//! What every journal does, and what only the local one can get wrong.
+//! Tests that every journal passes, and tests of the local journal alone.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod crash;

@@ -1,4 +1,4 @@
-//! Whatever is done to both, the local journal says what the one in memory says.
+//! After any operations on both, the local journal equals the in-memory one.
 
 use proptest::prelude::*;
 use raddle_core::ports::{Journal, ListOrder, ListQuery, PageQuery, Pages};
@@ -11,24 +11,24 @@ use crate::records::{
 };
 use crate::suite::local;
 
-/// Something that is done to a thread.
+/// Operation on a thread.
 #[derive(Clone, Debug)]
 enum ThreadOp {
-    /// An append of some of these.
+    /// An append of some of these records.
     Append(Vec<RecordSpec>),
-    /// An append by someone who is behind or ahead by so much.
+    /// An append by a writer that is behind or ahead by this much.
     Stale(i64),
-    /// A snapshot is kept.
+    /// A base is stored.
     Base,
-    /// The thread goes on as another from this share of its numbers, and the other takes the place of a third.
+    /// The thread is forked at this share of its numbers, and the fork replaces the third thread.
     Fork(u8),
-    /// The thread goes.
+    /// The thread is deleted.
     Delete,
-    /// The file is closed and opened.
+    /// The file is closed and reopened.
     Reopen,
 }
 
-/// A record of an append.
+/// Record of an append.
 #[derive(Clone, Debug)]
 enum RecordSpec {
     Turn,
@@ -71,7 +71,7 @@ fn act() -> impl Strategy<Value = ThreadOp> {
     ]
 }
 
-/// Both journals and the threads in them.
+/// Both journals and their threads.
 struct JournalPair {
     folder: tempfile::TempDir,
     local: Option<LocalJournal>,
@@ -161,8 +161,8 @@ impl JournalPair {
             }
             ThreadOp::Delete => {
                 let thread = self.scripts[which].thread;
-                let gone = self.local().delete(thread).await;
-                assert_eq!(gone, self.memory.delete(thread).await);
+                let deleted = self.local().delete(thread).await;
+                assert_eq!(deleted, self.memory.delete(thread).await);
                 self.scripts[which] = ThreadScript::new();
             }
             ThreadOp::Reopen => {
@@ -180,7 +180,7 @@ impl JournalPair {
         assert_eq!(local, memory);
     }
 
-    /// Makes records of pieces, as far as the thread is such that they make sense.
+    /// Builds records from specs, as far as the state of the thread allows.
     async fn records(&mut self, which: usize, pieces: Vec<RecordSpec>) -> Vec<Record> {
         let mut records = Vec::new();
         if self.scripts[which].head == Seq::ZERO {
@@ -236,7 +236,7 @@ impl JournalPair {
         }
     }
 
-    /// Both say the same of everything.
+    /// Checks that both journals return the same.
     async fn compare(&self) {
         for script in &self.scripts {
             let thread = script.thread;
@@ -247,15 +247,15 @@ impl JournalPair {
                 assert_eq!(read, memory.read(thread, after, usize::MAX).await);
             }
             for at in [None, Some(Seq(script.head.0 / 2))] {
-                let found = local.base(thread, at).await.unwrap();
+                let stored = local.base(thread, at).await.unwrap();
                 let copied = memory.base(thread, at).await.unwrap();
-                // A fork that shares its parent's records has also the bases that came later.
-                let shared = found.as_ref().is_some_and(|base| {
+                // A fork that shares its parent's records also has the bases that were saved later.
+                let shared = stored.as_ref().is_some_and(|base| {
                     let newer = base.thread.head() > head_of(copied.as_ref());
                     let fits = at.is_none_or(|at| base.thread.head() <= at);
                     newer && fits && self.forks.contains(&thread) && self.bases.contains(base)
                 });
-                assert!(found == copied || shared, "{found:?} {copied:?}");
+                assert!(stored == copied || shared, "{stored:?} {copied:?}");
             }
             for newest_first in [false, true] {
                 let mut query = PageQuery {
@@ -306,14 +306,14 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = { runtime }.build().unwrap();
         runtime.block_on(async {
-            let mut both = JournalPair::new();
+            let mut pair = JournalPair::new();
             for (at, (which, act)) in acts.into_iter().enumerate() {
-                both.act(which, act).await;
+                pair.act(which, act).await;
                 if at % 5 == 0 {
-                    both.compare().await;
+                    pair.compare().await;
                 }
             }
-            both.compare().await;
+            pair.compare().await;
         });
     }
 }

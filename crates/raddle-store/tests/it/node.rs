@@ -1,4 +1,4 @@
-//! Who is alive.
+//! Liveness of nodes.
 
 use std::io::Write;
 use std::path::Path;
@@ -31,10 +31,10 @@ fn a_node_is_alive_while_it_holds_its_lock() {
 #[test]
 fn a_name_is_held_once() {
     let folder = tempfile::tempdir().unwrap();
-    let held = NodeLock::take(folder.path(), "one").unwrap();
+    let lock = NodeLock::take(folder.path(), "one").unwrap();
     let second = NodeLock::take(folder.path(), "one");
     assert!(matches!(second, Err(NodeError::Alive(_))), "{second:?}");
-    drop(held);
+    drop(lock);
     NodeLock::take(folder.path(), "one").unwrap();
 }
 
@@ -42,8 +42,8 @@ fn a_name_is_held_once() {
 fn a_name_is_no_path() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["", ".", "..", "a/b", "../one", "a.b", "ä", &"x".repeat(101)] {
-        let taken = NodeLock::take(folder.path(), name);
-        assert!(matches!(taken, Err(NodeError::BadName(_))), "{name}");
+        let result = NodeLock::take(folder.path(), name);
+        assert!(matches!(result, Err(NodeError::BadName(_))), "{name}");
         let alive = NodeLock::is_alive(folder.path(), name);
         assert!(matches!(alive, Err(NodeError::BadName(_))), "{name}");
     }
@@ -56,7 +56,7 @@ fn starts_cold() {
     let folder = Path::new(&folder);
     let runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = { runtime }.build().unwrap();
-    // All begin when all are there.
+    // All processes begin when all are started.
     std::io::stdin().read_line(&mut String::new()).unwrap();
     let mut script = ThreadScript::new();
     let name = script.thread.to_string();
@@ -95,16 +95,16 @@ async fn many_processes_start_on_an_empty_folder_at_once() {
             child
         })
         .collect();
-    let mut began = Vec::new();
+    let mut names = Vec::new();
     for child in started {
         let output = child.wait_with_output().unwrap();
-        let said = String::from_utf8_lossy(&output.stdout);
-        let failed = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{said}{failed}");
-        let name = said.lines().find_map(|line| line.strip_prefix("began "));
-        began.push(name.unwrap().to_owned());
+        let stdout = String::from_utf8_lossy(&output.stdout);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{stdout}{stderr}");
+        let name = stdout.lines().find_map(|line| line.strip_prefix("began "));
+        names.push(name.unwrap().to_owned());
     }
-    began.sort();
+    names.sort();
     let journal = local(&folder);
     let query = ListQuery {
         limit: 2 * PROCESSES,
@@ -117,24 +117,24 @@ async fn many_processes_start_on_an_empty_folder_at_once() {
         .map(|it| it.thread.to_string())
         .collect();
     listed.sort();
-    assert_eq!(listed, began);
+    assert_eq!(listed, names);
     for entry in page.entries {
-        // Reading follows the chain of each.
+        // Reading verifies the chain of each.
         let read = journal.read(entry.thread, Seq::ZERO, usize::MAX).await;
         assert_eq!(read.unwrap().last().map(|it| it.seq), Some(entry.head));
         assert!(!NodeLock::is_alive(&folder, &entry.thread.to_string()).unwrap());
     }
     drop(journal);
     let file = rusqlite::Connection::open(folder.join("journal.sqlite")).unwrap();
-    let whole: String = file
+    let check: String = file
         .query_row("PRAGMA integrity_check", [], |row| row.get(0))
         .unwrap();
-    assert_eq!(whole, "ok");
+    assert_eq!(check, "ok");
 }
 
-/// What a killed node left goes; what a node may be about to take stays, and what one holds.
+/// Files of a killed node are removed; fresh and held locks stay.
 #[test]
-fn only_old_locks_that_nobody_holds_are_swept() {
+fn only_old_locks_without_a_holder_are_swept() {
     let folder = tempfile::tempdir().unwrap();
     let held = NodeLock::take(folder.path(), "held").unwrap();
     let nodes = folder.path().join("nodes");
@@ -147,12 +147,12 @@ fn only_old_locks_that_nobody_holds_are_swept() {
             file.set_modified(long_ago).unwrap();
         }
     }
-    let taken = NodeLock::take(folder.path(), "one").unwrap();
-    let mut left: Vec<_> = std::fs::read_dir(&nodes)
+    let lock = NodeLock::take(folder.path(), "one").unwrap();
+    let mut remaining: Vec<_> = std::fs::read_dir(&nodes)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
-    left.sort();
-    assert_eq!(left, ["fresh.lock", "held.lock", "one.lock"]);
-    drop((held, taken));
+    remaining.sort();
+    assert_eq!(remaining, ["fresh.lock", "held.lock", "one.lock"]);
+    drop((held, lock));
 }

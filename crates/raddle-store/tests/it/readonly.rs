@@ -1,6 +1,6 @@
-//! A folder that cannot be written: everything is read, every write is refused, and nothing is tried.
+//! A read-only folder: everything is read, every write is rejected, and nothing is attempted.
 //!
-//! To root no folder is shut, so there the test's own program is started again as someone else.
+//! Permissions do not bind root, so there the test program is started again as another user.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,7 +19,7 @@ use crate::suite::local;
 
 const FOLDER: &str = "RADDLE_STORE_TEST_SHUT";
 
-/// Someone who owns nothing here.
+/// User id that owns nothing here.
 const NOBODY: u32 = 65_534;
 
 fn options(folder: &Path) -> Options {
@@ -28,8 +28,8 @@ fn options(folder: &Path) -> Options {
     }
 }
 
-/// A journal with a thread that has a long item, in a folder of the given name.
-async fn filled(outer: &Path) -> (PathBuf, ThreadScript) {
+/// Creates a journal with a thread that has a long item.
+async fn create_journal(outer: &Path) -> (PathBuf, ThreadScript) {
     let folder = outer.join("a home?");
     let journal = local(&folder);
     let mut script = ThreadScript::new();
@@ -42,9 +42,9 @@ async fn filled(outer: &Path) -> (PathBuf, ThreadScript) {
     (folder, script)
 }
 
-/// Every file, what it holds and when it was changed.
-fn everything(folder: &Path) -> BTreeMap<PathBuf, (Vec<u8>, SystemTime)> {
-    let mut found = BTreeMap::new();
+/// Returns every file, its content and its modification time.
+fn all_files(folder: &Path) -> BTreeMap<PathBuf, (Vec<u8>, SystemTime)> {
+    let mut files = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).unwrap() {
@@ -54,14 +54,14 @@ fn everything(folder: &Path) -> BTreeMap<PathBuf, (Vec<u8>, SystemTime)> {
                 continue;
             }
             let changed = fs::metadata(&path).unwrap().modified().unwrap();
-            found.insert(path.clone(), (fs::read(&path).unwrap(), changed));
+            files.insert(path.clone(), (fs::read(&path).unwrap(), changed));
         }
     }
-    found
+    files
 }
 
-/// Reads everything there is to read, and tries everything that would write.
-async fn use_it(journal: &LocalJournal) {
+/// Reads everything, and attempts every kind of write.
+async fn check_read_only(journal: &LocalJournal) {
     assert!(!journal.is_writable());
     let query = ListQuery {
         limit: 10,
@@ -82,8 +82,8 @@ async fn use_it(journal: &LocalJournal) {
     let items = journal.items(thread, None, pages).await.unwrap();
     assert!(!items.entries.is_empty());
     assert_eq!(journal.base(thread, None).await, Ok(None));
-    let found = journal.search("find me".to_owned(), query).await;
-    assert!(found.is_ok(), "{found:?}");
+    let result = journal.search("find me".to_owned(), query).await;
+    assert!(result.is_ok(), "{result:?}");
 
     let record = |seq: Seq, body| Record {
         seq,
@@ -96,47 +96,47 @@ async fn use_it(journal: &LocalJournal) {
     for records in [&short, &long] {
         for class in [Class::Process, Class::Power] {
             let append = journal.append(thread, head, records, class).await;
-            assert!(is_refused(&append), "{append:?}");
+            assert!(is_rejected(&append), "{append:?}");
         }
     }
-    let begun = journal.append(ThreadId::mint(), Seq::ZERO, &short, Class::Power);
-    assert!(is_refused(&begun.await));
+    let rejected = journal.append(ThreadId::mint(), Seq::ZERO, &short, Class::Power);
+    assert!(is_rejected(&rejected.await));
     let base = Base::of(&Thread::new());
-    assert!(is_refused(&journal.save_base(thread, base).await));
-    assert!(is_refused(&journal.delete(thread).await));
+    assert!(is_rejected(&journal.save_base(thread, base).await));
+    assert!(is_rejected(&journal.delete(thread).await));
     let put = journal.put(vec![1, 2, 3], "text/plain".to_owned()).await;
-    assert!(is_refused(&put), "{put:?}");
+    assert!(is_rejected(&put), "{put:?}");
 }
 
-fn is_refused<T>(outcome: &Result<T, AppendError>) -> bool {
+fn is_rejected<T>(outcome: &Result<T, AppendError>) -> bool {
     matches!(outcome, Err(AppendError::ReadOnly(_)))
 }
 
 #[tokio::test]
 async fn a_journal_that_is_opened_for_reading_is_not_written() {
     let outer = tempfile::tempdir().unwrap();
-    let (folder, mut script) = filled(outer.path()).await;
+    let (folder, mut script) = create_journal(outer.path()).await;
     let copy = outer.path().join("copy");
     let journal = local(&folder);
     script.append(&journal, vec![renamed("in the log")]).await;
     copy_all(&folder, &copy);
-    // Beside one who writes,
-    use_it(&LocalJournal::open_to_read(&options(&folder)).unwrap()).await;
-    // and where nobody does.
-    let lasting = || {
-        let mut found = everything(&copy);
-        // What SQLite keeps beside a file to be able to read it is no record.
-        found.retain(|path, _| !path.display().to_string().ends_with("-shm"));
-        found.retain(|_, (bytes, _)| !bytes.is_empty());
-        found
+    // Beside a writer.
+    check_read_only(&LocalJournal::open_to_read(&options(&folder)).unwrap()).await;
+    // Without a writer.
+    let durable_files = || {
+        let mut files = all_files(&copy);
+        // Files that SQLite creates for reading are not records.
+        files.retain(|path, _| !path.display().to_string().ends_with("-shm"));
+        files.retain(|_, (bytes, _)| !bytes.is_empty());
+        files
     };
-    let before = lasting();
-    use_it(&LocalJournal::open_to_read(&options(&copy)).unwrap()).await;
-    assert!(lasting() == before, "something was written");
+    let before = durable_files();
+    check_read_only(&LocalJournal::open_to_read(&options(&copy)).unwrap()).await;
+    assert!(durable_files() == before, "something was written");
 }
 
 #[tokio::test]
-async fn where_nothing_is_nothing_is_made() {
+async fn a_missing_folder_is_not_created() {
     let outer = tempfile::tempdir().unwrap();
     let folder = outer.path().join("nothing");
     let opened = LocalJournal::open_to_read(&options(&folder));
@@ -147,7 +147,7 @@ async fn where_nothing_is_nothing_is_made() {
     assert!(!folder.exists());
 }
 
-/// Takes away every right to write, or gives it back.
+/// Sets the permissions of a folder and its files.
 fn set_rights(folder: &Path, folder_mode: u32, file_mode: u32) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -168,13 +168,13 @@ fn uses_a_shut_folder() {
     let runtime = { runtime }.build().unwrap();
     runtime.block_on(async {
         let journal = LocalJournal::open(&options(Path::new(&folder))).unwrap();
-        use_it(&journal).await;
+        check_read_only(&journal).await;
     });
 }
 
-/// Runs [`uses_a_shut_folder`] as one who may not write there.
+/// Runs [`uses_a_shut_folder`] as a user without write permission.
 fn use_as_nobody(outer: &Path, folder: &Path) {
-    // By this name it can be started also where its folder is closed to others.
+    // This path works even if the program's folder is closed to other users.
     let mut command = Command::new("/proc/self/exe");
     command
         .args(["readonly::uses_a_shut_folder", "--exact", "--ignored"])
@@ -196,20 +196,20 @@ fn use_as_nobody(outer: &Path, folder: &Path) {
 async fn a_folder_without_the_right_to_write_is_read() {
     let outer = tempfile::tempdir().unwrap();
     fs::set_permissions(outer.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    let (folder, _) = filled(outer.path()).await;
+    let (folder, _) = create_journal(outer.path()).await;
     set_rights(&folder, 0o555, 0o444);
-    let before = everything(&folder);
+    let before = all_files(&folder);
     use_as_nobody(outer.path(), &folder);
-    assert!(everything(&folder) == before, "something was written");
+    assert!(all_files(&folder) == before, "something was written");
     set_rights(&folder, 0o755, 0o644);
 }
 
 #[tokio::test]
-async fn also_with_a_log_that_nobody_moved() {
+async fn a_read_only_folder_with_a_log_is_read() {
     let outer = tempfile::tempdir().unwrap();
     fs::set_permissions(outer.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    let (folder, mut script) = filled(outer.path()).await;
-    // A process that is killed leaves its log and the index of that behind: here, a copy of both.
+    let (folder, mut script) = create_journal(outer.path()).await;
+    // A killed process leaves its WAL and the WAL's index behind: here, a copy of both.
     let copy = outer.path().join("copy");
     let journal = local(&folder);
     script.append(&journal, vec![renamed("in the log")]).await;
@@ -217,9 +217,9 @@ async fn also_with_a_log_that_nobody_moved() {
     drop(journal);
     assert!(fs::metadata(copy.join("journal.sqlite-wal")).unwrap().len() > 0);
     set_rights(&copy, 0o555, 0o444);
-    let before = everything(&copy);
+    let before = all_files(&copy);
     use_as_nobody(outer.path(), &copy);
-    assert!(everything(&copy) == before, "something was written");
+    assert!(all_files(&copy) == before, "something was written");
     set_rights(&copy, 0o755, 0o644);
 }
 

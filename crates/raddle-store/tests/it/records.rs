@@ -1,4 +1,4 @@
-//! Records as an owner would write them.
+//! Records as a writer would append them.
 
 use raddle_core::ports::{AppendError, Journal};
 use raddle_core::{
@@ -39,14 +39,14 @@ impl ThreadScript {
         numbered.collect()
     }
 
-    /// Appends bodies as one append, and gives back the records.
+    /// Appends bodies as one append. Returns the records.
     pub async fn append(&mut self, journal: &impl Journal, bodies: Vec<RecordBody>) -> Vec<Record> {
         let after = self.head;
         let records = self.records(bodies);
         let class = class_of(&records);
         loop {
             let head = journal.append(self.thread, after, &records, class).await;
-            // Where many write, the last in line may be told to try again.
+            // With many writers, the last one may have to retry.
             if !matches!(head, Err(AppendError::Unavailable(_))) {
                 assert_eq!(head, Ok(self.head));
                 return records;
@@ -54,13 +54,12 @@ impl ThreadScript {
         }
     }
 
-    /// Begins the thread.
     pub async fn start(&mut self, journal: &impl Journal, cwd: &str) -> Vec<Record> {
         let bodies = vec![started(self.thread, cwd), owned()];
         self.append(journal, bodies).await
     }
 
-    /// A thread that begins with this one's records up to a number.
+    /// Forks this thread at a number.
     pub async fn fork(&self, journal: &impl Journal, at: Seq) -> Self {
         let to = ThreadId::mint();
         let head = journal.fork(self.thread, at, to).await.expect("a fork");
@@ -71,9 +70,9 @@ impl ThreadScript {
         }
     }
 
-    /// A whole turn with one message each way.
-    pub async fn turn(&mut self, journal: &impl Journal, turn: &str, says: &str) -> Vec<Record> {
-        let mut records = self.append(journal, begin_turn(turn, says)).await;
+    /// Appends a whole turn with one message each way.
+    pub async fn turn(&mut self, journal: &impl Journal, turn: &str, text: &str) -> Vec<Record> {
+        let mut records = self.append(journal, begin_turn(turn, text)).await;
         let item = format!("{turn}-answer");
         let answer = vec![
             item_started(turn, &item),
@@ -124,11 +123,11 @@ pub fn owned() -> RecordBody {
     .into()
 }
 
-pub fn begin_turn(turn: &str, says: &str) -> Vec<RecordBody> {
+pub fn begin_turn(turn: &str, text: &str) -> Vec<RecordBody> {
     let item = item(
         &format!("{turn}-input"),
         ItemBody::UserMessage(UserMessage {
-            input: vec![Input::text(says)],
+            input: vec![Input::text(text)],
             client_id: None,
         }),
         ItemStatus::Completed,
@@ -259,7 +258,7 @@ pub fn reverted(turn: &str, at: Seq, turns: u64) -> RecordBody {
     .into()
 }
 
-/// The first record of a thread that went on from another.
+/// Returns the first record of a fork.
 pub fn forked(thread: ThreadId, from: ThreadId, at: Seq, turns: u64) -> RecordBody {
     Event::Forked(Forked {
         thread,

@@ -1,4 +1,4 @@
-//! How much the local journal keeps for what it is given.
+//! Stored size of the local journal, compared with its live data.
 
 use std::path::Path;
 
@@ -7,13 +7,13 @@ use raddle_core::ports::{Blobs, Journal};
 use raddle_store::LocalJournal;
 
 use crate::records::{ThreadScript, begin_turn, completed, delta, item_started, turn_ended};
-use crate::suite::blobs::naming;
+use crate::suite::blobs::record_with_blob;
 use crate::suite::local;
 
-/// At most this many bytes are kept for each that is live; search apart.
+/// Maximum ratio of stored to live bytes, without the search index.
 const RATIO_MAX: f64 = 1.3;
 
-/// Words that no two texts share and that pack badly.
+/// Source of unique, poorly compressible text.
 struct WordSource(u64);
 
 impl WordSource {
@@ -33,7 +33,7 @@ impl WordSource {
     }
 }
 
-/// A turn as agents have them: a question, some tools with their output, an answer that streams.
+/// Appends a typical turn of an agent: a question, some tools with their output, a streamed answer.
 async fn turn(
     journal: &LocalJournal,
     script: &mut ThreadScript,
@@ -47,7 +47,7 @@ async fn turn(
         let image: Vec<u8> = (0..100_000).map(|_| words.byte()).collect();
         bytes = image.len() as u64;
         let blob = journal.put(image, "image/png".to_owned()).await.unwrap();
-        bodies.push(naming(&blob));
+        bodies.push(record_with_blob(&blob));
     }
     script.append(journal, bodies).await;
     for (at, length) in [300, 1200, 4000, 700].into_iter().enumerate() {
@@ -67,27 +67,27 @@ async fn turn(
     bytes
 }
 
-/// What the files of a folder take, without those of search, and without the room that is held back, which
-/// is the same for a little as for much.
-fn kept(folder: &Path) -> u64 {
+/// Returns the size of the files of a folder, without the search index and without the reserve,
+/// whose size is constant.
+fn stored_bytes(folder: &Path) -> u64 {
     let entries = std::fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap());
     let sizes = entries.map(|entry| {
         let path = entry.path();
         let name = entry.file_name();
-        let is_beside = name.to_string_lossy().starts_with("search") || name == "reserve";
-        match (is_beside, path.is_dir()) {
+        let is_excluded = name.to_string_lossy().starts_with("search") || name == "reserve";
+        match (is_excluded, path.is_dir()) {
             (true, _) => 0,
-            (false, true) => kept(&path),
+            (false, true) => stored_bytes(&path),
             (false, false) => entry.metadata().unwrap().len(),
         }
     });
     sizes.sum()
 }
 
-/// The log is bounded by itself, and as large for a little as for much; so what is in it is moved first.
-fn move_log(folder: &Path) {
+/// Checkpoints the WAL, whose size is bounded and does not depend on the amount of data.
+fn checkpoint(folder: &Path) {
     let connection = rusqlite::Connection::open(folder.join("journal.sqlite")).unwrap();
     let busy: i64 = connection
         .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))
@@ -96,7 +96,7 @@ fn move_log(folder: &Path) {
 }
 
 #[tokio::test]
-async fn little_more_is_kept_than_there_is() {
+async fn stored_size_stays_close_to_live_size() {
     // One thread after another, and many that grow at the same time.
     for (threads, turns) in [(1, 60), (20, 3)] {
         let folder = tempfile::tempdir().unwrap();
@@ -123,12 +123,12 @@ async fn little_more_is_kept_than_there_is() {
                 live += json.sum::<usize>() as u64;
             }
         }
-        move_log(folder.path());
-        let kept = kept(folder.path());
-        let ratio = kept as f64 / live as f64;
+        checkpoint(folder.path());
+        let stored = stored_bytes(folder.path());
+        let ratio = stored as f64 / live as f64;
         assert!(
             ratio <= RATIO_MAX,
-            "{kept} bytes are kept for {live} in {threads} threads: {ratio:.2}"
+            "{stored} bytes are kept for {live} in {threads} threads: {ratio:.2}"
         );
     }
 }

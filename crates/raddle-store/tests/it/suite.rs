@@ -1,4 +1,4 @@
-//! What every journal does. Each of these runs against each journal.
+//! Suite that every journal passes. Each test runs against each journal.
 
 pub mod blobs;
 mod fence;
@@ -40,7 +40,7 @@ macro_rules! for_each_journal {
 }
 use for_each_journal;
 
-/// How long search may lag behind on a busy machine before a test gives up.
+/// Maximum lag of search on a busy machine before a test fails.
 const LAG_MAX: std::time::Duration = std::time::Duration::from_secs(60);
 
 pub fn local(folder: &std::path::Path) -> raddle_store::LocalJournal {

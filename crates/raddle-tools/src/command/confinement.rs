@@ -1,4 +1,4 @@
-//! The fence that a thread's settings ask for.
+//! The sandbox policy that a thread's settings ask for.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use raddle_sandbox::{Confinement, Policy, SandboxRules, Scratch};
 
 use crate::registry::Operator;
 
-/// What holds a command in a thread with these settings.
+/// Returns the confinement of a command in a thread with these settings.
 pub(super) fn confinement_of(
     settings: &Settings,
     own: &[PathBuf],
@@ -20,11 +20,12 @@ pub(super) fn confinement_of(
     Ok(Confinement {
         policy: policy(settings, own)?,
         network: has_network.then(|| operator.hosts()).transpose()?,
-        accepts_second: operator.accepts_second(),
+        accepts_second_tier: operator.accepts_second(),
     })
 }
 
-/// Refuses a thread's folder that has led elsewhere since its client named it. It may wait for a disk.
+/// Rejects a thread's folder that resolves elsewhere since its client named it. It may block on the
+/// disk.
 pub(super) fn check_folder(settings: &Settings) -> Result<(), String> {
     let cwd = Path::new(&settings.cwd);
     match std::fs::canonicalize(cwd) {
@@ -39,9 +40,10 @@ pub(super) fn check_folder(settings: &Settings) -> Result<(), String> {
     }
 }
 
-/// What tools may touch in a thread with these settings. Nothing of it comes from a call.
+/// Returns the paths that tools may read and write in a thread with these settings. Nothing of it
+/// comes from a call.
 ///
-/// `own`: what is the server's own.
+/// `own`: the server's own folders.
 pub(crate) fn policy(settings: &Settings, own: &[PathBuf]) -> Result<Policy, String> {
     let real = |folder: &String| PathBuf::from(settings.real(folder));
     let mut rules = match &settings.sandbox {
@@ -65,31 +67,33 @@ pub(crate) fn policy(settings: &Settings, own: &[PathBuf]) -> Result<Policy, Str
             )?
         }
     };
-    // What is the server's own (keys, threads, rules) is nobody else's; a folder in it may be worked on by name.
+    // The server's own folders (keys, threads, rules) are hidden from commands. A folder in them
+    // may still be a workspace by name.
     rules.hide_own(own);
     Ok(Policy::Confined(rules))
 }
 
-/// The folders of a thread, and whatever else its sandboxed commands may write. No program that the server starts by
-/// itself may come from there.
+/// Returns the folders of a thread, and all others that its sandboxed commands may write. No
+/// program that the server starts by itself may come from there.
 pub fn workspaces(settings: &Settings) -> Vec<PathBuf> {
-    let written = match policy(settings, &[]) {
+    let writable = match policy(settings, &[]) {
         Ok(Policy::Confined(rules)) => [rules.write, rules.scratch].concat(),
         Ok(Policy::FullAccess) | Err(_) => Vec::new(),
     };
-    // To look around in the user's folder makes no workspace of it.
+    // A thread that only looks around in the user's home does not make a workspace of it.
     let home = std::env::home_dir();
     let is_wide = |it: &PathBuf| home.as_ref().is_some_and(|home| home.starts_with(it));
     let named = std::iter::once(&settings.cwd).chain(&settings.roots);
     let named = named.map(PathBuf::from).filter(|it| !is_wide(it));
-    let all = named.chain(written);
+    let all = named.chain(writable);
     all.filter(|it| it.is_absolute() && it != Path::new("/"))
         .collect()
 }
 
-/// Whether a command sees the folder it starts in: in one that is hidden it would find nothing, and not know why.
-pub(super) fn check_visible(held: &Confinement, cwd: &Path) -> Result<(), String> {
-    let is_hidden = match &held.policy {
+/// Rejects a start folder that is hidden from the command: the command would find it empty without
+/// a reason.
+pub(super) fn check_visible(confinement: &Confinement, cwd: &Path) -> Result<(), String> {
+    let is_hidden = match &confinement.policy {
         Policy::FullAccess => false,
         Policy::Confined(rules) => rules.hidden.iter().any(|own| {
             let is_open = |it: &PathBuf| it.starts_with(own) && cwd.starts_with(it);
@@ -111,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_commands_may_write_is_no_place_for_programs() {
+    fn programs_never_come_from_writable_folders() {
         let home = std::env::home_dir().expect("a home");
         let home = home.to_str().expect("text");
         let read = Sandbox::ReadOnly {
@@ -144,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_of_the_server_is_seen_only_where_it_is_worked_on() {
+    fn server_folders_are_hidden_unless_they_are_the_workspace() {
         let own = [PathBuf::from("/home/ann/.raddle")];
         let read = Sandbox::ReadOnly {
             roots: Vec::new(),
@@ -156,7 +160,7 @@ mod tests {
             without_tmp: false,
             without_tmpdir: false,
         };
-        for (sandbox, cwd, wanted) in [
+        for (sandbox, cwd, expected) in [
             (&read, "/home/ann/.raddle/skills", false),
             (&read, "/home/ann", true),
             (&write, "/home/ann/.raddle/skills", true),
@@ -167,13 +171,13 @@ mod tests {
                 sandbox: sandbox.clone(),
                 ..Settings::default()
             };
-            let held = Confinement {
+            let confinement = Confinement {
                 policy: policy(&settings, &own).expect("a policy"),
                 network: None,
-                accepts_second: false,
+                accepts_second_tier: false,
             };
-            let sees = check_visible(&held, Path::new(cwd)).is_ok();
-            assert_eq!(sees, wanted, "{cwd} with {sandbox:?}");
+            let is_visible = check_visible(&confinement, Path::new(cwd)).is_ok();
+            assert_eq!(is_visible, expected, "{cwd} with {sandbox:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What the sandbox could not protect, for the user of a thread.
+//! Warnings about paths that the sandbox could not protect.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
@@ -6,17 +6,17 @@ use std::sync::{Mutex, PoisonError};
 use raddle_core::ThreadId;
 use raddle_sandbox::Notice;
 
-/// How many notices are remembered for all threads.
+/// Maximum number of notices remembered for all threads together.
 const SENT_MAX: usize = 10_000;
-/// How many warnings one command brings.
+/// Maximum number of warnings for one command.
 const WARNINGS_MAX: usize = 5;
 
-/// The notices that threads were sent.
+/// Notices that were already sent, by thread.
 #[derive(Debug, Default)]
 pub(crate) struct SentNotices(Mutex<HashSet<(ThreadId, Notice)>>);
 
 impl SentNotices {
-    /// Warnings for those that the thread was not sent before.
+    /// Returns warnings for the notices that the thread was not sent before.
     pub(super) fn new_ones(&self, thread: ThreadId, notices: Vec<Notice>) -> Vec<String> {
         if notices.is_empty() {
             return Vec::new();

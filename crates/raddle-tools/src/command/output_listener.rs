@@ -1,4 +1,4 @@
-//! A call listens to a command: what it prints is shown as it comes, and cut for the model.
+//! Streams a command's output to the item of a call, and truncates it for the model.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,30 +10,31 @@ use tokio::time::{Instant, sleep_until};
 use super::terminals::RunningCommand;
 use crate::truncation::TruncatedOutput;
 
-/// How much of what a call printed its item shows.
+/// Maximum bytes of output that the item of a call shows.
 const SHOWN_BYTES_MAX: usize = 1 << 20;
 
-/// How a call stopped listening.
+/// Reason why a call stopped listening.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ListenEnd {
-    /// The command is over, with this code if that is known.
+    /// The command exited, with this code if it is known.
     Exited(Option<i32>),
-    /// It goes on.
+    /// The command still runs.
     Running,
-    /// It was ended, because the call was stopped.
+    /// The command was ended because the call was stopped.
     Stopped,
-    /// It was ended, because its time was up.
+    /// The command was ended because of its timeout.
     TimedOut,
 }
 
-/// What happens when a call's time is up.
+/// Action on a command when the call's time is up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OnTimeout {
     Detach,
     End,
 }
 
-/// A call that listens to a command. Unless it is left in good order the command ends with it.
+/// A call that listens to a command. Dropping it ends the command, unless `listen` has returned or
+/// it was detached.
 pub(super) struct OutputListener<'a> {
     pub(super) running: Arc<RunningCommand>,
     pub(super) item: &'a ItemId,
@@ -45,7 +46,7 @@ pub(super) struct OutputListener<'a> {
 }
 
 impl<'a> OutputListener<'a> {
-    /// Nothing if another call listens.
+    /// Returns `None` if another call already listens.
     pub(super) fn new(
         running: Arc<RunningCommand>,
         item: &'a ItemId,
@@ -63,16 +64,16 @@ impl<'a> OutputListener<'a> {
         })
     }
 
-    /// Listens until the command is over, the call's time is up, or it is stopped.
+    /// Listens until the command exits, the time is up, or the call is stopped.
     pub(super) async fn listen(
         &mut self,
         time: Duration,
         then: OnTimeout,
-        stopped: &mut BoxFuture<'static, ()>,
+        stop_signal: &mut BoxFuture<'static, ()>,
     ) -> ListenEnd {
         let until = Instant::now() + time;
         let mut ending = None;
-        let left = loop {
+        let end = loop {
             let piece = self.running.next();
             self.append(&piece.text, piece.lost).await;
             if let Some(code) = piece.exit {
@@ -81,7 +82,7 @@ impl<'a> OutputListener<'a> {
             let running = &self.running;
             tokio::select! {
                 biased;
-                () = &mut *stopped, if ending.is_none() => {
+                () = &mut *stop_signal, if ending.is_none() => {
                     running.control.end();
                     ending = Some(ListenEnd::Stopped);
                 }
@@ -103,10 +104,10 @@ impl<'a> OutputListener<'a> {
             );
             self.show(&note).await;
         }
-        left
+        end
     }
 
-    /// The command goes on without it.
+    /// Keeps the command running when this is dropped.
     pub(super) fn detach(&mut self) {
         self.is_detached = true;
     }
@@ -121,10 +122,10 @@ impl<'a> OutputListener<'a> {
             return;
         }
         self.output.add(text);
-        let room = SHOWN_BYTES_MAX.saturating_sub(self.shown);
-        let (shown, hidden) = text.split_at(text.floor_char_boundary(room));
+        let capacity = SHOWN_BYTES_MAX.saturating_sub(self.shown);
+        let (shown, hidden) = text.split_at(text.floor_char_boundary(capacity));
         self.shown += shown.len();
-        // Once something is missing, what follows would stand in the wrong place.
+        // After a gap, further text would appear in the wrong place.
         if !hidden.is_empty() {
             self.shown = SHOWN_BYTES_MAX;
         }
@@ -136,12 +137,12 @@ impl<'a> OutputListener<'a> {
         if text.is_empty() {
             return;
         }
-        let grown = AppendText {
+        let append = AppendText {
             item: self.item.clone(),
             part: ItemPart::Printed,
             text: text.to_owned(),
         };
-        self.reports.report(Command::AppendText(grown)).await;
+        self.reports.report(Command::AppendText(append)).await;
     }
 }
 

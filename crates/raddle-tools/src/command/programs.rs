@@ -1,7 +1,8 @@
-//! Which files the names of programs stand for, where a command runs outside the sandbox of its thread.
+//! Resolves program names to files, for commands that run outside the thread's sandbox.
 //!
-//! A yes to a name is no yes to a file that sandboxed commands can exchange. Names are looked up in `PATH`, whose
-//! folders and files may be links: whoever can write any link on the way decides which file is run.
+//! An approval of a name does not cover a file that sandboxed commands can replace. Names are
+//! looked up in `PATH`, whose folders and files may be links: write access to any link on the path
+//! decides which file runs.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -13,9 +14,9 @@ use raddle_core::policy::UNKNOWN;
 use raddle_sandbox::{FileHolds, is_around_home, is_program, own_path, without_writable};
 
 use super::confinement::workspaces;
-use crate::files::passed;
+use crate::files::visited_paths;
 
-/// Folders that sandboxed commands may write, by their names and by where they really are.
+/// Folders that sandboxed commands may write, by name and by canonical path.
 pub(super) struct WritableFolders(Vec<PathBuf>);
 
 impl WritableFolders {
@@ -25,12 +26,13 @@ impl WritableFolders {
         Self([folders, real].concat())
     }
 
-    /// The folders of this thread, and of every other thread of this home.
+    /// Returns the folders of this thread, and of every other thread of this home.
     fn of_all(settings: &Settings, holds: &FileHolds) -> Result<Self, String> {
         let others = holds.written().all().map_err(|error| {
             format!("It is not known which folders commands in the sandbox may write: {error}.")
         })?;
-        // The user's programs lie in the home, which is no workspace of others because a thread worked there.
+        // The user's programs are in the home. It does not count as writable only because a thread
+        // worked there.
         let others = others
             .into_iter()
             .filter(|it| !is_around_home(it))
@@ -38,27 +40,29 @@ impl WritableFolders {
         Ok(Self::of([workspaces(settings), others].concat()))
     }
 
-    /// Those of a thread.
+    /// Returns the folders of one thread.
     pub(super) fn of_thread(settings: &Settings) -> Self {
         Self::of(workspaces(settings))
     }
 
-    /// Whether an absolute path leads there, or through there. One that cannot be followed is taken to.
+    /// Whether an absolute path resolves into or through these folders. A path that cannot be
+    /// resolved counts if it exists.
     pub(super) fn are_passed_by(&self, path: &Path) -> bool {
         let is_in = |it: &PathBuf| self.0.iter().any(|folder| it.starts_with(folder));
-        match passed(path) {
-            Ok(places) => places.iter().any(is_in),
+        match visited_paths(path) {
+            Ok(visited) => visited.iter().any(is_in),
             Err(_) => fs::symlink_metadata(path).is_ok(),
         }
     }
 
-    /// The `PATH` of a command outside the sandbox, if it is this one inside: without folders that lead here.
+    /// Returns the `PATH` for a command outside the sandbox, given the one inside: without folders
+    /// that resolve here.
     pub(super) fn shortened(&self, path: Option<OsString>) -> OsString {
         without_writable(&path.unwrap_or_else(own_path), &self.0)
     }
 
-    /// Why commands with these names are not run outside the sandbox, if one is found here by its name alone.
-    /// `path` is the shortened `PATH`.
+    /// Returns the reason to refuse commands with these names outside the sandbox, if one resolves
+    /// here by its name alone. `path` is the shortened `PATH`.
     pub(super) fn refusal<'a>(
         &self,
         names: impl IntoIterator<Item = &'a String>,
@@ -69,7 +73,7 @@ impl WritableFolders {
         let folders: Vec<PathBuf> = std::env::split_paths(path).collect();
         for name in names {
             for file in folders.iter().map(|it| it.join(name)) {
-                // Also one that is no program yet: it could be made one.
+                // Not yet executable files count too: a command could make them executable.
                 if self.are_passed_by(&file) {
                     let real = fs::canonicalize(&file).unwrap_or(file);
                     return Some(format!(
@@ -87,8 +91,9 @@ impl WritableFolders {
     }
 }
 
-/// The `PATH` with which commands of these names run outside the sandbox of a thread, or why they do not. `path` is that
-/// of its sandboxed commands, if not the server's own. It may wait for a disk.
+/// Returns the `PATH` with which commands of these names run outside the sandbox of a thread, or
+/// the reason to refuse them. `path` is that of its sandboxed commands, if not the server's own. It
+/// may block on the disk.
 pub(super) fn search_path(
     settings: &Settings,
     names: &[String],
@@ -109,20 +114,20 @@ mod tests {
 
     use super::*;
 
-    fn put(file: &Path) {
+    fn create_program(file: &Path) {
         fs::create_dir_all(file.parent().expect("a folder")).expect("it is made");
         fs::write(file, "#!/bin/sh\n").expect("it is written");
         fs::set_permissions(file, fs::Permissions::from_mode(0o755)).expect("it is marked");
     }
 
-    /// Another thread, perhaps of another process, may have written a program where it works.
+    /// Another thread, perhaps of another process, may have written a program into its workspace.
     #[test]
-    fn folders_of_other_threads_are_no_place_for_programs() {
+    fn programs_never_come_from_folders_of_other_threads() {
         let folder = tempfile::tempdir().expect("a folder");
         let top = folder.path().canonicalize().expect("its plain path");
         let at = |name: &str| top.join(name);
         for name in ["a/bin/tool", "a/bin/linked", "b/bin/tool", "opt/plain"] {
-            put(&at(name));
+            create_program(&at(name));
         }
         symlink(at("a/bin/linked"), at("opt/linked")).expect("a link");
         let settings = Settings {
@@ -147,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn no_name_stands_for_a_file_that_commands_may_write() {
+    fn names_of_replaceable_programs_are_refused() {
         let folder = tempfile::tempdir().expect("a folder");
         let top = folder.path().canonicalize().expect("its plain path");
         let at = |name: &str| top.join(name);
@@ -158,7 +163,7 @@ mod tests {
             "more/late",
             "more/plain",
         ] {
-            put(&at(name));
+            create_program(&at(name));
         }
         for (target, link) in [
             ("../work/bin/own", "bin/direct"),
@@ -189,9 +194,9 @@ mod tests {
             ("hopped", true),
             ("dangling", true),
             ("roundabout", true),
-            // The link counts before the program behind it does.
+            // A link in an earlier folder counts before the program in a later one.
             ("late", true),
-            // Those that are named by their path are looked at as files.
+            // Programs named by path are checked as files.
             ("./direct", false),
         ] {
             let refusal = folders.refusal(&[name.to_owned()], &path);

@@ -1,4 +1,4 @@
-//! What a call wants to run.
+//! Parses a call into the command that it asks to run.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -17,26 +17,24 @@ use super::programs::search_path;
 use crate::arguments;
 use crate::shell::{self, ApprovalSubject, DigestInput};
 
-/// How long a command is waited for if its call does not say, and the shortest and longest wait.
+/// Wait for a command's output: the default, and the limits.
 const YIELD_MS: u64 = 10_000;
 const YIELD_MS_MIN: u64 = 250;
 const YIELD_MS_MAX: u64 = 30_000;
 
-/// How long a command may run that is not to go on in the background.
+/// Timeout of a command that must not continue in the background.
 const TIME_MS: u64 = 10_000;
 const TIME_MS_MAX: u64 = 60 * 60 * 1000;
 
-/// How much of the output the model reads if its call does not say, and at most.
+/// Output for the model, in tokens: the default and the maximum.
 pub(super) const TOKENS: usize = 10_000;
 pub(super) const TOKENS_MAX: usize = 50_000;
 
-/// The shell that reads a command line.
 const SHELL: &str = "/bin/bash";
 
-/// Shells of which `-l` makes a login shell.
+/// Shells that accept `-l` for a login shell.
 const SHELLS: [&str; 7] = ["ash", "bash", "dash", "fish", "ksh", "sh", "zsh"];
 
-/// A command that a call wants to run.
 #[derive(Debug, PartialEq)]
 pub(crate) struct CommandRequest {
     /// The program and its arguments.
@@ -45,19 +43,19 @@ pub(crate) struct CommandRequest {
     pub(super) tty: bool,
     pub(super) time: WaitMode,
     pub(super) tokens: usize,
-    /// Whether it is to run outside the fence.
+    /// Whether it runs outside the sandbox.
     pub(super) beyond: bool,
     pub(super) why: Option<String>,
-    /// The call that it comes with.
+    /// Id of the call.
     pub(super) call: String,
 }
 
-/// How long a command is waited for, and what then.
+/// Time to wait for a command, and the action afterwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WaitMode {
-    /// It goes on in the background.
+    /// The command continues in the background.
     Yields(Duration),
-    /// It is ended.
+    /// The command is ended.
     Ends(Duration),
 }
 
@@ -74,7 +72,7 @@ struct ExecCommand {
     justification: Option<String>,
 }
 
-/// The forms of the same that models of one family were taught before.
+/// Older forms of the same tool, which models of one family were trained on.
 #[derive(Deserialize)]
 struct ShellArgs {
     command: CommandLine,
@@ -94,23 +92,23 @@ enum CommandLine {
     Words(Vec<String>),
 }
 
-/// What a call wants to run; nothing if it is no call of such a tool.
+/// Parses a call of a command tool; returns `None` for other tools.
 ///
-/// `allows_login`: whether the operator lets a call ask for a login shell. One reads the user's profile, and what is
-/// exported there may be a key.
+/// `allows_login`: whether the operator permits login shells. A login shell reads the user's
+/// profile, which may export keys.
 pub(crate) fn parse_request(
     settings: &Settings,
     call: &ToolCall,
     allows_login: bool,
 ) -> Option<Result<CommandRequest, String>> {
-    let wish = match call.tool.as_str() {
+    let request = match call.tool.as_str() {
         "exec_command" => exec_command(settings, call),
         "shell" | "shell_command" | "local_shell" | "container.exec" => shell(settings, call),
         _ => return None,
     };
-    // Outside a sandbox there is never one.
+    // Outside a sandbox there is never a login shell.
     let may_log_in = |it: &CommandRequest| allows_login && !it.beyond && is_confined(settings);
-    Some(wish.map(|it| match may_log_in(&it) {
+    Some(request.map(|it| match may_log_in(&it) {
         true => it,
         false => CommandRequest {
             words: without_login(it.words),
@@ -122,13 +120,13 @@ pub(crate) fn parse_request(
 fn exec_command(settings: &Settings, call: &ToolCall) -> Result<CommandRequest, String> {
     let it: ExecCommand = arguments::read(call)?;
     let shell = it.shell.unwrap_or_else(|| SHELL.to_owned());
-    let waits = it.yield_time_ms.unwrap_or(YIELD_MS);
+    let yield_ms = it.yield_time_ms.unwrap_or(YIELD_MS);
     Ok(CommandRequest {
         words: in_shell(shell, it.login, &it.cmd),
         cwd: folder(settings, it.workdir.as_deref())?,
         tty: it.tty.unwrap_or_default(),
         time: WaitMode::Yields(Duration::from_millis(
-            waits.clamp(YIELD_MS_MIN, YIELD_MS_MAX),
+            yield_ms.clamp(YIELD_MS_MIN, YIELD_MS_MAX),
         )),
         tokens: it.max_output_tokens.unwrap_or(TOKENS).min(TOKENS_MAX),
         beyond: is_escalated(it.sandbox_permissions.as_deref())? && is_confined(settings),
@@ -146,16 +144,16 @@ fn shell(settings: &Settings, call: &ToolCall) -> Result<CommandRequest, String>
         }
         CommandLine::Words(words) => words,
     };
-    let escalated = is_escalated(it.sandbox_permissions.as_deref())?
+    let is_escalated = is_escalated(it.sandbox_permissions.as_deref())?
         || it.with_escalated_permissions.unwrap_or_default();
-    let time = it.timeout_ms.unwrap_or(TIME_MS).min(TIME_MS_MAX);
+    let timeout_ms = it.timeout_ms.unwrap_or(TIME_MS).min(TIME_MS_MAX);
     Ok(CommandRequest {
         words,
         cwd: folder(settings, it.workdir.as_deref())?,
         tty: false,
-        time: WaitMode::Ends(Duration::from_millis(time)),
+        time: WaitMode::Ends(Duration::from_millis(timeout_ms)),
         tokens: TOKENS,
-        beyond: escalated && is_confined(settings),
+        beyond: is_escalated && is_confined(settings),
         why: it.justification,
         call: call.id.clone(),
     })
@@ -170,8 +168,8 @@ fn in_shell(shell: String, login: Option<bool>, line: &str) -> Vec<String> {
     vec![shell, flag.to_owned(), line.to_owned()]
 }
 
-/// The words without those that make a shell a login shell. Models write `bash -lc` where they name the words
-/// themselves.
+/// Removes the options that make a shell a login shell. Models write `bash -lc` where they name the
+/// words themselves.
 fn without_login(words: Vec<String>) -> Vec<String> {
     let is_shell = words
         .first()
@@ -180,22 +178,22 @@ fn without_login(words: Vec<String>) -> Vec<String> {
         return words;
     }
     let mut is_option = true;
-    let mut kept = Vec::with_capacity(words.len());
+    let mut remaining = Vec::with_capacity(words.len());
     for (at, word) in words.into_iter().enumerate() {
         is_option &= at == 0 || word.starts_with('-');
         let is_short = is_option && at > 0 && !word.starts_with("--");
         if at == 0 || !is_option {
-            kept.push(word);
+            remaining.push(word);
         } else if is_short && word.contains('l') {
             let short = word.replace('l', "");
-            kept.extend((short.len() > 1).then_some(short));
+            remaining.extend((short.len() > 1).then_some(short));
         } else if word != "--login" {
-            kept.push(word);
+            remaining.push(word);
         }
-        // What follows is the line.
-        is_option &= !kept.last().is_some_and(|it| at > 0 && it.ends_with('c'));
+        // The next word is the command line.
+        is_option &= !remaining.last().is_some_and(|it| at > 0 && it.ends_with('c'));
     }
-    kept
+    remaining
 }
 
 fn is_escalated(permissions: Option<&str>) -> Result<bool, String> {
@@ -208,7 +206,7 @@ fn is_escalated(permissions: Option<&str>) -> Result<bool, String> {
     }
 }
 
-/// Whether commands run in a fence of ours.
+/// Whether commands run in a sandbox of Raddle's.
 pub(crate) fn is_confined(settings: &Settings) -> bool {
     match settings.sandbox {
         Sandbox::ReadOnly { .. } | Sandbox::WorkspaceWrite { .. } => true,
@@ -216,7 +214,7 @@ pub(crate) fn is_confined(settings: &Settings) -> bool {
     }
 }
 
-/// The folder that a call names: where the command starts, and nothing more than that.
+/// Resolves the folder in which the command starts. It grants no access by itself.
 fn folder(settings: &Settings, named: Option<&str>) -> Result<PathBuf, String> {
     let own = PathBuf::from(&settings.cwd);
     let folder = match named.filter(|named| !named.is_empty()) {
@@ -229,8 +227,8 @@ fn folder(settings: &Settings, named: Option<&str>) -> Result<PathBuf, String> {
     }
 }
 
-/// The folders of a thread and of a command in it, in which any file could be run. None if a sandbox is around the
-/// command.
+/// Returns the folders of a thread and of its command, in which any file could be run. Empty if the
+/// command is sandboxed.
 pub(super) fn folders(settings: &Settings, cwd: &Path, beyond: bool) -> Vec<PathBuf> {
     if !beyond && is_confined(settings) {
         return Vec::new();
@@ -240,42 +238,44 @@ pub(super) fn folders(settings: &Settings, cwd: &Path, beyond: bool) -> Vec<Path
     named.filter(|it| it.is_absolute()).collect()
 }
 
-/// Whether a call may run something by its name outside the sandbox, so that it matters where `PATH` leads.
+/// Whether a call may run a program by name outside the sandbox, so that `PATH` matters.
 pub(crate) fn needs_path(settings: &Settings, call: &ToolCall) -> bool {
     let is_beyond = |it: Result<CommandRequest, String>| it.is_ok_and(|it| it.beyond);
     call.tool == "write_stdin" || parse_request(settings, call, false).is_some_and(is_beyond)
 }
 
-/// What a call would do. `path` is the `PATH` of commands, if not the server's own.
+/// Returns the item and the intent of a call. `path` is the `PATH` of commands, if not the server's
+/// own.
 pub(crate) fn command_intent(
     settings: &Settings,
-    wish: CommandRequest,
+    request: CommandRequest,
     path: Option<OsString>,
     holds: &FileHolds,
 ) -> (ItemBody, ToolIntent) {
-    let wish = wish.resolve_links(settings);
-    if wish.beyond
+    let request = request.resolve_links(settings);
+    if request.beyond
         && let Err(why) = check_folder(settings)
-            .and_then(|()| search_path(settings, &wish.names(), path, holds).map(drop))
+            .and_then(|()| search_path(settings, &request.names(), path, holds).map(drop))
     {
-        return (ItemBody::Command(wish.item()), ToolIntent::Refused(why));
+        return (ItemBody::Command(request.item()), ToolIntent::Refused(why));
     }
-    let subject = wish.subject(settings, holds);
-    let digest = match to_ask_about(subject, wish.beyond, &wish.call) {
+    let subject = request.subject(settings, holds);
+    let digest = match approval_digest(subject, request.beyond, &request.call) {
         Ok(digest) => digest,
-        Err(why) => return (ItemBody::Command(wish.item()), ToolIntent::Refused(why)),
+        Err(why) => return (ItemBody::Command(request.item()), ToolIntent::Refused(why)),
     };
     let act = Act {
         digest,
-        why: wish.why.as_deref().map(crate::shell::display_line),
-        kind: wish.kind(),
+        reason: request.why.as_deref().map(crate::shell::display_line),
+        kind: request.kind(),
     };
-    (ItemBody::Command(wish.item()), ToolIntent::Act(act))
+    (ItemBody::Command(request.item()), ToolIntent::Act(act))
 }
 
-/// The digest by which a yes is known, or why nobody is asked for one. Without a sandbox to leave, rules may allow what
-/// has no digest; a yes to it is good for nothing, since no digest of what runs is the one that is given here.
-pub(super) fn to_ask_about(
+/// Returns the digest that an approval refers to, or the reason to refuse without asking. Without a
+/// sandbox, rules may allow a command that has no digest. An approval of it is void, since no
+/// digest at run time equals the text returned here.
+pub(super) fn approval_digest(
     subject: ApprovalSubject,
     beyond: bool,
     call: &str,
@@ -288,18 +288,19 @@ pub(super) fn to_ask_about(
 }
 
 impl CommandRequest {
-    /// The patch that it does nothing but hand over, and where its paths begin.
+    /// Returns the patch if the command does nothing but apply one, and the folder of its paths.
     pub(crate) fn patch(&self) -> Option<(String, PathBuf)> {
-        let found = crate::patch::in_argv(&self.words)?;
-        let cwd = match found.cwd {
+        let invocation = crate::patch::in_argv(&self.words)?;
+        let cwd = match invocation.cwd {
             Some(folder) => self.cwd.join(folder),
             None => self.cwd.clone(),
         };
-        Some((found.patch, cwd))
+        Some((invocation.patch, cwd))
     }
 
-    /// The same in the folder where a link leads. Outside a sandbox nothing else says where it runs, so whoever is asked
-    /// is shown that folder. A link that the user named stays. It may wait for a disk.
+    /// Resolves links in the working folder. Outside a sandbox nothing else confines the command,
+    /// so the user must see the real folder before approving. A link that the user named stays. It
+    /// may block on the disk.
     pub(super) fn resolve_links(self, settings: &Settings) -> Self {
         if !self.beyond && is_confined(settings) {
             return self;
@@ -317,12 +318,11 @@ impl CommandRequest {
         }
     }
 
-    /// What it is made of.
     fn script(&self) -> ParsedScript {
         shell::parse_words(&self.words)
     }
 
-    /// The names of the commands that it runs.
+    /// Returns the names of the programs that it runs.
     pub(super) fn names(&self) -> Vec<String> {
         let commands = self.script().commands.into_iter();
         let inner = commands.filter_map(|it| it.into_iter().next());
@@ -334,7 +334,7 @@ impl CommandRequest {
             .collect()
     }
 
-    /// What rules are about.
+    /// Returns the act that rules are matched against.
     pub(super) fn kind(&self) -> ActKind {
         ActKind::Command {
             script: self.script(),
@@ -343,7 +343,7 @@ impl CommandRequest {
         }
     }
 
-    /// What a shell is given to read; all words, if it is no shell.
+    /// Returns the line that the shell reads; all words quoted, if the program is no shell.
     fn line(&self) -> String {
         match &self.words[..] {
             [_, flag, line] if flag == "-lc" || flag == "-c" => line.clone(),
@@ -351,7 +351,7 @@ impl CommandRequest {
         }
     }
 
-    /// How it is shown: nothing in it hides or moves anything.
+    /// Returns the item to show, with control and invisible characters made visible.
     pub(super) fn item(&self) -> CommandRun {
         let cwd = self.cwd.display().to_string();
         let script = ParsedScript {
@@ -371,7 +371,7 @@ impl CommandRequest {
         folders(settings, &self.cwd, self.beyond)
     }
 
-    /// The subject of an approval of this command. It may wait for a disk.
+    /// Returns the subject of an approval of this command. It may block on the disk.
     pub(super) fn subject(&self, settings: &Settings, holds: &FileHolds) -> ApprovalSubject {
         let sandbox = json!([
             settings.sandbox,
@@ -400,7 +400,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn outside_a_sandbox_it_runs_where_a_link_leads_and_says_so() {
+    fn outside_a_sandbox_links_in_the_workdir_are_resolved() {
         let folder = tempfile::tempdir().expect("a folder");
         let top = folder.path().canonicalize().expect("its plain path");
         let at = |name: &str| top.join(name).display().to_string();
@@ -433,7 +433,7 @@ mod tests {
                 sandbox: sandbox.clone(),
                 ..Settings::default()
             };
-            let wish = CommandRequest {
+            let request = CommandRequest {
                 words: vec!["ls".to_owned()],
                 cwd: super::folder(&settings, Some(workdir)).expect("a folder"),
                 tty: false,
@@ -444,7 +444,7 @@ mod tests {
                 call: String::new(),
             };
             let (item, _) =
-                command_intent(&settings, wish, None, &FileHolds::of(&top.join("home")));
+                command_intent(&settings, request, None, &FileHolds::of(&top.join("home")));
             let ItemBody::Command(item) = item else {
                 panic!("no command: {item:?}");
             };
@@ -472,9 +472,9 @@ mod tests {
             (&[], &[]),
         ] {
             let owned = |words: &[&str]| words.iter().map(|it| (*it).to_owned()).collect();
-            let found = without_login(owned(words));
+            let actual = without_login(owned(words));
             let expected: Vec<String> = owned(expected);
-            assert_eq!(found, expected, "{words:?}");
+            assert_eq!(actual, expected, "{words:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! One command from its start until its call is over.
+//! Runs one command, from its start until its call is over.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -21,12 +21,12 @@ use crate::registry::ToolDeps;
 use crate::shell;
 use crate::truncation::TruncatedOutput;
 
-/// How long a sandboxed command waits for files that an approved command of another thread holds. It is
-/// longer than that one waits for sandboxed commands.
+/// Wait of a sandboxed command for files that an approved command of another thread holds. It
+/// exceeds the wait of an approved command for sandboxed ones.
 const HELD_WAIT: Duration = Duration::from_secs(45);
 
-/// What commands find in their environment besides what they inherit: no pager waits for a key, and nothing
-/// is coloured that a model reads.
+/// Environment variables added to those that commands inherit. They disable pagers, which would
+/// wait for a key, and colours, which a model would read.
 const VARIABLES: [(&str, &str); 4] = [
     ("NO_COLOR", "1"),
     ("TERM", "dumb"),
@@ -34,8 +34,8 @@ const VARIABLES: [(&str, &str); 4] = [
     ("GIT_PAGER", "cat"),
 ];
 
-/// Further variables of commands that an agent runs outside the sandbox. Git ignores a folder that merely looks like a
-/// repository: a sandboxed command could have made it so.
+/// Further variables of commands that an agent runs outside the sandbox. Git ignores a bare
+/// repository in a folder: a sandboxed command could have created it.
 const VARIABLES_OUTSIDE: [(&str, &str); 3] = [
     ("GIT_CONFIG_COUNT", "1"),
     ("GIT_CONFIG_KEY_0", "safe.bareRepository"),
@@ -43,33 +43,34 @@ const VARIABLES_OUTSIDE: [(&str, &str); 3] = [
 ];
 
 impl CommandRequest {
-    /// Runs it, if it is what was allowed.
+    /// Runs the command if it is exactly the one that was authorised.
     pub(crate) async fn run(self, inner: Arc<ToolDeps>, job: ToolJob) -> ToolResult {
-        // Reading a hostile line takes a while: not on a thread that others wait for.
-        let read = tokio::task::spawn_blocking(move || {
-            let wish = self.resolve_links(&job.settings);
-            (wish.item(), wish, job)
+        // Parsing a hostile line takes a while, so it must not block an async worker.
+        let read_task = tokio::task::spawn_blocking(move || {
+            let request = self.resolve_links(&job.settings);
+            (request.item(), request, job)
         });
-        let Ok((item, wish, job)) = read.await else {
-            let why = "This was not run: what it is made of cannot be read.";
+        let Ok((item, request, job)) = read_task.await else {
+            let why = "This was not run: parsing the command failed.";
             return refused(CommandRun::default(), why);
         };
-        // First this: whatever runs beside it could change what the digest is of.
-        if let Some(why) = inner.terminals.sandboxed_conflict(&wish.owner(&job, &item)) {
+        // This check comes first: a command that runs alongside could change the files of the
+        // digest.
+        if let Some(why) = inner.terminals.sandboxed_conflict(&request.owner(&job, &item)) {
             return refused(item, &format!("This was not run: {why}"));
         }
-        // A yes is for the files as they were then. Without a sandbox around the command, nothing in one may
-        // write them from the last look until the command is over.
-        let is_unfenced = wish.beyond || !is_confined(&job.settings);
+        // An approval covers the files as they were then. Without a sandbox around the command, no
+        // sandboxed command may write them from the last check until the command exits.
+        let is_unconfined = request.beyond || !is_confined(&job.settings);
         let is_exact = matches!(job.authorization, Some(Authorization::Exactly(_)));
         let holds = inner.sandbox.holds().clone();
-        let listed = tokio::task::spawn_blocking(move || {
+        let paths_task = tokio::task::spawn_blocking(move || {
             let paths =
-                (is_unfenced && is_exact).then(|| wish.subject(&job.settings, &holds).paths);
-            (paths, wish, job)
+                (is_unconfined && is_exact).then(|| request.subject(&job.settings, &holds).paths);
+            (paths, request, job)
         });
-        let Ok((paths, wish, job)) = listed.await else {
-            return refused(item, "This was not run: what it is made of cannot be read.");
+        let Ok((paths, request, job)) = paths_task.await else {
+            return refused(item, "This was not run: parsing the command failed.");
         };
         let hold = match paths {
             Some(paths) => match hold(&inner.sandbox, &item.command, paths).await {
@@ -79,42 +80,42 @@ impl CommandRequest {
             None => None,
         };
         let holds = inner.sandbox.holds().clone();
-        let looked = tokio::task::spawn_blocking(move || {
-            let subject = is_exact.then(|| wish.subject(&job.settings, &holds));
-            // No approval is for a command without a digest.
+        let check_task = tokio::task::spawn_blocking(move || {
+            let subject = is_exact.then(|| request.subject(&job.settings, &holds));
+            // No approval covers a command without a digest.
             let (digest, paths) = subject.map_or_else(Default::default, |it| {
                 (it.digest.unwrap_or_default(), it.paths)
             });
             let is_held = hold.as_ref().is_none_or(|it| it.covers(&paths));
-            let may = is_held && job.allows(&wish.kind(), || digest);
-            (may, wish, job, hold)
+            let is_allowed = is_held && job.allows(&request.kind(), || digest);
+            (is_allowed, request, job, hold)
         });
-        let Ok((may, wish, job, hold)) = looked.await else {
-            return refused(item, "This was not run: what it is made of cannot be read.");
+        let Ok((is_allowed, request, job, hold)) = check_task.await else {
+            return refused(item, "This was not run: parsing the command failed.");
         };
-        if !may {
+        if !is_allowed {
             return refused(
                 item,
                 "This was not run: what it would do, or where, is no longer what was allowed. Call it again.",
             );
         }
-        wish.run_holding(inner, job, item, hold).await
+        request.run_holding(inner, job, item, hold).await
     }
 
-    /// Itself, unless it is longer than what is shown to a user who is asked.
+    /// Rejects a command that is too long to show in full to the user who approves it.
     pub(crate) fn check_length(self) -> Result<Self, String> {
         let line = shell::quoted(&self.words);
         match shell::is_shown_whole(&line) {
             true => Ok(self),
             false => Err(format!(
-                "The command was not run: its {} bytes are too long to be shown whole to whoever is asked about it. Write \
+                "The command was not run: its {} bytes are too long to be shown in full to the user who approves it. Write \
                  them to a script file, and run that.",
                 line.len()
             )),
         }
     }
 
-    /// Runs it, whatever anyone says of it.
+    /// Runs the command without checking its authorisation.
     pub(super) async fn run_unchecked(
         self,
         inner: Arc<ToolDeps>,
@@ -132,9 +133,9 @@ impl CommandRequest {
         hold: Option<FileHold>,
     ) -> ToolResult {
         let began = Instant::now();
-        let whose = self.owner(&job, &item);
+        let owner = self.owner(&job, &item);
         let is_users = job.item.is_users_command();
-        let starting = self.start(&inner, job.settings.clone(), whose, is_users, hold);
+        let starting = self.start(&inner, job.settings.clone(), owner, is_users, hold);
         let (running, notices) = match starting.await {
             Ok(started) => started,
             Err(why) => return refused(item, &format!("The command was not run. {why}")),
@@ -156,10 +157,10 @@ impl CommandRequest {
         let Some(mut listener) = listener else {
             return refused(item, "The command was not run.");
         };
-        let left = listener.listen(time, then, &mut stopped).await;
-        let cut = std::mem::replace(&mut listener.output, TruncatedOutput::new(0));
+        let end = listener.listen(time, then, &mut stopped).await;
+        let output = std::mem::replace(&mut listener.output, TruncatedOutput::new(0));
         drop(listener);
-        ended(&inner, &running, item, left, cut, began)
+        listen_result(&inner, &running, item, end, output, began)
     }
 
     fn owner(&self, job: &ToolJob, item: &CommandRun) -> CommandOwner {
@@ -173,12 +174,12 @@ impl CommandRequest {
         }
     }
 
-    /// Starts it in its fence, which may have something to say.
+    /// Starts the command in its sandbox, and returns the sandbox's notices.
     async fn start(
         &self,
         inner: &ToolDeps,
         settings: Settings,
-        whose: CommandOwner,
+        owner: CommandOwner,
         is_users: bool,
         hold: Option<FileHold>,
     ) -> Result<(Arc<RunningCommand>, Vec<Notice>), String> {
@@ -186,12 +187,13 @@ impl CommandRequest {
         let (own, operator) = (inner.own.clone(), inner.operator.clone());
         let holds = inner.sandbox.holds().clone();
         let beyond = self.beyond;
-        // A yes to a program's name is none to a program that commands in the sandbox can write.
+        // An approval of a program's name does not cover a program that sandboxed commands can
+        // write.
         let names = match beyond && is_confined(&settings) && !is_users {
             true => Some(self.names()),
             false => None,
         };
-        let planned = tokio::task::spawn_blocking(move || {
+        let plan_task = tokio::task::spawn_blocking(move || {
             check_folder(&settings)?;
             let (path, more) = match names {
                 Some(names) => {
@@ -202,16 +204,16 @@ impl CommandRequest {
             };
             let env = variables(path, more);
             if beyond {
-                let held = raddle_sandbox::Confinement {
+                let confinement = raddle_sandbox::Confinement {
                     policy: raddle_sandbox::Policy::FullAccess,
                     network: None,
-                    accepts_second: false,
+                    accepts_second_tier: false,
                 };
-                return Ok((held, env));
+                return Ok((confinement, env));
             }
             confinement_of(&settings, &own, &*operator).map(|it| (it, env))
         });
-        let (held, env) = planned.await.map_err(|error| error.to_string())??;
+        let (confinement, env) = plan_task.await.map_err(|error| error.to_string())??;
         let mut words = self.words.iter().map(Into::into);
         let launch = Launch {
             program: words.next().unwrap_or_default(),
@@ -219,35 +221,35 @@ impl CommandRequest {
             cwd: self.cwd.clone(),
             env,
         };
-        check_visible(&held, &self.cwd)?;
-        // A hold of this thread's own goes only when the thread ends its command.
-        let wait = match inner.terminals.has_hold(whose.thread) {
+        check_visible(&confinement, &self.cwd)?;
+        // A hold of this thread is released only when the thread ends its own command.
+        let wait = match inner.terminals.has_hold(owner.thread) {
             true => Duration::ZERO,
             false => HELD_WAIT,
         };
-        let (mut inside, conflicts) = confine(&inner.sandbox, launch, held, wait).await?;
-        let notices = std::mem::take(&mut inside.confined.notices);
+        let (mut sandboxed, conflicts) = confine(&inner.sandbox, launch, confinement, wait).await?;
+        let notices = std::mem::take(&mut sandboxed.confined.notices);
         let stdio = match self.tty {
             true => Stdio::Terminal(TerminalSize::default()),
-            // A model has nothing more to say to it.
+            // Without a terminal the model cannot write to its input.
             false => Stdio::Joined,
         };
         let opened = inner.launcher.open(stdio);
         let (process, start) = opened.map_err(|error| error.to_string())?;
-        let mut life = process.exit;
-        let running = inner.terminals.add(whose, process.input, process.control)?;
+        let mut exit = process.exit;
+        let running = inner.terminals.add(owner, process.input, process.control)?;
         let started = async {
             let started = start
-                .confined(&inside.confined)
+                .confined(&sandboxed.confined)
                 .map_err(|it| it.to_string());
             started?;
-            life.started().await.map_err(|error| error.to_string())
+            exit.started().await.map_err(|error| error.to_string())
         };
         match started.await {
             Ok(pid) => {
-                running.is_process(pid);
-                running.keep(hold);
-                running.note(narrowed(&conflicts));
+                running.set_pid(pid);
+                running.add_hold(hold);
+                running.set_note(narrowed_note(&conflicts));
             }
             Err(why) => {
                 inner.terminals.remove(running.id);
@@ -256,13 +258,14 @@ impl CommandRequest {
         }
         let watching = running
             .clone()
-            .watch(life, process.stdout, process.stderr, inside);
+            .watch(exit, process.stdout, process.stderr, sandboxed);
         tokio::spawn(watching);
         Ok((running, notices))
     }
 }
 
-/// The environment of a command with these variables more, whose `PATH` is this one, if not the server's own.
+/// Returns the environment of a command with these variables added. `path` replaces `PATH`, if it
+/// is not the server's own.
 fn variables(path: Option<OsString>, more: &[(&str, &str)]) -> Vec<(OsString, OsString)> {
     let set = VARIABLES.iter().chain(more);
     let set = set.map(|(name, value)| ((*name).to_owned(), Some((*value).to_owned())));
@@ -274,19 +277,19 @@ fn variables(path: Option<OsString>, more: &[(&str, &str)]) -> Vec<(OsString, Os
     env
 }
 
-/// A hold on the files that a yes is about.
+/// Holds the files that an approval covers.
 pub(super) async fn hold(
-    fences: &SandboxService,
+    sandbox: &SandboxService,
     command: &str,
     paths: Vec<PathBuf>,
 ) -> Result<FileHold, String> {
-    let held = fences.holds().hold(command.to_owned(), paths).await;
-    held.map_err(|error| match error {
+    let result = sandbox.holds().hold(command.to_owned(), paths).await;
+    result.map_err(|error| match error {
         HoldError::Busy(HoldConflict { path, about }) => {
-            tracing::info!(path = %path.display(), about, "an approved command waited in vain for a sandboxed one");
+            tracing::info!(path = %path.display(), about, "an approved command timed out waiting for a sandboxed command");
             format!(
-                "a command in the sandbox, of another thread or client, still runs and may write {}, which the yes to \
-                 this one is about: {}. Wait until it is over, or ask the user to end it, and call again.",
+                "a command in the sandbox, of another thread or client, still runs and may write {}, which the approval of \
+                 this command covers: {}. Wait until it is over, or ask the user to end it, and call again.",
                 path.display(),
                 shell::display_line(&about)
             )
@@ -295,10 +298,11 @@ pub(super) async fn hold(
     })
 }
 
-/// What the model is told of a command that could only read where it should write.
-fn narrowed(conflicts: &[HoldConflict]) -> Option<String> {
+/// Returns the note for the model on a command that got read access where it should have write
+/// access.
+fn narrowed_note(conflicts: &[HoldConflict]) -> Option<String> {
     let it = conflicts.first()?;
-    tracing::info!(path = %it.path.display(), about = it.about, "a sandboxed command may only read where files are held");
+    tracing::info!(path = %it.path.display(), about = it.about, "a sandboxed command has only read access where files are held");
     Some(format!(
         "The folder around {} was read-only for this command: a command that the user approved runs outside the sandbox \
          and its files must not change until it has ended: {}. End it first if you must write there; files that it does \
@@ -309,35 +313,35 @@ fn narrowed(conflicts: &[HoldConflict]) -> Option<String> {
 }
 
 async fn confine(
-    fences: &SandboxService,
+    sandbox: &SandboxService,
     launch: Launch,
-    held: raddle_sandbox::Confinement,
+    confinement: raddle_sandbox::Confinement,
     wait: Duration,
 ) -> Result<(ConfinedProcess, Vec<HoldConflict>), String> {
-    let ready = fences.plan_within(launch, held, wait).await;
-    let ready = ready.map_err(|error| error.to_string())?;
-    let conflicts = ready.conflicts().to_vec();
-    let inside = tokio::task::spawn_blocking(move || ready.wrap()).await;
-    let inside = inside.map_err(|error| error.to_string())?;
-    let inside = inside.map_err(|error| error.to_string())?;
-    Ok((inside, conflicts))
+    let plan = sandbox.plan_within(launch, confinement, wait).await;
+    let plan = plan.map_err(|error| error.to_string())?;
+    let conflicts = plan.conflicts().to_vec();
+    let sandboxed = tokio::task::spawn_blocking(move || plan.wrap()).await;
+    let sandboxed = sandboxed.map_err(|error| error.to_string())?;
+    let sandboxed = sandboxed.map_err(|error| error.to_string())?;
+    Ok((sandboxed, conflicts))
 }
 
-/// What came of a call that started a command, or listened to one.
-pub(super) fn ended(
+/// Returns the result of a call that started a command, or listened to one.
+pub(super) fn listen_result(
     inner: &ToolDeps,
     running: &RunningCommand,
     item: CommandRun,
-    left: ListenEnd,
-    cut: TruncatedOutput,
+    end: ListenEnd,
+    output: TruncatedOutput,
     began: Instant,
 ) -> ToolResult {
-    let took = began.elapsed();
-    let code = match left {
+    let elapsed = began.elapsed();
+    let code = match end {
         ListenEnd::Exited(code) => code,
         ListenEnd::Running | ListenEnd::Stopped | ListenEnd::TimedOut => None,
     };
-    let (status, how) = match left {
+    let (status, outcome) = match end {
         ListenEnd::Exited(Some(0)) => (
             ItemStatus::Completed,
             "Process exited with code 0".to_owned(),
@@ -348,7 +352,7 @@ pub(super) fn ended(
         ),
         ListenEnd::Exited(None) => (
             ItemStatus::Failed,
-            "Process was lost, and how it ended is not known".to_owned(),
+            "Process was lost; its exit code is not known".to_owned(),
         ),
         ListenEnd::Running => (
             ItemStatus::Completed,
@@ -363,15 +367,15 @@ pub(super) fn ended(
             "Process was ended because its time was up".to_owned(),
         ),
     };
-    if left != ListenEnd::Running {
+    if end != ListenEnd::Running {
         inner.terminals.remove(running.id);
     }
-    let tokens = cut.tokens();
-    let (text, full) = cut.finish();
+    let tokens = output.tokens();
+    let (text, full) = output.finish();
     let text = format!(
-        "Wall time: {:.4} seconds\n{how}\n{}Original token count: {tokens}\nOutput:\n{}",
-        took.as_secs_f64(),
-        running.noted().unwrap_or_default(),
+        "Wall time: {:.4} seconds\n{outcome}\n{}Original token count: {tokens}\nOutput:\n{}",
+        elapsed.as_secs_f64(),
+        running.start_note().unwrap_or_default(),
         text
     );
     let failed = status != ItemStatus::Completed;
@@ -384,7 +388,7 @@ pub(super) fn ended(
             },
             terminal: Some(running.id.to_string()),
             exit_code: code,
-            duration_ms: i64::try_from(took.as_millis()).ok(),
+            duration_ms: i64::try_from(elapsed.as_millis()).ok(),
             ..item
         }),
         output: Output {
@@ -397,7 +401,7 @@ pub(super) fn ended(
     }
 }
 
-/// Nothing was done, and this is why.
+/// Returns the failed result of a command that was not run.
 pub(super) fn refused(item: CommandRun, why: &str) -> ToolResult {
     let body = ItemBody::Command(item);
     ToolResult::new(ItemStatus::Failed, body, Output::failure(why))

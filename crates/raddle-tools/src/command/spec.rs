@@ -1,4 +1,4 @@
-//! What a model is told of the tools for commands.
+//! Specifications of the command tools, as the model reads them.
 
 use raddle_core::ports::ToolSpec;
 use serde_json::json;
@@ -23,7 +23,7 @@ pub(crate) fn exec_command() -> ToolSpec {
                 "max_output_tokens": { "type": "integer", "description": "How much of its output to read." },
                 "sandbox_permissions": {
                     "type": "string", "enum": ["use_default", "require_escalated"],
-                    "description": "require_escalated asks for leave to run it outside the sandbox.",
+                    "description": "require_escalated asks the user for approval to run it outside the sandbox.",
                 },
                 "justification": { "type": "string", "description": "For require_escalated: why, as a question to the user." },
             },

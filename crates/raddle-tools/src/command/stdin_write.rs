@@ -1,4 +1,4 @@
-//! Typing into a command that runs, and reading on.
+//! Writes to the input of a running command, and reads on.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -15,25 +15,24 @@ use serde_json::json;
 
 use super::output_listener::{OnTimeout, OutputListener};
 use super::programs::search_path;
-use super::request::{TOKENS, TOKENS_MAX, folders, is_confined, to_ask_about};
-use super::run::{ended, hold, refused};
+use super::request::{TOKENS, TOKENS_MAX, folders, is_confined, approval_digest};
+use super::run::{listen_result, hold, refused};
 use super::terminals::{RunningCommand, Terminals};
 use crate::arguments;
 use crate::registry::ToolDeps;
 use crate::shell::{self, ApprovalSubject, DigestInput};
 use crate::truncation::TruncatedOutput;
 
-/// How long to wait for output if a call does not say: briefly after something was typed, longer where
-/// nothing was.
+/// Default wait for output: short after input, longer for a call that only polls.
 const YIELD_MS: u64 = 250;
 const YIELD_MS_MAX: u64 = 30_000;
 const POLL_MS_MIN: u64 = 5_000;
 const POLL_MS_MAX: u64 = 300_000;
 
-/// What ends a command's line or the command, which no rule is about.
+/// Keys that end a line or the command; no rule applies to them.
 const HARMLESS: &str = "\u{3}\u{4}";
 
-/// What ends also a command that has no terminal.
+/// Key that also ends a command without a terminal.
 const INTERRUPT: &str = "\u{3}";
 
 #[derive(Deserialize)]
@@ -45,19 +44,19 @@ struct WriteStdin {
     max_output_tokens: Option<usize>,
 }
 
-/// What a call types into which command.
+/// Text that a call types into a running command.
 pub(crate) struct StdinWrite {
     running: Arc<RunningCommand>,
-    /// What was typed before, and is no whole line yet.
+    /// Text typed earlier that is not yet a complete line.
     typed_line: String,
     chars: String,
     time: Duration,
     tokens: usize,
-    /// The call that types it.
+    /// Id of the call.
     call: String,
 }
 
-/// What a call wants to type, or what the model is told.
+/// Parses a call, or returns the error text for the model.
 pub(crate) fn parse_write(
     terminals: &Terminals,
     thread: ThreadId,
@@ -79,66 +78,66 @@ pub(crate) fn parse_write(
     }
     if !shell::is_shown_whole(&format!("{}{}", running.typed_line(), it.chars)) {
         return Err(
-            "Nothing was typed: it is too long to be shown whole to whoever is asked about it. Write it to a file, and \
+            "Nothing was typed: it is too long to be shown in full to the user who approves it. Write it to a file, and \
              type less."
                 .to_owned(),
         );
     }
-    let waits = match it.chars.is_empty() {
+    let yield_ms = match it.chars.is_empty() {
         true => {
-            let waits = it.yield_time_ms.unwrap_or(POLL_MS_MIN);
-            waits.clamp(POLL_MS_MIN, POLL_MS_MAX)
+            let yield_ms = it.yield_time_ms.unwrap_or(POLL_MS_MIN);
+            yield_ms.clamp(POLL_MS_MIN, POLL_MS_MAX)
         }
         false => {
-            let waits = it.yield_time_ms.unwrap_or(YIELD_MS);
-            waits.clamp(YIELD_MS, YIELD_MS_MAX)
+            let yield_ms = it.yield_time_ms.unwrap_or(YIELD_MS);
+            yield_ms.clamp(YIELD_MS, YIELD_MS_MAX)
         }
     };
     Ok(StdinWrite {
         typed_line: running.typed_line(),
         running,
         chars: it.chars,
-        time: Duration::from_millis(waits),
+        time: Duration::from_millis(yield_ms),
         tokens: it.max_output_tokens.unwrap_or(TOKENS).min(TOKENS_MAX),
         call: call.id.clone(),
     })
 }
 
-/// What such a call would do.
+/// Returns the item and the intent of such a call.
 pub(crate) fn write_intent(
     settings: &Settings,
-    typed: &StdinWrite,
+    write: &StdinWrite,
     path: Option<OsString>,
     holds: &FileHolds,
 ) -> (ItemBody, ToolIntent) {
-    let body = ItemBody::Command(typed.item());
-    if typed.is_harmless() {
+    let body = ItemBody::Command(write.item());
+    if write.is_harmless() {
         return (body, ToolIntent::Harmless);
     }
-    if let Err(why) = typed.refuse_exchangeable(settings, path, holds) {
+    if let Err(why) = write.refuse_replaceable(settings, path, holds) {
         return (body, ToolIntent::Refused(why));
     }
-    let subject = typed.subject(settings, holds);
-    let digest = match to_ask_about(subject, typed.running.owner.beyond, &typed.call) {
+    let subject = write.subject(settings, holds);
+    let digest = match approval_digest(subject, write.running.owner.beyond, &write.call) {
         Ok(digest) => digest,
         Err(why) => return (body, ToolIntent::Refused(why)),
     };
     let act = Act {
         digest,
-        why: None,
-        kind: typed.kind(),
+        reason: None,
+        kind: write.kind(),
     };
     (body, ToolIntent::Act(act))
 }
 
-/// What it may come to: as more of the line that was begun, and as a line of its own wherever a key may have
-/// taken back what stood before. What is no whole line yet may become any command.
+/// Parses the input in two ways: as a continuation of the typed line, and as a line of its own
+/// wherever a key may have deleted the text before it. An incomplete line may become any command.
 fn script(begun: &str, chars: &str) -> ParsedScript {
     let whole = format!("{begun}{}", chars.replace('\r', "\n"));
     let anew = chars.replace(|it: char| it.is_control() && it != '\t', "\n");
     let mut script = shell::parse_line(&whole);
     script.commands.extend(shell::parse_line(&anew).commands);
-    // Keys that complete a line, or call back an old one, make it any.
+    // Keys for completion or history can produce any line.
     let is_key = |it: char| it.is_control() && !"\r\n\u{3}\u{4}".contains(it);
     let is_recalled = whole
         .lines()
@@ -155,7 +154,7 @@ fn script(begun: &str, chars: &str) -> ParsedScript {
     }
 }
 
-/// What stands behind the last end of a line. A line that goes on in the next has none.
+/// Returns the text after the last line end. A line end after a backslash does not count.
 fn unfinished(text: &str) -> &str {
     let mut ends = text.rmatch_indices('\n').map(|(at, _)| at);
     let end = ends.find(|at| !text[..*at].ends_with('\\'));
@@ -164,10 +163,10 @@ fn unfinished(text: &str) -> &str {
 
 impl StdinWrite {
     fn item(&self) -> CommandRun {
-        let whose = &self.running.owner;
+        let owner = &self.running.owner;
         CommandRun {
-            command: whose.command.clone(),
-            cwd: whose.cwd.clone(),
+            command: owner.command.clone(),
+            cwd: owner.cwd.clone(),
             source: CommandSource::Typed,
             terminal: Some(self.running.id.to_string()),
             ..CommandRun::default()
@@ -178,8 +177,9 @@ impl StdinWrite {
         self.chars.chars().all(|it| HARMLESS.contains(it))
     }
 
-    /// Refuses names of programs that sandboxed commands can exchange, where they are typed outside the sandbox.
-    fn refuse_exchangeable(
+    /// Rejects names of programs that sandboxed commands can replace, if the input goes outside the
+    /// sandbox.
+    fn refuse_replaceable(
         &self,
         settings: &Settings,
         path: Option<OsString>,
@@ -194,35 +194,35 @@ impl StdinWrite {
         search_path(settings, &names, path, holds).map(|_| ())
     }
 
-    /// What rules are about: whoever types into a shell runs whatever is typed.
+    /// Returns the act that rules are matched against: text typed into a shell is a command.
     fn kind(&self) -> ActKind {
-        let whose = &self.running.owner;
+        let owner = &self.running.owner;
         ActKind::Command {
             script: script(&self.typed_line, &self.chars),
-            cwd: whose.cwd.clone(),
-            beyond: whose.beyond,
+            cwd: owner.cwd.clone(),
+            beyond: owner.beyond,
         }
     }
 
-    /// What makes this act this one and no other: it is typed into this command, and into none that has its
-    /// number after a restart. It may wait for a disk.
+    /// Returns the subject of an approval. It binds the text to this command, not to another one
+    /// with the same number after a restart. It may block on the disk.
     fn subject(&self, settings: &Settings, holds: &FileHolds) -> ApprovalSubject {
         let RunningCommand {
-            id, owner: whose, ..
+            id, owner, ..
         } = &*self.running;
         let sandbox = json!([
             "typed",
             id,
-            whose.item,
-            whose.turn,
-            whose.command,
-            whose.beyond,
+            owner.item,
+            owner.turn,
+            owner.command,
+            owner.beyond,
             self.typed_line
         ]);
         shell::approval_subject(DigestInput {
             words: std::slice::from_ref(&self.chars),
             commands: &script(&self.typed_line, &self.chars).commands,
-            cwd: &whose.cwd,
+            cwd: &owner.cwd,
             environment: &BTreeMap::new(),
             sandbox: &sandbox.to_string(),
             folders: &self.folders(settings),
@@ -233,11 +233,11 @@ impl StdinWrite {
 
     /// See [`folders`].
     fn folders(&self, settings: &Settings) -> Vec<PathBuf> {
-        let whose = &self.running.owner;
-        folders(settings, Path::new(&whose.cwd), whose.beyond)
+        let owner = &self.running.owner;
+        folders(settings, Path::new(&owner.cwd), owner.beyond)
     }
 
-    /// Types it, if it is what was allowed, and listens.
+    /// Types the text if it is exactly what was authorised, and listens.
     pub(crate) async fn run(self, inner: Arc<ToolDeps>, job: ToolJob) -> ToolResult {
         let began = Instant::now();
         let item = self.item();
@@ -247,48 +247,48 @@ impl StdinWrite {
         {
             return refused(item, &format!("Nothing was typed: {why}"));
         }
-        let is_unfenced = self.running.owner.beyond || !is_confined(&job.settings);
+        let is_unconfined = self.running.owner.beyond || !is_confined(&job.settings);
         let is_exact = matches!(job.authorization, Some(Authorization::Exactly(_)));
         let is_judged = is_exact && !is_harmless;
-        let is_held = is_unfenced && is_judged;
+        let is_held = is_unconfined && is_judged;
         let holds = inner.sandbox.holds().clone();
-        let listed = tokio::task::spawn_blocking(move || {
+        let paths_task = tokio::task::spawn_blocking(move || {
             let paths = is_held.then(|| self.subject(&job.settings, &holds).paths);
             (paths, self, job)
         });
-        let Ok((paths, typed, job)) = listed.await else {
-            return refused(item, "Nothing was typed: what it comes to cannot be read.");
+        let Ok((paths, write, job)) = paths_task.await else {
+            return refused(item, "Nothing was typed: parsing the input failed.");
         };
-        let held = match paths {
-            Some(paths) => match hold(&inner.sandbox, &typed.chars, paths).await {
-                Ok(held) => Some(held),
+        let file_hold = match paths {
+            Some(paths) => match hold(&inner.sandbox, &write.chars, paths).await {
+                Ok(file_hold) => Some(file_hold),
                 Err(why) => return refused(item, &format!("Nothing was typed: {why}")),
             },
             None => None,
         };
         let (path, holds) = (inner.path.get().await, inner.sandbox.holds().clone());
-        let looked = tokio::task::spawn_blocking(move || {
-            let subject = is_judged.then(|| typed.subject(&job.settings, &holds));
-            // No approval is for a text without a digest.
+        let check_task = tokio::task::spawn_blocking(move || {
+            let subject = is_judged.then(|| write.subject(&job.settings, &holds));
+            // No approval covers text without a digest.
             let (digest, paths) = subject.map_or_else(Default::default, |it| {
                 (it.digest.unwrap_or_default(), it.paths)
             });
-            let is_held = held.as_ref().is_none_or(|it| it.covers(&paths))
-                && typed
-                    .refuse_exchangeable(&job.settings, path, &holds)
+            let is_held = file_hold.as_ref().is_none_or(|it| it.covers(&paths))
+                && write
+                    .refuse_replaceable(&job.settings, path, &holds)
                     .is_ok();
-            let may = is_harmless || is_held && job.allows(&typed.kind(), || digest);
-            (may, typed, job, held)
+            let is_allowed = is_harmless || is_held && job.allows(&write.kind(), || digest);
+            (is_allowed, write, job, file_hold)
         });
-        let Ok((true, typed, job, held)) = looked.await else {
+        let Ok((true, write, job, file_hold)) = check_task.await else {
             return refused(
                 item,
                 "Nothing was typed: this is not what was allowed. Call it again.",
             );
         };
-        // What is typed may be read at any time until the command is over.
-        typed.running.keep(held);
-        typed.write_unchecked(inner, job, item, began).await
+        // The command may read the text at any time until it exits.
+        write.running.add_hold(file_hold);
+        write.write_unchecked(inner, job, item, began).await
     }
 
     async fn write_unchecked(
@@ -308,7 +308,7 @@ impl StdinWrite {
         let Some(mut listener) = listener else {
             return refused(item, "Another call listens to this command. Wait for it.");
         };
-        let typed = match &self.running.input {
+        let write_result = match &self.running.input {
             _ if self.chars.is_empty() => Ok(()),
             Some(input) => input.write(self.chars.clone().into_bytes()),
             None => {
@@ -316,7 +316,7 @@ impl StdinWrite {
                 Ok(())
             }
         };
-        if let Err(error) = typed {
+        if let Err(error) = write_result {
             listener.detach();
             return refused(item, &format!("Nothing was typed: {error}"));
         }
@@ -324,12 +324,12 @@ impl StdinWrite {
             let whole = format!("{}{}", self.typed_line, self.chars.replace('\r', "\n"));
             self.running.set_typed_line(unfinished(&whole));
         }
-        let left = listener
+        let end = listener
             .listen(self.time, OnTimeout::Detach, &mut stopped)
             .await;
-        let cut = std::mem::replace(&mut listener.output, TruncatedOutput::new(0));
+        let output = std::mem::replace(&mut listener.output, TruncatedOutput::new(0));
         drop(listener);
-        ended(&inner, &self.running, item, left, cut, began)
+        listen_result(&inner, &self.running, item, end, output, began)
     }
 }
 
@@ -337,9 +337,10 @@ impl StdinWrite {
 mod tests {
     use super::*;
 
-    /// What was typed before, what is typed now, and a command that is found in it; `?` is any.
+    /// Each case: the text typed before, the text typed now, and a command that must be in the
+    /// result; `?` is any.
     #[test]
-    fn a_line_is_judged_whole_however_it_is_typed() {
+    fn a_line_typed_in_pieces_is_judged_as_a_whole() {
         let cases = [
             ("", "git push\n", "git push"),
             ("", "git push\r", "git push"),
@@ -360,12 +361,12 @@ mod tests {
             ("echo ", "\u{15}^echo ^^\n", "?"),
         ];
         for (begun, chars, expected) in cases {
-            let found = script(begun, chars);
+            let parsed = script(begun, chars);
             let expected = expected.replace('?', &UNKNOWN.to_string());
             let expected: Vec<String> = expected.split(' ').map(str::to_owned).collect();
-            let about = format!("{begun:?} and {chars:?}: {found:?}");
-            assert!(found.commands.contains(&expected), "{about}");
-            assert!(!found.plain, "{about}");
+            let about = format!("{begun:?} and {chars:?}: {parsed:?}");
+            assert!(parsed.commands.contains(&expected), "{about}");
+            assert!(!parsed.plain, "{about}");
         }
         let whole = script("", "ls -la\n");
         let ls = vec!["ls".to_owned(), "-la".to_owned()];
@@ -373,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_whole_line_is_kept() {
+    fn incomplete_lines_are_kept() {
         let cases = [
             ("", ""),
             ("ls", "ls"),

@@ -1,4 +1,4 @@
-//! Commands that run, each until it is over or its turn is.
+//! Registry of running commands. Each ends by itself or with its turn.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,32 +11,31 @@ use raddle_sandbox::{ConfinedProcess, Control, Exit, FileHold, Input, Output};
 use tokio::sync::{Notify, watch};
 use tokio::time::{sleep, timeout};
 
-/// How many commands may run for one thread.
+/// Maximum number of running commands per thread.
 const RUNNING_MAX: usize = 64;
 
-/// How many that are over are kept for one thread until a call has heard of their end.
+/// Maximum number of exited commands kept per thread until a call has read their exit code.
 const ENDED_MAX: usize = 64;
 
-/// How much is read at once.
 const PIECE_BYTES: usize = 32 << 10;
 
-/// How much output waits for a call that listens, and for the next one that will.
+/// Maximum output buffered for the call that listens, or for the next one.
 const UNREAD_BYTES_MAX: usize = 256 << 10;
 
-/// How long output is waited for when nobody should be left to write any.
+/// Time to wait for the rest of the output after the command exited.
 const DRAIN: Duration = Duration::from_secs(2);
 
-/// How long the end of commands that are ended is waited for.
+/// Timeout for commands to exit after the signal to end.
 const ENDING: Duration = Duration::from_secs(5);
 
-/// The commands that run, of all threads.
+/// Running commands of all threads.
 #[derive(Debug, Default)]
 pub(crate) struct Terminals {
     all: Mutex<BTreeMap<u64, Arc<RunningCommand>>>,
     numbers: AtomicU64,
 }
 
-/// Whose a command is, and what it is.
+/// Description of a command and the thread, turn and item that it belongs to.
 #[derive(Clone, Debug)]
 pub(super) struct CommandOwner {
     pub(super) thread: ThreadId,
@@ -44,11 +43,10 @@ pub(super) struct CommandOwner {
     pub(super) item: ItemId,
     pub(super) command: String,
     pub(super) cwd: String,
-    /// Whether it runs outside the fence.
+    /// Whether it runs outside the sandbox.
     pub(super) beyond: bool,
 }
 
-/// A command that runs.
 #[derive(Debug)]
 pub(super) struct RunningCommand {
     pub(super) id: u64,
@@ -57,56 +55,57 @@ pub(super) struct RunningCommand {
     pub(super) control: Control,
     pid: Mutex<Option<u32>>,
     output: Mutex<OutputBuffer>,
-    /// What was typed and is no whole line yet.
+    /// Text that was typed and is not yet a complete line.
     typed_line: Mutex<String>,
-    /// Holds on the files that approvals of it, and of what was typed into it, are about.
+    /// Holds on the files that approvals of it, and of its input, cover.
     holds: Mutex<Vec<FileHold>>,
-    /// What the model is told of how it was started.
+    /// Note for the model on how it was started.
     note: Mutex<Option<String>>,
-    /// Something was heard, or it is over.
+    /// Notified when there is output, or the command exited.
     pub(super) changed: Notify,
-    /// There is room to hear more.
+    /// Notified when the buffer has space.
     space: Notify,
     is_over: watch::Sender<bool>,
 }
 
-/// What was printed and read by no call, and how it ended.
+/// Output that no call has read yet, and the exit code.
 #[derive(Debug, Default)]
 struct OutputBuffer {
     text: String,
-    /// How many bytes in front of it were dropped.
+    /// Number of bytes dropped in front of it.
     lost: usize,
-    /// Whether a call listens. If one does the command waits for room; else the oldest is dropped.
+    /// Whether a call listens. If so, the command waits for space; otherwise the oldest output is
+    /// dropped.
     is_read: bool,
     exit: Option<Option<i32>>,
 }
 
-/// The next of what was printed.
+/// The next part of the output.
 pub(super) struct OutputChunk {
     pub(super) text: String,
     pub(super) lost: usize,
-    /// Set once there is no more: how it ended, if that is known.
+    /// Set at the end of the output: the exit code, if it is known.
     pub(super) exit: Option<Option<i32>>,
 }
 
 impl Terminals {
-    /// Makes room for one more, under a number of its own.
+    /// Adds a command under a new number, or fails if too many run.
     pub(super) fn add(
         &self,
-        whose: CommandOwner,
+        owner: CommandOwner,
         input: Option<Input>,
-        leash: Control,
+        control: Control,
     ) -> Result<Arc<RunningCommand>, String> {
         let mut all = self.all();
-        let theirs = all.values().filter(|it| it.owner.thread == whose.thread);
-        let gone = evict(theirs.map(|it| (it.id, it.output().state())))?;
-        all.retain(|id, _| Some(*id) != gone);
+        let commands = all.values().filter(|it| it.owner.thread == owner.thread);
+        let evicted = evict(commands.map(|it| (it.id, it.output().state())))?;
+        all.retain(|id, _| Some(*id) != evicted);
         let id = self.numbers.fetch_add(1, Ordering::Relaxed) + 1;
         let running = Arc::new(RunningCommand {
             id,
-            owner: whose,
+            owner,
             input,
-            control: leash,
+            control,
             pid: Mutex::default(),
             output: Mutex::default(),
             typed_line: Mutex::default(),
@@ -120,19 +119,19 @@ impl Terminals {
         Ok(running)
     }
 
-    /// Why a command that goes beyond the fence is not let there, if it is not: what runs in the fence could
-    /// exchange what was allowed before it is run.
-    pub(super) fn sandboxed_conflict(&self, whose: &CommandOwner) -> Option<String> {
-        if !whose.beyond {
+    /// Returns the reason to refuse a command outside the sandbox while sandboxed commands of the
+    /// thread run. They could replace approved files before the command runs.
+    pub(super) fn sandboxed_conflict(&self, owner: &CommandOwner) -> Option<String> {
+        if !owner.beyond {
             return None;
         }
         let all = self.all();
-        let theirs = all.values().filter(|it| it.owner.thread == whose.thread);
-        let fenced = theirs.filter(|it| !it.owner.beyond && it.output().exit.is_none());
-        let ids: Vec<String> = fenced.map(|it| it.id.to_string()).collect();
+        let commands = all.values().filter(|it| it.owner.thread == owner.thread);
+        let sandboxed = commands.filter(|it| !it.owner.beyond && it.output().exit.is_none());
+        let ids: Vec<String> = sandboxed.map(|it| it.id.to_string()).collect();
         (!ids.is_empty()).then(|| {
             format!(
-                "nothing goes beyond the sandbox while commands of this thread run in it. End these sessions first, \
+                "no command may run outside the sandbox while commands of this thread run in it. End these sessions first, \
                  each with write_stdin and \\u0003, or wait for them, and call again: {}",
                 ids.join(", ")
             )
@@ -142,11 +141,11 @@ impl Terminals {
     /// Whether a command of this thread holds files.
     pub(super) fn has_hold(&self, thread: ThreadId) -> bool {
         let all = self.all();
-        let mut theirs = all.values().filter(|it| it.owner.thread == thread);
-        theirs.any(|it| !it.holds().is_empty())
+        let mut commands = all.values().filter(|it| it.owner.thread == thread);
+        commands.any(|it| !it.holds().is_empty())
     }
 
-    /// One that a call of this thread may listen to.
+    /// Returns a command of this thread.
     pub(super) fn get(&self, thread: ThreadId, id: u64) -> Option<Arc<RunningCommand>> {
         let all = self.all();
         all.get(&id).filter(|it| it.owner.thread == thread).cloned()
@@ -156,15 +155,15 @@ impl Terminals {
         self.all().remove(&id);
     }
 
-    /// Those of a thread that no call listens to, oldest first.
+    /// Lists the commands of a thread that no call listens to, oldest first.
     pub(crate) fn list(&self, thread: ThreadId) -> Vec<BackgroundTerminal> {
         let all = self.all();
-        let theirs = all.values().filter(|it| it.owner.thread == thread);
-        let left = theirs.filter(|it| {
-            let heard = it.output();
-            !heard.is_read && heard.exit.is_none()
+        let commands = all.values().filter(|it| it.owner.thread == thread);
+        let background = commands.filter(|it| {
+            let buffer = it.output();
+            !buffer.is_read && buffer.exit.is_none()
         });
-        let shown = left.map(|it| BackgroundTerminal {
+        let shown = background.map(|it| BackgroundTerminal {
             id: it.id.to_string(),
             item: it.owner.item.clone(),
             command: it.owner.command.clone(),
@@ -174,40 +173,40 @@ impl Terminals {
         shown.collect()
     }
 
-    /// Ends one of a thread's, or all. Whether there was one.
+    /// Ends one or all of a thread's commands. Returns whether there was one.
     pub(crate) fn end(&self, thread: ThreadId, id: Option<&str>) -> bool {
         let shown = self.list(thread);
-        let meant = shown.iter().filter(|it| id.is_none_or(|id| it.id == id));
-        let mut found = false;
-        for terminal in meant {
+        let selected = shown.iter().filter(|it| id.is_none_or(|id| it.id == id));
+        let mut is_found = false;
+        for terminal in selected {
             let running = terminal.id.parse().ok().and_then(|id| self.get(thread, id));
             running.iter().for_each(|it| it.control.end());
-            found |= running.is_some();
+            is_found |= running.is_some();
         }
-        found
+        is_found
     }
 
-    /// Ends all of a turn's, waits for that, and names those that still ran.
+    /// Ends all commands of a turn, waits for their exit, and returns those that still ran.
     pub(crate) async fn end_turn(&self, thread: ThreadId, turn: &TurnId) -> Vec<String> {
-        let mut left = Vec::new();
+        let mut ended = Vec::new();
         self.all().retain(|_, it| {
             let is_its = it.owner.thread == thread && it.owner.turn == *turn;
             if is_its {
-                left.push(it.clone());
+                ended.push(it.clone());
             }
             !is_its
         });
-        left.retain(|it| it.output().exit.is_none());
-        left.iter().for_each(|it| it.control.end());
+        ended.retain(|it| it.output().exit.is_none());
+        ended.iter().for_each(|it| it.control.end());
         let all_over = async {
-            for it in &left {
+            for it in &ended {
                 it.wait_ended().await;
             }
         };
         if timeout(ENDING, all_over).await.is_err() {
             tracing::error!(%thread, "commands did not end with their turn in time");
         }
-        let names = left.iter().map(|it| it.owner.command.clone());
+        let names = ended.iter().map(|it| it.owner.command.clone());
         names.collect()
     }
 
@@ -221,7 +220,7 @@ impl RunningCommand {
         self.output.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn is_process(&self, pid: u32) {
+    pub(super) fn set_pid(&self, pid: u32) {
         *self.pid.lock().unwrap_or_else(PoisonError::into_inner) = Some(pid);
     }
 
@@ -229,26 +228,26 @@ impl RunningCommand {
         self.holds.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps a hold until nothing of the command is left.
-    pub(super) fn keep(&self, hold: Option<FileHold>) {
+    /// Keeps a hold until the command has exited.
+    pub(super) fn add_hold(&self, hold: Option<FileHold>) {
         let mut holds = self.holds();
-        // A command that is over needs none.
+        // An exited command needs no hold.
         if !*self.is_over.borrow() {
             holds.extend(hold);
         }
     }
 
-    /// From now on this is what the model is told of how it was started.
-    pub(super) fn note(&self, note: Option<String>) {
+    /// Sets the note for the model on how the command was started.
+    pub(super) fn set_note(&self, note: Option<String>) {
         *self.note.lock().unwrap_or_else(PoisonError::into_inner) = note;
     }
 
-    pub(super) fn noted(&self) -> Option<String> {
+    pub(super) fn start_note(&self) -> Option<String> {
         let note = self.note.lock();
         note.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What was typed and is no whole line yet.
+    /// Returns the text that was typed and is not yet a complete line.
     pub(super) fn typed_line(&self) -> String {
         let begun = self
             .typed_line
@@ -257,7 +256,7 @@ impl RunningCommand {
         begun.clone()
     }
 
-    /// From now on this is what was typed and is no whole line yet.
+    /// Sets the text that was typed and is not yet a complete line.
     pub(super) fn set_typed_line(&self, text: &str) {
         let mut begun = self
             .typed_line
@@ -266,13 +265,13 @@ impl RunningCommand {
         text.clone_into(&mut begun);
     }
 
-    /// Waits until nothing of it is left.
+    /// Waits until the command has exited and its output is read.
     pub(super) async fn wait_ended(&self) {
         let mut is_over = self.is_over.subscribe();
         let _ = is_over.wait_for(|is_over| *is_over).await;
     }
 
-    /// From now on a call listens; false if another one does.
+    /// Registers a listening call; returns false if another one listens.
     pub(super) fn begin_to_listen(&self) -> bool {
         !std::mem::replace(&mut self.output().is_read, true)
     }
@@ -282,30 +281,30 @@ impl RunningCommand {
         self.space.notify_one();
     }
 
-    /// What was printed since this was last asked.
+    /// Returns the output since the last call of this method.
     pub(super) fn next(&self) -> OutputChunk {
-        let mut heard = self.output();
+        let mut buffer = self.output();
         let piece = OutputChunk {
-            text: std::mem::take(&mut heard.text),
-            lost: std::mem::take(&mut heard.lost),
-            exit: heard.exit,
+            text: std::mem::take(&mut buffer.text),
+            lost: std::mem::take(&mut buffer.lost),
+            exit: buffer.exit,
         };
-        drop(heard);
+        drop(buffer);
         self.space.notify_one();
         piece
     }
 
-    /// Listens to what it prints, also while no call wants to know, until nothing of it is left.
+    /// Reads the output until the command exits, even while no call listens.
     pub(super) async fn watch(
         self: Arc<Self>,
-        mut life: Exit,
+        mut exit: Exit,
         stdout: Output,
         stderr: Option<Output>,
-        inside: ConfinedProcess,
+        sandboxed: ConfinedProcess,
     ) {
         let (ended, is_ended) = watch::channel(false);
         let end = async {
-            let it = life.ended().await;
+            let it = exit.ended().await;
             ended.send_replace(true);
             it.status.map(raddle_sandbox::ExitStatus::code)
         };
@@ -316,7 +315,7 @@ impl RunningCommand {
         };
         let all_stdout = self.pump(&stdout, is_ended.clone());
         let (code, (), ()) = tokio::join!(end, all_stdout, all_stderr);
-        drop(inside);
+        drop(sandboxed);
         self.output().exit = Some(code);
         self.is_over.send_replace(true);
         self.holds().clear();
@@ -325,7 +324,7 @@ impl RunningCommand {
 
     async fn pump(&self, output: &Output, mut is_ended: watch::Receiver<bool>) {
         let mut buffer = vec![0; PIECE_BYTES];
-        // The beginning of a letter whose end is still to come.
+        // The first bytes of a character whose rest is still to come.
         let mut begun: Vec<u8> = Vec::new();
         loop {
             let count = tokio::select! {
@@ -337,7 +336,7 @@ impl RunningCommand {
                 break self.push_output(&String::from_utf8_lossy(&begun)).await;
             }
             begun.extend_from_slice(&buffer[..count]);
-            let whole = whole_letters(&begun);
+            let whole = whole_characters(&begun);
             let text = String::from_utf8_lossy(&begun[..whole]).into_owned();
             begun.drain(..whole);
             self.push_output(&text).await;
@@ -348,30 +347,31 @@ impl RunningCommand {
         if text.is_empty() {
             return;
         }
-        while !self.output().take(text) {
+        while !self.output().try_push(text) {
             self.space.notified().await;
         }
         self.changed.notify_one();
     }
 }
 
-/// Where a command is, as far as room for others goes.
+/// State of a command, as far as the limits are concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Runs,
-    /// It is over, and no call has heard of that.
+    /// It exited, and no call has read the exit code.
     Unread,
-    /// It is over, and a call hears of that now.
+    /// It exited, and a call reads the exit code now.
     Read,
 }
 
-/// Which of a thread's commands, oldest first, is forgotten when one more is to run; or that none may.
-fn evict(theirs: impl Iterator<Item = (u64, State)>) -> Result<Option<u64>, String> {
-    let (mut running, mut unheard) = (0, Vec::new());
-    for (id, state) in theirs {
+/// Chooses which exited command of a thread, oldest first, is dropped for a new one; fails if too
+/// many run.
+fn evict(commands: impl Iterator<Item = (u64, State)>) -> Result<Option<u64>, String> {
+    let (mut running, mut unread) = (0, Vec::new());
+    for (id, state) in commands {
         match state {
             State::Runs => running += 1,
-            State::Unread => unheard.push(id),
+            State::Unread => unread.push(id),
             State::Read => {}
         }
     }
@@ -380,8 +380,8 @@ fn evict(theirs: impl Iterator<Item = (u64, State)>) -> Result<Option<u64>, Stri
             "{RUNNING_MAX} commands of this thread still run; end some before you start more."
         ));
     }
-    let is_full = unheard.len() >= ENDED_MAX;
-    Ok(unheard.first().copied().filter(|_| is_full))
+    let is_full = unread.len() >= ENDED_MAX;
+    Ok(unread.first().copied().filter(|_| is_full))
 }
 
 impl OutputBuffer {
@@ -393,27 +393,27 @@ impl OutputBuffer {
         }
     }
 
-    /// Takes more, if there is room for it or nobody whom it could wait for.
-    fn take(&mut self, text: &str) -> bool {
+    /// Appends text. Returns false if the buffer is full and a call is there to drain it.
+    fn try_push(&mut self, text: &str) -> bool {
         let is_full = self.text.len() + text.len() > UNREAD_BYTES_MAX;
         if is_full && self.is_read {
             return false;
         }
         self.text.push_str(text);
-        let over = self.text.len().saturating_sub(UNREAD_BYTES_MAX);
-        let over = self.text.ceil_char_boundary(over);
-        self.text.drain(..over);
-        self.lost += over;
+        let excess = self.text.len().saturating_sub(UNREAD_BYTES_MAX);
+        let excess = self.text.ceil_char_boundary(excess);
+        self.text.drain(..excess);
+        self.lost += excess;
         true
     }
 }
 
-/// How many of these bytes are not the beginning of a letter that goes on behind them.
-fn whole_letters(bytes: &[u8]) -> usize {
+/// Returns the number of bytes before an incomplete character at the end.
+fn whole_characters(bytes: &[u8]) -> usize {
     match std::str::from_utf8(bytes) {
         Err(error) if error.error_len().is_none() => error.valid_up_to(),
         _ => {
-            // What is no text at all may still end in the beginning of a letter.
+            // Invalid text may still end in the beginning of a character.
             let from = bytes.len().saturating_sub(3);
             let begins = bytes[from..].iter().rposition(|byte| *byte >= 0xC0);
             let cut = begins.map(|at| from + at).filter(|at| {
@@ -425,7 +425,7 @@ fn whole_letters(bytes: &[u8]) -> usize {
     }
 }
 
-/// Resolves when the command has been over for so long that no output should be left.
+/// Resolves when the command exited long enough ago that no output should be left.
 async fn overdue(is_ended: &mut watch::Receiver<bool>) {
     if is_ended.wait_for(|is_ended| *is_ended).await.is_err() {
         return std::future::pending().await;
@@ -437,19 +437,19 @@ async fn overdue(is_ended: &mut watch::Receiver<bool>) {
 mod tests {
     use super::*;
 
-    /// Only those that run are in the way of others; of those that are over not all are kept.
+    /// Only running commands count against the limit; of the exited ones not all are kept.
     #[test]
-    fn room_for_one_more() {
-        let check = |running: usize, unheard: usize, wanted: Result<Option<u64>, ()>| {
-            let states = [(State::Unread, unheard), (State::Runs, running)];
+    fn limits_per_thread() {
+        let check = |running: usize, unread: usize, expected: Result<Option<u64>, ()>| {
+            let states = [(State::Unread, unread), (State::Runs, running)];
             let states = states.map(|(state, count)| std::iter::repeat_n(state, count));
-            let theirs = (1..).zip(
+            let commands = (1..).zip(
                 [State::Read]
                     .into_iter()
                     .chain(states.into_iter().flatten()),
             );
-            let found = evict(theirs).map_err(|_| ());
-            assert_eq!(found, wanted, "{running} run, {unheard} are over");
+            let actual = evict(commands).map_err(|_| ());
+            assert_eq!(actual, expected, "{running} run, {unread} are over");
         };
         check(0, 0, Ok(None));
         check(RUNNING_MAX - 1, ENDED_MAX - 1, Ok(None));
@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn letters_are_kept_whole() {
+    fn characters_are_not_split() {
         for (bytes, whole) in [
             (&b"abc"[..], 3),
             ("ab\u{e4}".as_bytes(), 4),
@@ -468,7 +468,7 @@ mod tests {
             (b"\xffab\xc3", 3),
             (b"\xc3\xff", 2),
         ] {
-            assert_eq!(whole_letters(bytes), whole, "{bytes:?}");
+            assert_eq!(whole_characters(bytes), whole, "{bytes:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Commands that the user runs: in their own shell, outside the fence, as they would in a terminal.
+//! Commands that the user runs: in their own shell, outside the sandbox, as in a terminal.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,29 +12,29 @@ use super::request::{CommandRequest, TOKENS, WaitMode};
 use crate::registry::ToolDeps;
 use crate::shell::quoted;
 
-/// How long one may run if the user does not say.
+/// Default timeout of a user's command.
 const TIME_MS: u64 = 60 * 60 * 1000;
 
-/// The shell of a user who has none.
+/// Fallback if the user has no shell.
 const SHELL: &str = "/bin/bash";
 
-/// The user's shell, unless sandboxed commands can exchange it.
+/// Returns the user's shell, unless sandboxed commands can replace it.
 fn shell(own: Option<String>, folders: &WritableFolders) -> String {
     let own = own.filter(|it| it.starts_with('/') && !folders.are_passed_by(Path::new(it)));
     own.unwrap_or_else(|| SHELL.to_owned())
 }
 
-/// The words with which a line of the user's is run.
+/// Returns the words that run a line of the user's.
 fn words(settings: &Settings, line: &str) -> Vec<String> {
     let shell = shell(
         std::env::var("SHELL").ok(),
         &WritableFolders::of_thread(settings),
     );
-    // No login shell outside a sandbox: the model reads what comes of it, and a profile exports keys.
+    // No login shell outside a sandbox: the model reads the output, and a profile exports keys.
     vec![shell, "-c".to_owned(), line.to_owned()]
 }
 
-/// How a line of the user's is shown.
+/// Returns the item of a user's line.
 pub(crate) fn shown(settings: &Settings, line: &str) -> CommandRun {
     CommandRun {
         command: quoted(&words(settings, line)),
@@ -46,14 +46,14 @@ pub(crate) fn shown(settings: &Settings, line: &str) -> CommandRun {
     }
 }
 
-/// Runs it. The model reads of it with its next call.
+/// Runs the line. The model reads the output with its next call.
 pub(crate) async fn run(inner: Arc<ToolDeps>, job: ToolJob, item: CommandRun) -> ToolResult {
     let line = match &item.actions[..] {
         [Action::Other { command }] => command.clone(),
         _ => item.command.clone(),
     };
     let time = Duration::from_millis(item.time_ms_max.unwrap_or(TIME_MS));
-    let wish = CommandRequest {
+    let request = CommandRequest {
         words: words(&job.settings, &line),
         cwd: PathBuf::from(&item.cwd),
         tty: false,
@@ -63,15 +63,15 @@ pub(crate) async fn run(inner: Arc<ToolDeps>, job: ToolJob, item: CommandRun) ->
         why: None,
         call: String::new(),
     };
-    let ran = wish.run_unchecked(inner, job, item).await;
-    let said = ran.output.text;
+    let result = request.run_unchecked(inner, job, item).await;
+    let result_text = result.output.text;
     let output = Output {
         text: format!(
-            "<user_shell_command>\n<command>\n{line}\n</command>\n<result>\n{said}\n</result>\n</user_shell_command>"
+            "<user_shell_command>\n<command>\n{line}\n</command>\n<result>\n{result_text}\n</result>\n</user_shell_command>"
         ),
-        ..ran.output
+        ..result.output
     };
-    ToolResult { output, ..ran }
+    ToolResult { output, ..result }
 }
 
 #[cfg(test)]
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_shell_that_commands_may_write_is_not_the_users() {
+    fn a_shell_that_commands_can_write_is_not_used() {
         let folder = tempfile::tempdir().expect("a folder");
         let top = folder.path().canonicalize().expect("its plain path");
         let at = |name: &str| top.join(name).display().to_string();

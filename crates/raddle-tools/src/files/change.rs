@@ -1,4 +1,4 @@
-//! What would be written, and writing it.
+//! Plans changes of files, and applies them.
 
 use std::path::{Path, PathBuf};
 
@@ -13,78 +13,78 @@ use super::swap;
 use super::walk::{FinalLink, Kind};
 use crate::hex::hex;
 
-/// An item shows no more than this of one file.
+/// Maximum bytes of one file's diff in an item.
 const SHOWN_BYTES_MAX: usize = 1 << 20;
 
-/// All files of a plan together are no larger than this.
+/// Maximum bytes of all files of a plan together.
 const PLAN_BYTES_MAX: usize = 64 << 20;
 
-/// What is in a file.
+/// Contents and mode of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contents {
-    /// All of it.
+    /// The whole file.
     pub bytes: Vec<u8>,
-    /// Who may do what with it.
+    /// Permission bits.
     pub mode: u32,
 }
 
 impl Contents {
-    /// For a file that is made.
+    /// Returns the contents of a new file.
     pub(crate) fn new(text: String) -> Self {
         let bytes = text.into_bytes();
         Self { bytes, mode: 0o644 }
     }
 
-    /// As text, if that is what it is.
+    /// Returns the contents as text, unless they are binary.
     pub fn text(&self) -> Option<&str> {
         let text = std::str::from_utf8(&self.bytes).ok()?;
         (!text.contains('\0')).then_some(text)
     }
 }
 
-/// What would be written. It is looked at and judged before it is applied.
+/// A set of file changes, which is judged before it is applied.
 #[derive(Clone, Debug)]
 pub struct ChangePlan {
-    /// Every file that would be another, in the order in which they were named.
+    /// All files that would change, in the order of the call.
     pub files: Vec<PlannedFile>,
 }
 
-/// What would become of one file.
+/// Planned change of one file.
 #[derive(Clone, Debug)]
 pub struct PlannedFile {
-    /// Which.
+    /// The file's path.
     pub target: ResolvedPath,
-    /// What was there.
+    /// Contents before; `None` if there is no file.
     pub base: Option<Contents>,
-    /// What would be there.
+    /// Contents afterwards; `None` if there is no file.
     pub now: Option<Contents>,
-    /// If it is moved as a whole: to which of the files.
+    /// Index of the target in the plan, if the file is moved.
     pub moved_to: Option<usize>,
-    /// If it is moved as a whole: from which of the files.
+    /// Index of the source in the plan, if the file is moved.
     pub moved_from: Option<usize>,
 }
 
-/// What was written.
+/// Changes that were applied.
 #[derive(Clone, Debug)]
 pub struct AppliedChanges {
-    /// As an item shows it.
+    /// The changes, as an item shows them.
     pub changes: Vec<FileChange>,
-    /// What the model is told.
+    /// Summary for the model.
     pub summary: String,
 }
 
-/// Why nothing was written, or what stands nevertheless.
+/// Reason why changes were not applied, or not undone.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
-    /// A file is not what it was when it was looked at.
+    /// A file changed since it was read.
     #[error("nothing was written, because {} changed after it was read; read it again", .0.display())]
     Changed(PathBuf),
     /// A file could not be written.
     #[error("{why}; {}", what_stands(.stands))]
     Failed {
-        /// Which, and why.
+        /// The error, with the path.
         why: ToolError,
-        /// What was written before and could not be undone.
+        /// Files that were written before the error and could not be restored.
         stands: Vec<PathBuf>,
     },
 }
@@ -101,7 +101,7 @@ fn what_stands(paths: &[PathBuf]) -> String {
 }
 
 impl ChangePlan {
-    /// What would happen, as an item shows it.
+    /// Returns the changes, as an item shows them.
     pub fn changes(&self) -> Vec<FileChange> {
         self.files.iter().filter_map(|it| self.change(it)).collect()
     }
@@ -127,8 +127,8 @@ impl ChangePlan {
         Some(FileChange { path, kind, diff })
     }
 
-    /// Every file that would be made, changed, moved or removed, by all its names: what is said of one of them
-    /// is said of the file.
+    /// Returns every file that would be created, changed, moved or removed, by all its names: a
+    /// rule on one name applies to the file.
     pub fn paths(&self) -> Vec<String> {
         let mut paths = Vec::new();
         for ResolvedPath { plain, shown, .. } in self.files.iter().map(|it| &it.target) {
@@ -138,19 +138,19 @@ impl ChangePlan {
         paths
     }
 
-    /// Whether one of them is outside what may be written.
+    /// Whether a file of the plan is outside the writable folders.
     pub fn is_beyond(&self) -> bool {
         self.files
             .iter()
             .any(|it| it.target.access == WriteAccess::Beyond)
     }
 
-    /// A SHA-256 in hex over every file, what it was and what it would be.
+    /// Returns a SHA-256 in hex over all files, with their contents before and afterwards.
     pub fn digest(&self) -> String {
         let mut whole = Sha256::new();
         whole.update(b"raddle files 1\0");
         for file in &self.files {
-            // Each part has a fixed length, so that no two plans are spelled alike.
+            // Each part has a fixed length, so that no two plans have the same encoding.
             whole.update(Sha256::digest(
                 file.target.plain.as_os_str().as_encoded_bytes(),
             ));
@@ -168,7 +168,7 @@ impl ChangePlan {
         hex(&whole.finalize())
     }
 
-    /// What the model is told once it is done.
+    /// Returns the summary for the model after success.
     pub fn summary(&self) -> String {
         let mut lines = Vec::new();
         for change in self.changes() {
@@ -188,8 +188,8 @@ impl ChangePlan {
         )
     }
 
-    /// Writes all of it, or nothing if a file is no longer what was looked at. If the disk fails half-way,
-    /// what was written is undone.
+    /// Writes all files, or none if a file changed since it was read. If the disk fails half-way,
+    /// the files already written are restored.
     pub fn apply(&self, roots: &Roots) -> Result<AppliedChanges, ApplyError> {
         swap::run(roots, &self.files)?;
         Ok(AppliedChanges {
@@ -203,8 +203,8 @@ fn display_path(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// A client that is asked about a change must see all of it, so the diff is empty only if nothing in the file
-/// changes.
+/// Returns the diff of one file. A client that approves a change must see all of it, so the diff is
+/// empty only if the contents are equal.
 fn between(base: &Contents, now: &Contents) -> String {
     if base.bytes == now.bytes {
         return String::new();
@@ -212,7 +212,7 @@ fn between(base: &Contents, now: &Contents) -> String {
     match (base.text(), std::str::from_utf8(&now.bytes)) {
         (Some(base), Ok(now)) => cut(escaped(unified(base, now))),
         (None, Ok("")) => removed(base),
-        // Of what was no text, only what comes in its place can be shown.
+        // Binary contents cannot be shown, only the text that replaces them.
         (None, Ok(now)) => cut(escaped(unified("", now))),
         (_, Err(_)) => FileChange::cut_mark(now.bytes.len()),
     }
@@ -232,7 +232,7 @@ fn removed(base: &Contents) -> String {
     }
 }
 
-/// A diff with its NUL bytes written out: shells read on behind them, and clients may not show what follows.
+/// Escapes NUL bytes in a diff: shells read on behind them, and clients may not show what follows.
 fn escaped(diff: String) -> String {
     match diff.contains('\0') {
         true => diff.replace('\0', "\\x00"),
@@ -250,7 +250,7 @@ fn cut(mut text: String) -> String {
     text
 }
 
-/// A plan in the making. What one step writes, the next one reads.
+/// A plan under construction. Each step sees the contents that earlier steps wrote.
 pub(crate) struct Draft<'a> {
     roots: &'a Roots,
     files: Vec<PlannedFile>,
@@ -266,36 +266,36 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Looks at a file that may change. A file that is not there is nothing to complain of yet.
+    /// Adds a file that may change, and returns its index. A missing file is not an error here.
     pub(crate) fn look(&mut self, path: &Path, last: FinalLink) -> Result<usize, ToolError> {
-        let spot = self.roots.resolve(path, last)?;
+        let resolved = self.roots.resolve(path, last)?;
         if let Some(index) = self
             .files
             .iter()
-            .position(|it| it.target.plain == spot.plain)
+            .position(|it| it.target.plain == resolved.plain)
         {
             return Ok(index);
         }
-        if spot.access == WriteAccess::Protected || self.roots.is_obeyed(&spot) {
-            return Err(ToolError::Protected(spot.shown));
+        if resolved.access == WriteAccess::Protected || self.roots.is_obeyed(&resolved) {
+            return Err(ToolError::Protected(resolved.shown));
         }
-        let base = match spot.kind {
+        let base = match resolved.kind {
             Kind::Missing => None,
-            _ => Some(self.roots.read(&spot)?),
+            _ => Some(self.roots.read(&resolved)?),
         };
         if base.as_ref().is_some_and(|it| it.mode & 0o222 == 0) {
-            return Err(ToolError::ReadOnly(spot.shown));
+            return Err(ToolError::ReadOnly(resolved.shown));
         }
         self.bytes += base.as_ref().map_or(0, |it| it.bytes.len());
         if self.bytes > PLAN_BYTES_MAX {
             return Err(ToolError::TooLarge {
-                path: spot.shown,
+                path: resolved.shown,
                 bytes: self.bytes as u64,
                 max: PLAN_BYTES_MAX as u64,
             });
         }
         self.files.push(PlannedFile {
-            target: spot,
+            target: resolved,
             now: base.clone(),
             base,
             moved_to: None,
@@ -308,20 +308,20 @@ impl<'a> Draft<'a> {
         &self.files[index].target.shown
     }
 
-    /// What is there by now.
+    /// Returns the current contents.
     pub(crate) fn now(&self, index: usize) -> Result<&Contents, ToolError> {
         let file = &self.files[index];
         let missing = || ToolError::Missing(file.target.shown.clone());
         file.now.as_ref().ok_or_else(missing)
     }
 
-    /// What is there by now, as text.
+    /// Returns the current contents as text.
     pub(crate) fn text(&self, index: usize) -> Result<&str, ToolError> {
         let binary = || ToolError::Binary(self.shown(index).to_owned());
         self.now(index)?.text().ok_or_else(binary)
     }
 
-    /// Refuses a text of so many bytes: no tool could read the file that it makes.
+    /// Rejects a text of so many bytes: no tool could read the resulting file.
     pub(crate) fn refuse_too_large(&self, index: usize, bytes: usize) -> Result<(), ToolError> {
         let bytes = bytes as u64;
         match bytes > FILE_BYTES_MAX {
@@ -334,7 +334,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Puts a text there; who may do what with the file stays.
+    /// Replaces the contents; the mode of the file stays.
     pub(crate) fn put(&mut self, index: usize, text: String) -> Result<(), ToolError> {
         self.refuse_too_large(index, text.len())?;
         let file = &mut self.files[index];
@@ -349,7 +349,7 @@ impl<'a> Draft<'a> {
         self.files[index].now = None;
     }
 
-    /// Moves what is there by now to another place. What was there before is gone.
+    /// Moves the current contents to another file, whose contents are lost.
     pub(crate) fn rename(&mut self, from: usize, to: usize) {
         if from == to {
             return;
@@ -361,14 +361,14 @@ impl<'a> Draft<'a> {
         self.files[first].moved_to = Some(to);
     }
 
-    /// The plan: without files that would be as they were.
+    /// Returns the plan, without files that do not change.
     pub(crate) fn finish(mut self) -> Result<ChangePlan, ToolError> {
         self.refuse_files_in_files()?;
         for index in 0..self.files.len() {
             let Some(to) = self.files[index].moved_to else {
                 continue;
             };
-            // Shown as one move only if nothing was at its end, and nothing is at its beginning.
+            // Shown as a move only if the target did not exist, and the source no longer does.
             let (from, end) = (&self.files[index], &self.files[to]);
             let is_move = from.base.is_some()
                 && from.now.is_none()
@@ -383,14 +383,14 @@ impl<'a> Draft<'a> {
             }
         }
         let is_changed = |it: &PlannedFile| it.base != it.now;
-        let kept: Vec<usize> = (0..self.files.len())
+        let changed: Vec<usize> = (0..self.files.len())
             .filter(|it| is_changed(&self.files[*it]))
             .collect();
-        let place = |index: Option<usize>| kept.iter().position(|it| Some(*it) == index);
+        let new_index = |index: Option<usize>| changed.iter().position(|it| Some(*it) == index);
         let files = self.files.iter().filter(|it| is_changed(it));
         let files = files.cloned().map(|it| PlannedFile {
-            moved_to: place(it.moved_to),
-            moved_from: place(it.moved_from),
+            moved_to: new_index(it.moved_to),
+            moved_from: new_index(it.moved_from),
             ..it
         });
         let files = files.collect();
@@ -398,16 +398,16 @@ impl<'a> Draft<'a> {
     }
 
     fn refuse_files_in_files(&self) -> Result<(), ToolError> {
-        let stay = self.files.iter().filter(|it| it.now.is_some());
-        let stay: Vec<&ResolvedPath> = stay.map(|it| &it.target).collect();
+        let remaining = self.files.iter().filter(|it| it.now.is_some());
+        let remaining: Vec<&ResolvedPath> = remaining.map(|it| &it.target).collect();
         let is_inside = |it: &ResolvedPath| {
-            let mut others = stay.iter().filter(|other| other.plain != it.plain);
+            let mut others = remaining.iter().filter(|other| other.plain != it.plain);
             others.any(|other| it.plain.starts_with(&other.plain))
         };
-        match stay.iter().find(|it| is_inside(it)) {
+        match remaining.iter().find(|it| is_inside(it)) {
             None => Ok(()),
-            Some(spot) => Err(ToolError::Path {
-                path: spot.shown.clone(),
+            Some(resolved) => Err(ToolError::Path {
+                path: resolved.shown.clone(),
                 why: "a file stands where it needs a folder",
             }),
         }

@@ -1,8 +1,9 @@
-//! Differences between two texts, as git prints them.
+//! Unified diffs of two texts, as git prints them.
 //!
-//! The algorithm takes quadratic time where the same lines occur again and again on both sides. Two texts that
-//! would cost more than a budget are split at lines that each side has once; a piece that is still too large is
-//! shown as replaced. The same texts always give the same diff: the budget counts work, not time.
+//! The algorithm takes quadratic time where the same lines occur again and again on both sides.
+//! Texts that would exceed a budget are split at lines that occur once on each side. A piece that
+//! is still too large is shown as replaced. The budget counts work, not time, so the same texts
+//! always give the same diff.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -12,17 +13,18 @@ use imara_diff::{Algorithm, Diff, Hunk, InternedInput, Token};
 /// Number of lines shown around a change.
 const CONTEXT: u32 = 3;
 
-/// Pairs of equal lines, one of each side, times all lines, up to which two texts are compared whole.
+/// Budget: the product of equal line pairs and all lines, up to which two texts are compared as a
+/// whole.
 const WORK_MAX: u64 = 50_000_000_000;
 
-/// Pairs of any lines up to which a piece of two larger texts is compared.
+/// Maximum number of line pairs up to which a piece of two larger texts is compared.
 const PIECE_PAIRS_MAX: usize = 1_000_000;
 
-/// The hunks of a unified diff, without the lines that name the files. Nothing if the texts are the same.
+/// Returns the hunks of a unified diff, without file names. Empty if the texts are equal.
 pub fn unified(base: &str, now: &str) -> String {
     let input = InternedInput::new(base, now);
     let hunks = compare(&input);
-    // Changes whose surroundings touch are shown as one.
+    // Changes with touching context are shown as one hunk.
     let groups = hunks.chunk_by(|a, b| b.before.start - a.before.end <= 2 * CONTEXT);
     let mut text = String::new();
     for group in groups {
@@ -31,15 +33,15 @@ pub fn unified(base: &str, now: &str) -> String {
     text
 }
 
-/// Share of the larger of two texts that is in the other too, in percent.
+/// Returns the share of the larger text that is also in the other, in percent.
 pub(crate) fn similarity(base: &str, now: &str) -> usize {
     let input = InternedInput::new(base, now);
     let removed = compare(&input).into_iter().flat_map(|hunk| hunk.before);
     let bytes = |index: u32| input.interner[input.before[index as usize]].len();
-    let kept = base.len() - removed.map(bytes).sum::<usize>();
+    let common_bytes = base.len() - removed.map(bytes).sum::<usize>();
     match base.len().max(now.len()) {
         0 => 100,
-        whole => kept * 100 / whole,
+        whole => common_bytes * 100 / whole,
     }
 }
 
@@ -54,7 +56,7 @@ fn compare(input: &InternedInput<&str>) -> Vec<Hunk> {
     diff.hunks().collect()
 }
 
-/// How often each line occurs on either side.
+/// Occurrences of each line on either side.
 struct LineCounts {
     before: Vec<u32>,
     after: Vec<u32>,
@@ -62,9 +64,9 @@ struct LineCounts {
 
 impl LineCounts {
     fn new(input: &InternedInput<&str>) -> Self {
-        let kinds = input.interner.num_tokens() as usize;
+        let line_kinds = input.interner.num_tokens() as usize;
         let count = |tokens: &[Token]| {
-            let mut counts = vec![0; kinds];
+            let mut counts = vec![0; line_kinds];
             for token in tokens {
                 counts[token.0 as usize] += 1;
             }
@@ -76,7 +78,7 @@ impl LineCounts {
         }
     }
 
-    /// Pairs of equal lines, one of each side.
+    /// Number of pairs of equal lines, one of each side.
     fn pairs(&self) -> u64 {
         let both = self.before.iter().zip(&self.after);
         both.map(|(before, after)| u64::from(*before) * u64::from(*after))
@@ -103,7 +105,7 @@ fn compare_in_pieces(input: &InternedInput<&str>, counts: &LineCounts) -> Vec<Hu
         let piece = (at.0..anchor.0, at.1..anchor.1);
         for hunk in compare_piece(input, piece) {
             match hunks.last_mut() {
-                // Pieces touch where an anchor is missing between them.
+                // Pieces touch if no anchor lies between them.
                 Some(last)
                     if last.before.end == hunk.before.start
                         && last.after.end == hunk.after.start =>
@@ -126,34 +128,34 @@ fn common<'a>(
     before.zip(after).take_while(|(a, b)| a == b).count()
 }
 
-/// Positions of lines that each side has once, the most of them that stand in the same order on both sides.
+/// Returns the longest sequence of lines that occur once on each side, in the same order on both.
 fn anchors(
     input: &InternedInput<&str>,
     counts: &LineCounts,
     (before, after): (Range<usize>, Range<usize>),
 ) -> Vec<(usize, usize)> {
-    let mut places = vec![usize::MAX; counts.after.len()];
+    let mut positions = vec![usize::MAX; counts.after.len()];
     for at in after.clone() {
-        places[input.after[at].0 as usize] = at;
+        positions[input.after[at].0 as usize] = at;
     }
-    // The longest increasing subsequence: `tops` holds, for each length, the pair with which a sequence of that
-    // length ends soonest on the other side; each pair knows the one before it.
+    // The longest increasing subsequence: for each length, `tops` holds the pair that ends a
+    // sequence of that length soonest on the other side. Each pair links to the previous one.
     let mut pairs: Vec<(usize, usize, Option<usize>)> = Vec::new();
     let mut tops: Vec<usize> = Vec::new();
     for at in before {
         let token = input.before[at];
-        let place = places[token.0 as usize];
-        if !counts.is_once(token) || !after.contains(&place) {
+        let position = positions[token.0 as usize];
+        if !counts.is_once(token) || !after.contains(&position) {
             continue;
         }
-        let length = tops.partition_point(|top| pairs[*top].1 < place);
+        let length = tops.partition_point(|top| pairs[*top].1 < position);
         let previous = length.checked_sub(1).map(|shorter| tops[shorter]);
         if length == tops.len() {
             tops.push(pairs.len());
         } else {
             tops[length] = pairs.len();
         }
-        pairs.push((at, place, previous));
+        pairs.push((at, position, previous));
     }
     let mut anchors = Vec::new();
     let mut next = tops.last().copied();
@@ -181,18 +183,18 @@ fn compare_piece(
     }
     let mut diff = Diff::default();
     let tokens = input.interner.num_tokens();
-    // Not by histogram, which takes a table of all tokens for every piece.
+    // Myers, since Histogram allocates a table of all tokens for every piece.
     diff.compute_with(
         Algorithm::Myers,
         &input.before[before.clone()],
         &input.after[after.clone()],
         tokens,
     );
-    let moved = |range: Range<u32>, by: &Range<u32>| range.start + by.start..range.end + by.start;
+    let shifted = |range: Range<u32>, by: &Range<u32>| range.start + by.start..range.end + by.start;
     diff.hunks()
         .map(|hunk| Hunk {
-            before: moved(hunk.before, &whole.before),
-            after: moved(hunk.after, &whole.after),
+            before: shifted(hunk.before, &whole.before),
+            after: shifted(hunk.after, &whole.after),
         })
         .collect()
 }
@@ -203,9 +205,9 @@ fn print(text: &mut String, input: &InternedInput<&str>, group: &[Hunk]) {
     };
     let lead = first.before.start.min(CONTEXT);
     let rest = input.before.len() as u32 - last.before.end;
-    let trail = rest.min(CONTEXT);
-    let before = (first.before.start - lead, last.before.end + trail);
-    let after = (first.after.start - lead, last.after.end + trail);
+    let trailing = rest.min(CONTEXT);
+    let before = (first.before.start - lead, last.before.end + trailing);
+    let after = (first.after.start - lead, last.after.end + trailing);
     let _ = writeln!(text, "@@ -{} +{} @@", range(before), range(after));
     let mut at = before.0;
     for hunk in group {
@@ -217,7 +219,7 @@ fn print(text: &mut String, input: &InternedInput<&str>, group: &[Hunk]) {
     lines(text, input, ' ', &input.before, at..before.1);
 }
 
-/// Lines are counted from one; an empty range names the line before it.
+/// Formats a range: lines count from one; an empty range names the line before it.
 fn range((start, end): (u32, u32)) -> String {
     match end - start {
         0 => format!("{start},0"),

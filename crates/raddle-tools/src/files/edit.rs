@@ -1,4 +1,4 @@
-//! `edit_file`: one text in place of another.
+//! `edit_file`: replaces a text in a file.
 
 use std::path::Path;
 
@@ -11,23 +11,23 @@ use super::error::ToolError;
 use super::roots::Roots;
 use super::walk::FinalLink;
 
-/// What it is asked for.
+/// Arguments of the tool.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EditFile {
-    /// Which file.
+    /// Path of the file.
     pub path: String,
-    /// The text that goes.
+    /// Text to replace.
     pub old: String,
-    /// The text that comes.
+    /// Replacement.
     pub new: String,
-    /// Whether it goes wherever it stands.
+    /// Whether all occurrences are replaced.
     #[serde(default)]
     pub all: bool,
 }
 
 impl EditFile {
-    /// What a model is told of it.
+    /// Returns the specification for the model.
     pub fn spec() -> ToolSpec {
         ToolSpec {
             name: "edit_file".to_owned(),
@@ -47,7 +47,7 @@ impl EditFile {
         }
     }
 
-    /// What would be written.
+    /// Plans the change.
     pub fn plan(&self, roots: &Roots) -> Result<ChangePlan, ToolError> {
         let refuse = |why: String| Err(ToolError::Arguments(why));
         if self.old.is_empty() {
@@ -81,9 +81,9 @@ impl EditFile {
                 ));
             }
         }
-        // What comes of it may have any size, so that is known before it is made.
-        let kept = text.len() - count * old.len();
-        let bytes = count.saturating_mul(new.len()).saturating_add(kept);
+        // The result may have any size, so it is checked before it is built.
+        let unchanged_bytes = text.len() - count * old.len();
+        let bytes = count.saturating_mul(new.len()).saturating_add(unchanged_bytes);
         draft.refuse_too_large(index, bytes)?;
         let text = text.replace(&old, &new);
         draft.put(index, text)?;

@@ -1,73 +1,73 @@
-//! Why a tool could not do what it was asked to, in words that a model can act on.
+//! Errors of file tools, worded so that a model can act on them.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why a tool could not do what it was asked to.
+/// Error of a file tool.
 #[derive(Debug, thiserror::Error)]
 pub enum ToolError {
-    /// The path leads nowhere.
+    /// The path does not exist.
     #[error("{} does not exist; list the folder to see what does", .0.display())]
     Missing(PathBuf),
-    /// The path cannot be a path.
+    /// The path is not valid.
     #[error("{:?} is no usable path: {why}", .path.display())]
     Path {
-        /// It.
+        /// The path as given.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         why: &'static str,
     },
-    /// It is a folder where a file is needed.
+    /// A folder where a file is needed.
     #[error("{} is a folder, not a file", .0.display())]
     Folder(PathBuf),
-    /// It is a file where a folder is needed.
+    /// A file where a folder is needed.
     #[error("{} is not a folder", .0.display())]
     NotFolder(PathBuf),
-    /// It is neither.
+    /// Neither a file nor a folder.
     #[error("{} is {what}, and only ordinary files can be read or written", .path.display())]
     Special {
-        /// Where.
+        /// Its path.
         path: PathBuf,
-        /// What it is.
+        /// Its kind, as in "a pipe".
         what: &'static str,
     },
-    /// It is a link where the link itself would have to change.
+    /// A link that would have to be changed itself.
     #[error("{} is a symbolic link; remove or rename links with a command", .0.display())]
     Link(PathBuf),
-    /// What leads there may not be followed.
+    /// A link that must not be followed, or a loop of links.
     #[error("{} leads through links of the system or in a circle, which are not followed", .0.display())]
     Links(PathBuf),
-    /// It may not be read here.
+    /// A path that must not be read in this thread.
     #[error("{} may not be read in this thread", .0.display())]
     Hidden(PathBuf),
-    /// It may not be written here.
+    /// A path that must not be written in this thread.
     #[error("{} is protected: the user's tools obey what is written there, so it cannot be changed with this tool", .0.display())]
     Protected(PathBuf),
-    /// It has no bit that lets it be written.
+    /// A file without write permission bits.
     #[error("{} is read-only; make it writable first", .0.display())]
     ReadOnly(PathBuf),
-    /// It is larger than a tool handles.
+    /// A file larger than the tool's limit.
     #[error("{} has {bytes} bytes, more than the {max} that this tool handles; use a command", .path.display())]
     TooLarge {
-        /// It.
+        /// Its path.
         path: PathBuf,
-        /// How large.
+        /// Its size.
         bytes: u64,
-        /// How large it may be.
+        /// The limit.
         max: u64,
     },
-    /// It is no text.
+    /// A file that is not UTF-8 text.
     #[error("{} is binary or not UTF-8, so it cannot be handled as text; use a command", .0.display())]
     Binary(PathBuf),
-    /// What the model gave does not fit.
+    /// Invalid arguments of the call.
     #[error("{0}")]
     Arguments(String),
-    /// The disk failed.
+    /// An I/O error.
     #[error("{}: {source}", .path.display())]
     Disk {
-        /// Where.
+        /// The path concerned.
         path: PathBuf,
-        /// How.
+        /// The cause.
         source: io::Error,
     },
 }

@@ -1,4 +1,4 @@
-//! `view_image`: a picture for the model.
+//! `view_image`: shows an image to the model.
 
 use std::path::Path;
 
@@ -14,31 +14,31 @@ use super::walk::FinalLink;
 
 const BYTES_MAX: u64 = 8 << 20;
 
-/// What it is asked for.
+/// Arguments of the tool.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ViewImage {
-    /// Which file.
+    /// Path of the file.
     pub path: String,
 }
 
-/// A picture that may be shown to a model.
+/// An image that a model can read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageFile {
-    /// As an item shows it.
+    /// Path, as an item shows it.
     pub path: String,
-    /// Such as `image/png`.
+    /// Media type, such as `image/png`.
     pub media_type: &'static str,
-    /// The file.
+    /// Contents of the file.
     pub bytes: Vec<u8>,
-    /// In pixels.
+    /// Width in pixels.
     pub width: u32,
-    /// In pixels.
+    /// Height in pixels.
     pub height: u32,
 }
 
 impl ViewImage {
-    /// What a model is told of it.
+    /// Returns the specification for the model.
     pub fn spec() -> ToolSpec {
         ToolSpec {
             name: "view_image".to_owned(),
@@ -55,7 +55,7 @@ impl ViewImage {
         }
     }
 
-    /// The picture.
+    /// Reads and checks the image.
     pub fn run(&self, roots: &Roots) -> Result<ImageFile, ToolError> {
         self.run_at(
             roots,
@@ -66,30 +66,30 @@ impl ViewImage {
     pub(crate) fn run_at(
         &self,
         roots: &Roots,
-        spot: &ResolvedPath,
+        resolved: &ResolvedPath,
     ) -> Result<ImageFile, ToolError> {
-        let (file, stat) = roots.open(spot)?;
+        let (file, stat) = roots.open(resolved)?;
         let bytes = u64::try_from(stat.st_size).unwrap_or(0);
-        let path = spot.shown.clone();
+        let path = resolved.shown.clone();
         if bytes > BYTES_MAX {
             let max = BYTES_MAX;
             return Err(ToolError::TooLarge { path, bytes, max });
         }
-        let bytes = contents(file, &stat, &spot.shown)?.bytes;
+        let bytes = contents(file, &stat, &resolved.shown)?.bytes;
         let shown = path.display();
-        let Some(head) = ImageHeader::read(&bytes) else {
+        let Some(header) = ImageHeader::read(&bytes) else {
             let why = format!("{shown} is no PNG, JPEG, GIF or WebP picture");
             return Err(ToolError::Arguments(why));
         };
-        if let Some(why) = head.objection() {
+        if let Some(why) = header.objection() {
             return Err(ToolError::Arguments(format!("{shown} is {why}")));
         }
         Ok(ImageFile {
             path: shown.to_string(),
-            media_type: head.media,
+            media_type: header.media,
             bytes,
-            width: head.width,
-            height: head.height,
+            width: header.width,
+            height: header.height,
         })
     }
 }

@@ -1,4 +1,4 @@
-//! `list_files`: what is in a folder.
+//! `list_files`: lists a folder.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -18,14 +18,14 @@ const BYTES_MAX: usize = 50_000;
 const DEPTH_MAX: usize = 64;
 const TIME_MAX: Duration = Duration::from_secs(10);
 
-/// What it is asked for.
+/// Arguments of the tool.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ListFiles {
-    /// Which folder; the thread's own if none is named.
+    /// The folder; by default the thread's own.
     #[serde(default)]
     pub path: Option<String>,
-    /// How many levels.
+    /// Number of levels.
     #[serde(default)]
     pub depth: Option<usize>,
     /// A glob that the paths must match.
@@ -34,7 +34,7 @@ pub struct ListFiles {
 }
 
 impl ListFiles {
-    /// What a model is told of it.
+    /// Returns the specification for the model.
     pub fn spec() -> ToolSpec {
         ToolSpec {
             name: "list_files".to_owned(),
@@ -52,43 +52,43 @@ impl ListFiles {
         }
     }
 
-    /// The entries, one on a line, and whether there are more.
+    /// Returns the entries, one per line, and a note if there are more.
     pub fn run(&self, roots: &Roots) -> Result<String, ToolError> {
         let path = self.path.as_deref().unwrap_or(".");
         self.run_at(roots, &roots.resolve(Path::new(path), FinalLink::Follow)?)
     }
 
-    pub(crate) fn run_at(&self, roots: &Roots, spot: &ResolvedPath) -> Result<String, ToolError> {
-        roots.readable(spot)?;
-        match spot.kind {
+    pub(crate) fn run_at(&self, roots: &Roots, resolved: &ResolvedPath) -> Result<String, ToolError> {
+        roots.readable(resolved)?;
+        match resolved.kind {
             Kind::Folder => {}
-            Kind::Missing => return Err(ToolError::Missing(spot.shown.clone())),
-            _ => return Err(ToolError::NotFolder(spot.shown.clone())),
+            Kind::Missing => return Err(ToolError::Missing(resolved.shown.clone())),
+            _ => return Err(ToolError::NotFolder(resolved.shown.clone())),
         }
         let glob = self.pattern.as_deref().map(glob).transpose()?;
         let depth = if glob.is_some() { DEPTH_MAX } else { 2 };
-        let reach = WalkLimits {
+        let limits = WalkLimits {
             depth: self.depth.unwrap_or(depth).clamp(1, DEPTH_MAX),
             until: Instant::now() + TIME_MAX,
         };
         let (mut text, mut count) = (String::new(), 0);
-        let ended = tree::walk(roots, spot, &reach, &mut |entry| {
-            let is_asked = match &glob {
+        let end = tree::walk(roots, resolved, &limits, &mut |entry| {
+            let is_match = match &glob {
                 None => true,
                 Some(glob) => !entry.is_folder && glob.is_match(&entry.path),
             };
-            if !is_asked {
+            if !is_match {
                 return true;
             }
             if count == ENTRIES_MAX || text.len() > BYTES_MAX {
                 return false;
             }
             count += 1;
-            text.push_str(&roots.brief(&spot.shown.join(&entry.path)));
+            text.push_str(&roots.brief(&resolved.shown.join(&entry.path)));
             text.push_str(if entry.is_folder { "/\n" } else { "\n" });
             true
         });
-        match ended {
+        match end {
             WalkEnd::Everything if count == 0 => text.push_str("[nothing]\n"),
             WalkEnd::Everything => {}
             WalkEnd::Enough | WalkEnd::Limit => text.push_str(
@@ -99,10 +99,11 @@ impl ListFiles {
     }
 }
 
-/// The longest glob, also in ignore files. What is made of it grows with it, and past a bound there is none.
+/// Maximum length of a glob, also in ignore files. The compiled form grows with it, and a glob
+/// above some size cannot be compiled.
 pub(super) const GLOB_BYTES_MAX: usize = 1_000;
 
-/// Reads a glob. One without a slash is about names, wherever they are.
+/// Compiles a glob. Without a slash it matches names at any depth.
 pub(super) fn glob(pattern: &str) -> Result<GlobSet, ToolError> {
     if pattern.len() > GLOB_BYTES_MAX {
         let why = format!(
@@ -117,7 +118,8 @@ pub(super) fn glob(pattern: &str) -> Result<GlobSet, ToolError> {
         false => &anywhere,
     };
     let glob = GlobBuilder::new(pattern).literal_separator(true).build();
-    // A matcher of one glob panics where no regex can be made of it, as of many nested braces.
+    // A matcher of a single glob panics if no regex can be built from it, as for many nested
+    // braces.
     let set = |glob: Glob| GlobSet::builder().add(glob).build();
     glob.and_then(set).map_err(|error: Error| {
         ToolError::Arguments(format!("`{pattern}` is no glob: {}", error.kind()))
@@ -129,14 +131,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_glob_has_a_bound() {
+    fn globs_are_limited_in_length() {
         assert!(glob("src/**/*.{rs,toml}").is_ok());
         let nested = format!("{}a{}", "{".repeat(300), "}".repeat(300));
         let error = glob(&nested).expect_err("too deep");
         assert!(error.to_string().contains("is no glob"), "{error}");
         for unit in ["[!a]", "{a,b}", "**/", "?", "*", "{"] {
             let text = unit.repeat(GLOB_BYTES_MAX / unit.len());
-            // Whatever is said of it, something is.
+            // The result does not matter, as long as it does not panic.
             let _ = glob(&text);
             let error = glob(&unit.repeat(300_000)).expect_err("too long");
             assert!(error.to_string().contains("more than 1000"), "{error}");

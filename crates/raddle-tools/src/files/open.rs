@@ -1,4 +1,4 @@
-//! Opening files that may be anything by now.
+//! Opens files that may have changed since they were checked.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -13,36 +13,37 @@ use super::change::Contents;
 use super::error::ToolError;
 use super::walk::{self, Kind};
 
-/// Above this a file is not for tools that hold it in memory.
+/// Maximum size of a file for tools that load it into memory.
 pub(crate) const FILE_BYTES_MAX: u64 = 16 << 20;
 
-/// Opens an ordinary file in a folder; nothing if there is none. Whatever else is there does not block.
+/// Opens a regular file in a folder; `None` if there is none. It never blocks on other kinds of
+/// files.
 pub(crate) fn open_file(
     folder: &OwnedFd,
     name: &OsStr,
     shown: &Path,
 ) -> Result<Option<(File, Stat)>, ToolError> {
-    let failed = |error| disk(shown, error);
+    let disk_error = |error| disk(shown, error);
     match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
         Err(Errno::NOENT) => return Ok(None),
-        Err(error) => return Err(failed(error)),
+        Err(error) => return Err(disk_error(error)),
         Ok(stat) => refuse_unless_file(Kind::of(&stat), shown)?,
     }
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
     let opened = match openat(folder, name, flags | OFlags::CLOEXEC, Mode::empty()) {
         Ok(opened) => opened,
         Err(Errno::NOENT) => return Ok(None),
-        Err(error) => return Err(failed(error)),
+        Err(error) => return Err(disk_error(error)),
     };
-    let stat = fstat(&opened).map_err(failed)?;
+    let stat = fstat(&opened).map_err(disk_error)?;
     refuse_unless_file(Kind::of(&stat), shown)?;
-    if walk::is_of_processes(&opened).map_err(failed)? {
+    if walk::is_procfs(&opened).map_err(disk_error)? {
         return Err(ToolError::Hidden(shown.to_owned()));
     }
     Ok(Some((File::from(opened), stat)))
 }
 
-/// All that an open file holds.
+/// Reads a whole file.
 pub(crate) fn contents(file: File, stat: &Stat, shown: &Path) -> Result<Contents, ToolError> {
     let mut bytes = Vec::new();
     let read = file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes);

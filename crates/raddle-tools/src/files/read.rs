@@ -1,4 +1,4 @@
-//! `read_file`: some lines of a file.
+//! `read_file`: reads lines of a file.
 
 use std::io::{self, BufRead, BufReader, Read as _};
 use std::path::Path;
@@ -14,31 +14,31 @@ use super::walk::FinalLink;
 const LINES_MAX: usize = 2_000;
 const BYTES_MAX: usize = 50_000;
 
-/// Of a longer line only the beginning is shown.
+/// Longer lines are truncated.
 const LINE_BYTES_MAX: usize = 2_000;
 
-/// So far into a file a call looks.
+/// Maximum bytes that one call scans.
 const LOOKED_BYTES_MAX: u64 = 64 << 20;
 
-/// What it is asked for.
+/// Arguments of the tool.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReadFile {
-    /// Which file.
+    /// Path of the file.
     pub path: String,
-    /// The first line, counted from one.
+    /// First line, counted from one.
     #[serde(default)]
     pub offset: Option<usize>,
-    /// How many lines.
+    /// Maximum number of lines.
     #[serde(default)]
     pub limit: Option<usize>,
-    /// Whether each line is shown with its number.
+    /// Whether line numbers are shown.
     #[serde(default)]
     pub numbers: bool,
 }
 
 impl ReadFile {
-    /// What a model is told of it.
+    /// Returns the specification for the model.
     pub fn spec() -> ToolSpec {
         ToolSpec {
             name: "read_file".to_owned(),
@@ -58,7 +58,7 @@ impl ReadFile {
         }
     }
 
-    /// The lines, and what was left out.
+    /// Returns the lines, and a note if there are more.
     pub fn run(&self, roots: &Roots) -> Result<String, ToolError> {
         self.run_at(
             roots,
@@ -66,20 +66,20 @@ impl ReadFile {
         )
     }
 
-    pub(crate) fn run_at(&self, roots: &Roots, spot: &ResolvedPath) -> Result<String, ToolError> {
-        let (file, _) = roots.open(spot)?;
-        let failed = |source| ToolError::Disk {
-            path: spot.shown.clone(),
+    pub(crate) fn run_at(&self, roots: &Roots, resolved: &ResolvedPath) -> Result<String, ToolError> {
+        let (file, _) = roots.open(resolved)?;
+        let disk_error = |source| ToolError::Disk {
+            path: resolved.shown.clone(),
             source,
         };
         let first = self.offset.unwrap_or(1).max(1);
         let count = self.limit.unwrap_or(LINES_MAX).clamp(1, LINES_MAX);
         let mut reader = BufReader::new(file.take(LOOKED_BYTES_MAX));
         let mut text = String::new();
-        let (mut number, mut is_cut) = (0, false);
-        while let Some(line) = ShownLine::next(&mut reader).map_err(failed)? {
+        let (mut number, mut is_truncated) = (0, false);
+        while let Some(line) = ShownLine::next(&mut reader).map_err(disk_error)? {
             if line.is_binary {
-                return Err(ToolError::Binary(spot.shown.clone()));
+                return Err(ToolError::Binary(resolved.shown.clone()));
             }
             number += 1;
             if number < first {
@@ -87,7 +87,7 @@ impl ReadFile {
             }
             if number >= first + count || text.len() + line.shown.len() > BYTES_MAX {
                 text.push_str(&format!("[more follows; go on with offset {number}]\n"));
-                is_cut = true;
+                is_truncated = true;
                 break;
             }
             if self.numbers {
@@ -95,10 +95,10 @@ impl ReadFile {
             }
             line.push_to(&mut text);
         }
-        if !is_cut && reader.get_ref().limit() == 0 {
+        if !is_truncated && reader.get_ref().limit() == 0 {
             text.push_str("[more follows than this tool looks at; use a command]\n");
         } else if number < first && number > 0 {
-            let why = format!("{} has only {number} lines", spot.shown.display());
+            let why = format!("{} has only {number} lines", resolved.shown.display());
             return Err(ToolError::Arguments(why));
         } else if number == 0 {
             text.push_str("[the file is empty]\n");
@@ -107,7 +107,7 @@ impl ReadFile {
     }
 }
 
-/// A line, as far as it is shown: no more of it is ever held.
+/// A line, truncated to the part that is shown, to bound memory.
 struct ShownLine {
     shown: Vec<u8>,
     bytes: usize,
@@ -124,14 +124,14 @@ impl ShownLine {
         loop {
             let piece = reader.fill_buf()?;
             let end = piece.iter().position(|byte| *byte == b'\n');
-            let taken = end.map_or(piece.len(), |end| end + 1);
-            let piece = &piece[..taken];
-            let room = LINE_BYTES_MAX - line.shown.len();
-            line.shown.extend_from_slice(&piece[..room.min(taken)]);
-            line.bytes += taken;
+            let consumed = end.map_or(piece.len(), |end| end + 1);
+            let piece = &piece[..consumed];
+            let capacity = LINE_BYTES_MAX - line.shown.len();
+            line.shown.extend_from_slice(&piece[..capacity.min(consumed)]);
+            line.bytes += consumed;
             line.is_binary |= piece.contains(&0);
-            reader.consume(taken);
-            if end.is_some() || taken == 0 {
+            reader.consume(consumed);
+            if end.is_some() || consumed == 0 {
                 return Ok((line.bytes > 0).then_some(line));
             }
         }

@@ -1,4 +1,4 @@
-//! The folders that the tools of a thread may read and write.
+//! Folders that the tools of a thread may read and write.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -17,64 +17,64 @@ use super::error::ToolError;
 use super::open::{contents, disk, open_file, refuse_unless_file};
 use super::walk::{self, FileId, FinalLink, FollowedPath, Kind, OpenMode};
 
-/// What is never read by a tool that runs in our own process: what the kernel says of processes, and where
-/// sockets and secrets of services are.
+/// Folders that tools in the server's process never read: kernel information on processes, and
+/// sockets and secrets of services.
 const NEVER_READ: [&str; 3] = ["/proc", "/run", "/var/run"];
 
-/// The folders that the tools of a thread may read and write, as descriptors.
+/// Folders that the tools of a thread may read and write, held as descriptors.
 #[derive(Debug)]
 pub struct Roots {
     cwd: PathBuf,
-    /// Folders by the names that people know them by, and by their real paths. The first is the thread's.
+    /// Folders by their given names, and by their real paths. The first is the thread's folder.
     names: Vec<(PathBuf, PathBuf)>,
     top: OwnedFd,
     writable: Vec<Root>,
-    /// None: everything that is not hidden.
+    /// `None`: everything that is not hidden.
     readable: Option<Vec<PathBuf>>,
     hidden: Vec<(PathBuf, Option<FileId>)>,
-    /// What a walk leaves out.
+    /// Paths that a walk skips.
     closed: Vec<PathPattern>,
-    /// Folded.
+    /// Protected names, in folded form.
     protected: Vec<String>,
-    /// The user's home, whose dotfiles stay as they are.
+    /// The user's home, whose dotfiles are protected.
     home: Option<PathBuf>,
     open_mode: OpenMode,
-    /// Whether there is a sandbox at all.
+    /// Whether the thread has a sandbox.
     is_confined: bool,
 }
 
-/// A path that may be written, with all that is in it.
+/// A path that may be written, with everything below it.
 #[derive(Debug)]
 struct Root {
     plain: PathBuf,
-    /// It, or the folder around it if it is a file.
+    /// The path itself, or its folder if it is a file.
     anchor: OwnedFd,
     anchor_path: PathBuf,
-    /// Whether names in it are protected.
+    /// Whether protected names in it are enforced.
     is_strict: bool,
-    /// What git keeps elsewhere in it.
-    apart: Vec<PathBuf>,
+    /// Git directories that its `.git` file names.
+    git_dirs: Vec<PathBuf>,
 }
 
-/// Whether a path may be written.
+/// Write access to a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteAccess {
-    /// It lies in what may be written.
+    /// The path is in a writable folder.
     Inside,
-    /// It does not; someone may allow it.
+    /// The path is outside; the user may approve it.
     Beyond,
-    /// It lies there, but stays as it is.
+    /// The path is in a writable folder, but protected.
     Protected,
 }
 
-/// Where a path leads.
+/// Result of resolving a path.
 #[derive(Clone, Debug)]
 pub struct ResolvedPath {
-    /// As it is shown: absolute, without `.` and `..`, below the name that its root was given by.
+    /// Display path: absolute, without `.` and `..`, below the given name of its root.
     pub shown: PathBuf,
-    /// Absolute, without `.`, `..` and links.
+    /// Real path: absolute, without `.`, `..` and links.
     pub plain: PathBuf,
-    /// Whether it may be written.
+    /// Write access.
     pub access: WriteAccess,
     pub(crate) kind: Kind,
     root: Option<usize>,
@@ -82,12 +82,13 @@ pub struct ResolvedPath {
 }
 
 impl ResolvedPath {
-    /// Whether anything is there.
+    /// Whether the path exists.
     pub fn exists(&self) -> bool {
         self.kind != Kind::Missing
     }
 
-    /// How people are told of it. What is beyond is named by where it is: whoever is asked about it must see that.
+    /// Returns the path for approvals and items. A path outside is shown as its real path, since
+    /// the user must see it before approving.
     pub(crate) fn name(&self) -> &Path {
         match self.access {
             WriteAccess::Beyond => &self.plain,
@@ -97,8 +98,8 @@ impl ResolvedPath {
 }
 
 impl Roots {
-    /// The folders that a policy gives, for paths that are relative to `cwd`. What does not exist gives
-    /// nothing.
+    /// Opens the folders of a policy, for paths that are relative to `cwd`. Missing folders are
+    /// skipped.
     pub fn new(cwd: &Path, policy: &Policy) -> io::Result<Self> {
         let mut roots = Self {
             cwd: cwd.to_owned(),
@@ -116,8 +117,8 @@ impl Roots {
         if !cwd.is_absolute() {
             return Err(io::Error::other("the folder of a thread is absolute"));
         }
-        if let Ok(found) = roots.follow(cwd, FinalLink::Follow) {
-            roots.names[0].1 = found.plain;
+        if let Ok(followed) = roots.follow(cwd, FinalLink::Follow) {
+            roots.names[0].1 = followed.plain;
         }
         match policy {
             Policy::FullAccess => roots.grant(Path::new("/"), false),
@@ -126,7 +127,7 @@ impl Roots {
         Ok(roots)
     }
 
-    /// The same for a kernel without `openat2` and without renames that exchange.
+    /// Disables `openat2` and exchanging renames, as on an older kernel.
     #[must_use]
     pub fn on_an_older_kernel(self) -> Self {
         Self {
@@ -135,23 +136,23 @@ impl Roots {
         }
     }
 
-    /// The rights of a command in the same sandbox, for as long as this is held. Without a sandbox a command has those
-    /// of the server.
+    /// Takes on the rights of a command in the same sandbox, as long as the result is held. Without
+    /// a sandbox a command has the rights of the server.
     pub(crate) fn rights(&self) -> io::Result<Option<LoweredRights>> {
         self.is_confined.then(LoweredRights::enter).transpose()
     }
 
-    /// The same, with folders that people know by other names than their real paths.
+    /// Adds the given names of folders that differ from their real paths.
     #[must_use]
     pub fn named(mut self, real_paths: &BTreeMap<String, String>) -> Self {
         let names = real_paths
             .iter()
-            .map(|(given, real)| (given.into(), real.into()));
+            .map(|(name, real)| (name.into(), real.into()));
         self.names.extend(names);
         self
     }
 
-    /// The same, with paths that a walk leaves out.
+    /// Sets paths that a walk skips.
     #[must_use]
     pub fn without(self, closed: Vec<PathPattern>) -> Self {
         Self { closed, ..self }
@@ -168,9 +169,9 @@ impl Roots {
         for path in &rules.write {
             self.grant(path, true);
         }
-        // The whole disk is nothing that a rule means.
+        // A rule never means the whole disk.
         self.writable.retain(|it| it.plain.parent().is_some());
-        // Another thread may work in the folder that `TMPDIR` names. `/tmp` is everybody's.
+        // Another thread may work in the folder that `TMPDIR` names. `/tmp` is shared anyway.
         let (tmp, _) = scratch_folders();
         for path in &rules.scratch {
             self.grant(path, !path.starts_with(tmp));
@@ -180,7 +181,7 @@ impl Roots {
             self.readable = Some(paths.iter().filter_map(plain).collect());
         }
         let never = NEVER_READ.map(PathBuf::from);
-        // Commands have another one, which is not in sight here.
+        // Commands get their own `/tmp`, which is not visible here.
         let tmp = (rules.tmp != Tmp::Plain).then(|| PathBuf::from("/tmp"));
         for path in rules.hidden.iter().chain(&never).chain(&tmp) {
             self.hide(path);
@@ -188,133 +189,135 @@ impl Roots {
     }
 
     fn hide(&mut self, path: &Path) {
-        let found = self.follow(path, FinalLink::Follow);
+        let followed = self.follow(path, FinalLink::Follow);
         let link = self
             .follow(path, FinalLink::Keep)
             .map(|it| (it.plain, None));
-        self.hidden.push(match found {
-            Ok(found) if found.kind != Kind::Missing => (found.plain, found.ids.last().copied()),
-            Ok(found) => (found.plain, None),
+        self.hidden.push(match followed {
+            Ok(followed) if followed.kind != Kind::Missing => (followed.plain, followed.ids.last().copied()),
+            Ok(followed) => (followed.plain, None),
             Err(_) => (path.to_owned(), None),
         });
-        // A link to it stays as it is too.
+        // A link to it is protected too.
         self.hidden.extend(link);
     }
 
-    fn grant(&mut self, given: &Path, is_strict: bool) {
-        let Ok(found) = self.follow(given, FinalLink::Follow) else {
+    fn grant(&mut self, path: &Path, is_strict: bool) {
+        let Ok(followed) = self.follow(path, FinalLink::Follow) else {
             return;
         };
-        // A command may have put a link there.
-        if found.plain != given {
+        // A command may have created a link there.
+        if followed.plain != path {
             return;
         }
-        let anchor_path = match found.kind {
-            Kind::Folder => found.plain.clone(),
-            Kind::File => found.plain.parent().unwrap_or(Path::new("/")).to_owned(),
+        let anchor_path = match followed.kind {
+            Kind::Folder => followed.plain.clone(),
+            Kind::File => followed.plain.parent().unwrap_or(Path::new("/")).to_owned(),
             Kind::Missing | Kind::Link | Kind::Special(_) => return,
         };
         let below = anchor_path.strip_prefix("/").unwrap_or(&anchor_path);
         let Ok(anchor) = walk::folder(&self.top, below, self.open_mode) else {
             return;
         };
-        let apart = if is_strict {
-            self.kept_apart(&found.plain)
+        let git_dirs = if is_strict {
+            self.git_dirs(&followed.plain)
         } else {
             Vec::new()
         };
         self.writable.push(Root {
-            plain: found.plain,
+            plain: followed.plain,
             anchor,
             anchor_path,
             is_strict,
-            apart,
+            git_dirs,
         });
     }
 
-    /// The `.git` of a worktree is a file that says where the repository is, which may say where its common
-    /// part is.
-    fn kept_apart(&self, root: &Path) -> Vec<PathBuf> {
-        let named = |file: PathBuf, word: &str, base: &Path| {
-            let spot = self.judge(self.follow(&file, FinalLink::Follow).ok()?);
-            let (file, _) = self.open(&spot).ok()?;
+    /// Returns the git directories of a worktree. Its `.git` is a file that names the repository,
+    /// which may name its common directory.
+    fn git_dirs(&self, root: &Path) -> Vec<PathBuf> {
+        let git_dir = |file: PathBuf, word: &str, base: &Path| {
+            let resolved = self.judge(self.follow(&file, FinalLink::Follow).ok()?);
+            let (file, _) = self.open(&resolved).ok()?;
             let path = base.join(raddle_sandbox::gitfile_path(file, word)?);
             Some(self.follow(&path, FinalLink::Follow).ok()?.plain)
         };
-        let repository = named(root.join(".git"), "gitdir: ", root);
+        let repository = git_dir(root.join(".git"), "gitdir: ", root);
         let common = repository
             .as_ref()
-            .and_then(|it| named(it.join("commondir"), "", it));
+            .and_then(|it| git_dir(it.join("commondir"), "", it));
         repository.into_iter().chain(common).collect()
     }
 
-    /// Where paths of a model begin.
+    /// Returns the base of relative paths.
     pub fn cwd(&self) -> &Path {
         &self.cwd
     }
 
-    /// Whether a path may be written.
+    /// Returns the write access to a path.
     pub fn writable(&self, path: &Path) -> Result<WriteAccess, ToolError> {
-        let spot = self.resolve(path, FinalLink::Follow)?;
-        Ok(match self.is_obeyed(&spot) {
+        let resolved = self.resolve(path, FinalLink::Follow)?;
+        Ok(match self.is_obeyed(&resolved) {
             true => WriteAccess::Protected,
-            false => spot.access,
+            false => resolved.access,
         })
     }
 
-    /// Whether git takes orders from a path that may be written otherwise: a repository by another name than `.git`,
-    /// or what the configuration of the repository around it names. It looks at the disk.
-    pub(crate) fn is_obeyed(&self, spot: &ResolvedPath) -> bool {
-        let Some(root) = spot.root.map(|index| &self.writable[index]) else {
+    /// Whether git reads configuration or code from an otherwise writable path: a repository under
+    /// another name than `.git`, or a path that the configuration of the surrounding repository
+    /// names. It reads the disk.
+    pub(crate) fn is_obeyed(&self, resolved: &ResolvedPath) -> bool {
+        let Some(root) = resolved.root.map(|index| &self.writable[index]) else {
             return false;
         };
         if !root.is_strict || !self.protected.iter().any(|it| it == ".git") {
             return false;
         }
-        let folders = spot.plain.ancestors().skip(1);
+        let folders = resolved.plain.ancestors().skip(1);
         let mut folders =
             folders.take_while(|it| it.starts_with(&root.plain) && **it != root.plain);
         if folders.any(raddle_sandbox::is_git_dir) {
             return true;
         }
-        let around = spot.plain.parent().unwrap_or(&root.plain);
-        // A file at the top has one folder around it.
+        let around = resolved.plain.parent().unwrap_or(&root.plain);
+        // A file at the top has only one surrounding folder.
         let folders = BTreeSet::from([around, root.plain.as_path()]);
         let mut obeyed = folders.into_iter().flat_map(raddle_sandbox::obeyed_paths);
-        obeyed.any(|it| spot.plain.starts_with(it))
+        obeyed.any(|it| resolved.plain.starts_with(it))
     }
 
-    /// Where a path of a model leads: relative to the thread's folder or absolute. `~` is a name like any other.
+    /// Resolves a path of a model, relative to the thread's folder or absolute. `~` is an ordinary
+    /// name.
     pub(crate) fn resolve(&self, path: &Path, last: FinalLink) -> Result<ResolvedPath, ToolError> {
-        let bad = |why| ToolError::Path {
+        let invalid = |why| ToolError::Path {
             path: path.to_owned(),
             why,
         };
         if path.as_os_str().is_empty() {
-            return Err(bad("it is empty"));
+            return Err(invalid("it is empty"));
         }
         if path.as_os_str().as_encoded_bytes().contains(&0) {
-            return Err(bad("it has a NUL byte"));
+            return Err(invalid("it has a NUL byte"));
         }
-        let asked = self.cwd.join(path);
-        let found = self.follow(&asked, last).map_err(|error| match error {
-            Errno::LOOP => ToolError::Links(asked.clone()),
-            Errno::NAMETOOLONG => bad("a name in it is too long"),
-            Errno::NOENT => ToolError::Missing(asked.clone()),
-            Errno::NOTDIR => bad("a file stands where it needs a folder"),
-            error => disk(&asked, error),
+        let absolute = self.cwd.join(path);
+        let followed = self.follow(&absolute, last).map_err(|error| match error {
+            Errno::LOOP => ToolError::Links(absolute.clone()),
+            Errno::NAMETOOLONG => invalid("a name in it is too long"),
+            Errno::NOENT => ToolError::Missing(absolute.clone()),
+            Errno::NOTDIR => invalid("a file stands where it needs a folder"),
+            error => disk(&absolute, error),
         })?;
-        Ok(self.judge(found))
+        Ok(self.judge(followed))
     }
 
     fn follow(&self, path: &Path, last: FinalLink) -> Result<FollowedPath, Errno> {
         walk::follow(&self.top, path, last)
     }
 
-    fn judge(&self, found: FollowedPath) -> ResolvedPath {
+    fn judge(&self, followed: FollowedPath) -> ResolvedPath {
         let FollowedPath {
             plain, kind, ids, ..
-        } = found;
+        } = followed;
         let roots = self.writable.iter().enumerate();
         let root = roots
             .filter(|(_, root)| plain.starts_with(&root.plain))
@@ -324,7 +327,7 @@ impl Roots {
             let by_name = plain.starts_with(path) && (root.is_none() || depth(path) >= granted);
             by_name || (!plain.starts_with(path) && id.is_some_and(|it| ids.contains(&it)))
         });
-        let place = match root {
+        let access = match root {
             _ if is_hidden => WriteAccess::Protected,
             None if plain.iter().any(|name| self.is_protected_name(name)) => WriteAccess::Protected,
             None => WriteAccess::Beyond,
@@ -332,7 +335,7 @@ impl Roots {
             Some(_) => WriteAccess::Inside,
         };
         let mut names = self.names.iter();
-        let shown = names.find_map(|(given, real)| renamed(&plain, given, real));
+        let shown = names.find_map(|(name, real)| renamed(&plain, name, real));
         let shown = shown.unwrap_or_else(|| plain.clone());
         let is_listed = self
             .readable
@@ -340,7 +343,7 @@ impl Roots {
             .is_none_or(|listed| root.is_some() || listed.iter().any(|it| plain.starts_with(it)));
         ResolvedPath {
             shown,
-            access: place,
+            access,
             kind,
             root: root.map(|(index, _)| index),
             is_hidden: is_hidden || !is_listed,
@@ -351,12 +354,12 @@ impl Roots {
     fn is_protected(&self, root: &Root, plain: &Path) -> bool {
         let below = plain.strip_prefix(&root.plain).unwrap_or(plain);
         let is_named = |name: &OsStr| self.is_protected_name(name);
-        let is_apart = |it: &PathBuf| plain.starts_with(it) && !root.plain.starts_with(it);
-        let is_obeyed = below.iter().any(is_named) || root.apart.iter().any(is_apart);
+        let is_git_dir = |it: &PathBuf| plain.starts_with(it) && !root.plain.starts_with(it);
+        let is_obeyed = below.iter().any(is_named) || root.git_dirs.iter().any(is_git_dir);
         root.is_strict && is_obeyed || self.is_dotfile(root, plain)
     }
 
-    /// Whether it is a dotfile of the user's home, or in one, and no root names it.
+    /// Whether it is a dotfile of the user's home, or inside one, and no root names it.
     fn is_dotfile(&self, root: &Root, plain: &Path) -> bool {
         let Some(home) = self.home.as_ref().filter(|it| it.starts_with(&root.plain)) else {
             return false;
@@ -370,21 +373,21 @@ impl Roots {
         self.protected.contains(&folded(name))
     }
 
-    /// Whether a walk leaves this plain path out.
+    /// Whether a walk skips this path.
     pub(crate) fn is_closed(&self, plain: &Path) -> bool {
         let plain = plain.to_string_lossy();
         self.closed.iter().any(|it| it.fits(&plain))
     }
 
-    /// Refuses what may not be read in this thread.
-    pub(crate) fn readable(&self, spot: &ResolvedPath) -> Result<(), ToolError> {
-        match spot.is_hidden {
-            true => Err(ToolError::Hidden(spot.shown.clone())),
+    /// Rejects a path that must not be read in this thread.
+    pub(crate) fn readable(&self, resolved: &ResolvedPath) -> Result<(), ToolError> {
+        match resolved.is_hidden {
+            true => Err(ToolError::Hidden(resolved.shown.clone())),
             false => Ok(()),
         }
     }
 
-    /// A path as it is written for the model: relative if it is in the thread's folder.
+    /// Returns a path for the model: relative if it is in the thread's folder.
     pub(crate) fn brief(&self, shown: &Path) -> String {
         let brief = match shown.strip_prefix(&self.cwd) {
             Ok(rest) if rest.as_os_str().is_empty() => Path::new("."),
@@ -394,20 +397,20 @@ impl Roots {
         brief.to_string_lossy().into_owned()
     }
 
-    /// The folder around a spot, and its name there.
+    /// Returns the parent folder and the file name.
     pub(crate) fn around<'a>(
         &self,
-        spot: &'a ResolvedPath,
+        resolved: &'a ResolvedPath,
     ) -> Result<(OwnedFd, &'a OsStr), ToolError> {
-        let name = spot.plain.file_name();
-        let name = name.ok_or_else(|| ToolError::Folder(spot.shown.clone()))?;
-        let folder = self.folder(spot, spot.plain.parent().unwrap_or(Path::new("/")));
-        Ok((folder.map_err(|it| disk(&spot.shown, it))?, name))
+        let name = resolved.plain.file_name();
+        let name = name.ok_or_else(|| ToolError::Folder(resolved.shown.clone()))?;
+        let folder = self.folder(resolved, resolved.plain.parent().unwrap_or(Path::new("/")));
+        Ok((folder.map_err(|it| disk(&resolved.shown, it))?, name))
     }
 
-    /// Opens a folder on the way to a spot, by its plain path, below the spot's root.
-    pub(crate) fn folder(&self, spot: &ResolvedPath, path: &Path) -> Result<OwnedFd, Errno> {
-        let (anchor, below) = match spot.root.map(|index| &self.writable[index]) {
+    /// Opens a folder on the path, by its real path, below the path's root.
+    pub(crate) fn folder(&self, resolved: &ResolvedPath, path: &Path) -> Result<OwnedFd, Errno> {
+        let (anchor, below) = match resolved.root.map(|index| &self.writable[index]) {
             Some(root) => (&root.anchor, path.strip_prefix(&root.anchor_path)),
             None => (&self.top, path.strip_prefix("/")),
         };
@@ -418,31 +421,31 @@ impl Roots {
         self.open_mode
     }
 
-    /// Opens an ordinary file that may be read.
-    pub(crate) fn open(&self, spot: &ResolvedPath) -> Result<(File, Stat), ToolError> {
-        self.readable(spot)?;
-        refuse_unless_file(spot.kind, &spot.shown)?;
-        let (folder, name) = self.around(spot)?;
-        let opened = open_file(&folder, name, &spot.shown)?;
-        opened.ok_or_else(|| ToolError::Missing(spot.shown.clone()))
+    /// Opens a regular file that may be read.
+    pub(crate) fn open(&self, resolved: &ResolvedPath) -> Result<(File, Stat), ToolError> {
+        self.readable(resolved)?;
+        refuse_unless_file(resolved.kind, &resolved.shown)?;
+        let (folder, name) = self.around(resolved)?;
+        let opened = open_file(&folder, name, &resolved.shown)?;
+        opened.ok_or_else(|| ToolError::Missing(resolved.shown.clone()))
     }
 
-    /// All of a file that may be read.
-    pub(crate) fn read(&self, spot: &ResolvedPath) -> Result<Contents, ToolError> {
-        let (file, stat) = self.open(spot)?;
-        contents(file, &stat, &spot.shown)
+    /// Reads a whole file that may be read.
+    pub(crate) fn read(&self, resolved: &ResolvedPath) -> Result<Contents, ToolError> {
+        let (file, stat) = self.open(resolved)?;
+        contents(file, &stat, &resolved.shown)
     }
 }
 
-/// A plain path as it is called below a folder with two names; nothing if it is not there, or if the name
-/// is no plain one itself.
-fn renamed(plain: &Path, given: &Path, real: &Path) -> Option<PathBuf> {
+/// Replaces the real path of a folder by its given name. `None` if the path is not in the folder,
+/// or the name contains `..`.
+fn renamed(plain: &Path, name: &Path, real: &Path) -> Option<PathBuf> {
     let below = plain.strip_prefix(real).ok()?;
-    let is_roundabout = given.components().any(|it| it == Component::ParentDir);
+    let is_roundabout = name.components().any(|it| it == Component::ParentDir);
     match below.as_os_str().is_empty() {
         _ if is_roundabout => None,
-        true => Some(given.components().collect()),
-        false => Some(given.components().collect::<PathBuf>().join(below)),
+        true => Some(name.components().collect()),
+        false => Some(name.components().collect::<PathBuf>().join(below)),
     }
 }
 
@@ -450,7 +453,8 @@ fn depth(path: &Path) -> usize {
     path.components().count()
 }
 
-/// A name as file systems that do not tell letter case apart see it, without marks that some leave out.
+/// Folds a name as case-insensitive file systems do, without the invisible characters that some
+/// ignore.
 fn folded(name: &OsStr) -> String {
     let name = name.to_string_lossy().to_uppercase().to_lowercase();
     let is_ignored = |it: &char| matches!(it, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');

@@ -1,4 +1,4 @@
-//! `search_files`: the lines that match an expression.
+//! `search_files`: finds lines that match a regular expression.
 
 use std::io::{self, Read as _};
 use std::path::Path;
@@ -26,28 +26,28 @@ const HEAP_BYTES_MAX: usize = 8 << 20;
 const EXPRESSION_BYTES_MAX: usize = 4 << 20;
 const TIME_MAX: Duration = Duration::from_secs(20);
 
-/// What it is asked for.
+/// Arguments of the tool.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SearchFiles {
-    /// A regular expression.
+    /// Regular expression.
     pub pattern: String,
-    /// In which folder or file; the thread's own folder if none is named.
+    /// Folder or file to search; by default the thread's folder.
     #[serde(default)]
     pub path: Option<String>,
     /// A glob that the paths must match.
     #[serde(default)]
     pub glob: Option<String>,
-    /// How many matches.
+    /// Maximum number of matches.
     #[serde(default)]
     pub max: Option<usize>,
-    /// Whether capital and small letters are the same.
+    /// Whether letter case is ignored.
     #[serde(default)]
     pub ignore_case: bool,
 }
 
 impl SearchFiles {
-    /// What a model is told of it.
+    /// Returns the specification for the model.
     pub fn spec() -> ToolSpec {
         ToolSpec {
             name: "search_files".to_owned(),
@@ -68,52 +68,52 @@ impl SearchFiles {
         }
     }
 
-    /// The matches, one on a line, and whether there may be more.
+    /// Returns the matches, one per line, and a note if there may be more.
     pub fn run(&self, roots: &Roots) -> Result<String, ToolError> {
         let path = self.path.as_deref().unwrap_or(".");
         self.run_at(roots, &roots.resolve(Path::new(path), FinalLink::Follow)?)
     }
 
-    pub(crate) fn run_at(&self, roots: &Roots, spot: &ResolvedPath) -> Result<String, ToolError> {
-        self.run_within(roots, spot, TIME_MAX)
+    pub(crate) fn run_at(&self, roots: &Roots, resolved: &ResolvedPath) -> Result<String, ToolError> {
+        self.run_within(roots, resolved, TIME_MAX)
     }
 
     fn run_within(
         &self,
         roots: &Roots,
-        spot: &ResolvedPath,
+        resolved: &ResolvedPath,
         time: Duration,
     ) -> Result<String, ToolError> {
-        roots.readable(spot)?;
+        roots.readable(resolved)?;
         let glob = self.glob.as_deref().map(glob).transpose()?;
         let mut search = self.search(time)?;
-        let ended = match spot.kind {
-            Kind::Missing => return Err(ToolError::Missing(spot.shown.clone())),
+        let end = match resolved.kind {
+            Kind::Missing => return Err(ToolError::Missing(resolved.shown.clone())),
             Kind::Folder => {
-                let reach = WalkLimits {
+                let limits = WalkLimits {
                     depth: usize::MAX,
                     until: search.until,
                 };
-                tree::walk(roots, spot, &reach, &mut |entry| {
-                    let is_asked = glob.as_ref().is_none_or(|it| it.is_match(&entry.path));
-                    if !entry.is_file || !is_asked {
+                tree::walk(roots, resolved, &limits, &mut |entry| {
+                    let is_match = glob.as_ref().is_none_or(|it| it.is_match(&entry.path));
+                    if !entry.is_file || !is_match {
                         return true;
                     }
-                    // What cannot be read is passed over, as a person would.
-                    let _ = search.walked(roots, &spot.plain.join(&entry.path));
-                    search.goes_on()
+                    // Unreadable files are skipped.
+                    let _ = search.walked(roots, &resolved.plain.join(&entry.path));
+                    search.continues()
                 })
             }
             _ => {
-                search.file(roots, spot)?;
-                match search.goes_on() {
+                search.file(roots, resolved)?;
+                match search.continues() {
                     true => WalkEnd::Everything,
                     false => WalkEnd::Enough,
                 }
             }
         };
         let mut text = search.text;
-        match ended {
+        match end {
             WalkEnd::Everything if text.is_empty() => text.push_str("[no line matches]\n"),
             WalkEnd::Everything => {}
             WalkEnd::Enough if !search.is_late => text
@@ -130,7 +130,7 @@ impl SearchFiles {
             matcher: self.matcher()?,
             searcher: searcher(),
             text: String::new(),
-            left: self.max.unwrap_or(MATCHES).clamp(1, MATCHES_MAX),
+            matches_left: self.max.unwrap_or(MATCHES).clamp(1, MATCHES_MAX),
             until: Instant::now() + time,
             is_late: false,
         })
@@ -162,33 +162,34 @@ struct Search {
     matcher: RegexMatcher,
     searcher: Searcher,
     text: String,
-    left: usize,
+    matches_left: usize,
     until: Instant,
     is_late: bool,
 }
 
 impl Search {
-    /// A file that a walk came to by this plain path.
+    /// Searches a file that a walk found at this real path.
     fn walked(&mut self, roots: &Roots, plain: &Path) -> Result<(), ToolError> {
-        let spot = roots.resolve(plain, FinalLink::Keep)?;
-        // If a link took a folder's place meanwhile, the path leads to what the walk may have left out.
-        match spot.plain == plain {
-            true => self.file(roots, &spot),
-            false => Err(ToolError::Missing(spot.shown)),
+        let resolved = roots.resolve(plain, FinalLink::Keep)?;
+        // If a link replaced a folder meanwhile, the path leads to files that the walk may have
+        // skipped.
+        match resolved.plain == plain {
+            true => self.file(roots, &resolved),
+            false => Err(ToolError::Missing(resolved.shown)),
         }
     }
 
-    fn file(&mut self, roots: &Roots, spot: &ResolvedPath) -> Result<(), ToolError> {
-        let (file, _) = roots.open(spot)?;
-        let name = roots.brief(&spot.shown);
-        let (text, left) = (&mut self.text, &mut self.left);
+    fn file(&mut self, roots: &Roots, resolved: &ResolvedPath) -> Result<(), ToolError> {
+        let (file, _) = roots.open(resolved)?;
+        let name = roots.brief(&resolved.shown);
+        let (text, matches_left) = (&mut self.text, &mut self.matches_left);
         let sink = Lossy(|number, line| {
             let line = line.trim_end_matches(['\r', '\n']);
             let shown = &line[..line.floor_char_boundary(LINE_BYTES_MAX)];
             let more = if shown.len() < line.len() { "…" } else { "" };
             text.push_str(&format!("{name}:{number}:{shown}{more}\n"));
-            *left -= 1;
-            Ok(*left > 0 && text.len() < BYTES_MAX)
+            *matches_left -= 1;
+            Ok(*matches_left > 0 && text.len() < BYTES_MAX)
         });
         let reader = DeadlineReader {
             inner: file.take(FILE_BYTES_MAX),
@@ -197,18 +198,18 @@ impl Search {
         self.searcher
             .search_reader(&self.matcher, reader, sink)
             .map_err(|source| ToolError::Disk {
-                path: spot.shown.clone(),
+                path: resolved.shown.clone(),
                 source,
             })
     }
 
-    fn goes_on(&mut self) -> bool {
+    fn continues(&mut self) -> bool {
         self.is_late = Instant::now() > self.until;
-        !self.is_late && self.left > 0 && self.text.len() < BYTES_MAX
+        !self.is_late && self.matches_left > 0 && self.text.len() < BYTES_MAX
     }
 }
 
-/// Gives up in the middle of a file once it is late.
+/// A reader that fails in the middle of a file after the deadline.
 struct DeadlineReader<R> {
     inner: R,
     until: Instant,
@@ -236,17 +237,17 @@ mod tests {
         let policy = Policy::Confined(SandboxRules::read_only());
         let roots = Roots::new(folder.path(), &policy).expect("roots");
         let search = needle();
-        let spot = roots
+        let resolved = roots
             .resolve(Path::new("."), FinalLink::Follow)
             .expect("a folder");
-        let found = |time| search.run_within(&roots, &spot, time).expect("text");
-        assert_eq!(found(TIME_MAX), "a.txt:1:needle\n");
+        let run = |time| search.run_within(&roots, &resolved, time).expect("text");
+        assert_eq!(run(TIME_MAX), "a.txt:1:needle\n");
         let late = "[not all was searched, because it takes too long; search a deeper folder]\n";
-        assert_eq!(found(Duration::ZERO), late);
+        assert_eq!(run(Duration::ZERO), late);
     }
 
     #[test]
-    fn a_link_that_took_a_walked_folders_place_is_not_followed() {
+    fn links_that_replace_walked_folders_are_not_followed() {
         let folder = tempfile::tempdir().expect("a folder");
         let top = folder.path().canonicalize().expect("a path");
         std::fs::create_dir(top.join("closed")).expect("a folder");
@@ -254,14 +255,14 @@ mod tests {
         std::os::unix::fs::symlink("closed", top.join("open")).expect("a link");
         let policy = Policy::Confined(SandboxRules::read_only());
         let roots = Roots::new(&top, &policy).expect("roots");
-        for (path, wanted) in [
+        for (path, expected) in [
             ("closed/a.txt", "closed/a.txt:1:needle\n"),
             ("open/a.txt", ""),
         ] {
             let mut search = needle().search(TIME_MAX).expect("a search");
             let read = search.walked(&roots, &top.join(path));
-            assert_eq!(search.text, wanted);
-            assert_eq!(read.is_ok(), !wanted.is_empty(), "{path}");
+            assert_eq!(search.text, expected);
+            assert_eq!(read.is_ok(), !expected.is_empty(), "{path}");
         }
     }
 

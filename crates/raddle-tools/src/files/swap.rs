@@ -1,8 +1,9 @@
-//! Writing several files as one, as far as a file system can.
+//! Writes several files as one transaction, as far as a file system can.
 //!
-//! New contents are written beside each file, then exchanged with it, and what was displaced is compared with
-//! what was looked at. Only when all is well does the displaced go. So whoever writes one of the files at
-//! the same moment loses nothing, and a link put in a file's place is moved aside, never followed.
+//! New contents are written beside each file, then exchanged with it. The displaced file is
+//! compared with the contents that were planned on. Only when all files match are the displaced
+//! ones deleted. So a concurrent writer loses nothing, and a link in a file's place is moved aside,
+//! never followed.
 
 #[cfg(test)]
 mod tests;
@@ -50,7 +51,7 @@ pub(crate) fn run(roots: &Roots, files: &[PlannedFile]) -> Result<(), ApplyError
     }
 }
 
-/// Looks before anything is written, so that an old plan costs nothing.
+/// Checks a file before anything is written, so that an outdated plan has no side effects.
 fn unchanged(roots: &Roots, file: &PlannedFile) -> Result<(), ApplyError> {
     let shown = &file.target.shown;
     let changed = || ApplyError::Changed(shown.clone());
@@ -80,16 +81,16 @@ struct SwapJob {
     made: Vec<(OwnedFd, OsString)>,
 }
 
-/// One file, and how far it is.
+/// One file, and the state of its replacement.
 struct FileSwap {
     folder: OwnedFd,
     name: OsString,
     shown: PathBuf,
-    /// The name beside it that is ours: of the new until they are exchanged, of the old afterwards.
+    /// Temporary name beside it: of the new file until the exchange, of the old one afterwards.
     beside: OsString,
-    /// A second one, where the system cannot exchange.
+    /// Second temporary name, for systems without exchanging renames.
     aside: OsString,
-    /// The new file, whatever it is called.
+    /// The new file, under any name.
     staged: Option<FileId>,
     state: State,
 }
@@ -126,13 +127,13 @@ impl SwapJob {
     }
 
     fn stage_all(&mut self, roots: &Roots, files: &[PlannedFile]) -> Result<(), SwapError> {
-        let mut staged = files.iter().map(|it| self.stage(roots, it));
-        staged.try_for_each(|it| it.map_err(SwapError::Failed))
+        let mut results = files.iter().map(|it| self.stage(roots, it));
+        results.try_for_each(|it| it.map_err(SwapError::Failed))
     }
 
     fn exchange_all(&mut self, files: &[PlannedFile]) -> Result<(), SwapError> {
-        let mut seats = self.files.iter_mut().zip(files);
-        seats.try_for_each(|(seat, file)| seat.exchange(file, self.open_mode))
+        let mut swaps = self.files.iter_mut().zip(files);
+        swaps.try_for_each(|(swap, file)| swap.exchange(file, self.open_mode))
     }
 
     fn stage(&mut self, roots: &Roots, file: &PlannedFile) -> Result<(), ToolError> {
@@ -148,16 +149,16 @@ impl SwapJob {
             staged: None,
             state: State::Nothing,
         });
-        let seat = self.files.last_mut();
-        match (seat, &file.now) {
-            (Some(seat), Some(now)) => {
-                seat.stage(now, file.base.is_none() && file.moved_from.is_none())
+        let swap = self.files.last_mut();
+        match (swap, &file.now) {
+            (Some(swap), Some(now)) => {
+                swap.stage(now, file.base.is_none() && file.moved_from.is_none())
             }
             _ => Ok(()),
         }
     }
 
-    /// Opens the folder around a file, and makes what is missing of it.
+    /// Opens the parent folder of a file, and creates missing folders.
     fn parents(&mut self, roots: &Roots, file: &PlannedFile) -> Result<OwnedFd, Errno> {
         let mut at = file.target.plain.parent().ok_or(Errno::ISDIR)?;
         let mut missing = Vec::new();
@@ -187,30 +188,30 @@ impl SwapJob {
     }
 
     fn commit(self) {
-        for seat in self.files {
-            let left = match seat.state {
-                State::Exchanged => Some(&seat.beside),
-                State::Replaced | State::Removed => Some(&seat.aside),
+        for swap in self.files {
+            let leftover = match swap.state {
+                State::Exchanged => Some(&swap.beside),
+                State::Replaced | State::Removed => Some(&swap.aside),
                 _ => None,
             };
-            if let Some(name) = left
-                && let Err(error) = unlinkat(&seat.folder, name, AtFlags::empty())
+            if let Some(name) = leftover
+                && let Err(error) = unlinkat(&swap.folder, name, AtFlags::empty())
             {
-                tracing::warn!(file = ?seat.shown, %error, "what a file was before is left beside it");
+                tracing::warn!(file = ?swap.shown, %error, "the old version of a file cannot be removed and is left beside it");
             }
         }
     }
 
-    /// Puts back what was there; gives what could not be.
+    /// Restores the files; returns those that could not be restored.
     fn undo(self) -> Vec<PathBuf> {
         let mut stands = Vec::new();
-        for seat in self.files.into_iter().rev() {
-            if seat.undo().is_err() {
-                stands.push(seat.shown);
+        for swap in self.files.into_iter().rev() {
+            if swap.undo().is_err() {
+                stands.push(swap.shown);
             }
         }
         for (folder, name) in self.made.iter().rev() {
-            // Something else may be in it by now; then it stays.
+            // Another process may have put files into it; then it stays.
             let _ = unlinkat(folder, name, AtFlags::REMOVEDIR);
         }
         stands
@@ -219,7 +220,7 @@ impl SwapJob {
 
 impl FileSwap {
     fn stage(&mut self, now: &Contents, is_new: bool) -> Result<(), ToolError> {
-        let failed = |error| disk(&self.shown, error);
+        let disk_error = |error| disk(&self.shown, error);
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
         let mode = if is_new { 0o666 } else { 0o600 };
         let beside = openat(
@@ -228,9 +229,9 @@ impl FileSwap {
             flags | OFlags::CLOEXEC,
             Mode::from_raw_mode(mode),
         )
-        .map_err(failed)?;
+        .map_err(disk_error)?;
         self.state = State::Staged;
-        self.staged = Some(FileId::of(&fstat(&beside).map_err(failed)?));
+        self.staged = Some(FileId::of(&fstat(&beside).map_err(disk_error)?));
         let mut file = File::from(beside);
         file.write_all(&now.bytes)
             .map_err(|source| ToolError::Disk {
@@ -238,22 +239,22 @@ impl FileSwap {
                 source,
             })?;
         if !is_new {
-            fchmod(&file, Mode::from_raw_mode(now.mode)).map_err(failed)?;
+            fchmod(&file, Mode::from_raw_mode(now.mode)).map_err(disk_error)?;
         }
         Ok(())
     }
 
-    fn exchange(&mut self, file: &PlannedFile, way: OpenMode) -> Result<(), SwapError> {
+    fn exchange(&mut self, file: &PlannedFile, open_mode: OpenMode) -> Result<(), SwapError> {
         match (&file.base, &file.now) {
-            (Some(base), Some(_)) => self.replace(base, way),
+            (Some(base), Some(_)) => self.replace(base, open_mode),
             (Some(base), None) => self.set_aside(base, State::Removed),
-            (None, Some(_)) => self.make(way),
+            (None, Some(_)) => self.make(open_mode),
             (None, None) => Ok(()),
         }
     }
 
-    fn replace(&mut self, base: &Contents, way: OpenMode) -> Result<(), SwapError> {
-        if way == OpenMode::Kernel {
+    fn replace(&mut self, base: &Contents, open_mode: OpenMode) -> Result<(), SwapError> {
+        if open_mode == OpenMode::Kernel {
             match self.rename(&self.beside, &self.name, RenameFlags::EXCHANGE) {
                 Ok(()) => {
                     self.state = State::Exchanged;
@@ -280,8 +281,8 @@ impl FileSwap {
         self.compare(&self.aside, base)
     }
 
-    fn make(&mut self, way: OpenMode) -> Result<(), SwapError> {
-        let made = match way {
+    fn make(&mut self, open_mode: OpenMode) -> Result<(), SwapError> {
+        let made = match open_mode {
             OpenMode::Kernel => self.rename(&self.beside, &self.name, RenameFlags::NOREPLACE),
             OpenMode::Steps => Err(Errno::NOSYS),
         };
@@ -301,7 +302,7 @@ impl FileSwap {
         renameat_with(&self.folder, from, &self.folder, to, flags)
     }
 
-    /// What was displaced must be what was looked at.
+    /// Checks that the displaced file has the contents that were planned on.
     fn compare(&self, displaced: &OsStr, base: &Contents) -> Result<(), SwapError> {
         if is_at(&self.folder, displaced, Some(base), &self.shown) {
             return Ok(());
@@ -309,7 +310,7 @@ impl FileSwap {
         Err(SwapError::Changed(self.shown.clone()))
     }
 
-    /// Gives a new file its name; a name that is taken is an error.
+    /// Links the new file to its name; fails if the name exists.
     fn link(&self) -> Result<(), Errno> {
         let (folder, flags) = (&self.folder, AtFlags::empty());
         linkat(folder, &self.beside, folder, &self.name, flags)?;
@@ -334,10 +335,11 @@ impl FileSwap {
         }
     }
 
-    /// Removes what we wrote. If someone put something else in its place, that is not ours to remove.
+    /// Removes the file that this job wrote. A file that replaced it belongs to another process and
+    /// stays.
     fn unlink_ours(&self, name: &OsStr) -> Result<(), Errno> {
-        let there = statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
-        if Some(FileId::of(&there)) != self.staged {
+        let stat = statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        if Some(FileId::of(&stat)) != self.staged {
             return Err(Errno::BUSY);
         }
         unlinkat(&self.folder, name, AtFlags::empty())
@@ -348,7 +350,6 @@ impl FileSwap {
     }
 }
 
-/// A name that nothing has.
 fn free_name() -> OsString {
     let mark = RandomState::new().build_hasher().finish();
     format!(".raddle-{mark:016x}.tmp").into()

@@ -1,7 +1,7 @@
-//! What is in a folder and below it, without what the repository ignores.
+//! Walks a folder, without the files that the repository ignores.
 //!
-//! Folders are opened below a descriptor and ignore files are read like any other file here, so a link or
-//! a pipe that stands in their place is passed over.
+//! Folders are opened below a descriptor and ignore files are read like any other file here, so a
+//! link or a pipe in their place is skipped.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -16,39 +16,39 @@ use super::list::GLOB_BYTES_MAX;
 use super::roots::{ResolvedPath, Roots};
 use super::walk::FinalLink;
 
-/// How many entries one walk looks at.
+/// Maximum number of entries that one walk visits.
 const ENTRIES_MAX: usize = 200_000;
 
-/// Larger ones are not read.
+/// Larger ignore files are not read.
 const IGNORE_BYTES_MAX: usize = 256 << 10;
 
-/// Something in a folder.
+/// An entry of a folder.
 pub(super) struct TreeEntry {
-    /// Below the folder that is walked.
+    /// Path below the folder that is walked.
     pub path: PathBuf,
     pub is_folder: bool,
-    /// Whether it is an ordinary file.
+    /// Whether it is a regular file.
     pub is_file: bool,
 }
 
-/// Why a walk ended.
+/// Reason why a walk ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WalkEnd {
     Everything,
-    /// Whoever looked has seen enough.
+    /// The callback returned false.
     Enough,
-    /// It took too long, or there was too much.
+    /// A limit of time or entries was reached.
     Limit,
 }
 
-/// How far a walk goes.
+/// Limits of a walk.
 pub(super) struct WalkLimits {
-    /// One is the folder alone.
+    /// Maximum depth; one is the folder alone.
     pub depth: usize,
     pub until: Instant,
 }
 
-/// What is ignored in a folder, and around it.
+/// Ignore rules of a folder, and of its parents.
 struct Ignores {
     here: Vec<Gitignore>,
     around: Option<Rc<Self>>,
@@ -67,51 +67,51 @@ impl Ignores {
     }
 }
 
-/// Shows everything below a folder, each folder before what is in it, by name.
+/// Calls `see` for everything below a folder in order of name, each folder before its entries.
 pub(super) fn walk(
     roots: &Roots,
     start: &ResolvedPath,
-    reach: &WalkLimits,
-    see: &mut dyn FnMut(&TreeEntry) -> bool,
+    limits: &WalkLimits,
+    visit: &mut dyn FnMut(&TreeEntry) -> bool,
 ) -> WalkEnd {
-    let mut seen = 0;
-    let mut ahead = vec![(PathBuf::new(), 1, around(roots, &start.plain))];
-    while let Some((below, depth, outer)) = ahead.pop() {
+    let mut entry_count = 0;
+    let mut pending = vec![(PathBuf::new(), 1, around(roots, &start.plain))];
+    while let Some((below, depth, outer)) = pending.pop() {
         let folder = start.plain.join(&below);
         let rules = Rc::new(Ignores {
             here: ignore_files(roots, &folder),
             around: outer,
         });
-        let Some(mut entries) = entries(roots, start, &folder, ENTRIES_MAX - seen) else {
+        let Some(mut entries) = entries(roots, start, &folder, ENTRIES_MAX - entry_count) else {
             continue;
         };
-        seen += entries.len();
+        entry_count += entries.len();
         entries.sort_by(|a, b| a.path.cmp(&b.path));
         let mut inner = Vec::new();
         for mut entry in entries {
             let plain = folder.join(&entry.path);
             let is_git = entry.path.as_os_str() == OsStr::new(".git");
-            let is_left_out = is_git || roots.is_closed(&plain);
-            if is_left_out || rules.ignores(&plain, entry.is_folder) {
+            let is_excluded = is_git || roots.is_closed(&plain);
+            if is_excluded || rules.ignores(&plain, entry.is_folder) {
                 continue;
             }
             entry.path = below.join(&entry.path);
-            if !see(&entry) {
+            if !visit(&entry) {
                 return WalkEnd::Enough;
             }
-            if entry.is_folder && depth < reach.depth {
+            if entry.is_folder && depth < limits.depth {
                 inner.push((entry.path, depth + 1, Some(rules.clone())));
             }
         }
-        if seen >= ENTRIES_MAX || Instant::now() > reach.until {
+        if entry_count >= ENTRIES_MAX || Instant::now() > limits.until {
             return WalkEnd::Limit;
         }
-        ahead.extend(inner.into_iter().rev());
+        pending.extend(inner.into_iter().rev());
     }
     WalkEnd::Everything
 }
 
-/// What the folders around one ignore, up to the top of its repository.
+/// Returns the ignore rules of the parent folders, up to the top of the repository.
 fn around(roots: &Roots, start: &Path) -> Option<Rc<Ignores>> {
     let is_top = |it: &Path| {
         roots
@@ -135,16 +135,16 @@ fn around(roots: &Roots, start: &Path) -> Option<Rc<Ignores>> {
 
 fn ignore_files(roots: &Roots, folder: &Path) -> Vec<Gitignore> {
     let read = |name: &str| {
-        let spot = roots.resolve(&folder.join(name), FinalLink::Keep).ok()?;
-        let contents = roots.read(&spot).ok()?;
+        let resolved = roots.resolve(&folder.join(name), FinalLink::Keep).ok()?;
+        let contents = roots.read(&resolved).ok()?;
         if contents.bytes.len() > IGNORE_BYTES_MAX {
             return None;
         }
         let mut rules = GitignoreBuilder::new(folder);
         let lines = contents.text()?.lines();
-        // Reading a pattern takes stack for each brace in it.
+        // Parsing a pattern takes stack for each brace in it.
         for line in lines.filter(|it| it.len() <= GLOB_BYTES_MAX) {
-            // A line that is no pattern ignores nothing.
+            // An invalid line ignores nothing.
             let _ = rules.add_line(None, line);
         }
         rules.build().ok()
@@ -155,20 +155,20 @@ fn ignore_files(roots: &Roots, folder: &Path) -> Vec<Gitignore> {
         .collect()
 }
 
-/// What is in one folder; nothing if it may not be read.
+/// Returns the entries of one folder; `None` if it must not be read.
 fn entries(
     roots: &Roots,
     start: &ResolvedPath,
     folder: &Path,
     max: usize,
 ) -> Option<Vec<TreeEntry>> {
-    let spot = roots.resolve(folder, FinalLink::Keep).ok()?;
-    roots.readable(&spot).ok()?;
+    let resolved = roots.resolve(folder, FinalLink::Keep).ok()?;
+    roots.readable(&resolved).ok()?;
     let opened = roots.folder(start, folder).ok()?;
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let listed = openat(&opened, ".", flags, Mode::empty()).ok()?;
-    let mut found = Vec::new();
-    for entry in Dir::new(listed).ok()?.flatten().take(max) {
+    let directory = openat(&opened, ".", flags, Mode::empty()).ok()?;
+    let mut entries = Vec::new();
+    for entry in Dir::new(directory).ok()?.flatten().take(max) {
         let name = OsStr::from_bytes(entry.file_name().to_bytes());
         if name == OsStr::new(".") || name == OsStr::new("..") {
             continue;
@@ -180,11 +180,11 @@ fn entries(
             }
             kind => kind,
         };
-        found.push(TreeEntry {
+        entries.push(TreeEntry {
             path: PathBuf::from(name),
             is_folder: kind == FileType::Directory,
             is_file: kind == FileType::RegularFile,
         });
     }
-    Some(found)
+    Some(entries)
 }

@@ -1,4 +1,4 @@
-//! What a turn changed so far, as one diff.
+//! Accumulates the changes of a turn into one diff.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,13 +10,13 @@ use super::change::{ChangePlan, Contents};
 use super::diff::{similarity, unified};
 use crate::hex::hex;
 
-/// All contents that are kept together.
+/// Maximum bytes of all stored contents together.
 const BYTES_MAX: usize = 16 << 20;
 
-/// Below this a file that was moved is shown as one that went and one that came.
+/// Moved files below this similarity are shown as one deleted and one added file.
 const SIMILAR_PERCENT_MIN: usize = 50;
 
-/// What a turn changed so far: what each file was at first, and what it is now.
+/// Changes of a turn: the first and the current version of each file.
 #[derive(Debug)]
 pub struct TurnDiff {
     base: PathBuf,
@@ -28,7 +28,7 @@ pub struct TurnDiff {
 struct TrackedFile {
     first: FileVersion,
     now: FileVersion,
-    /// Where it came from as a whole.
+    /// Original path, if the file was moved.
     from: Option<PathBuf>,
 }
 
@@ -36,13 +36,13 @@ struct TrackedFile {
 enum FileVersion {
     #[default]
     Missing,
-    Kept(Contents),
-    /// There is no room for what it was.
-    Forgotten,
+    Stored(Contents),
+    /// Contents that were dropped to stay within the byte limit.
+    Dropped,
 }
 
 impl TurnDiff {
-    /// Nothing changed yet. Paths are shown relative to this folder.
+    /// Creates an empty diff. Paths are shown relative to `base`.
     pub fn new(base: &Path) -> Self {
         Self {
             base: base.to_owned(),
@@ -51,8 +51,8 @@ impl TurnDiff {
         }
     }
 
-    /// Takes what was applied.
-    pub fn take(&mut self, applied: &ChangePlan) {
+    /// Records applied changes.
+    pub fn record(&mut self, applied: &ChangePlan) {
         for file in &applied.files {
             let path = file.target.shown.clone();
             let came_from = file.moved_from.map(|it| &applied.files[it].target.shown);
@@ -64,7 +64,7 @@ impl TurnDiff {
                 }) => from.clone(),
                 _ => it.clone(),
             });
-            let now = self.keep(file.now.as_ref());
+            let now = self.store(file.now.as_ref());
             match self.files.get_mut(&path) {
                 Some(tracked) => {
                     let before = std::mem::replace(&mut tracked.now, now);
@@ -74,7 +74,7 @@ impl TurnDiff {
                     }
                 }
                 None => {
-                    let first = self.keep(file.base.as_ref());
+                    let first = self.store(file.base.as_ref());
                     let from = origin;
                     self.files.insert(path, TrackedFile { first, now, from });
                 }
@@ -82,18 +82,18 @@ impl TurnDiff {
         }
     }
 
-    fn keep(&mut self, contents: Option<&Contents>) -> FileVersion {
+    fn store(&mut self, contents: Option<&Contents>) -> FileVersion {
         match contents {
             None => FileVersion::Missing,
-            Some(it) if self.bytes + it.bytes.len() > BYTES_MAX => FileVersion::Forgotten,
+            Some(it) if self.bytes + it.bytes.len() > BYTES_MAX => FileVersion::Dropped,
             Some(it) => {
                 self.bytes += it.bytes.len();
-                FileVersion::Kept(it.clone())
+                FileVersion::Stored(it.clone())
             }
         }
     }
 
-    /// The diff, as git prints it. Nothing if everything is as it was.
+    /// Returns the diff, as git prints it. Empty if nothing changed.
     pub fn text(&self) -> String {
         let mut text = String::new();
         let moves: Vec<(&PathBuf, &PathBuf)> = self
@@ -121,7 +121,7 @@ impl TurnDiff {
         let (Some(from), Some(to)) = (self.files.get(from), self.files.get(to)) else {
             return false;
         };
-        let (FileVersion::Kept(first), FileVersion::Kept(now)) = (&from.first, &to.now) else {
+        let (FileVersion::Stored(first), FileVersion::Stored(now)) = (&from.first, &to.now) else {
             return false;
         };
         let is_similar = match (first.text(), now.text()) {
@@ -138,7 +138,7 @@ impl TurnDiff {
         first: &FileVersion,
         now: &FileVersion,
     ) {
-        if paths.0 == paths.1 && first == now && *first != FileVersion::Forgotten {
+        if paths.0 == paths.1 && first == now && *first != FileVersion::Dropped {
             return;
         }
         let a = quoted("a/", &self.relative(paths.0));
@@ -162,7 +162,7 @@ impl TurnDiff {
                 (Some(first), Some(now)) if first.bytes == now.bytes => 100,
                 (Some(first), Some(now)) => {
                     let (first, now) = (first.text(), now.text());
-                    // Only what is the same to the byte is all the same.
+                    // 100 percent is reserved for identical bytes.
                     similarity(first.unwrap_or_default(), now.unwrap_or_default()).min(99)
                 }
                 _ => 0,
@@ -194,7 +194,7 @@ impl TurnDiff {
         } else {
             names.1
         };
-        if *first == FileVersion::Forgotten || *now == FileVersion::Forgotten {
+        if *first == FileVersion::Dropped || *now == FileVersion::Dropped {
             let _ = writeln!(text, "Files {a} and {b} differ, too large to show");
             return;
         }
@@ -214,7 +214,7 @@ impl TurnDiff {
         match (as_text(old), as_text(new)) {
             (Some(old), Some(new)) if old == new => {}
             (Some(old), Some(new)) => {
-                // Git ends a name with spaces by a tab, so that it is seen where it ends.
+                // Git adds a tab after a name with spaces, to mark its end.
                 let tab = |name: &str| if name.contains(' ') { "\t" } else { "" };
                 let (ta, tb) = (tab(a), tab(b));
                 let _ = write!(text, "--- {a}{ta}\n+++ {b}{tb}\n{}", unified(&old, &new));
@@ -239,22 +239,22 @@ impl FileVersion {
 
     fn contents(&self) -> Option<&Contents> {
         match self {
-            Self::Kept(contents) => Some(contents),
-            Self::Missing | Self::Forgotten => None,
+            Self::Stored(contents) => Some(contents),
+            Self::Missing | Self::Dropped => None,
         }
     }
 
-    /// As git says it: it knows only two.
+    /// Returns the mode as git prints it: git knows only two.
     fn mode(&self) -> Option<&'static str> {
         match self {
             Self::Missing => None,
-            Self::Kept(it) if it.mode & 0o100 != 0 => Some("100755"),
-            Self::Kept(_) | Self::Forgotten => Some("100644"),
+            Self::Stored(it) if it.mode & 0o100 != 0 => Some("100755"),
+            Self::Stored(_) | Self::Dropped => Some("100644"),
         }
     }
 }
 
-/// The name that git gives to these contents.
+/// Returns the git blob id of these contents.
 fn blob(contents: Option<&Contents>) -> String {
     let Some(contents) = contents else {
         return "0".repeat(40);
@@ -265,7 +265,7 @@ fn blob(contents: Option<&Contents>) -> String {
     hex(&whole.finalize())
 }
 
-/// A path as git writes it: in quotes if it has bytes that could be misread.
+/// Formats a path as git does: in quotes if it has bytes that could be misread.
 fn quoted(prefix: &str, path: &Path) -> String {
     let bytes = path.as_os_str().as_encoded_bytes();
     let is_plain = |it: &u8| (0x20..0x7f).contains(it) && !b"\"\\".contains(it);

@@ -1,6 +1,7 @@
-//! Paths followed by descriptors.
+//! Resolves paths with descriptors.
 //!
-//! [`follow`] finds the plain path that a path means. [`folder`] opens a plain path and follows nothing.
+//! [`follow`] resolves a path to its real path. [`folder`] opens a real path without following
+//! links.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,15 +13,16 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-/// As many as the kernel follows.
+/// Maximum number of links, as in the kernel.
 const LINKS_MAX: usize = 40;
 
-/// Of what the kernel shows as files: its links lead anywhere, and its files hold the environment of processes.
+/// Magic number of procfs: its links lead anywhere, and its files contain the environment of
+/// processes.
 const PROC_SUPER_MAGIC: u64 = 0x9fa0;
 
 const LOOK: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// Which file or folder, whatever it is called.
+/// Identity of a file or folder, independent of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileId {
     device: u64,
@@ -36,29 +38,29 @@ impl FileId {
     }
 }
 
-/// Where a path leads.
+/// Result of following a path.
 #[derive(Clone, Debug)]
 pub(crate) struct FollowedPath {
-    /// Without links, `.` and `..`.
+    /// Real path, without links, `.` and `..`.
     pub plain: PathBuf,
-    /// What is there.
+    /// Kind of the file at the path.
     pub kind: Kind,
-    /// What it passed through, and itself.
+    /// Ids of the folders on the path, and of the path itself.
     pub ids: Vec<FileId>,
-    /// The links that it passed through, by where they stand, and the folders that it left by `..`.
+    /// Links on the path, by their own location, and folders that it left by `..`.
     pub detours: Vec<PathBuf>,
 }
 
-/// What is at a place.
+/// Kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Nothing.
+    /// No such file.
     Missing,
-    /// An ordinary file.
+    /// A regular file.
     File,
-    /// A folder.
+    /// A directory.
     Folder,
-    /// A link, if the last one was not to be followed.
+    /// A link at the end that was not followed.
     Link,
     /// A pipe, a socket or a device.
     Special(&'static str),
@@ -77,28 +79,28 @@ impl Kind {
     }
 }
 
-/// Whether a link at the very end is followed.
+/// Whether a link at the end of a path is followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FinalLink {
     Follow,
     Keep,
 }
 
-/// Finds the plain path that an absolute path means. Nothing is opened but to be looked at.
+/// Resolves an absolute path to its real path. Nothing is opened for reading.
 pub(crate) fn follow(top: &OwnedFd, path: &Path, last: FinalLink) -> Result<FollowedPath, Errno> {
-    let mut ahead: Vec<OsString> = Vec::new();
-    queue(&mut ahead, path);
+    let mut pending: Vec<OsString> = Vec::new();
+    queue(&mut pending, path);
     let mut names: Vec<OsString> = Vec::new();
     let mut walked: Vec<(OwnedFd, Stat)> = Vec::new();
     let mut detours = Vec::new();
     let (mut links, mut is_missing) = (0, false);
-    while let Some(name) = ahead.pop() {
+    while let Some(name) = pending.pop() {
         if name == OsStr::new("..") {
             if is_missing {
                 return Err(Errno::NOENT);
             }
             detours.push(plain(&names));
-            // The top is its own parent.
+            // The root is its own parent.
             names.pop();
             walked.pop();
             continue;
@@ -119,13 +121,13 @@ pub(crate) fn follow(top: &OwnedFd, path: &Path, last: FinalLink) -> Result<Foll
         };
         let stat = fstat(&opened)?;
         let is_link = Kind::of(&stat) == Kind::Link;
-        if !is_link || (ahead.is_empty() && last == FinalLink::Keep) {
+        if !is_link || (pending.is_empty() && last == FinalLink::Keep) {
             names.push(name);
             walked.push((opened, stat));
             continue;
         }
         links += 1;
-        if links > LINKS_MAX || is_of_processes(&opened)? {
+        if links > LINKS_MAX || is_procfs(&opened)? {
             return Err(Errno::LOOP);
         }
         let target = rustix::fs::readlinkat(&opened, "", Vec::new())?;
@@ -135,7 +137,7 @@ pub(crate) fn follow(top: &OwnedFd, path: &Path, last: FinalLink) -> Result<Foll
             names.clear();
             walked.clear();
         }
-        queue(&mut ahead, &target);
+        queue(&mut pending, &target);
     }
     let kind = match walked.last() {
         _ if is_missing => Kind::Missing,
@@ -151,11 +153,11 @@ pub(crate) fn follow(top: &OwnedFd, path: &Path, last: FinalLink) -> Result<Foll
     })
 }
 
-/// Where an absolute path leads, and every place on the way there at which it turns.
-pub(crate) fn passed(path: &Path) -> Result<Vec<PathBuf>, Errno> {
+/// Returns the real path of an absolute path, and every link or `..` on the path to it.
+pub(crate) fn visited_paths(path: &Path) -> Result<Vec<PathBuf>, Errno> {
     let top = open("/", LOOK, Mode::empty())?;
-    let found = follow(&top, path, FinalLink::Follow)?;
-    Ok([found.detours, vec![found.plain]].concat())
+    let followed = follow(&top, path, FinalLink::Follow)?;
+    Ok([followed.detours, vec![followed.plain]].concat())
 }
 
 fn plain(names: &[OsString]) -> PathBuf {
@@ -164,52 +166,53 @@ fn plain(names: &[OsString]) -> PathBuf {
     path
 }
 
-/// Puts the names of a path in front of what is ahead; the next one is last.
-fn queue(ahead: &mut Vec<OsString>, path: &Path) {
+/// Pushes the names of a path onto the stack; the next one is last.
+fn queue(pending: &mut Vec<OsString>, path: &Path) {
     let names = path.components().rev().filter_map(|it| match it {
         Component::Normal(name) => Some(name.to_owned()),
         Component::ParentDir => Some("..".into()),
         Component::CurDir | Component::RootDir | Component::Prefix(_) => None,
     });
-    ahead.extend(names);
+    pending.extend(names);
 }
 
-/// Whether it is part of what the kernel shows of processes.
-pub(crate) fn is_of_processes(opened: &OwnedFd) -> Result<bool, Errno> {
+/// Whether the file is on procfs.
+pub(crate) fn is_procfs(opened: &OwnedFd) -> Result<bool, Errno> {
     let kind = fstatfs(opened)?.f_type;
     Ok(u64::try_from(kind) == Ok(PROC_SUPER_MAGIC))
 }
 
-/// How plain paths are opened.
+/// Method of opening real paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OpenMode {
-    /// The kernel holds to the rules by itself.
+    /// `openat2`: the kernel enforces the rules.
     Kernel,
-    /// Name by name, for kernels that cannot.
+    /// Name by name, for kernels without `openat2`.
     Steps,
 }
 
-/// Opens the folder at a plain path below another. A name that is no folder, or a link to one, is an error.
-pub(crate) fn folder(anchor: &OwnedFd, path: &Path, way: OpenMode) -> Result<OwnedFd, Errno> {
+/// Opens the folder at a real path below another. A name that is not a folder, or is a link, is an
+/// error.
+pub(crate) fn folder(anchor: &OwnedFd, path: &Path, open_mode: OpenMode) -> Result<OwnedFd, Errno> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     if path.as_os_str().is_empty() {
         return openat(anchor, ".", flags, Mode::empty());
     }
-    if way == OpenMode::Kernel {
+    if open_mode == OpenMode::Kernel {
         let rules = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_SYMLINKS;
         match openat2(anchor, path, flags, Mode::empty(), rules) {
-            // It is not there, not allowed, or the path is longer than one call takes.
+            // `openat2` is missing, not permitted, or the path is too long for one call.
             Err(Errno::NOSYS | Errno::PERM | Errno::NAMETOOLONG) => {}
             answer => return answer,
         }
     }
-    let mut reached: Option<OwnedFd> = None;
+    let mut current: Option<OwnedFd> = None;
     for name in path {
         if name == OsStr::new("..") {
             return Err(Errno::XDEV);
         }
-        let around: BorrowedFd<'_> = reached.as_ref().map_or(anchor.as_fd(), |it| it.as_fd());
-        reached = Some(openat(around, name, flags, Mode::empty())?);
+        let around: BorrowedFd<'_> = current.as_ref().map_or(anchor.as_fd(), |it| it.as_fd());
+        current = Some(openat(around, name, flags, Mode::empty())?);
     }
-    reached.ok_or(Errno::NOENT)
+    current.ok_or(Errno::NOENT)
 }

@@ -1,4 +1,4 @@
-//! `write_file`: a file with this content.
+//! `write_file`: writes a whole file.
 
 use std::path::Path;
 
@@ -11,18 +11,18 @@ use super::error::ToolError;
 use super::roots::Roots;
 use super::walk::FinalLink;
 
-/// What it is asked for.
+/// Arguments of the tool.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WriteFile {
-    /// Which file.
+    /// Path of the file.
     pub path: String,
-    /// All of it.
+    /// New contents.
     pub content: String,
 }
 
 impl WriteFile {
-    /// What a model is told of it.
+    /// Returns the specification for the model.
     pub fn spec() -> ToolSpec {
         ToolSpec {
             name: "write_file".to_owned(),
@@ -41,7 +41,7 @@ impl WriteFile {
         }
     }
 
-    /// What would be written.
+    /// Plans the change.
     pub fn plan(&self, roots: &Roots) -> Result<ChangePlan, ToolError> {
         let mut draft = Draft::new(roots);
         let index = draft.look(Path::new(&self.path), FinalLink::Follow)?;

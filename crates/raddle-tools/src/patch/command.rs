@@ -1,7 +1,7 @@
-//! Patches that a model hands to a shell.
+//! Patches that a model passes to a shell.
 //!
-//! Only the plainest forms are taken for a patch: everything else is a command like any other, and is judged
-//! and run as one.
+//! Only the plainest forms count as a patch. Everything else is judged and run as an ordinary
+//! command.
 
 /// A patch found in a command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,10 +12,11 @@ pub struct EmbeddedPatch {
     pub patch: String,
 }
 
-/// What the command is called, and what models call it by mistake.
+/// Name of the command, and a common misspelling.
 const NAMES: [&str; 2] = ["apply_patch", "applypatch"];
 
-/// The patch in a command that consists of its name and the text, or of a shell with a line for it.
+/// Extracts the patch from a command that consists of the name and the text, or of a shell with
+/// such a line.
 pub fn in_argv(argv: &[String]) -> Option<EmbeddedPatch> {
     match argv {
         [name, text] if NAMES.contains(&name.as_str()) => Some(EmbeddedPatch {
@@ -34,8 +35,8 @@ fn is_shell(program: &str) -> bool {
     ["sh", "bash", "zsh"].contains(&name)
 }
 
-/// The patch in a line that does nothing but hand it over: `apply_patch <<'EOF'` and the text, perhaps after
-/// `cd FOLDER &&`.
+/// Extracts the patch from a line that only applies it: `apply_patch <<'EOF'` and the text,
+/// optionally after `cd FOLDER &&`.
 pub fn in_command(line: &str) -> Option<EmbeddedPatch> {
     let line = line.trim();
     let (first, body) = line.split_once('\n')?;
@@ -62,11 +63,11 @@ pub fn in_command(line: &str) -> Option<EmbeddedPatch> {
         Some((patch, last)) if last == word => patch,
         _ => return None,
     };
-    // The shell would stop at the first such line, and run what follows.
+    // The shell would end the text at the first such line, and run the rest as commands.
     if patch.lines().any(|it| it == word) {
         return None;
     }
-    // Without quotes the shell would put other text in place of these.
+    // Without quotes the shell would expand these.
     if is_quoted.is_none() && patch.contains(['$', '`', '\\']) {
         return None;
     }
@@ -76,7 +77,7 @@ pub fn in_command(line: &str) -> Option<EmbeddedPatch> {
     })
 }
 
-/// A word that means itself to a shell, without its quotes.
+/// Removes the quotes from a word, if a shell would take it literally.
 fn plain_word(word: &str) -> Option<String> {
     let inside = |mark: char| word.strip_prefix(mark)?.strip_suffix(mark);
     if let Some(inner) = inside('\'') {
@@ -87,7 +88,7 @@ fn plain_word(word: &str) -> Option<String> {
         return (!inner.is_empty() && is_plain).then(|| inner.to_owned());
     }
     let is_plain = |it: char| it.is_alphanumeric() || "/._-+,@%:".contains(it);
-    // `-` and options mean something else to `cd`.
+    // `-` and options have another meaning to `cd`.
     let is_path = !word.is_empty() && !word.starts_with('-');
     (is_path && word.chars().all(is_plain)).then(|| word.to_owned())
 }

@@ -1,4 +1,4 @@
-//! Reading the text of a patch.
+//! Parses the text of a patch.
 
 use super::plan::PatchError;
 
@@ -7,45 +7,45 @@ const END: &str = "*** End Patch";
 const END_OF_FILE: &str = "*** End of File";
 const NO_NEWLINE: &str = "\\ No newline at end of file";
 
-/// A patch larger than this was not written by a model.
+/// Size limits; no model writes larger patches.
 const BYTES_MAX: usize = 8 << 20;
 const SECTIONS_MAX: usize = 1_000;
 
-/// What a patch says, in its order.
+/// Sections of a patch, in order.
 pub type PatchSections = Vec<Section>;
 
-/// What a patch says of one file.
+/// Change of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Section {
-    /// It is made, with this text.
+    /// Creates a file.
     Add {
-        /// Which.
+        /// Path of the file.
         path: String,
-        /// All of it.
+        /// Its contents.
         text: String,
     },
-    /// It is removed.
+    /// Removes a file.
     Delete {
-        /// Which.
+        /// Path of the file.
         path: String,
     },
-    /// It is changed.
+    /// Changes a file.
     Update {
-        /// Which.
+        /// Path of the file.
         path: String,
-        /// Where it goes afterwards.
+        /// New path, if it is moved.
         moved_to: Option<String>,
-        /// What changes in it.
+        /// Changes of its lines.
         chunks: Vec<Chunk>,
     },
 }
 
-/// A place in a file, and what changes there.
+/// Change at one position of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Chunk {
-    /// Lines that stand somewhere before it, from outer to inner.
+    /// Lines somewhere before it, from outer to inner.
     pub contexts: Vec<String>,
-    /// Old and new lines.
+    /// Context, removed and added lines.
     pub lines: Vec<ChunkLine>,
     /// Whether it is at the end of the file.
     pub is_at_end: bool,
@@ -53,18 +53,18 @@ pub struct Chunk {
     pub is_unended: bool,
 }
 
-/// A line of a chunk.
+/// A line of a chunk, without its mark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChunkLine {
-    /// It stays.
+    /// Unchanged line.
     Context(String),
-    /// It goes.
+    /// Removed line.
     Removed(String),
-    /// It comes.
+    /// Added line.
     Added(String),
 }
 
-/// Reads a patch.
+/// Parses a patch.
 pub fn parse(text: &str) -> Result<PatchSections, PatchError> {
     if text.len() > BYTES_MAX {
         return Err(invalid(
@@ -103,7 +103,7 @@ pub fn parse(text: &str) -> Result<PatchSections, PatchError> {
     Ok(sections)
 }
 
-/// Without what a shell, or a page of Markdown, puts around a text.
+/// Removes the heredoc or Markdown code block around a patch.
 fn unwrapped<'a, 'b>(lines: &'b [&'a str]) -> &'b [&'a str] {
     let [first, inner @ .., last] = lines else {
         return lines;
@@ -114,11 +114,12 @@ fn unwrapped<'a, 'b>(lines: &'b [&'a str]) -> &'b [&'a str] {
         .map(|(_, word)| word.trim_start_matches('-').trim());
     let word = word.map(|it| it.trim_matches(['\'', '"']));
     let is_heredoc = word.is_some_and(|it| !it.is_empty() && it == last.trim_end_matches(')'));
-    let is_fence = first.starts_with("```") && last == "```";
-    if is_heredoc || is_fence { inner } else { lines }
+    let is_code_block = first.starts_with("```") && last == "```";
+    if is_heredoc || is_code_block { inner } else { lines }
 }
 
-/// For each line, whether only empty ones come before the next chunk or header, so that they belong to neither.
+/// For each line, tells whether only empty lines follow before the next chunk or header, so that
+/// they belong to neither.
 fn gaps(lines: &[&str]) -> Vec<bool> {
     let mut gaps = vec![true; lines.len()];
     let mut is_gap = true;
@@ -142,7 +143,7 @@ impl<'a> PatchReader<'a> {
         self.lines.get(self.at).copied()
     }
 
-    /// Counted from one.
+    /// Returns an error at the current line.
     fn invalid(&self, why: &str) -> PatchError {
         invalid(self.at + 1, why)
     }
@@ -168,7 +169,7 @@ impl<'a> PatchReader<'a> {
         Err(self.invalid(&why))
     }
 
-    /// Steps over a header that names a path.
+    /// Checks the path of a header, and skips the header.
     fn path(&mut self, path: &str) -> Result<(), PatchError> {
         if path.is_empty() {
             return Err(self.invalid("the header names no path"));
@@ -249,7 +250,7 @@ impl<'a> PatchReader<'a> {
                 break;
             }
             if line == NO_NEWLINE {
-                // Said of an old line, it says nothing of what the file becomes.
+                // After an old line, the mark does not apply to the new text.
                 chunk.is_unended = !matches!(chunk.lines.last(), Some(ChunkLine::Removed(_)));
                 chunk.is_at_end = true;
                 self.at += 1;
@@ -261,12 +262,12 @@ impl<'a> PatchReader<'a> {
             {
                 break;
             }
-            let kept = |it: &str| it.to_owned();
+            let to_owned = |it: &str| it.to_owned();
             chunk.lines.push(match line.chars().next() {
                 None => ChunkLine::Context(String::new()),
-                Some(' ') => ChunkLine::Context(kept(&line[1..])),
-                Some('-') => ChunkLine::Removed(kept(&line[1..])),
-                Some('+') => ChunkLine::Added(kept(&line[1..])),
+                Some(' ') => ChunkLine::Context(to_owned(&line[1..])),
+                Some('-') => ChunkLine::Removed(to_owned(&line[1..])),
+                Some('+') => ChunkLine::Added(to_owned(&line[1..])),
                 Some(_) => {
                     let why = format!(
                         "'{line}' begins with none of ' ' (a line that stays), '-' (one that goes) and '+' (one that comes)"

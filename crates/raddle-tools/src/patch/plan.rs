@@ -1,4 +1,4 @@
-//! What a patch would do to files.
+//! Plans the changes of a patch.
 
 use std::path::Path;
 
@@ -7,34 +7,34 @@ use super::parse::{Section, parse};
 use super::seek::SearchBudget;
 use crate::files::{ChangePlan, Draft, FinalLink, Roots, ToolError};
 
-/// Of lines that were not found, this many are repeated.
+/// Maximum number of lines repeated in an error.
 const LINES_SHOWN: usize = 40;
 
-/// Why a patch cannot be applied, in words that a model can act on.
+/// Error of a patch, worded so that a model can act on it.
 #[derive(Debug, thiserror::Error)]
 pub enum PatchError {
-    /// The text is no patch.
+    /// The text is not a valid patch.
     #[error("the patch is not valid (line {line}): {why}")]
     Invalid {
-        /// Where, counted from one.
+        /// Line of the patch, counted from one.
         line: usize,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// A chunk stands nowhere in the file.
+    /// A chunk does not match the file.
     #[error("{0}")]
     Mismatch(String),
-    /// A file cannot be read or may not be written.
+    /// A file cannot be read or must not be written.
     #[error("{0}")]
     File(#[from] ToolError),
 }
 
-/// Looks at what a patch would do. Nothing is written.
+/// Plans the changes of a patch. Nothing is written.
 ///
-/// Its sections are taken in their order, each on what the ones before it left.
+/// Sections apply in order, each to the result of those before it.
 pub fn plan(roots: &Roots, text: &str) -> Result<ChangePlan, PatchError> {
     let mut draft = Draft::new(roots);
-    let effort = SearchBudget::new();
+    let budget = SearchBudget::new();
     for section in parse(text)? {
         match section {
             Section::Add { path, text } => {
@@ -57,7 +57,7 @@ pub fn plan(roots: &Roots, text: &str) -> Result<ChangePlan, PatchError> {
                 let index = draft.look(Path::new(&path), last)?;
                 draft.now(index)?;
                 if !chunks.is_empty() {
-                    let text = lines::change(draft.text(index)?, &chunks, &effort);
+                    let text = lines::change(draft.text(index)?, &chunks, &budget);
                     let text = text.map_err(|it| mismatch(draft.shown(index), it))?;
                     draft.put(index, text)?;
                 }
@@ -71,29 +71,29 @@ pub fn plan(roots: &Roots, text: &str) -> Result<ChangePlan, PatchError> {
     Ok(draft.finish()?)
 }
 
-fn mismatch(path: &Path, misfit: ChunkMismatch) -> PatchError {
+fn mismatch(path: &Path, error: ChunkMismatch) -> PatchError {
     let ChunkMismatch {
         chunk,
-        wanted,
+        expected,
         is_context,
         nearest,
-        is_behind,
-    } = misfit;
+        is_out_of_order,
+    } = error;
     let path = path.display();
-    let what = if is_context {
+    let subject = if is_context {
         "the line that stands after @@ in"
     } else {
         "the lines of"
     };
-    let mut text = format!("{what} chunk {chunk}: not found in {path}:\n");
-    push(&mut text, &wanted);
-    if is_behind {
+    let mut text = format!("{subject} chunk {chunk}: not found in {path}:\n");
+    push(&mut text, &expected);
+    if is_out_of_order {
         text.push_str("They stand before an earlier chunk of this patch; put the chunks in the order of the file.");
-    } else if let Some((line, there)) = nearest {
+    } else if let Some((line, actual)) = nearest {
         text.push_str(&format!(
             "The most similar place, from line {line}, says:\n"
         ));
-        push(&mut text, &there);
+        push(&mut text, &actual);
         text.push_str("Read the file and write the patch again with its exact lines.");
     } else {
         text.push_str("Nothing in the file is similar. Read it and write the patch again.");

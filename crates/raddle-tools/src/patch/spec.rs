@@ -1,9 +1,9 @@
-//! What a model is told of patches.
+//! Specification of the patch tool, as the model reads it.
 
 use raddle_core::ports::{FreeformSpec, ToolSpec};
 use serde_json::json;
 
-/// What a patch may say, for models that are held to a grammar.
+/// Grammar of a patch, for models with constrained output.
 const GRAMMAR: &str = r#"start: "*** Begin Patch" LF section+ "*** End Patch" LF?
 
 section: add | delete | update
@@ -23,7 +23,7 @@ path: /.+/
 %import common.LF
 "#;
 
-/// As a tool whose one argument is the patch, or that is given the patch itself.
+/// Returns the specification: the patch is either the one argument or the whole input.
 pub fn spec() -> ToolSpec {
     ToolSpec {
         name: "apply_patch".to_owned(),

@@ -1,11 +1,11 @@
-//! A guess at what a command does, in the few words that clients know: it reads, lists or looks for something.
+//! Guesses a command's action in the terms of clients: it reads, lists or searches.
 
 use raddle_core::Action;
 use raddle_core::policy::{ParsedScript, is_shell};
 
 use super::quoted;
 
-/// What a script that runs in a folder does, part by part; one part that says nothing if any is not known.
+/// Returns the actions of a script that runs in a folder; a single `Other` if any part is unknown.
 pub fn actions(script: &ParsedScript, cwd: &str) -> Vec<Action> {
     let other = || {
         vec![Action::Other {
@@ -15,11 +15,11 @@ pub fn actions(script: &ParsedScript, cwd: &str) -> Vec<Action> {
     if !script.plain {
         return other();
     }
-    // A shell stands beside what it runs.
+    // A shell is listed beside the commands that it runs.
     let is_part = |words: &&Vec<String>| !is_shell(words);
     let parts: Vec<&Vec<String>> = script.commands.iter().filter(is_part).collect();
     let mut cwd = cwd.to_owned();
-    let mut found: Vec<Action> = Vec::new();
+    let mut actions: Vec<Action> = Vec::new();
     for words in &parts {
         if words[0] == "cd" && parts.len() > 1 {
             cwd = joined(&cwd, words.get(1).map_or("", String::as_str));
@@ -29,12 +29,12 @@ pub fn actions(script: &ParsedScript, cwd: &str) -> Vec<Action> {
             continue;
         }
         match action(words, &cwd) {
-            Some(action) if found.last() == Some(&action) => {}
-            Some(action) => found.push(action),
+            Some(action) if actions.last() == Some(&action) => {}
+            Some(action) => actions.push(action),
             None => return other(),
         }
     }
-    if found.is_empty() { other() } else { found }
+    if actions.is_empty() { other() } else { actions }
 }
 
 fn action(words: &[String], cwd: &str) -> Option<Action> {
@@ -155,25 +155,25 @@ fn grep(rest: &[String], search: impl Fn(Option<&str>, Option<&str>) -> Action) 
     }
 }
 
-/// Words that are neither options nor their values.
+/// Returns the words that are neither options nor their values.
 fn operands<'a>(words: &'a [String], valued: &[&str]) -> Vec<&'a str> {
-    let mut found = Vec::new();
+    let mut operands = Vec::new();
     let mut words = words.iter();
     while let Some(word) = words.next() {
         if word == "--" {
-            found.extend(words.map(String::as_str));
+            operands.extend(words.map(String::as_str));
             break;
         }
         if valued.contains(&word.as_str()) {
             words.next();
         } else if !word.starts_with('-') || word == "-" {
-            found.push(word);
+            operands.push(word);
         }
     }
-    found
+    operands
 }
 
-/// Whether this only shapes what another part of a pipeline gives.
+/// Whether this only formats the output of another part of a pipeline.
 fn is_helper(words: &[String]) -> bool {
     let rest = &words[1..];
     match words[0].as_str() {
@@ -197,11 +197,11 @@ fn is_range(script: &str) -> bool {
     })
 }
 
-/// The last part of a path that says something.
+/// Returns the last meaningful part of a path.
 fn short(path: &str) -> String {
     let mut parts = path.split(['/', '\\']).rev();
-    let says = |it: &&str| !it.is_empty() && !["build", "dist", "node_modules", "src"].contains(it);
-    parts.find(says).unwrap_or(path).to_owned()
+    let is_meaningful = |it: &&str| !it.is_empty() && !["build", "dist", "node_modules", "src"].contains(it);
+    parts.find(is_meaningful).unwrap_or(path).to_owned()
 }
 
 fn joined(cwd: &str, path: &str) -> String {

@@ -1,13 +1,13 @@
-//! Commands that a program for awk runs.
+//! Finds the commands that an awk program runs.
 
 use raddle_core::policy::UNKNOWN;
 
 use super::programs::ProgramInvocations;
 
-/// Words of the language behind which a pattern may stand, and no division.
+/// Keywords after which a slash begins a pattern, and is no division.
 const WORDS: &str = "case do else exit getline in print printf return";
 
-/// The commands of a program. Pipes and `system` in its strings and patterns are none.
+/// Returns the commands of a program. Pipes and `system` in its strings and patterns do not count.
 pub(super) fn run_by(program: &str) -> ProgramInvocations {
     let mut run = ProgramInvocations::default();
     let (mut strings, mut runs) = (Vec::new(), program.contains(UNKNOWN));
@@ -40,11 +40,11 @@ pub(super) fn run_by(program: &str) -> ProgramInvocations {
             }
             '|' | '@' | '\\' if letter != '\\' || !rest.starts_with("\\\n") => runs = true,
             '+' | '-' if rest[1..].starts_with(letter) => {
-                // A slash behind it may be either.
+                // A slash after it may be either.
                 length = 2;
-                let behind = rest[2..].trim_start();
+                let rest_after = rest[2..].trim_start();
                 let is_odd = |it: &str| it.contains(['|', '@']) || it.contains("system");
-                runs |= behind.starts_with('/') && is_odd(behind);
+                runs |= rest_after.starts_with('/') && is_odd(rest_after);
                 may_be_pattern = true;
             }
             ' ' | '\t' | '\n' | '\r' => may_be_pattern |= letter == '\n',
@@ -67,7 +67,7 @@ pub(super) fn run_by(program: &str) -> ProgramInvocations {
     run
 }
 
-/// How many bytes stand before the end of a string or pattern.
+/// Returns the length of a string or pattern, up to its end mark.
 fn closed(rest: &str, end: char) -> Option<usize> {
     let mut is_escaped = false;
     let mut in_brackets = false;

@@ -1,4 +1,4 @@
-//! What exactly a command is: a yes is good for this and nothing else.
+//! Digest of a command and its files: an approval covers exactly this.
 
 mod code;
 mod expansion;
@@ -16,51 +16,53 @@ use named_files::{NamedFiles, identity};
 
 use crate::hex::hex;
 
-/// Everything that makes a command this one and no other.
+/// Everything that identifies a command.
 #[derive(Clone, Copy, Debug)]
 pub struct DigestInput<'a> {
     /// Its words.
     pub words: &'a [String],
-    /// The words of everything that it runs.
+    /// The words of every command that it runs.
     pub commands: &'a [Vec<String>],
-    /// Where it runs.
+    /// Its working folder.
     pub cwd: &'a str,
-    /// What is set for it beside the usual.
+    /// Variables set for it in addition to the usual ones.
     pub environment: &'a BTreeMap<String, String>,
-    /// The sandbox in which it runs, however it is written down.
+    /// Its sandbox, in any stable text form.
     pub sandbox: &'a str,
-    /// The folders that count with all that is in them where any file could be run. Empty for a command in
-    /// the sandbox.
+    /// Folders whose whole contents count if any file in them could be run. Empty for a sandboxed
+    /// command.
     pub folders: &'a [PathBuf],
-    /// The folders that sandboxed commands of other threads may write.
+    /// Folders that sandboxed commands of other threads may write.
     pub written: Option<&'a WrittenFolders>,
-    /// The call that it comes with. It counts where what runs cannot be listed: a yes is then good for this
-    /// call only.
+    /// Id of the call. It counts if the executed files cannot be listed: an approval then covers
+    /// this call only.
     pub call: &'a str,
 }
 
-/// The reason why the files that a command could run cannot be told from others.
+/// Reason why the files that a command could run cannot be identified.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0}. So nobody can say yes to exactly this command. Name the files that it runs, without variables, patterns and \
+    "{0}. So this exact command cannot be approved. Name the files that it runs, without variables, patterns and \
      other expansions."
 )]
 pub struct UnseenFiles(String);
 
-/// The subject of an approval: one command, and the state of the files that it may run.
+/// Subject of an approval: one command, and the state of the files that it may run.
 #[derive(Clone, Debug)]
 pub struct ApprovalSubject {
-    /// The SHA-256 of the command and the files, in hex, or why the files cannot be told from others.
+    /// SHA-256 of the command and its files, in hex, or the reason why the files cannot be
+    /// identified.
     pub digest: Result<String, UnseenFiles>,
-    /// The paths that the digest depends on: the command's folder, the files and folders that it names, and those that
-    /// it would run if they were there.
+    /// Paths that the digest depends on: the working folder, the files and folders that the command
+    /// names, and missing files that it would run.
     pub paths: Vec<PathBuf>,
 }
 
-/// Looks at the files and folders that a command names. This may wait for a disk.
+/// Computes the subject of an approval from the files and folders that a command names. It may
+/// block on the disk.
 pub fn approval_subject(it: DigestInput<'_>) -> ApprovalSubject {
     let mut sum = Sha256::new();
-    // Each part says how long it is, so that no two lists of parts look alike.
+    // Each part is prefixed with its length, so that no two lists have the same encoding.
     let mut part = |bytes: &[u8]| {
         sum.update((bytes.len() as u64).to_le_bytes());
         sum.update(bytes);
@@ -77,21 +79,21 @@ pub fn approval_subject(it: DigestInput<'_>) -> ApprovalSubject {
     }
     part(it.sandbox.as_bytes());
     let NamedFiles {
-        files: found,
+        files,
         repositories,
         is_all,
         unseen,
         missing,
     } = named_files::look(it);
-    let repositories = repositories.iter().map(|(path, what)| (path, what));
-    for (path, what) in found.iter().chain(repositories) {
+    let repositories = repositories.iter().map(|(path, state)| (path, state));
+    for (path, state) in files.iter().chain(repositories) {
         part(path.as_os_str().as_encoded_bytes());
-        part(what);
+        part(state);
     }
     if !is_all {
         part(it.call.as_bytes());
     }
-    let paths = std::iter::once(PathBuf::from(it.cwd)).chain(found.into_keys());
+    let paths = std::iter::once(PathBuf::from(it.cwd)).chain(files.into_keys());
     ApprovalSubject {
         digest: match unseen {
             Some(why) => Err(UnseenFiles(why)),

@@ -1,17 +1,17 @@
-//! A command line as people may read it before they say yes: nothing in it hides or moves anything.
+//! Makes command lines safe to display for approval: no character hides or moves others.
 
 use sha2::{Digest, Sha256};
 
 use crate::hex::hex;
 
-/// The longest line that is shown whole. Nobody is asked about a longer one.
+/// Maximum length of a line that is shown in full. No approval is requested for a longer one.
 const SHOWN_BYTES_MAX: usize = 256 * 1024;
 
-/// How much is shown of the beginning and of the end of a longer one.
+/// Length of the beginning and of the end that are shown of a longer line.
 const END_BYTES: usize = 4 * 1024;
 
-/// The line with everything made visible that a terminal or a page would act on instead of showing it. One
-/// that is too long is shown by its beginning, its end and its SHA-256.
+/// Escapes every character that a terminal or a page would interpret. A line that is too long is
+/// shown by its beginning, its end and its SHA-256.
 pub fn display_line(line: &str) -> String {
     if is_shown_whole(line) {
         return visible(line);
@@ -30,18 +30,18 @@ pub fn display_line(line: &str) -> String {
     )
 }
 
-/// Whether [`shown`] leaves out nothing.
+/// Whether [`display_line`] shows the line in full.
 pub fn is_shown_whole(line: &str) -> bool {
-    let mut room = SHOWN_BYTES_MAX;
+    let mut capacity = SHOWN_BYTES_MAX;
     line.chars().all(|letter| {
         let bytes = match letter {
             '\n' | '\t' => 1,
             it if is_hidden(it) => escaped(it).len(),
             it => it.len_utf8(),
         };
-        let is_room = bytes <= room;
-        room = room.saturating_sub(bytes);
-        is_room
+        let fits = bytes <= capacity;
+        capacity = capacity.saturating_sub(bytes);
+        fits
     })
 }
 
@@ -61,8 +61,8 @@ fn escaped(letter: char) -> String {
     format!("\\u{{{:x}}}", letter as u32)
 }
 
-/// Control letters, letters without width, those that turn the direction of writing, and spaces that look
-/// like the usual one or like none.
+/// Whether it is a control character, has no width, changes the direction of writing, or is an
+/// unusual space.
 fn is_hidden(letter: char) -> bool {
     letter.is_control()
         || letter.is_whitespace() && letter != ' '

@@ -1,8 +1,8 @@
-//! How `env -S` takes apart its value.
+//! Splits the value of `env -S`.
 
 use raddle_core::policy::UNKNOWN;
 
-/// The words of a value; nothing if versions of env do not agree on them.
+/// Returns the words of a value; `None` if versions of env do not agree on them.
 pub(super) fn split(value: &str) -> Option<Vec<String>> {
     let mut words: Vec<String> = Vec::new();
     let mut word: Option<String> = None;

@@ -1,20 +1,20 @@
-//! What the words of a git command make git run: aliases, and programs that its settings and options name.
+//! Commands that a git command line runs: aliases, and programs that its settings and options name.
 
 use raddle_core::policy::UNKNOWN;
 
 use super::programs::value_of;
 
-/// What a git command may run besides itself.
+/// Commands that a git command line may run besides itself.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct GitInvocations {
-    /// Lines that git hands to a shell.
+    /// Lines that git passes to a shell.
     pub(super) scripts: Vec<String>,
-    /// Whether it may run anything.
+    /// Whether it may run any command.
     pub(super) any: bool,
 }
 
-/// The commands of every git since 2.30. Any other may be an alias, wherever that is defined: git takes a setting for
-/// one only where it has no command of that name.
+/// Commands of every git since 2.30. Any other name may be an alias: git looks for an alias only if
+/// it has no command of that name.
 const COMMANDS: &str = "\
     add am annotate apply archive bisect blame branch bundle cat-file check-attr check-ignore check-mailmap \
     check-ref-format checkout checkout-index cherry cherry-pick clean clone commit commit-graph commit-tree config \
@@ -31,7 +31,7 @@ const COMMANDS: &str = "\
 /// Options before the command that have their value in the next word.
 const VALUED: &str = "-C --git-dir --work-tree --namespace --super-prefix --attr-source";
 
-/// Settings that name no program, and sections in which none does.
+/// Settings that name no program, and sections without such settings.
 const SETTINGS: &str = "\
     core.abbrev core.autocrlf core.bare core.eol core.filemode core.ignorecase core.longpaths core.preloadindex \
     core.quotepath core.safecrlf core.symlinks core.untrackedcache core.whitespace commit.gpgsign tag.gpgsign \
@@ -40,7 +40,7 @@ const SETTINGS: &str = "\
 const SECTIONS: &str = "\
     advice author branch color committer feature fetch gc index init log pack pull push rebase safe status user";
 
-/// Settings whose value is a line for a shell, and how the names of others end that are.
+/// Settings whose value is a line for a shell, and suffixes of further ones.
 const SCRIPT_SETTINGS: &str = "\
     core.askpass core.editor core.fsmonitor core.pager core.sshcommand credential.helper diff.external gpg.program \
     sequence.editor";
@@ -53,7 +53,7 @@ fn has(list: &str, word: &str) -> bool {
     list.split(' ').any(|it| it == word)
 }
 
-/// What the words behind `git` make it run.
+/// Returns the commands that the words after `git` run.
 pub(super) fn run_by(words: &[String]) -> GitInvocations {
     let mut run = GitInvocations::default();
     let mut at = 0;
@@ -77,7 +77,7 @@ pub(super) fn run_by(words: &[String]) -> GitInvocations {
     let Some((command, words)) = words.get(at..).and_then(<[String]>::split_first) else {
         return run;
     };
-    // A rule sees for itself that a word is not known.
+    // Rules handle unknown words by themselves.
     run.any |= !has(COMMANDS, command) && !command.contains(UNKNOWN);
     run.options(command, words);
     run
@@ -95,7 +95,7 @@ impl GitInvocations {
         }
     }
 
-    /// A setting whose value is in a variable.
+    /// Handles a setting whose value is in a variable.
     fn named_setting(&mut self, setting: &str) {
         let name = setting.split('=').next().unwrap_or_default();
         self.any |= !is_free(name);
@@ -125,10 +125,10 @@ impl GitInvocations {
             let letters = word.strip_prefix('-').filter(|it| !it.starts_with('-'));
             let letters = letters.unwrap_or_default();
             let is_filter = command == "filter-branch" && name.ends_with("-filter");
-            // Many commands take the beginning of an option for the whole.
-            let is_begun =
+            // Many commands accept abbreviated options.
+            let is_abbreviation =
                 |it: &str| name.len() > 4 && name.starts_with("--") && it.starts_with(name);
-            if is_filter || SCRIPT_OPTIONS.split(' ').any(is_begun) {
+            if is_filter || SCRIPT_OPTIONS.split(' ').any(is_abbreviation) {
                 self.script(&value.unwrap_or_else(next));
             } else if let Some(joined) = value_of(letters, short, valued) {
                 match joined {
@@ -168,7 +168,7 @@ fn is_script(name: &str) -> bool {
     name.starts_with("pager.") || has(SCRIPT_SETTINGS, &name) || has(SCRIPT_ENDS, end)
 }
 
-/// A setting that gives a command another name.
+/// Whether a word is a setting that defines an alias.
 fn is_alias(word: &str) -> bool {
     let word = word.to_ascii_lowercase();
     word.starts_with("alias.") || word.contains(UNKNOWN) && word.contains("alias")

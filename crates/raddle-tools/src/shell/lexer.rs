@@ -1,32 +1,31 @@
-//! A second reading of a script, by its quotes alone: where a shell substitutes, where its operators stand, and where
-//! its words begin and end.
+//! Lexes a script by its quotes alone: substitutions, operators and words.
 //!
-//! The parser takes some text for quoted that a shell expands. What both readings do not agree on could be any command.
+//! It is a second opinion to the parser, which takes some text for quoted that a shell expands.
+//! Text on which both disagree could be any command.
 
 use std::ops::Range;
 
-/// How deep quotes, braces and parentheses may stand in each other.
+/// Maximum nesting of quotes, braces and parentheses.
 const DEPTH_MAX: usize = 200;
 
-/// How deep heredocs may stand in the substitutions of heredocs.
+/// Maximum nesting of heredocs in the substitutions of heredocs.
 const HEREDOCS_MAX: usize = 4;
 
-/// A form of substitution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum SubstitutionForm {
     /// `$(…)`.
     Command,
-    /// Backquotes.
+    /// A command between backquotes.
     Backquotes,
     /// `<(…)` or `>(…)`.
     Process,
     /// `$((…))`.
     Arithmetic,
-    /// `((…)…)`, which looks like arithmetic and is not.
+    /// `((…)…)`, which looks like arithmetic but is a command.
     Group,
 }
 
-/// A context where a shell substitutes.
+/// A range that a shell substitutes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Substitution {
     pub(super) form: SubstitutionForm,
@@ -35,7 +34,7 @@ pub(super) struct Substitution {
 }
 
 impl Substitution {
-    /// The script in it, as the shell that runs it reads it.
+    /// Returns the script in it, as the shell that runs it reads it.
     pub(super) fn script(&self, text: &str) -> String {
         let inner = &text[self.start..self.end];
         match self.form {
@@ -46,13 +45,13 @@ impl Substitution {
     }
 }
 
-/// The text between backquotes, without the backslashes that they require.
+/// Removes the backslashes that backquotes require.
 fn unescaped(raw: &str) -> String {
     let mut out = String::new();
     let mut letters = raw.chars().peekable();
     while let Some(letter) = letters.next() {
-        let is_taken = letters.peek().is_some_and(|it| "`\\$\"".contains(*it));
-        match (letter, is_taken) {
+        let is_escaped = letters.peek().is_some_and(|it| "`\\$\"".contains(*it));
+        match (letter, is_escaped) {
             ('\\', true) => out.extend(letters.next()),
             _ => out.push(letter),
         }
@@ -63,25 +62,25 @@ fn unescaped(raw: &str) -> String {
 /// The result of lexing a script.
 #[derive(Debug, Default)]
 pub(super) struct LexedScript {
-    /// In the order of their starts.
+    /// Substitutions, ordered by start.
     pub(super) substitutions: Vec<Substitution>,
-    /// Where `;`, `&`, `|` and the ends of lines are operators, in order.
+    /// Offsets at which `;`, `&`, `|` and line ends are operators, in order.
     pub(super) operators: Vec<usize>,
-    /// Where comments begin, in order.
+    /// Offsets of comments, in order.
     pub(super) comments: Vec<usize>,
-    /// Where words stand outside of heredocs and quotes, in order. The number of a descriptor before `<` and `>` is
-    /// none.
+    /// Words outside heredocs and quotes, in order. A descriptor number before `<` or `>` does not
+    /// count.
     pub(super) words: Vec<Range<usize>>,
-    /// The text in `((…))`: to bash arithmetic, to dash a script.
+    /// The text in `((…))`: arithmetic to bash, a script to dash.
     pub(super) groups: Vec<Range<usize>>,
-    /// Whether dash sees other quotes in it, or commands where bash reckons.
+    /// Whether dash sees other quotes in it, or commands where bash sees arithmetic.
     pub(super) has_bash_quotes: bool,
-    /// Whether something is never closed, or not known.
+    /// Whether a construct is never closed, or unknown.
     pub(super) is_lost: bool,
 }
 
 impl LexedScript {
-    /// Text that to bash stands in `[[…]]` or behind `&>`, and to dash is a command.
+    /// Returns text that bash reads inside `[[…]]` or after `&>`, and dash as a command.
     pub(super) fn bash_parts(&self, text: &str) -> Vec<Range<usize>> {
         let mut parts = Vec::new();
         let next_operator = |from: usize| {
@@ -106,8 +105,8 @@ impl LexedScript {
             let context = self.words.partition_point(|it| it.start < *at);
             let start = self.words.get(context).map_or(text.len(), |it| it.end);
             let end = next_operator(at + 1);
-            let is_said = start < end && !text[start..end].trim_matches([' ', ')', '}']).is_empty();
-            parts.extend(is_said.then_some(start..end));
+            let has_text = start < end && !text[start..end].trim_matches([' ', ')', '}']).is_empty();
+            parts.extend(has_text.then_some(start..end));
         }
         parts
     }
@@ -148,14 +147,14 @@ enum Context {
         form: Option<SubstitutionForm>,
         start: usize,
         cases: usize,
-        /// Whether it is the second of two that stand together.
+        /// Whether it is the second of two adjacent parentheses.
         is_second: bool,
-        /// Whether the two that stand together are also closed together.
+        /// Whether the two adjacent parentheses are also closed together.
         is_arithmetic: bool,
     },
     /// Between double quotes.
     Quotes,
-    /// In an open heredoc.
+    /// In an unquoted heredoc.
     Heredoc,
     Brace {
         is_quoted: bool,
@@ -178,9 +177,9 @@ struct Lexer<'a> {
     heredocs: Vec<Heredoc>,
     heredoc_depth: usize,
     is_word_start: bool,
-    /// Where the word begins that is not over yet, for the script and for each parenthesis around the context.
+    /// Start of the current word, for the script and for each parenthesis around the context.
     open_words: Vec<Option<usize>>,
-    /// Whether there is `$[…]`, which is arithmetic, too.
+    /// Whether there is `$[…]`, which is arithmetic too.
     has_brackets: bool,
     has_quoted_substitution: bool,
 }
@@ -207,7 +206,7 @@ impl Lexer<'_> {
         self.end_word();
     }
 
-    /// Notes that the next byte outside quotes is a part of a word, or is none.
+    /// Records whether the next byte outside quotes is part of a word.
     fn pass_word(&mut self) {
         let (byte, next) = (self.peek(0), self.peek(1));
         let is_part = match byte {
@@ -251,7 +250,7 @@ impl Lexer<'_> {
         self.is_word_start = false;
     }
 
-    /// A step outside quotes.
+    /// Lexes a step outside quotes.
     fn bare(&mut self) {
         self.pass_word();
         let byte = self.peek(0);
@@ -302,7 +301,7 @@ impl Lexer<'_> {
         self.is_word_start = true;
     }
 
-    /// A step between double quotes, or in a heredoc.
+    /// Lexes a step between double quotes, or in a heredoc.
     fn quoted(&mut self, end: Option<u8>) {
         match self.peek(0) {
             b'\\' => self.skip(2),
@@ -316,7 +315,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// A step in `${…}`.
+    /// Lexes a step in `${…}`.
     fn brace(&mut self, is_quoted: bool, has_single_quotes: bool) {
         match self.peek(0) {
             b'\\' => self.skip(2),
@@ -351,7 +350,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// Looks at what stands between quotes, which in arithmetic are none.
+    /// Checks the text between single quotes, which are ordinary characters in arithmetic.
     fn pass_literal(&mut self, range: Range<usize>) {
         let inner = &self.text[range];
         let substitutes = inner.contains(&b'`') || inner.windows(2).any(|it| it == b"$(");
@@ -359,20 +358,21 @@ impl Lexer<'_> {
         self.out.is_lost |= substitutes && self.is_in_arithmetic();
     }
 
-    /// The next of these bytes that no backslash stands before.
-    fn unescaped_end(&self, from: usize, wanted: u8) -> Option<usize> {
+    /// Returns the next position of a byte without a backslash before it.
+    fn unescaped_end(&self, from: usize, byte_to_find: u8) -> Option<usize> {
         let mut at = from;
         while at < self.end {
             match self.text[at] {
                 b'\\' => at += 2,
-                byte if byte == wanted => return Some(at),
+                byte if byte == byte_to_find => return Some(at),
                 _ => at += 1,
             }
         }
         None
     }
 
-    /// A shell looks for the second backquote before it looks at anything between them.
+    /// Lexes backquotes. A shell searches for the second one before it looks at the text between
+    /// them.
     fn backquotes(&mut self) {
         let Some(last) = self.unescaped_end(self.at + 1, b'`') else {
             self.out.is_lost = true;
@@ -384,7 +384,7 @@ impl Lexer<'_> {
             end: last + 1,
         });
         if !self.text[self.at..last].contains(&b'\\') {
-            // Only text with backslashes is read again by itself.
+            // Text with backslashes is lexed again by itself instead.
             self.at += 1;
             self.inner(Context::Script { cases: 0 }, last);
             self.at = last;
@@ -424,8 +424,8 @@ impl Lexer<'_> {
         }
     }
 
-    /// Whether what stands behind the name in `${…}` is a pattern, in which single quotes are quotes even between
-    /// double quotes.
+    /// Whether `${…}` contains a pattern, in which single quotes are quotes even between double
+    /// quotes.
     fn is_about_pattern(&self) -> bool {
         let mut rest = &self.text[self.at + 2..self.end];
         if let [b'!', next, ..] = rest
@@ -525,7 +525,7 @@ impl Lexer<'_> {
         }));
     }
 
-    /// Counts the word `case`, behind which parentheses are closed that none opened.
+    /// Counts the keyword `case`, in which closing parentheses have no opening ones.
     fn case_word(&mut self) {
         let rest = &self.text[self.at..self.end];
         let ends = rest
@@ -543,7 +543,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// The word behind `<<`.
+    /// Lexes the word after `<<`.
     fn heredoc(&mut self) {
         self.at += 2;
         let has_tabs = self.peek(0) == b'-';
@@ -589,7 +589,7 @@ impl Lexer<'_> {
         });
     }
 
-    /// The heredocs that begin with this line.
+    /// Lexes the heredocs of the line that just ended.
     fn bodies(&mut self) {
         for heredoc in std::mem::take(&mut self.heredocs) {
             let start = self.at;
@@ -626,7 +626,7 @@ impl Lexer<'_> {
         self.is_word_start = true;
     }
 
-    /// An open heredoc up to its end.
+    /// Lexes an unquoted heredoc up to its end.
     fn body(&mut self, end: usize) {
         if self.heredoc_depth == HEREDOCS_MAX {
             self.out.is_lost = true;
@@ -637,7 +637,7 @@ impl Lexer<'_> {
         self.heredoc_depth -= 1;
     }
 
-    /// Reads from here to an end by itself.
+    /// Lexes up to an end, with a fresh context.
     fn inner(&mut self, context: Context, end: usize) {
         let contexts = std::mem::replace(&mut self.contexts, vec![context]);
         let open_words = std::mem::replace(&mut self.open_words, vec![None]);

@@ -1,15 +1,15 @@
-//! What changes the meaning of commands that follow: builtins of shells, and names that shells take orders from.
+//! Builtins and variables that change the meaning of the commands that follow.
 
 use raddle_core::policy::{UNKNOWN, is_passed_on};
 
-/// What commands mean after another one.
+/// Meaning of commands that follow another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
-    /// What they say.
+    /// The literal meaning.
     Same,
-    /// Perhaps something else with what they are given.
+    /// Perhaps another meaning with the same arguments.
     Other,
-    /// A word may stand for any program, or one is run that is not seen.
+    /// A word may stand for any program, or an unseen program is run.
     Any,
 }
 
@@ -33,8 +33,8 @@ const CHANGERS: [&str; 16] = [
     "typeset",
 ];
 
-/// Builtins that give words another meaning, or run what they are given in ways of their own.
-const TURNERS: [&str; 15] = [
+/// Builtins that give words another meaning, or run their arguments in unusual ways.
+const REDEFINERS: [&str; 15] = [
     "alias",
     "autoload",
     "bind",
@@ -52,7 +52,7 @@ const TURNERS: [&str; 15] = [
     "zstyle",
 ];
 
-/// Builtins that take names of variables, and run what stands in the brackets behind one.
+/// Builtins that take names of variables, and run the text in the brackets after one.
 pub(super) const BY_NAME: [&str; 14] = [
     "[",
     "[[",
@@ -70,8 +70,8 @@ pub(super) const BY_NAME: [&str; 14] = [
     "wait",
 ];
 
-/// Names from which shells, or git, take orders.
-const ORDERS: [&str; 13] = [
+/// Variables that make shells or git run something.
+const EXECUTED_VARIABLES: [&str; 13] = [
     "BASH_ALIASES",
     "BASH_CMDS",
     "BASH_ENV",
@@ -87,17 +87,17 @@ const ORDERS: [&str; 13] = [
     "histchars",
 ];
 
-/// Variables of bash that hold a number: it reckons with whatever they are set to.
+/// Variables of bash that hold a number: it evaluates their value as arithmetic.
 const NUMBERS: &str = "\
     BASHPID EPOCHSECONDS EUID HISTCMD LINENO OPTIND PPID RANDOM SECONDS SRANDOM UID";
 
-/// Beginnings of such names.
-const ORDERS_BEGIN: [&str; 2] = ["BASH_FUNC_", "GIT_CONFIG"];
+/// Prefixes of such variables.
+const EXECUTED_PREFIXES: [&str; 2] = ["BASH_FUNC_", "GIT_CONFIG"];
 
-/// Tables by which one shell takes orders, and which to others are names like any.
+/// Tables that make one shell run something, and are ordinary names to others.
 const TABLES: [&str; 3] = ["aliases[", "commands[", "functions["];
 
-/// What commands mean after this one.
+/// Returns the meaning of the commands that follow this one.
 pub(super) fn after(name: &str, words: &[String]) -> Meaning {
     let has_option = |letter: char| {
         let options = words.iter().take_while(|it| it.starts_with('-'));
@@ -107,7 +107,7 @@ pub(super) fn after(name: &str, words: &[String]) -> Meaning {
         BY_NAME.contains(&name) || name == "typeset" || name == "printf" && has_option('v');
     let is_any = match name {
         "hash" => words.iter().any(|it| it != "-r"),
-        // Commands of before may be called back.
+        // History expansion may recall earlier commands.
         "set" => has_option('H') || words.iter().any(|it| it == "histexpand"),
         "." | "source" => {
             let is_option = |it: &&String| it.starts_with('-');
@@ -119,9 +119,9 @@ pub(super) fn after(name: &str, words: &[String]) -> Meaning {
         }
         "mapfile" | "readarray" => has_option('C'),
         "declare" | "local" | "typeset" => has_option('n'),
-        name => TURNERS.contains(&name) || name.starts_with('='),
+        name => REDEFINERS.contains(&name) || name.starts_with('='),
     };
-    if is_any || sets_by_name && words.iter().any(|it| is_order(it)) {
+    if is_any || sets_by_name && words.iter().any(|it| is_executed_assignment(it)) {
         return Meaning::Any;
     }
     match CHANGERS.contains(&name) || name == "hash" || name == "unalias" {
@@ -130,33 +130,34 @@ pub(super) fn after(name: &str, words: &[String]) -> Meaning {
     }
 }
 
-/// Whether what is set here, as `NAME=value` or only by its name and without quotes, can make a shell run
+/// Whether an assignment, as `NAME=value` or only by name and without quotes, can make a shell run
 /// something.
-pub(super) fn is_order(text: &str) -> bool {
+pub(super) fn is_executed_assignment(text: &str) -> bool {
     let name = text.split(['=', '[', '+']).next().unwrap_or(text);
     let value = text.strip_prefix(name).and_then(|it| it.strip_prefix('='));
-    let is_named = is_order_name(name) && !value.is_some_and(|it| is_prompt(name, it))
+    let is_named = is_executed_variable(name) && !value.is_some_and(|it| is_prompt(name, it))
         || TABLES.iter().any(|it| text.starts_with(it));
-    // What still stands there without quotes is run where numbers are reckoned with it.
+    // A substitution that is still in the unquoted text runs where the value is evaluated as
+    // arithmetic.
     is_named || text.contains("$(") || text.contains('`')
 }
 
-/// Whether shells, or git, take orders from a variable of this name.
-pub(super) fn is_order_name(name: &str) -> bool {
-    ORDERS.contains(&name) || ORDERS_BEGIN.iter().any(|it| name.starts_with(it))
+/// Whether shells or git run something because of a variable of this name.
+pub(super) fn is_executed_variable(name: &str) -> bool {
+    EXECUTED_VARIABLES.contains(&name) || EXECUTED_PREFIXES.iter().any(|it| name.starts_with(it))
 }
 
-/// Whether a variable is set to a prompt in which nothing is run.
+/// Whether a variable is set to a prompt that runs nothing.
 pub(super) fn is_prompt(name: &str, value: &str) -> bool {
     ["PS1", "PS2", "PS4"].contains(&name) && !value.contains(['$', '`', '\\', '!', UNKNOWN])
 }
 
-/// Whether bash reckons with what a variable of this name is set to.
+/// Whether bash evaluates the value of this variable as arithmetic.
 pub(super) fn is_number_name(name: &str) -> bool {
     NUMBERS.split(' ').any(|it| it == name)
 }
 
-/// Variables whose value programs hand to a shell.
+/// Variables whose value programs pass to a shell.
 const SCRIPT_NAMES: [&str; 20] = [
     "BROWSER",
     "CVS_RSH",
@@ -180,14 +181,14 @@ const SCRIPT_NAMES: [&str; 20] = [
     "VISUAL",
 ];
 
-/// The line for a shell that a variable holds.
+/// Returns the line for a shell that a variable holds.
 pub(super) fn script_in<'a>(name: &str, value: &'a str) -> Option<&'a str> {
-    // A pager's filter may be told how to read what it gives.
+    // The filter of a pager may have marks for its input mode in front.
     let line = value.trim_start_matches(['|', '-']);
     (SCRIPT_NAMES.contains(&name) && !line.is_empty()).then_some(line)
 }
 
-/// The program that reads options from a variable.
+/// Returns the program that reads options from a variable.
 pub(super) fn options_in(name: &str) -> Option<&'static str> {
     match name {
         "GNUMAKEFLAGS" | "MAKEFLAGS" => Some("make"),
@@ -198,8 +199,8 @@ pub(super) fn options_in(name: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether the text of an expansion makes a shell read a value as a name or as a prompt, and so run what stands in
-/// it.
+/// Whether an expansion makes a shell read a value as a name or a prompt, and so run substitutions
+/// in it.
 pub(super) fn reads_value(expansion: &str) -> bool {
     let inner = expansion.strip_prefix("${").unwrap_or(expansion);
     let inner = inner.strip_suffix('}').unwrap_or(inner);

@@ -1,4 +1,4 @@
-//! The walk through a script, and through the words of its commands.
+//! Walks a script, and the words of its commands.
 
 use std::ops::Range;
 
@@ -13,18 +13,18 @@ use super::programs::{self, ProgramInvocations};
 use super::readings::Readings;
 use super::tree::{
     Statement, children, in_field, is_literal, last_command, on_lines, script_at, words,
-    words_behind,
+    words_after,
 };
 use super::word::word;
 use super::work_budget::WorkBudget;
 use super::{COMMANDS_MAX, LEVELS_MAX, LINE_BYTES_MAX};
 
-/// The work that a node of the tree costs, and a byte of its text; what a command's word costs, and a byte of it.
+/// Cost of a node of the tree, of a word of a command, and of a byte of text.
 const NODE_COST: usize = 20;
 const WORD_COST: usize = 100;
 const BYTE_COST: usize = 2;
 
-/// What a script may consist of to be plain.
+/// Kinds of nodes that a plain script may consist of.
 const PLAIN: [&str; 11] = [
     "program",
     "list",
@@ -39,23 +39,23 @@ const PLAIN: [&str; 11] = [
     "concatenation",
 ];
 
-/// What may stand between.
+/// Tokens that may occur between them.
 const PLAIN_MARKS: [&str; 6] = ["&&", "||", "|", ";", "\n", "\""];
 
-/// Commands that run another command by handing its words to a shell as one line.
+/// Commands that run another command by passing its words to a shell as one line.
 const JOINERS: [&str; 3] = ["hyperfine", "parallel", "watch"];
 
-/// Programs that start a shell if they are given nothing to run.
+/// Programs that start a shell if they get no command.
 const OPENERS: &str = "\
     at batch chroot doas i386 i486 i586 i686 linux32 linux64 newgrp nsenter setarch sg sudo uname26 unshare x86_64";
 
-/// Shells that know less than bash, and read some of its words otherwise.
+/// Shells with fewer features than bash, which parse some words differently.
 const DASHES: &str = "ash dash hush posh sh yash";
 
-/// Words with which a shell begins what consists of commands.
+/// Words that begin a compound command.
 const COMPOUND: &str = "( (( [[ case for function if select until while {";
 
-/// Programs that run what stands behind one of these words.
+/// Programs that run the words after one of these options.
 const RUNNERS: &[(&str, &[&str])] = &[
     ("fd", &["-x", "--exec", "-X", "--exec-batch"]),
     ("fdfind", &["-x", "--exec", "-X", "--exec-batch"]),
@@ -67,7 +67,7 @@ const RUNNERS: &[(&str, &[&str])] = &[
     ("script", &["--"]),
 ];
 
-/// What was found so far.
+/// Parser state: the commands found so far.
 pub(super) struct ScriptParser {
     commands: Vec<Vec<String>>,
     plain: bool,
@@ -75,12 +75,12 @@ pub(super) struct ScriptParser {
     level: usize,
     budget: WorkBudget,
     literals: HiddenLiterals,
-    /// Whether what is read is for a shell that knows less than bash.
+    /// Whether the script is for a shell with fewer features than bash.
     is_for_dash: bool,
 }
 
-/// What makes a shell run a literal: a place where it reckons with one or takes it for a name, and a substitution in
-/// quotes. The two may stand far apart, with a variable between them.
+/// Conditions under which a shell runs a literal: a construct that evaluates one as arithmetic or
+/// as a name, and a quoted substitution. The two may be far apart, connected by a variable.
 #[derive(Clone, Copy, Debug, Default)]
 struct HiddenLiterals {
     evaluates: bool,
@@ -108,7 +108,7 @@ impl ScriptParser {
         }
     }
 
-    /// Something that could be any command.
+    /// Adds a command that could be any.
     fn unknown(&mut self) {
         self.plain = false;
         if !self.has_unknown {
@@ -117,7 +117,7 @@ impl ScriptParser {
         }
     }
 
-    /// Counts work. What is not looked at for want of it could be any command.
+    /// Spends work. Without budget, the unparsed rest could be any command.
     fn spend(&mut self, cost: usize) -> bool {
         let may_go_on = self.budget.spend(cost);
         if !may_go_on {
@@ -130,7 +130,7 @@ impl ScriptParser {
         self.budget.spent()
     }
 
-    /// Takes apart a script.
+    /// Parses a script.
     pub(super) fn script(&mut self, text: &str) {
         if self.level == LEVELS_MAX {
             return self.unknown();
@@ -151,7 +151,7 @@ impl ScriptParser {
             self.command(vec!["time".to_owned()]);
             return self.script(&rest);
         }
-        // Shells do not agree on what these are, nor does the parser.
+        // Neither shells nor the parser agree on the meaning of these.
         let is_odd = |it: char| {
             it.is_control() && !"\n\t".contains(it) || it.is_whitespace() && !it.is_ascii()
         };
@@ -161,19 +161,19 @@ impl ScriptParser {
         self.level += 1;
         self.read_both(text);
         if text.contains("\\\n") {
-            // A line that goes on, or the end of a comment: both are looked at.
+            // A continued line, or the end of a comment: both are parsed.
             self.plain = false;
             self.read_both(&text.replace("\\\n", ""));
             if goes_on_in_word(text) {
-                // Only one of the two readings has the word whole, and that one may be wrong elsewhere.
+                // Only one of the two parses has the whole word, and it may be wrong elsewhere.
                 self.unknown();
             }
         }
         self.level -= 1;
     }
 
-    /// Reads a script, and once more where the parser takes a line for more of the one before, because it begins
-    /// with a backslash. The first line goes on nothing, and stays as it is.
+    /// Parses a script, and again if a line begins with a backslash, which the parser takes for a
+    /// continuation. The first line continues nothing, and stays.
     fn read_both(&mut self, text: &str) {
         self.read(text);
         let is_escaped = |line: &&str| line.trim_start().starts_with('\\');
@@ -209,7 +209,7 @@ impl ScriptParser {
         }
         let mut readings = Readings::new(lexer::lex(text), text);
         let mut cursor = tree.walk();
-        // Those that the walk is in, with the node itself.
+        // Ancestors of the current node, with the node itself.
         let mut nodes: Vec<Node<'_>> = Vec::new();
         let mut statements: Vec<Statement> = Vec::new();
         loop {
@@ -237,7 +237,7 @@ impl ScriptParser {
         }
     }
 
-    /// Takes apart what a shell runs of a script and the parser's tree does not show.
+    /// Parses the parts that a shell runs and the parser's tree does not show.
     fn compare(&mut self, readings: Readings, text: &str) {
         if !self.spend(BYTE_COST * text.len()) {
             return;
@@ -295,7 +295,7 @@ impl ScriptParser {
                 let name = name.map_or("", |it| &text[it.byte_range()]);
                 let value = node.child_by_field_name("value");
                 let value = value.map(|it| word(it, text)).unwrap_or_default();
-                if meaning::is_order(&format!("{name}={value}")) {
+                if meaning::is_executed_assignment(&format!("{name}={value}")) {
                     self.unknown();
                 }
                 self.set(name, &value);
@@ -307,39 +307,39 @@ impl ScriptParser {
             "redirected_statement" => self.after_redirect(node, text, lexed),
             "heredoc_body" => {
                 let body = &text[node.byte_range()];
-                let (is_shell, reader) = self.fed(statement, node, text);
+                let (is_shell, reader) = self.input_reader(statement, node, text);
                 if is_shell {
                     self.script(body);
                 }
                 self.run(programs::run_from_input(&reader, body));
             }
             "herestring_redirect" => {
-                let (is_shell, reader) = self.fed(statement, node, text);
+                let (is_shell, reader) = self.input_reader(statement, node, text);
                 if !is_shell && reader.is_empty() {
                     return;
                 }
-                let said: String = children(node)
+                let input: String = children(node)
                     .into_iter()
                     .filter(Node::is_named)
                     .map(|it| word(it, text))
                     .collect();
                 if is_shell {
-                    self.given(&said);
+                    self.inner_script(&input);
                 }
-                self.run(programs::run_from_input(&reader, &said));
+                self.run(programs::run_from_input(&reader, &input));
             }
             _ => {}
         }
     }
 
-    /// The parser takes `coproc while …` for a command, and what stands in it for words.
+    /// Handles `coproc while …`, which the parser takes for a command with words.
     fn coprocess(&mut self, node: Node<'_>, text: &str) {
         let parts = children(node);
         let word_at = |at: usize| parts.get(at).map_or("", |it| &text[it.byte_range()]);
         if word_at(0) != "coproc" {
             return;
         }
-        // A name may stand before it.
+        // A name may come before it.
         for at in [1, 2] {
             if COMPOUND.split(' ').any(|it| it == word_at(at)) {
                 self.unknown();
@@ -348,8 +348,9 @@ impl ScriptParser {
         }
     }
 
-    /// Whether what is written at this place is read by a shell, and the name of another program that reads it.
-    fn fed(
+    /// Returns whether a shell reads the text at this node, and the name of another program that
+    /// reads it.
+    fn input_reader(
         &mut self,
         statement: Option<&mut Statement>,
         node: Node<'_>,
@@ -364,15 +365,15 @@ impl ScriptParser {
         }
     }
 
-    /// A variable that is set, or that a command is given.
+    /// Handles a variable that is set, or passed to a command.
     fn set(&mut self, name: &str, value: &str) {
-        if meaning::is_order_name(name) && !meaning::is_prompt(name, value) {
+        if meaning::is_executed_variable(name) && !meaning::is_prompt(name, value) {
             self.unknown();
         }
         self.literals.evaluates |= meaning::is_number_name(name);
         if let Some(line) = meaning::script_in(name, value) {
             self.plain = false;
-            self.given(line);
+            self.inner_script(line);
         }
         if let Some(program) = meaning::options_in(name) {
             let words = value.split_whitespace();
@@ -381,7 +382,7 @@ impl ScriptParser {
         }
     }
 
-    /// Notes where a shell reckons with a literal, and literals with something to run in them.
+    /// Records where a shell evaluates a literal, and literals with substitutions in them.
     fn look_for_hidden(&mut self, node: Node<'_>, above: &[Node<'_>], text: &str) {
         let raw = &text[node.byte_range()];
         let literal = match node.kind() {
@@ -390,7 +391,7 @@ impl ScriptParser {
                 return;
             }
             "file_redirect" => {
-                // A place behind `>&` that is no number is expanded twice.
+                // A target after `>&` that is not a number is expanded twice.
                 let parts = children(node);
                 let is_doubled = parts.iter().any(|it| [">&", "<&"].contains(&it.kind()));
                 let is_number = |it: &Node<'_>| {
@@ -421,7 +422,7 @@ impl ScriptParser {
             }
             _ => return,
         };
-        // What is open in a heredoc the shell runs itself, and the parser sees it.
+        // The shell itself expands an unquoted heredoc, and the parser sees that.
         let is_open =
             node.kind() == "heredoc_body" && !above.last().is_some_and(|it| is_literal(*it, text));
         let is_begun = literal == "$" || literal.ends_with('$') && literal.contains('[');
@@ -429,13 +430,14 @@ impl ScriptParser {
         self.literals.substitutes |= substitutes && (!is_open || literal.contains("\\$"));
     }
 
-    /// Words behind a redirection belong to the command before it; the parser takes them for places.
+    /// Handles words after a redirection: they belong to the command before it, but the parser
+    /// takes them for targets.
     fn after_redirect(&mut self, node: Node<'_>, text: &str, lexed: &[Range<usize>]) {
-        let mut behind = Vec::new();
+        let mut trailing_words = Vec::new();
         for redirect in in_field(node, "redirect") {
-            behind.extend(words_behind(redirect, text));
+            trailing_words.extend(words_after(redirect, text));
         }
-        if behind.is_empty() {
+        if trailing_words.is_empty() {
             return;
         }
         let body = node.child_by_field_name("body");
@@ -443,11 +445,11 @@ impl ScriptParser {
             Some(command) => words(command, text, lexed),
             None => Vec::new(),
         };
-        whole.extend(behind);
+        whole.extend(trailing_words);
         self.command(whole);
     }
 
-    /// Adds a command, and what it runs.
+    /// Adds a command, and the commands that it runs.
     pub(super) fn command(&mut self, words: Vec<String>) {
         if words.is_empty() {
             return;
@@ -464,7 +466,7 @@ impl ScriptParser {
         }
         let name = words[0].rsplit('/').next().unwrap_or_default().to_owned();
         if COMPOUND.split(' ').any(|it| it == words[0]) && words[0] != "[[" {
-            // The parser took for a command what a shell does not.
+            // The parser took a compound command for a simple one.
             self.unknown();
         }
         match meaning::after(&name, &words[1..]) {
@@ -482,19 +484,19 @@ impl ScriptParser {
             _ => &words[..],
         };
         self.commands.push(listed.to_vec());
-        if let Some(shelled) = shell_invocation(&words) {
+        if let Some(invocation) = shell_invocation(&words) {
             let is_dash = DASHES.split(' ').any(|it| it == name);
             let outer = std::mem::replace(&mut self.is_for_dash, is_dash);
-            if shelled.unsure {
+            if invocation.unsure {
                 self.unknown();
             }
-            if let Some(at) = shelled.script {
-                // It uses words behind it as it likes.
+            if let Some(at) = invocation.script {
+                // The script may use the words after it in any way.
                 let is_alone = at + 1 == words.len();
                 self.plain &= is_alone;
                 match is_alone {
-                    true => self.given(&words[at]),
-                    false => self.given_here(&words[at]),
+                    true => self.inner_script(&words[at]),
+                    false => self.inner_script_in_context(&words[at]),
                 }
             }
             self.is_for_dash = outer;
@@ -502,61 +504,61 @@ impl ScriptParser {
         self.run_by(&name, &words);
     }
 
-    /// A script that stands in a word.
-    fn given(&mut self, script: &str) {
+    /// Parses a script in a word.
+    fn inner_script(&mut self, script: &str) {
         if script.contains(UNKNOWN) {
             self.unknown();
         }
         self.script(&script.replace(UNKNOWN, "$0"));
     }
 
-    /// A script that is given what stands here too, and may reckon with it.
-    fn given_here(&mut self, script: &str) {
+    /// Parses a script that may evaluate values from this one as arithmetic.
+    fn inner_script_in_context(&mut self, script: &str) {
         let may_reckon = script.contains(['[', '(', '!', '@']) || script.contains("let");
         self.literals.evaluates |= may_reckon;
-        self.given(script);
+        self.inner_script(script);
     }
 
-    /// What a command runs that it is given.
+    /// Adds the commands in the arguments of a command.
     fn run_by(&mut self, name: &str, words: &[String]) {
-        if let Some(through) = wrapped_command(words) {
+        if let Some(wrapped) = wrapped_command(words) {
             for (name, value) in words.iter().filter_map(|it| it.split_once('=')) {
                 self.set(name, value);
             }
-            self.plain &= through.neutral;
-            if through.unsure {
+            self.plain &= wrapped.neutral;
+            if wrapped.unsure {
                 self.unknown();
             }
-            for start in through.starts {
-                let filled = |with: &str| -> Vec<String> {
+            for start in wrapped.starts {
+                let filled = |replacement: &str| -> Vec<String> {
                     let fill = |word: &String| {
-                        let all = through.placeholders.iter();
-                        all.fold(word.clone(), |word, it| word.replace(it, with))
+                        let all = wrapped.placeholders.iter();
+                        all.fold(word.clone(), |word, it| word.replace(it, replacement))
                     };
-                    // The words behind `:::` replace placeholders.
+                    // The words after `:::` replace placeholders.
                     let is_here = |it: &&String| name != "parallel" || !it.starts_with(":::");
                     let here = words[start..].iter().take_while(is_here);
                     here.map(fill).collect()
                 };
                 if JOINERS.contains(&name) {
-                    self.joined(&filled("\"$0\""));
+                    self.joined_script(&filled("\"$0\""));
                 }
                 let mut inner = filled(&UNKNOWN.to_string());
-                if through.fed {
+                if wrapped.adds_arguments {
                     inner.push(UNKNOWN.to_string());
                 }
                 self.command(inner);
             }
         } else if OPENERS.split(' ').any(|it| it == name) {
-            // It starts a shell that reads what it runs.
+            // It starts a shell that reads commands from its input.
             self.unknown();
         }
         let rest = &words[1..];
         if let Some((_, openers)) = RUNNERS.iter().find(|it| it.0 == name) {
-            self.behind(rest, openers);
+            self.commands_after(rest, openers);
         }
         match name {
-            "eval" => self.joined(behind_dashes(rest)),
+            "eval" => self.joined_script(without_dashes(rest)),
             "!" => {
                 // Variables may be set for a command there.
                 let assignment = |it: &String| {
@@ -575,12 +577,12 @@ impl ScriptParser {
                     let value = programs::value_of(letters, "C", "cdnOsu");
                     let next = rest.get(at + 1).map(String::as_str);
                     let line = value.and_then(|it| it.or(next));
-                    line.into_iter().for_each(|it| self.given(it));
+                    line.into_iter().for_each(|it| self.inner_script(it));
                 }
             }
             "trap" => {
                 let mut rest = rest.iter().filter(|it| !it.starts_with('-'));
-                rest.next().into_iter().for_each(|it| self.given(it));
+                rest.next().into_iter().for_each(|it| self.inner_script(it));
             }
             "env" | "genv" => self.split_string(words),
             "git" => self.run_by_git(rest),
@@ -594,7 +596,7 @@ impl ScriptParser {
         }
         for script in run.scripts {
             self.plain = false;
-            self.given(&script);
+            self.inner_script(&script);
         }
         for command in run.commands {
             self.plain = false;
@@ -602,7 +604,7 @@ impl ScriptParser {
         }
     }
 
-    /// `env -S`: its value is taken apart into words, which take its place.
+    /// Handles `env -S`: its value is split into words that replace it.
     fn split_string(&mut self, words: &[String]) {
         let is_split = |it: &String| {
             it.starts_with("--s")
@@ -612,24 +614,24 @@ impl ScriptParser {
             return;
         };
         self.plain = false;
-        let (mut before, mut behind) = (words[..at].to_vec(), &words[at + 1..]);
+        let (mut before, mut trailing_words) = (words[..at].to_vec(), &words[at + 1..]);
         let (mut option, mut value) = (words[at].as_str(), "");
         if let Some((name, joined)) = option.split_once(['S', '=']) {
             (option, value) = (name, joined);
         }
         if value.is_empty()
-            && let Some((next, rest)) = behind.split_first()
+            && let Some((next, rest)) = trailing_words.split_first()
         {
-            (value, behind) = (next, rest);
+            (value, trailing_words) = (next, rest);
         }
-        // Other letters that are written together with it.
+        // Other short options in the same word.
         if !option.starts_with("--") && option.len() > 1 {
             before.push(option.to_owned());
         }
         let Some(split) = env::split(value) else {
             return self.unknown();
         };
-        self.command([&before, &split, behind].concat());
+        self.command([&before, &split, trailing_words].concat());
     }
 
     fn run_by_git(&mut self, words: &[String]) {
@@ -639,23 +641,23 @@ impl ScriptParser {
         }
         for script in run.scripts {
             self.plain = false;
-            self.given(&script);
+            self.inner_script(&script);
         }
         if let Some(at) = words.iter().position(|it| it == "foreach") {
             let is_option = |it: &&String| it.starts_with('-');
             let options = words[at + 1..].iter().take_while(is_option).count();
-            self.joined(&words[at + 1 + options..]);
+            self.joined_script(&words[at + 1 + options..]);
         }
     }
 
-    /// Words that are put together again and read as a script.
-    fn joined(&mut self, words: &[String]) {
+    /// Joins words and parses them as a script.
+    fn joined_script(&mut self, words: &[String]) {
         self.plain = false;
-        self.given_here(&words.join(" "));
+        self.inner_script_in_context(&words.join(" "));
     }
 
-    /// What stands behind one of these words up to the next semicolon.
-    fn behind(&mut self, words: &[String], openers: &[&str]) {
+    /// Adds the commands after one of these words, up to the next semicolon.
+    fn commands_after(&mut self, words: &[String], openers: &[&str]) {
         let mut rest = words;
         while let Some(at) = rest.iter().position(|it| openers.contains(&it.as_str())) {
             self.plain = false;
@@ -680,7 +682,7 @@ impl ScriptParser {
     }
 }
 
-/// A script with blanks for each `time` before what consists of commands. The parser takes it for a command there.
+/// Blanks out each `time` before a compound command, where the parser takes it for a command.
 fn without_time(text: &str) -> Option<String> {
     if !text.contains("time") {
         return None;
@@ -703,10 +705,10 @@ fn without_time(text: &str) -> Option<String> {
                 .get(at)
                 .filter(|it| !is_ended(word.end, it.start))
         };
-        let said = |at: usize| next(at).map_or("", |it| &text[it.clone()]);
-        let behind = if said(at + 1) == "-p" { at + 2 } else { at + 1 };
-        if ["{", "case", "for", "if", "until", "while"].contains(&said(behind))
-            && let Some(it) = next(behind)
+        let text_at = |at: usize| next(at).map_or("", |it| &text[it.clone()]);
+        let next_word = if text_at(at + 1) == "-p" { at + 2 } else { at + 1 };
+        if ["{", "case", "for", "if", "until", "while"].contains(&text_at(next_word))
+            && let Some(it) = next(next_word)
         {
             out.replace_range(word.start..it.start, &" ".repeat(it.start - word.start));
         }
@@ -714,24 +716,24 @@ fn without_time(text: &str) -> Option<String> {
     (out != text).then_some(out)
 }
 
-/// The words behind `--`, if they begin with it.
-fn behind_dashes(words: &[String]) -> &[String] {
+/// Skips a leading `--`.
+fn without_dashes(words: &[String]) -> &[String] {
     match words {
         [first, rest @ ..] if first == "--" => rest,
         words => words,
     }
 }
 
-/// Whether a line goes on in the next within a word or a mark. Where a blank stands on either side, or a mark before
-/// and a word behind, it does not.
+/// Whether a line continues in the next within a word or an operator. It does not with a blank on
+/// either side, or an operator before and a word after.
 fn goes_on_in_word(text: &str) -> bool {
     text.match_indices("\\\n").any(|(at, _)| {
         let before = &text[..at];
         let is_escaped = (before.len() - before.trim_end_matches('\\').len()) % 2 == 1;
         let before = before.chars().next_back().unwrap_or('\n');
-        let behind = text[at + 2..].chars().next().unwrap_or('\n');
+        let after = text[at + 2..].chars().next().unwrap_or('\n');
         let is_begun =
-            ";&|({".contains(before) && (behind.is_alphanumeric() || "_./-\"'".contains(behind));
-        !is_escaped && !before.is_whitespace() && !behind.is_whitespace() && !is_begun
+            ";&|({".contains(before) && (after.is_alphanumeric() || "_./-\"'".contains(after));
+        !is_escaped && !before.is_whitespace() && !after.is_whitespace() && !is_begun
     })
 }

@@ -1,4 +1,4 @@
-//! Commands that programs run because an option, an operand or a script in a language of their own names them.
+//! Commands that programs run because of an option, an operand or a script in their own language.
 
 use raddle_core::policy::{UNKNOWN, is_passed_on, is_shell};
 
@@ -7,22 +7,22 @@ use super::{awk, sed};
 /// Commands that the words of a program make it run.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct ProgramInvocations {
-    /// Lines that it hands to a shell, or takes apart like one.
+    /// Lines that it passes to a shell, or splits like one.
     pub(super) scripts: Vec<String>,
-    /// Commands, word by word.
+    /// Commands as words.
     pub(super) commands: Vec<Vec<String>>,
-    /// Whether it may run anything.
+    /// Whether it may run any command.
     pub(super) any: bool,
 }
 
 /// A program with options whose value is a line for a shell, or a program.
 struct Program {
-    /// Between spaces, like the rest.
+    /// Separated by spaces, like the other lists.
     names: &'static str,
     long: &'static str,
-    /// Letters of short options with such a value.
+    /// Short options with such a value.
     short: &'static str,
-    /// Letters of short options with another value.
+    /// Short options with another value.
     valued: &'static str,
 }
 
@@ -75,21 +75,21 @@ const TAR: &str = "\
 /// Options of ssh whose value is a line for a shell.
 const SSH: &str = "proxycommand localcommand knownhostscommand xauthlocation proxyusefdpass";
 
-/// Parts of the names of apt's settings whose value is a line for a shell.
+/// Parts of the names of apt settings whose value is a line for a shell.
 const APT: &str = "invoke pre-install-pkgs dir::bin proxy-auto-detect";
 
-/// Programs that run what lines of their input tell them.
+/// Programs that run commands from lines of their input.
 const DATABASES: &str = "mariadb mysql psql sqlite3";
 const LINE_EDITORS: &str = "ed ex red";
 
-/// Editors that take commands of their own, among them `!` for a shell.
+/// Editors with commands of their own, among them `!` for a shell.
 const EDITORS: &str = "ex gvim less more most nvim rview rvim vi view vim vimdiff";
 
 fn has(list: &str, word: &str) -> bool {
     list.split(' ').any(|it| it == word)
 }
 
-/// The commands that a program runs because of the words behind its name.
+/// Returns the commands that a program runs because of the words after its name.
 pub(super) fn run_by(name: &str, words: &[String]) -> ProgramInvocations {
     let mut run = ProgramInvocations::default();
     if let Some(program) = PROGRAMS.iter().find(|it| has(it.names, name)) {
@@ -108,7 +108,7 @@ pub(super) fn run_by(name: &str, words: &[String]) -> ProgramInvocations {
         "zip" => run.zip(words),
         "gdb" | "lldb" => run.debugger(words),
         "make" | "gmake" => run.make(words),
-        "ip" => run.behind_exec(words),
+        "ip" => run.ip_exec(words),
         "capsh" => run.capsh(words),
         "start-stop-daemon" => run.daemon(words),
         "expect" | "expectk" => run.expect(words),
@@ -120,12 +120,12 @@ pub(super) fn run_by(name: &str, words: &[String]) -> ProgramInvocations {
     run
 }
 
-/// Whether a program runs what lines of its input tell it.
+/// Whether a program runs commands from lines of its input.
 pub(super) fn is_reader(name: &str) -> bool {
     has(DATABASES, name) || has(LINE_EDITORS, name)
 }
 
-/// The commands that such a program runs because of its input.
+/// Returns the commands that such a program runs because of its input.
 pub(super) fn run_from_input(name: &str, input: &str) -> ProgramInvocations {
     let mut run = ProgramInvocations::default();
     if has(DATABASES, name) {
@@ -151,7 +151,7 @@ impl ProgramInvocations {
                     Some((name, value)) => (name, Some(value)),
                     None => (word.as_str(), next),
                 };
-                // Many programs take the beginning of an option for the whole.
+                // Many programs accept abbreviated options.
                 let mut long = program.long.split(' ');
                 if name.len() > 3 && long.any(|it| it.starts_with(name)) {
                     self.option(value.unwrap_or_default());
@@ -168,14 +168,14 @@ impl ProgramInvocations {
     }
 
     fn option(&mut self, value: &str) {
-        // Of `--checkpoint-action=exec=…` and `-wrapper a,b`.
+        // As in `--checkpoint-action=exec=…` and `-wrapper a,b`.
         self.script(value.strip_prefix("exec=").unwrap_or(value));
         if value.contains(',') {
             self.script(&value.replace(',', " "));
         }
     }
 
-    /// `tar cIf PROGRAM ARCHIVE`: the values of all letters follow in their order.
+    /// Handles `tar cIf PROGRAM ARCHIVE`: the values of all letters follow in order.
     fn old_tar(&mut self, words: &[String]) {
         let Some((letters, values)) = words.split_first() else {
             return;
@@ -191,7 +191,7 @@ impl ProgramInvocations {
         }
     }
 
-    /// `valued` are the letters of options with a value, without `o`.
+    /// Handles ssh. `valued` are the letters of options with a value, without `o`.
     fn ssh(&mut self, words: &[String], valued: &str) {
         for (at, word) in words.iter().enumerate() {
             let next = words.get(at + 1).map_or("", String::as_str);
@@ -215,7 +215,7 @@ impl ProgramInvocations {
         }
     }
 
-    /// `strace -o '|COMMAND'`.
+    /// Handles `strace -o '|COMMAND'`.
     fn strace(&mut self, words: &[String]) {
         for value in values_of(words, "--output", "o", "EIOPSUXabepsu") {
             if value.starts_with(['|', '!']) {
@@ -224,12 +224,12 @@ impl ProgramInvocations {
         }
     }
 
-    /// `apt -o …::Pre-Invoke::=COMMAND`.
+    /// Handles `apt -o …::Pre-Invoke::=COMMAND`.
     fn apt(&mut self, words: &[String]) {
         for value in values_of(words, "--option", "o", "cth") {
             let name = value.to_ascii_lowercase();
-            let is_order = |it: &&str| name.contains(it);
-            if APT.split(' ').any(|it| is_order(&it)) {
+            let matches = |it: &&str| name.contains(it);
+            if APT.split(' ').any(|it| matches(&it)) {
                 self.script(value.rsplit('=').next().unwrap_or_default());
             }
         }
@@ -284,15 +284,15 @@ impl ProgramInvocations {
             }
             let value = value.unwrap_or_default();
             let value = value.trim();
-            let order = value.split([' ', '\t']).next().unwrap_or_default();
-            let rest = value[order.len()..].trim();
-            match order {
+            let debugger_command = value.split([' ', '\t']).next().unwrap_or_default();
+            let rest = value[debugger_command.len()..].trim();
+            match debugger_command {
                 "shell" | "pipe" | "|" | "make" | "platform" => self.script(rest),
                 "python" | "py" | "source" | "guile" | "gu" | "script" | "command" => {
                     self.any = true;
                 }
-                _ if order.starts_with('!') => self.script(&value[1..]),
-                _ => self.any |= order.contains(UNKNOWN),
+                _ if debugger_command.starts_with('!') => self.script(&value[1..]),
+                _ => self.any |= debugger_command.contains(UNKNOWN),
             }
         }
     }
@@ -305,7 +305,7 @@ impl ProgramInvocations {
                 .map(|it| it.trim_start_matches([':', '?', '+']));
             if let Some(shell) = shell.and_then(|it| it.strip_prefix('=')) {
                 let parts: Vec<String> = shell.split_whitespace().map(str::to_owned).collect();
-                // A shell is given the lines of the makefile, as it would be anyhow.
+                // A shell gets the lines of the makefile, as it would anyway.
                 let is_option = |it: &String| it.starts_with('-') && !it.contains('c');
                 if !is_shell(&parts) || !parts[1..].iter().all(is_option) {
                     self.script(shell);
@@ -325,8 +325,8 @@ impl ProgramInvocations {
         }
     }
 
-    /// `ip netns exec NAME COMMAND`.
-    fn behind_exec(&mut self, words: &[String]) {
+    /// Handles `ip netns exec NAME COMMAND`.
+    fn ip_exec(&mut self, words: &[String]) {
         let is_exec = |it: &[String]| {
             "netns vrf".split(' ').any(|name| {
                 "exec".starts_with(&it[1])
@@ -341,7 +341,7 @@ impl ProgramInvocations {
         }
     }
 
-    /// Words behind `--` or `==` are those of a shell.
+    /// Handles `capsh`: words after `--` or `==` are those of a shell.
     fn capsh(&mut self, words: &[String]) {
         if let Some(at) = words
             .iter()
@@ -366,9 +366,9 @@ impl ProgramInvocations {
 
     fn expect(&mut self, words: &[String]) {
         for word in words {
-            for order in ["spawn ", "exec ", "system "] {
-                for (at, _) in word.match_indices(order) {
-                    let line = word[at + order.len()..].split(['\n', ';']).next();
+            for keyword in ["spawn ", "exec ", "system "] {
+                for (at, _) in word.match_indices(keyword) {
+                    let line = word[at + keyword.len()..].split(['\n', ';']).next();
                     self.script(line.unwrap_or_default());
                     self.any = true;
                 }
@@ -379,9 +379,9 @@ impl ProgramInvocations {
     fn database(&mut self, words: &[String]) {
         for word in words {
             for line in word.lines() {
-                self.order_of_database(line.trim_start());
+                self.database_line(line.trim_start());
             }
-            // A function of one of them, which is given a program.
+            // A function of one of them, which takes a program.
             if let Some((_, call)) = word.split_once("edit(") {
                 let quoted = call.split('\'').skip(1).step_by(2);
                 quoted.for_each(|it| self.script(it));
@@ -389,39 +389,39 @@ impl ProgramInvocations {
         }
     }
 
-    fn order_of_database(&mut self, line: &str) {
-        for order in ["\\!", "\\system ", "\\P "] {
-            let found = line.match_indices(order);
-            found.for_each(|(at, _)| self.script(&line[at + order.len()..]));
+    fn database_line(&mut self, line: &str) {
+        for keyword in ["\\!", "\\system ", "\\P "] {
+            let matches = line.match_indices(keyword);
+            matches.for_each(|(at, _)| self.script(&line[at + keyword.len()..]));
         }
-        let (order, rest) = line.split_once([' ', '\t']).unwrap_or((line, ""));
-        let is_begun = |it: &str| order.len() > 1 && it.starts_with(order);
-        if ["system", "pager"].contains(&order) || is_begun(".shell") || is_begun(".system") {
+        let (keyword, rest) = line.split_once([' ', '\t']).unwrap_or((line, ""));
+        let is_abbreviation = |it: &str| keyword.len() > 1 && it.starts_with(keyword);
+        if ["system", "pager"].contains(&keyword) || is_abbreviation(".shell") || is_abbreviation(".system") {
             self.script(rest);
         }
-        // Where a file is named, a program may be.
-        if order.starts_with(['.', '\\'])
+        // A file name may be a program instead.
+        if keyword.starts_with(['.', '\\'])
             && let Some((_, line)) = rest.split_once('|')
         {
             self.script(line.split(['"', '\'']).next().unwrap_or_default());
         }
-        if order == "\\copy"
+        if keyword == "\\copy"
             && let Some((_, line)) = rest.split_once("program '")
         {
             self.script(line.split('\'').next().unwrap_or_default());
         }
     }
 
-    /// `!COMMAND`, `r !COMMAND` and `1,$!COMMAND`.
+    /// Handles `!COMMAND`, `r !COMMAND` and `1,$!COMMAND`.
     fn line_editor(&mut self, input: &str) {
         for line in input.lines() {
-            let Some((before, behind)) = line.split_once('!') else {
+            let Some((before, line_after)) = line.split_once('!') else {
                 continue;
             };
             let is_address = |it: char| it.is_ascii_digit() || " \t:,.$%;".contains(it);
-            let order = before.trim_matches(is_address);
-            if order.is_empty() || before.ends_with(' ') && order.len() < 6 {
-                self.script(behind);
+            let editor_command = before.trim_matches(is_address);
+            if editor_command.is_empty() || before.ends_with(' ') && editor_command.len() < 6 {
+                self.script(line_after);
             }
         }
     }
@@ -429,23 +429,23 @@ impl ProgramInvocations {
     fn editor(&mut self, words: &[String]) {
         for (at, word) in words.iter().enumerate() {
             let next = words.get(at + 1).map(String::as_str);
-            let order = match word.as_str() {
+            let editor_command = match word.as_str() {
                 "-c" | "--cmd" => next,
                 word if word.starts_with("-c") => word.get(2..),
                 word => word.strip_prefix('+'),
             };
             self.any |= word == "-S" || word == "-s" && next.is_some_and(is_passed_on);
-            let Some(order) = order else {
+            let Some(editor_command) = editor_command else {
                 continue;
             };
-            if let Some((_, line)) = order.split_once('!') {
+            if let Some((_, line)) = editor_command.split_once('!') {
                 self.script(line);
             }
-            let name: String = order.trim_start_matches([':', '%', ' ']).chars().collect();
+            let name: String = editor_command.trim_start_matches([':', '%', ' ']).chars().collect();
             let name = name.split(|it: char| !it.is_ascii_alphabetic()).next();
             let is_free = "q qa qall wq wqa x xa w wa set syntax normal s d g v e n p".split(' ');
             let mut is_free = is_free.chain([""]);
-            self.any |= order.contains(UNKNOWN) || !is_free.any(|it| Some(it) == name);
+            self.any |= editor_command.contains(UNKNOWN) || !is_free.any(|it| Some(it) == name);
         }
     }
 
@@ -475,7 +475,7 @@ impl ProgramInvocations {
                 Some(b'f' | b'E' | b'i' | b'l') => {
                     has_file |= !word.starts_with("-i") && !word.starts_with("-l");
                     let file = value(&word[2..]);
-                    // A library, or what is not known by its name.
+                    // A library, or a file whose name is unknown.
                     self.any |= word.starts_with("-l") || file == "-" || is_read(&file);
                 }
                 Some(b'e') => {
@@ -509,7 +509,7 @@ impl ProgramInvocations {
                         }
                     }
                 }
-                // Letters of others have no value.
+                // Other options have no value.
                 _ => {}
             }
         }
@@ -519,9 +519,9 @@ impl ProgramInvocations {
     }
 
     fn awk_program(&mut self, program: &str) {
-        let found = awk::run_by(program);
-        self.any |= found.any;
-        found.scripts.iter().for_each(|it| self.script(it));
+        let invocations = awk::run_by(program);
+        self.any |= invocations.any;
+        invocations.scripts.iter().for_each(|it| self.script(it));
     }
 
     fn sed(&mut self, words: &[String]) {
@@ -575,18 +575,20 @@ impl ProgramInvocations {
         if scripts.is_empty() && !has_file {
             scripts.extend(operand);
         }
-        let found = sed::run_by(&scripts.join("\n"));
-        self.any |= found.any;
-        found.scripts.iter().for_each(|it| self.script(it));
+        let invocations = sed::run_by(&scripts.join("\n"));
+        self.any |= invocations.any;
+        invocations.scripts.iter().for_each(|it| self.script(it));
     }
 }
 
-/// Whether a file of a program is what others pass on. A name that begins with what is not known is that of some file.
+/// Whether a program's file is a pass-through such as `/dev/stdin`. A name that begins with an
+/// unknown part is some file.
 fn is_read(file: &str) -> bool {
     is_passed_on(file) && (!file.contains(UNKNOWN) || file.starts_with("/dev/"))
 }
 
-/// The values of an option, by its long name and by its letter. `valued` are the letters of other options with a value.
+/// Returns the values of an option, by its long name and by its letter. `valued` are the letters of
+/// other options with a value.
 fn values_of<'a>(
     words: &'a [String],
     long: &'a str,
@@ -603,15 +605,15 @@ fn values_of<'a>(
     })
 }
 
-/// The value of a short option among letters that are written together: here, or in the next word.
+/// Returns the value of a short option in a group of letters: here, or in the next word.
 pub(super) fn value_of<'a>(
     letters: &'a str,
-    wanted: &str,
+    options: &str,
     valued: &str,
 ) -> Option<Option<&'a str>> {
     for (at, letter) in letters.char_indices() {
         let rest = &letters[at + letter.len_utf8()..];
-        if wanted.contains(letter) {
+        if options.contains(letter) {
             return Some(Some(rest).filter(|it| !it.is_empty()));
         }
         if valued.contains(letter) {

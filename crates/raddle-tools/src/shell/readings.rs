@@ -1,4 +1,4 @@
-//! The two readings of a script, compared: the parser's tree, and the lexer's quotes and words.
+//! Compares two parses of a script: the parser's tree, and the lexer's quotes and words.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use super::lexer::{LexedScript, Substitution, SubstitutionForm};
 use super::tree::{around, is_descriptor};
 use super::word::{literal, word};
 
-/// Kinds of nodes that the tree takes for text, in which no operator can stand.
+/// Kinds of nodes that the tree takes for text, in which no operator can occur.
 const TEXT: [&str; 9] = [
     "ansi_c_string",
     "comment",
@@ -23,44 +23,45 @@ const TEXT: [&str; 9] = [
     "word",
 ];
 
-/// Nodes in which words stand, and what stands there that is none.
+/// Kinds of nodes that contain words, and kinds of their children that are no words.
 const AROUND_WORDS: &str = "\
     command declaration_command file_redirect heredoc_redirect herestring_redirect unset_command";
 const NO_WORDS: &str = "\
     file_descriptor file_redirect heredoc_body heredoc_content heredoc_end heredoc_redirect heredoc_start \
     herestring_redirect list pipeline subshell variable_assignment";
 
-/// Words that a shell knows only if they stand alone.
+/// Words that a shell recognises only if they stand alone.
 const KEYWORDS: &str = "case do done elif else esac fi for function if in select then until while";
 
-/// The tree, as far as the walk has come, beside the lexer's reading.
+/// The tree, as far as the walk has come, beside the result of the lexer.
 pub(super) struct Readings {
     lexed: LexedScript,
     operators_passed: usize,
-    /// The ends of the nodes that the walk is in, and whether they are text.
+    /// Ends of the nodes around the current one, and whether they are text.
     nodes: Vec<(usize, bool)>,
-    /// The substitutions of the tree: what begins at a place, and where it ends.
+    /// Substitutions of the tree: start and form, and the end.
     substitutions: HashMap<(usize, SubstitutionForm), usize>,
     comments: Vec<Range<usize>>,
-    /// Backquotes that are read once more by themselves, so that what the tree says of them does not count.
+    /// Backquotes that are parsed again by themselves, so that the tree does not count for them.
     read_again: Vec<Range<usize>>,
     has_hidden_operator: bool,
-    /// Whether the tree has a word where the lexer has another.
+    /// Whether a word of the tree differs from that of the lexer.
     has_other_word: bool,
-    /// Where a word must go on, of which the tree has the beginning for one by itself, for each command.
-    to_go_on: HashMap<usize, usize>,
+    /// For each command, the position where a word must continue of which the tree has only the
+    /// beginning.
+    continuations: HashMap<usize, usize>,
     has_joined_words: bool,
 }
 
 /// Commands that a shell may run and that the tree does not show.
 pub(super) struct UnseenCommands {
-    /// Texts that it may read as scripts.
+    /// Texts that it may parse as scripts.
     pub(super) scripts: Vec<String>,
-    /// Commands that dash runs where bash reckons.
+    /// Commands that dash runs where bash sees arithmetic.
     pub(super) commands: Vec<Vec<String>>,
-    /// Whether it may run something else, too.
+    /// Whether it may run any other command too.
     pub(super) any: bool,
-    /// Whether words were put together that the tree has in parts.
+    /// Whether words were joined that the tree has in parts.
     pub(super) has_joined_words: bool,
 }
 
@@ -79,12 +80,12 @@ impl Readings {
             comments: Vec::new(),
             has_hidden_operator: false,
             has_other_word: false,
-            to_go_on: HashMap::new(),
+            continuations: HashMap::new(),
             has_joined_words: false,
         }
     }
 
-    /// Takes note of the next node, in the order of the walk.
+    /// Records the next node, in the order of the walk.
     pub(super) fn note(&mut self, node: Node<'_>, parent: Option<&Node<'_>>, text: &str) {
         let (start, end) = (node.start_byte(), node.end_byte());
         if node.kind() == "command_substitution" && self.is_row(start, end, text) {
@@ -104,7 +105,7 @@ impl Readings {
         self.nodes.push((end, TEXT.contains(&kind)));
         match kind {
             "command_substitution" => {
-                // Between double quotes it begins, to the parser, with the blanks before it.
+                // Between double quotes the parser includes the blanks before it.
                 let blanks = text[start..end].len() - text[start..end].trim_start().len();
                 self.substitution(SubstitutionForm::Command, start + blanks, end);
             }
@@ -115,8 +116,8 @@ impl Readings {
         }
     }
 
-    /// Whether a node is a word of the tree that a shell reads otherwise: it begins or ends elsewhere, or is not the
-    /// literal that the tree shows.
+    /// Whether a shell reads a word of the tree differently: it begins or ends elsewhere, or is not
+    /// the literal in the tree.
     fn is_other_word(&mut self, node: Node<'_>, parent: Node<'_>, text: &str) -> bool {
         let kind = node.kind();
         let is_word = match node.is_named() {
@@ -137,56 +138,58 @@ impl Readings {
             return self.is_other_assignment(node, parent, text);
         }
         let words = &self.lexed.words;
-        let (is_begun, whole) = match words.binary_search_by_key(&start, |it| it.start) {
+        let (is_inside, whole) = match words.binary_search_by_key(&start, |it| it.start) {
             Ok(at) => (false, &words[at]),
             Err(_) => match around(start, words) {
                 Some(whole) => (true, whole),
                 None => return true,
             },
         };
-        // The parts that stand in one word are put together again.
-        let goes_on = is_begun && self.to_go_on.remove(&parent.id()) == Some(start);
+        // Parts of one word are joined again.
+        let goes_on = is_inside && self.continuations.remove(&parent.id()) == Some(start);
         self.has_joined_words |= goes_on;
-        if is_begun != goes_on || end > whole.end {
+        if is_inside != goes_on || end > whole.end {
             return true;
         }
         if end < whole.end {
             let may_go_on = parent.kind() == "command";
-            return !may_go_on || self.to_go_on.insert(parent.id(), end).is_some();
+            return !may_go_on || self.continuations.insert(parent.id(), end).is_some();
         }
-        if is_begun {
+        if is_inside {
             return false;
         }
-        let said = word(node, text);
-        !said.contains(UNKNOWN) && literal(&text[start..end]) != Some(said)
+        let shown = word(node, text);
+        !shown.contains(UNKNOWN) && literal(&text[start..end]) != Some(shown)
     }
 
-    /// Whether several backquoted scripts stand here with nothing but blanks between, which the parser takes for one.
+    /// Whether there are several backquoted scripts here with only blanks between, which the parser
+    /// takes for one.
     fn is_row(&self, start: usize, end: usize, text: &str) -> bool {
         let all = &self.lexed.substitutions;
         let (mut at, mut count) = (start, 0);
         while at < end {
-            let Ok(found) = all.binary_search_by_key(&at, |it| it.start) else {
+            let Ok(index) = all.binary_search_by_key(&at, |it| it.start) else {
                 return false;
             };
-            if all[found].form != SubstitutionForm::Backquotes || all[found].end > end {
+            if all[index].form != SubstitutionForm::Backquotes || all[index].end > end {
                 return false;
             }
-            let behind = &text[all[found].end..end];
-            at = end - behind.trim_start_matches([' ', '\t']).len();
+            let text_after = &text[all[index].end..end];
+            at = end - text_after.trim_start_matches([' ', '\t']).len();
             count += 1;
         }
         count > 1
     }
 
-    /// Whether an assignment ends elsewhere than its word, or its value is not the literal that the tree shows.
+    /// Whether an assignment ends elsewhere than its word, or its value is not the literal in the
+    /// tree.
     fn is_other_assignment(&self, node: Node<'_>, parent: Node<'_>, text: &str) -> bool {
         let around = parent.kind();
-        let is_reckoned = around.ends_with("expression")
+        let is_arithmetic = around.ends_with("expression")
             || ["arithmetic_expansion", "c_style_for_statement"].contains(&around)
             || text[parent.byte_range()].starts_with("((");
         let is_named = |it: Node<'_>| it.kind() == "variable_name";
-        if is_reckoned || !node.child_by_field_name("name").is_some_and(is_named) {
+        if is_arithmetic || !node.child_by_field_name("name").is_some_and(is_named) {
             return false;
         }
         let words = &self.lexed.words;
@@ -199,12 +202,12 @@ impl Readings {
         if value.kind() == "array" {
             return words[at].end != value.start_byte();
         }
-        let said = word(value, text);
+        let shown = word(value, text);
         let raw = &text[value.byte_range()];
-        words[at].end != value.end_byte() || !said.contains(UNKNOWN) && literal(raw) != Some(said)
+        words[at].end != value.end_byte() || !shown.contains(UNKNOWN) && literal(raw) != Some(shown)
     }
 
-    /// The words of the lexer.
+    /// Returns the words of the lexer.
     pub(super) fn words(&self) -> &[Range<usize>] {
         &self.lexed.words
     }
@@ -213,7 +216,7 @@ impl Readings {
         self.substitutions.insert((start, form), end);
     }
 
-    /// Looks at the operators before a place, each in the innermost node around it.
+    /// Checks the operators before an offset, each in the innermost node around it.
     fn pass_operators(&mut self, before: usize) {
         while let Some(at) = self.lexed.operators.get(self.operators_passed)
             && *at < before
@@ -226,15 +229,15 @@ impl Readings {
         }
     }
 
-    /// The commands that the tree does not show, once the walk is over.
+    /// Returns the commands that the tree does not show, after the walk.
     pub(super) fn unseen(mut self, text: &str, is_for_dash: bool) -> UnseenCommands {
         self.pass_operators(text.len());
-        let behind = match is_for_dash {
+        let bash_parts = match is_for_dash {
             true => self.lexed.bash_parts(text),
             false => Vec::new(),
         };
         let is_other_shell = is_for_dash
-            && (!behind.is_empty() || !self.lexed.groups.is_empty() || self.lexed.has_bash_quotes);
+            && (!bash_parts.is_empty() || !self.lexed.groups.is_empty() || self.lexed.has_bash_quotes);
         let mut unseen = UnseenCommands {
             scripts: Vec::new(),
             has_joined_words: self.has_joined_words,
@@ -242,29 +245,29 @@ impl Readings {
                 .lexed
                 .groups
                 .iter()
-                .chain(&behind)
+                .chain(&bash_parts)
                 .flat_map(|it| commands(&text[it.clone()]))
                 .collect(),
             any: self.lexed.is_lost
                 || self.has_hidden_operator
                 || self.has_other_word
-                || !self.to_go_on.is_empty()
+                || !self.continuations.is_empty()
                 || is_other_shell,
         };
-        let mut seen_to = 0;
+        let mut handled_to = 0;
         for it in &self.lexed.substitutions {
-            // The commands of a script that is read again are found there.
-            if it.start < seen_to || self.is_in_tree(it, text) {
+            // A nested script is found when the outer one is parsed again.
+            if it.start < handled_to || self.is_in_tree(it, text) {
                 continue;
             }
-            seen_to = it.end;
+            handled_to = it.end;
             unseen.scripts.push(it.script(text));
             unseen.any |= it.form != SubstitutionForm::Backquotes;
         }
         for comment in &self.comments {
             if self.lexed.comments.binary_search(&comment.start).is_err() {
-                let behind = text[comment.clone()].trim_start_matches(['#', ';', '&', '|', ' ']);
-                unseen.scripts.push(behind.to_owned());
+                let commented = text[comment.clone()].trim_start_matches(['#', ';', '&', '|', ' ']);
+                unseen.scripts.push(commented.to_owned());
                 unseen.any = true;
             }
         }
@@ -279,7 +282,7 @@ impl Readings {
                 has(SubstitutionForm::Command) && !is_read_again(it, text)
             }
             SubstitutionForm::Process => has(SubstitutionForm::Process),
-            // The walk knows what is in arithmetic, and substitutions in it are listed by themselves.
+            // The walk handles arithmetic, and its substitutions are listed by themselves.
             SubstitutionForm::Arithmetic => true,
             SubstitutionForm::Group => !self
                 .substitutions
@@ -296,7 +299,8 @@ fn is_read_again(it: &Substitution, text: &str) -> bool {
     it.form == SubstitutionForm::Backquotes && text[it.start..it.end].contains('\\')
 }
 
-/// The commands in what to bash is arithmetic, without those that begin with what only a number can be.
+/// Returns the commands in text that bash takes for arithmetic, without those that begin with a
+/// number.
 fn commands(text: &str) -> Vec<Vec<String>> {
     let parts = text.split([';', '&', '|', '(', ')', '\n', '!']);
     let words = parts.map(|it| {

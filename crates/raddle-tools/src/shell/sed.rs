@@ -1,26 +1,26 @@
-//! Commands that a script for sed runs: its command `e`, and the flag `e` of `s`.
+//! Commands that a sed script runs: by its command `e`, and by the flag `e` of `s`.
 
 use super::programs::ProgramInvocations;
 
-/// The commands of a script. A script that cannot be read may run anything.
+/// Returns the commands of a script. An invalid script may run any command.
 pub(super) fn run_by(script: &str) -> ProgramInvocations {
     let mut run = ProgramInvocations::default();
     let mut rest = script;
     loop {
         rest = rest.trim_start_matches([' ', '\t', '\n', ';', '{', '}', '\r']);
-        let Some(behind) = address(rest) else {
+        let Some(after_address) = address(rest) else {
             run.any = true;
             return run;
         };
-        let Some(order) = behind.chars().next() else {
-            // Lines without a command are none, or are not known.
+        let Some(sed_command) = after_address.chars().next() else {
+            // Addresses without a command are invalid or unknown.
             run.any |= !rest.is_empty();
             return run;
         };
-        rest = behind;
-        rest = &rest[order.len_utf8()..];
+        rest = after_address;
+        rest = &rest[sed_command.len_utf8()..];
         let line_end = rest.find('\n').unwrap_or(rest.len());
-        match order {
+        match sed_command {
             '{' | '}' | ';' | '\n' => {}
             '#' | 'r' | 'R' | 'w' | 'W' => rest = &rest[line_end..],
             ':' | 'b' | 't' | 'T' | 'v' => {
@@ -42,17 +42,17 @@ pub(super) fn run_by(script: &str) -> ProgramInvocations {
                 rest = &rest[line_end..];
             }
             's' | 'y' => {
-                let Some(behind) = two_parts(rest) else {
+                let Some(flags) = two_parts(rest) else {
                     run.any = true;
                     return run;
                 };
-                let end = behind
+                let end = flags
                     .find(['\n', ';', '}', '#', 'w'])
-                    .unwrap_or(behind.len());
-                run.any |= order == 's' && behind[..end].contains('e');
-                rest = match behind[end..].starts_with('w') {
-                    true => &behind[behind.find('\n').unwrap_or(behind.len())..],
-                    false => &behind[end..],
+                    .unwrap_or(flags.len());
+                run.any |= sed_command == 's' && flags[..end].contains('e');
+                rest = match flags[end..].starts_with('w') {
+                    true => &flags[flags.find('\n').unwrap_or(flags.len())..],
+                    false => &flags[end..],
                 };
             }
             'd' | 'D' | 'g' | 'G' | 'h' | 'H' | 'l' | 'L' | 'n' | 'N' | 'p' | 'P' | 'q' | 'Q'
@@ -67,15 +67,15 @@ pub(super) fn run_by(script: &str) -> ProgramInvocations {
     }
 }
 
-/// The text behind the addresses of a command.
+/// Returns the text after the addresses of a command.
 fn address(script: &str) -> Option<&str> {
     let mut rest = script;
     loop {
         rest = rest.trim_start_matches([' ', '\t', ',', '!', '~', '+', '$']);
         let is_number = |it: char| it.is_ascii_digit() || it == raddle_core::policy::UNKNOWN;
-        let behind = rest.trim_start_matches(is_number);
-        if behind.len() < rest.len() {
-            rest = behind;
+        let after_number = rest.trim_start_matches(is_number);
+        if after_number.len() < rest.len() {
+            rest = after_number;
             continue;
         }
         let (delimiter, inner) = match rest.chars().next() {
@@ -90,7 +90,7 @@ fn address(script: &str) -> Option<&str> {
     }
 }
 
-/// The text behind `/…/…/`.
+/// Returns the text after `/…/…/`.
 fn two_parts(rest: &str) -> Option<&str> {
     let delimiter = rest.chars().next()?;
     let replacement = part(&rest[delimiter.len_utf8()..], delimiter)?;
@@ -105,7 +105,7 @@ fn two_parts(rest: &str) -> Option<&str> {
     None
 }
 
-/// The text behind the end of a pattern. A delimiter in brackets is none.
+/// Returns the text after the end of a pattern. A delimiter in brackets does not count.
 fn part(text: &str, delimiter: char) -> Option<&str> {
     let mut letters = text.char_indices();
     while let Some((at, letter)) = letters.next() {
@@ -122,7 +122,7 @@ fn part(text: &str, delimiter: char) -> Option<&str> {
     None
 }
 
-/// The length of what stands behind `[` up to and with the `]` that closes it.
+/// Returns the length of the text after `[`, including the `]` that closes it.
 fn brackets(text: &str) -> Option<usize> {
     let mut at = usize::from(text.starts_with('^'));
     at += usize::from(text[at..].starts_with(']'));

@@ -1,4 +1,4 @@
-//! What the parser's tree says of one command.
+//! Reads commands from the parser's tree.
 
 use std::ops::Range;
 
@@ -9,7 +9,8 @@ use super::programs;
 use super::word::{literal, word};
 use super::work_budget::WorkBudget;
 
-/// The words of a command, and those of each line by itself where the parser took the end of one for a space.
+/// Returns the words of a command, and of each line by itself if the parser took a line end for a
+/// space.
 pub(super) fn on_lines(node: Node<'_>, text: &str, lexed: &[Range<usize>]) -> Vec<Vec<String>> {
     let mut all = vec![words(node, text, lexed)];
     let mut parts = children(node);
@@ -27,11 +28,11 @@ pub(super) fn on_lines(node: Node<'_>, text: &str, lexed: &[Range<usize>]) -> Ve
     all
 }
 
-/// The words of a command, in order, without what is set for it and where its output goes. Parts that stand in one
-/// word of the lexer's are one, however the parser takes them apart.
+/// Returns the words of a command in order, without assignments and redirections. Parts within one
+/// word of the lexer are joined, however the parser splits them.
 pub(super) fn words(node: Node<'_>, text: &str, lexed: &[Range<usize>]) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
-    // Where the last word ends in the text.
+    // End of the previous word in the text.
     let mut last_end = None;
     for child in children(node) {
         let start = child.start_byte();
@@ -40,23 +41,23 @@ pub(super) fn words(node: Node<'_>, text: &str, lexed: &[Range<usize>]) -> Vec<S
         match child.kind() {
             "variable_assignment" | "herestring_redirect" | "subshell" => {}
             _ if is_descriptor(child, text) => {}
-            "file_redirect" | "heredoc_redirect" => words.extend(words_behind(child, text)),
+            "file_redirect" | "heredoc_redirect" => words.extend(words_after(child, text)),
             _ => {
                 last_end = Some(child.end_byte());
-                let said = word(child, text);
+                let part = word(child, text);
                 let whole = match is_joined {
                     true => around(start, lexed),
                     false => None,
                 };
                 match (words.last_mut(), whole) {
                     (Some(word), Some(whole)) => {
-                        word.push_str(&said);
+                        word.push_str(&part);
                         match literal(&text[whole.clone()]) {
                             Some(it) if child.end_byte() == whole.end => *word = it,
                             _ => word.push(UNKNOWN),
                         }
                     }
-                    _ => words.push(said),
+                    _ => words.push(part),
                 }
             }
         }
@@ -64,13 +65,13 @@ pub(super) fn words(node: Node<'_>, text: &str, lexed: &[Range<usize>]) -> Vec<S
     words
 }
 
-/// The word of the lexer's in the middle of which a place is.
+/// Returns the word of the lexer with this offset inside.
 pub(super) fn around(at: usize, lexed: &[Range<usize>]) -> Option<&Range<usize>> {
     let before = lexed.partition_point(|it| it.start < at).checked_sub(1)?;
     lexed.get(before).filter(|it| at < it.end)
 }
 
-/// Whether a number is that of a descriptor, which the parser takes for a word where it stands before `<`.
+/// Whether a number is that of a descriptor, which the parser takes for a word before `<`.
 pub(super) fn is_descriptor(node: Node<'_>, text: &str) -> bool {
     let is_redirect = |it: &u8| b"<>".contains(it);
     text.as_bytes()
@@ -81,30 +82,30 @@ pub(super) fn is_descriptor(node: Node<'_>, text: &str) -> bool {
             .all(|it| it.is_ascii_digit())
 }
 
-/// What the parser takes for further places of a redirection.
-pub(super) fn words_behind(redirect: Node<'_>, text: &str) -> Vec<String> {
+/// Returns the words that the parser takes for further targets of a redirection.
+pub(super) fn words_after(redirect: Node<'_>, text: &str) -> Vec<String> {
     let field = match redirect.kind() {
         "file_redirect" => "destination",
         _ => "argument",
     };
-    let found = in_field(redirect, field);
+    let nodes = in_field(redirect, field);
     let skipped = usize::from(field == "destination");
-    found.skip(skipped).map(|it| word(it, text)).collect()
+    nodes.skip(skipped).map(|it| word(it, text)).collect()
 }
 
-/// The children of a node in a field.
+/// Returns the children of a node in a field.
 pub(super) fn in_field<'a>(node: Node<'a>, field: &str) -> impl Iterator<Item = Node<'a>> {
     let mut cursor = node.walk();
-    let found: Vec<Node<'a>> = node.children_by_field_name(field, &mut cursor).collect();
-    found.into_iter()
+    let nodes: Vec<Node<'a>> = node.children_by_field_name(field, &mut cursor).collect();
+    nodes.into_iter()
 }
 
-/// The last command within a statement.
-pub(super) fn last_command<'a>(statement: Node<'a>, work: &mut WorkBudget) -> Option<Node<'a>> {
+/// Returns the last command within a statement.
+pub(super) fn last_command<'a>(statement: Node<'a>, budget: &mut WorkBudget) -> Option<Node<'a>> {
     let mut node = statement;
     while node.kind() != "command" {
         let count = node.named_child_count();
-        if !work.spend(count) {
+        if !budget.spend(count) {
             return None;
         }
         node = node.named_child((count as u32).checked_sub(1)?)?;
@@ -112,12 +113,13 @@ pub(super) fn last_command<'a>(statement: Node<'a>, work: &mut WorkBudget) -> Op
     Some(node)
 }
 
-/// A statement that the walk is in, and whether its text names a shell, as far as that was looked at.
+/// A statement around the current node, and whether its text, as far as it was scanned, names a
+/// shell.
 pub(super) struct Statement {
     pub(super) depth: u32,
     read_to: usize,
     names_shell: bool,
-    /// The name of the last program that runs what its input tells it, if there is one.
+    /// Name of the last program that runs commands from its input, if there is one.
     pub(super) reader: String,
 }
 
@@ -131,12 +133,12 @@ impl Statement {
         })
     }
 
-    /// How many bytes before this place were not looked at yet.
+    /// Returns the number of bytes before this node that were not scanned yet.
     pub(super) fn unread(&self, node: Node<'_>) -> usize {
         node.start_byte().saturating_sub(self.read_to)
     }
 
-    /// Whether what is written at this place is read by a shell.
+    /// Whether a shell reads the text at this node.
     pub(super) fn feeds_shell(&mut self, node: Node<'_>, text: &str) -> bool {
         let before = text.get(self.read_to..node.start_byte());
         let words = before
@@ -155,7 +157,7 @@ impl Statement {
     }
 }
 
-/// Whether the end of a heredoc is quoted, so that all of it is text.
+/// Whether the delimiter of a heredoc is quoted, so that its text is literal.
 pub(super) fn is_literal(redirect: Node<'_>, text: &str) -> bool {
     let start = children(redirect)
         .into_iter()
@@ -163,10 +165,10 @@ pub(super) fn is_literal(redirect: Node<'_>, text: &str) -> bool {
     start.is_some_and(|it| text[it.byte_range()].contains(['\'', '"', '\\']))
 }
 
-/// How many commands that run another are followed to a shell.
+/// Maximum number of wrapping commands that are followed to a shell.
 const CHAIN_MAX: usize = 32;
 
-/// Where the script stands that a shell is given at the end of a chain of commands that run another.
+/// Returns the index of the script that a shell gets at the end of a chain of wrapping commands.
 pub(super) fn script_at(words: &[String]) -> Option<usize> {
     let mut start = 0;
     for _ in 0..CHAIN_MAX {
@@ -179,7 +181,7 @@ pub(super) fn script_at(words: &[String]) -> Option<usize> {
     None
 }
 
-/// The children of a node. Asking for each by its number would count from the first every time.
+/// Returns the children of a node. Access by index would count from the first child every time.
 pub(super) fn children(node: Node<'_>) -> Vec<Node<'_>> {
     let mut cursor = node.walk();
     node.children(&mut cursor).collect()

@@ -1,11 +1,11 @@
-//! What a word of a script is once the shell has read it, as far as that is known before it runs.
+//! Expands a word of a script as a shell does, as far as that is known before it runs.
 
 use raddle_core::policy::UNKNOWN;
 use tree_sitter::Node;
 
 use super::tree::children;
 
-/// The word that a node stands for. It holds [`UNKNOWN`] where it depends on what happens.
+/// Returns the word of a node, with [`UNKNOWN`] for the parts that depend on the execution.
 pub(super) fn word(node: Node<'_>, text: &str) -> String {
     let mut out = String::new();
     add(node, text, &mut out);
@@ -15,7 +15,7 @@ pub(super) fn word(node: Node<'_>, text: &str) -> String {
 fn add(node: Node<'_>, text: &str, out: &mut String) {
     let raw = &text[node.byte_range()];
     match node.kind() {
-        // The one word with braces that everyone writes, and that stays as it is.
+        // The one common word with braces that a shell leaves as it is.
         _ if raw == "{}" => out.push_str(raw),
         "word" => unquoted(raw, out),
         "raw_string" => out.push_str(raw.trim_matches('\'')),
@@ -40,19 +40,19 @@ fn add(node: Node<'_>, text: &str, out: &mut String) {
     }
 }
 
-/// The word that a text stands for, read without the parser; nothing if it depends on what happens.
+/// Expands a text without the parser; returns `None` if it depends on the execution.
 pub(super) fn literal(raw: &str) -> Option<String> {
     let mut out = String::new();
     let mut rest = raw;
     let mut is_quoted = false;
     while let Some(letter) = rest.chars().next() {
-        let behind = &rest[letter.len_utf8()..];
-        let next = behind.chars().next();
-        rest = behind;
+        let after = &rest[letter.len_utf8()..];
+        let next = after.chars().next();
+        rest = after;
         match letter {
             '\\' => {
                 let next = next?;
-                rest = &behind[next.len_utf8()..];
+                rest = &after[next.len_utf8()..];
                 match next {
                     '\n' => {}
                     next if is_quoted && !"\"\\$`".contains(next) => out.extend(['\\', next]),
@@ -61,16 +61,16 @@ pub(super) fn literal(raw: &str) -> Option<String> {
             }
             '"' => is_quoted = !is_quoted,
             '\'' if !is_quoted => {
-                let (inner, behind) = behind.split_once('\'')?;
+                let (inner, after_quote) = after.split_once('\'')?;
                 out.push_str(inner);
-                rest = behind;
+                rest = after_quote;
             }
             '$' if next == Some('\'') && !is_quoted => {
-                let length = ansi_length(&behind[1..])?;
-                ansi(&behind[1..=length], &mut out);
-                rest = &behind[length + 2..];
+                let length = ansi_length(&after[1..])?;
+                ansi(&after[1..=length], &mut out);
+                rest = &after[length + 2..];
             }
-            // Behind it the name of something, or its beginning; of a quote versions of shells make different things.
+            // Followed by a name, or by its beginning; before a quote, versions of shells differ.
             '$' if next.is_some_and(|it| {
                 it.is_alphanumeric() || "_*@#?-$!{([".contains(it) || it == '"' && !is_quoted
             }) =>
@@ -80,7 +80,7 @@ pub(super) fn literal(raw: &str) -> Option<String> {
             '`' => return None,
             '{' if next == Some('}') && !is_quoted => {
                 out.push_str("{}");
-                rest = &behind[1..];
+                rest = &after[1..];
             }
             '*' | '?' | '[' | '{' | '}' | '(' | ')' if !is_quoted => return None,
             '~' if rest.len() + 1 == raw.len() => return None,
@@ -90,7 +90,7 @@ pub(super) fn literal(raw: &str) -> Option<String> {
     (!is_quoted && !out.contains(UNKNOWN)).then_some(out)
 }
 
-/// How many bytes stand before the quote that ends `$'…'`.
+/// Returns the number of bytes before the quote that ends `$'…'`.
 fn ansi_length(rest: &str) -> Option<usize> {
     let mut is_escaped = false;
     rest.find(|it: char| {
@@ -100,7 +100,7 @@ fn ansi_length(rest: &str) -> Option<usize> {
     })
 }
 
-/// What stands between double quotes.
+/// Expands the text between double quotes.
 fn string(node: Node<'_>, text: &str, out: &mut String) {
     let range = node.byte_range();
     let inner = text[range.clone()].trim_matches('"');
@@ -109,7 +109,7 @@ fn string(node: Node<'_>, text: &str, out: &mut String) {
     }
     let mut at = range.start + 1;
     for child in children(node).into_iter().filter(Node::is_named) {
-        // What the parser leaves out between its parts is text too.
+        // The parser omits some text between its parts.
         double_quoted(gap(text, at, child.start_byte()), out);
         match child.kind() {
             "string_content" => double_quoted(&text[child.byte_range()], out),
@@ -120,7 +120,7 @@ fn string(node: Node<'_>, text: &str, out: &mut String) {
     double_quoted(gap(text, at, range.end.saturating_sub(1)), out);
 }
 
-/// Parts that are written together, and what the parser leaves out between them.
+/// Expands adjacent parts, and the text between them that the parser omits.
 fn parts(node: Node<'_>, text: &str, out: &mut String, between: fn(&str, &mut String)) {
     let mut at = node.start_byte();
     for child in children(node) {
@@ -144,7 +144,7 @@ fn unquoted(raw: &str, out: &mut String) {
                 Some('\n') | None => {}
                 Some(next) => out.push(next),
             },
-            // Names of files, or of the user's folder.
+            // Patterns, expansions, or the user's home.
             '*' | '?' | '[' | '{' | '}' | '$' | '`' | '(' | ')' => out.push(UNKNOWN),
             '~' if is_first => out.push(UNKNOWN),
             letter => out.push(letter),
@@ -168,7 +168,7 @@ fn double_quoted(raw: &str, out: &mut String) {
     }
 }
 
-/// What stands in `$'…'`.
+/// Expands the text in `$'…'`.
 fn ansi(raw: &str, out: &mut String) {
     let mut rest = raw;
     while let Some(at) = rest.find('\\') {
@@ -202,7 +202,8 @@ fn ansi(raw: &str, out: &mut String) {
     out.push_str(rest);
 }
 
-/// The letter with the number that comes next. What is none, is half of one or ends the word is not known.
+/// Returns the character with the number that comes next, or [`UNKNOWN`] if the number is no
+/// complete ASCII character.
 fn number(rest: &mut &str, digits_max: usize, radix: u32) -> char {
     let is_digit = |it: &char| it.is_digit(radix);
     let digits: String = rest.chars().take(digits_max).take_while(is_digit).collect();

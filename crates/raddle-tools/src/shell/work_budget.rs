@@ -1,5 +1,5 @@
-//! The work that reading one line may cost. It is counted and not timed, so that a line gets the same verdict on
-//! every machine and under every load.
+//! Budget of work for parsing one line. It is counted and not timed, so that a line gets the same
+//! verdict on every machine and under every load.
 
 use std::cell::Cell;
 use std::ops::ControlFlow;
@@ -8,61 +8,62 @@ use tree_sitter::{ParseOptions, ParseState, Parser, Tree};
 
 use super::WORK_MAX;
 
-/// Bytes that the parser is given at a time. Bytes that it reads twice are counted twice.
+/// Number of bytes that the parser gets at a time. Bytes that it reads twice count twice.
 const CHUNK_BYTES: usize = 64;
 
-/// What the steps cost that the parser takes between two reports.
+/// Cost of the parser's steps between two progress reports.
 const STEPS_COST: usize = 10_000;
 
-/// What it costs to begin a script.
+/// Base cost of a script.
 const SCRIPT_COST: usize = 500;
 
-/// The work that is left for a line.
+/// Remaining work for a line.
 pub(super) struct WorkBudget {
-    left: usize,
+    remaining: usize,
 }
 
 impl WorkBudget {
     pub(super) fn new() -> Self {
-        Self { left: WORK_MAX }
+        Self { remaining: WORK_MAX }
     }
 
-    /// Counts work. Returns whether any is left.
+    /// Spends work. Returns whether any is left.
     pub(super) fn spend(&mut self, cost: usize) -> bool {
-        self.left = self.left.saturating_sub(cost);
+        self.remaining = self.remaining.saturating_sub(cost);
         !self.is_spent()
     }
 
     pub(super) fn is_spent(&self) -> bool {
-        self.left == 0
+        self.remaining == 0
     }
 
     pub(super) fn spent(&self) -> usize {
-        WORK_MAX - self.left
+        WORK_MAX - self.remaining
     }
 
-    /// The tree of a script; nothing if it costs more than is left.
+    /// Parses a script; returns `None` if it costs more than the remaining budget.
     ///
-    /// The parser's cost is not linear: some tokens make it look ahead to the end of the text, and some errors
-    /// make it copy all that it has read. So its steps are counted and also the bytes that it asks for.
+    /// The parser's cost is not linear: some tokens make it look ahead to the end of the text, and
+    /// some errors make it copy all that it has read. So both its steps and the bytes that it asks
+    /// for are counted.
     ///
-    /// No chunk ends inside a letter: for the rest of one the parser asks again, and reads address zero if it then gets
-    /// nothing because the budget is spent.
+    /// No chunk ends inside a character: the parser asks again for the rest of one, and reads
+    /// address zero if it then gets nothing because the budget is spent.
     pub(super) fn parse(&mut self, text: &str) -> Option<Tree> {
         let bytes = text.as_bytes();
-        let left = Cell::new(self.left.saturating_sub(SCRIPT_COST));
-        let spend = |cost: usize| left.set(left.get().saturating_sub(cost));
+        let remaining = Cell::new(self.remaining.saturating_sub(SCRIPT_COST));
+        let spend = |cost: usize| remaining.set(remaining.get().saturating_sub(cost));
         let mut read = |at: usize, _| {
             spend(CHUNK_BYTES);
             let end = text.ceil_char_boundary(at.saturating_add(CHUNK_BYTES));
-            match left.get() {
+            match remaining.get() {
                 0 => &[][..],
                 _ => bytes.get(at..end).unwrap_or_default(),
             }
         };
         let mut report = |_: &ParseState| {
             spend(STEPS_COST);
-            match left.get() {
+            match remaining.get() {
                 0 => ControlFlow::Break(()),
                 _ => ControlFlow::Continue(()),
             }
@@ -76,8 +77,8 @@ impl WorkBudget {
             }
             Err(_) => None,
         };
-        self.left = left.get();
-        // A parser that was given less than the whole text may have made a tree of that.
+        self.remaining = remaining.get();
+        // A parser that got only a part of the text may have built a tree of that.
         tree.filter(|_| !self.is_spent())
     }
 }

@@ -1,4 +1,4 @@
-//! Diffs of texts whose lines repeat, which the algorithm alone would compare for minutes.
+//! Diffs of texts with repeated lines, which the algorithm alone would compare for minutes.
 
 use raddle_tools::files::unified;
 
@@ -6,7 +6,7 @@ use crate::unified::apply_unified;
 
 const LINES: usize = 60_000;
 
-/// Two texts, and the most lines that their diff may have.
+/// Two texts, and the maximum number of lines of their diff.
 struct DiffCase {
     name: &'static str,
     base: String,
@@ -69,7 +69,7 @@ fn texts_of_repeated_lines_are_compared_within_the_budget() {
     }
 }
 
-/// In pieces or whole, a diff leads from one text to the other.
+/// In pieces or as a whole, a diff leads from one text to the other.
 #[test]
 fn pieces_fit_together() {
     let kinds = |count: usize, step: usize| -> String {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::support::TestWorkspace;
 
-/// A workspace to look at.
+/// Creates a workspace with files of all kinds.
 fn world() -> TestWorkspace {
     let world = TestWorkspace::new();
     world.write("a.txt", "one\ntwo\nthree\n");
@@ -31,18 +31,18 @@ fn world() -> TestWorkspace {
     world
 }
 
-/// Arguments of a model, and what it is told: the text, or words of the refusal after `!`.
+/// Runs a tool on cases: arguments, and the expected text, or words of the error after `!`.
 fn check(tool: &str, cases: &[(Value, &str)]) {
     let world = world();
     let roots = world.roots();
     for (arguments, expected) in cases {
-        let said = match tool {
+        let result = match tool {
             "read_file" => args::<ReadFile>(arguments).run(&roots),
             "list_files" => args::<ListFiles>(arguments).run(&roots),
             "search_files" => args::<SearchFiles>(arguments).run(&roots),
             _ => panic!("no tool"),
         };
-        match (said, expected.strip_prefix('!')) {
+        match (result, expected.strip_prefix('!')) {
             (Ok(text), None) => assert_eq!(text, *expected, "{arguments}"),
             (Err(error), Some(words)) => {
                 let error = error.to_string();
@@ -87,7 +87,7 @@ fn reading() {
 }
 
 #[test]
-fn long_files_are_cut_and_it_is_said_where() {
+fn long_files_are_truncated_with_the_next_offset() {
     let world = TestWorkspace::new();
     world.write("lines", "x\n".repeat(2_001));
     world.write("bytes", format!("{}\n", "y".repeat(999)).repeat(60));
@@ -160,9 +160,9 @@ fn searching() {
     );
 }
 
-/// Pipes, links and hidden folders in a tree are passed over.
+/// Pipes, links and hidden folders in a tree are skipped.
 #[test]
-fn a_hostile_tree_holds_up_nobody() {
+fn a_hostile_tree_does_not_block() {
     let world = TestWorkspace::new();
     world.write("a.txt", "needle\n");
     world.write("secret/key", "needle\n");
@@ -177,28 +177,29 @@ fn a_hostile_tree_holds_up_nobody() {
     symlink("..", world.work.join("x/up")).expect("a link");
     let roots = world.roots_with(|rules| rules.hidden = vec![world.work.join("secret")]);
     let search = args::<SearchFiles>(&json!({"pattern": "needle"}));
-    let found = search.run(&roots).expect("matches");
-    assert_eq!(found, "a.txt:1:needle\nx/b.txt:1:needle\n");
+    let matches = search.run(&roots).expect("matches");
+    assert_eq!(matches, "a.txt:1:needle\nx/b.txt:1:needle\n");
 }
 
-/// Rules that cost too much to read ignore nothing, and the others count.
+/// Ignore rules that cost too much to parse ignore nothing, and the others count.
 #[test]
-fn a_hostile_ignore_file_ends_no_walk() {
+fn a_hostile_ignore_file_does_not_stop_a_walk() {
     let world = TestWorkspace::new();
     let nested = format!("{}a{}", "{".repeat(100_000), "}".repeat(100_000));
     world.write(".gitignore", format!("*.log\n{nested}\n*.tmp\n"));
     for name in ["a.txt", "b.log", "c.tmp"] {
         world.write(name, "needle\n");
     }
-    let listed = args::<ListFiles>(&json!({})).run(&world.roots());
-    assert_eq!(listed.expect("a list"), ".gitignore\na.txt\n");
-    let searched = args::<SearchFiles>(&json!({"pattern": "needle"})).run(&world.roots());
-    assert_eq!(searched.expect("matches"), "a.txt:1:needle\n");
+    let result = args::<ListFiles>(&json!({})).run(&world.roots());
+    assert_eq!(result.expect("a list"), ".gitignore\na.txt\n");
+    let result = args::<SearchFiles>(&json!({"pattern": "needle"})).run(&world.roots());
+    assert_eq!(result.expect("matches"), "a.txt:1:needle\n");
 }
 
-/// What rules close to reading turns up in no walk, whatever it begins in and by whatever way it comes there.
+/// A walk never shows paths that rules close, wherever it begins and by whatever path it gets
+/// there.
 #[test]
-fn a_walk_leaves_out_what_rules_close() {
+fn a_walk_skips_closed_paths() {
     let world = TestWorkspace::new();
     world.write("a.txt", "needle\n");
     world.write("private/key", "needle\n");
@@ -215,27 +216,27 @@ fn a_walk_leaves_out_what_rules_close() {
         .collect();
     let roots = world.roots().without(closed);
     let search = args::<SearchFiles>(&json!({"pattern": "needle"}));
-    let found = search.run(&roots).expect("matches");
-    assert_eq!(found, "a.txt:1:needle\nx/b.txt:1:needle\n");
+    let matches = search.run(&roots).expect("matches");
+    assert_eq!(matches, "a.txt:1:needle\nx/b.txt:1:needle\n");
     let list = args::<ListFiles>(&json!({"depth": 9}));
-    let found = list.run(&roots).expect("a list");
-    assert_eq!(found, "a.txt\nway\nx/\nx/b.txt\nx/key\n");
+    let entries = list.run(&roots).expect("a list");
+    assert_eq!(entries, "a.txt\nway\nx/\nx/b.txt\nx/key\n");
 }
 
-/// Where commands have a `/tmp` of their own, files of the other one are not theirs.
+/// Where commands have their own `/tmp`, files of the other one are not visible.
 #[test]
-fn another_tmp_is_out_of_sight() {
+fn the_shared_tmp_is_hidden() {
     let world = TestWorkspace::new();
     let file = tempfile::NamedTempFile::new_in("/tmp").expect("a file");
     let path = file.path().display().to_string();
     let read = args::<ReadFile>(&json!({ "path": path }));
-    for (tmp, is_seen) in [
+    for (tmp, is_visible) in [
         (Tmp::Plain, true),
         (Tmp::Private, false),
         (Tmp::Folder(world.folder.path().to_owned()), false),
     ] {
         let roots = world.roots_with(|rules| rules.tmp = tmp.clone());
-        assert_eq!(read.run(&roots).is_ok(), is_seen, "{tmp:?}");
+        assert_eq!(read.run(&roots).is_ok(), is_visible, "{tmp:?}");
     }
 }
 
@@ -305,9 +306,9 @@ fn writing_and_editing() {
     assert!(error.to_string().contains("is read-only"));
 }
 
-/// A client that is asked sees every line that changes, also where it is no text.
+/// A client that approves a change sees every changed line, even of binary files.
 #[test]
-fn every_change_is_shown_whole_or_marked_as_cut() {
+fn every_change_is_shown_in_full_or_marked_as_truncated() {
     let world = world();
     let top = world.folder.path();
     std::fs::write(top.join("nul"), "a\n\0b\n").expect("a file");
@@ -318,7 +319,7 @@ fn every_change_is_shown_whole_or_marked_as_cut() {
     let moved = "*** Begin Patch\n*** Update File: latin.txt\n*** Move to: ../new\n*** End Patch\n";
     let write = |path: &str, content: &str| json!({"path": path, "content": content});
     let roots = world.roots();
-    // The tool, what it is called with, and the diff of the file beyond; `…` where it is cut.
+    // Arguments of the tool, and the diff of the file outside; `…` if it is truncated.
     for (arguments, expected) in [
         (
             write("../rc", "a\nb\nevil # \0\n"),
@@ -355,9 +356,9 @@ fn every_change_is_shown_whole_or_marked_as_cut() {
     }
 }
 
-/// What would come of an edit is measured before it is made.
+/// The result of an edit is measured before it is built.
 #[test]
-fn an_edit_makes_no_file_larger_than_a_tool_reads() {
+fn an_edit_respects_the_maximum_file_size() {
     let world = world();
     world.write("many", "a".repeat(1 << 10));
     let edit = |bytes: usize| {
@@ -376,9 +377,9 @@ fn an_edit_makes_no_file_larger_than_a_tool_reads() {
     assert!(error.to_string().contains("more than"), "{error}");
 }
 
-/// Somebody else writes between the look and the write.
+/// Another writer changes a file between the plan and the write.
 #[test]
-fn what_changed_in_between_is_not_overwritten() {
+fn concurrent_changes_are_not_overwritten() {
     type Interference = fn(&TestWorkspace);
     let cases: [(&str, Interference); 6] = [
         ("another text", |it| it.write("b.txt", "theirs\n")),
@@ -396,7 +397,7 @@ fn what_changed_in_between_is_not_overwritten() {
         }),
         ("removed, but changed", |it| it.write("d.txt", "theirs\n")),
     ];
-    for (name, meanwhile) in cases {
+    for (name, interfere) in cases {
         for is_older in [false, true] {
             let world = TestWorkspace::new();
             world.write("a.txt", "one\n");
@@ -408,7 +409,7 @@ fn what_changed_in_between_is_not_overwritten() {
             };
             let text = "*** Begin Patch\n*** Update File: a.txt\n-one\n+1\n*** Update File: b.txt\n-two\n+2\n*** Add File: new/c.txt\n+3\n*** Delete File: d.txt\n*** End Patch";
             let planned = patch::plan(&roots, text).expect("a plan");
-            meanwhile(&world);
+            interfere(&world);
             let before = world.files();
             let error = planned.apply(&roots).expect_err(name);
             assert!(matches!(error, ApplyError::Changed(_)), "{name}: {error}");
@@ -421,7 +422,7 @@ fn what_changed_in_between_is_not_overwritten() {
     }
 }
 
-/// A disk that refuses one file gets none.
+/// If the disk rejects one file, none is written.
 #[test]
 fn a_failure_half_way_is_undone() {
     for is_older in [false, true] {
@@ -442,9 +443,9 @@ fn a_failure_half_way_is_undone() {
     }
 }
 
-/// The digest is of exactly this.
+/// The digest covers exactly one plan.
 #[test]
-fn a_digest_is_of_one_plan_only() {
+fn a_digest_identifies_one_plan() {
     let world = world();
     let roots = world.roots();
     let digest = |path: &str, content: &str| {
@@ -465,7 +466,7 @@ fn a_digest_is_of_one_plan_only() {
 }
 
 #[test]
-fn pictures_are_measured_before_anyone_decodes_them() {
+fn images_are_measured_without_decoding() {
     let png = |width: u32, height: u32| {
         let mut bytes = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".to_vec();
         bytes.extend(width.to_be_bytes());
@@ -508,14 +509,14 @@ fn pictures_are_measured_before_anyone_decodes_them() {
             (Err(error), Err(words)) => {
                 assert!(error.to_string().contains(words), "{name}: {error}");
             }
-            (said, _) => panic!("{name}: {said:?}"),
+            (result, _) => panic!("{name}: {result:?}"),
         }
     }
 }
 
-/// A model's arguments fit the schema it was given, and nothing else does.
+/// A schema rejects unknown properties, and so do the arguments.
 #[test]
-fn schemas_name_what_is_taken() {
+fn schemas_reject_unknown_properties() {
     for spec in [
         ReadFile::spec(),
         ListFiles::spec(),

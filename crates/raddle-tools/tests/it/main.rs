@@ -1,20 +1,20 @@
-//! What a user of the tools could notice.
+//! Integration tests of the tools.
 
-/// Diffs of texts whose lines repeat.
+/// Diffs of texts with repeated lines.
 mod diff;
 /// The tools that read, list, search, write and edit.
 mod files;
-/// Patches, as data.
+/// Patches, from data files.
 mod patch;
-/// Paths that must lead nowhere else.
+/// Paths that must not be misjudged.
 mod paths;
-/// Links that are put in place of files while these are written.
+/// Races with links that replace files while these are written.
 mod race;
-/// Command lines taken apart, and what comes of them.
+/// Parsing of command lines, and verdicts on them.
 mod shell;
-/// Folders and policies for the others.
+/// Workspaces and policies for the other modules.
 mod support;
-/// What a whole turn changed.
+/// Diff of a whole turn.
 mod turn;
-/// A plain reader of unified diffs.
+/// A simple reader of unified diffs.
 mod unified;

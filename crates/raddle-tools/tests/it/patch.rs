@@ -1,16 +1,17 @@
-//! Every case of `patch/cases/` is played on a folder of its own, with the newest system calls and without.
+//! Applies every case of `patch/cases/` to a folder of its own, with the newest system calls and
+//! without.
 //!
 //! ```text
-//! == what it shows
+//! == name of the case
 //! < PATH CONTENT        a file before
 //! ...                   the patch, without its first and last line
 //! > PATH CONTENT        a file after
-//! ~ M PATH              what the model is told, if it is said at all
-//! ! words               or: why it fails, and then nothing changes
+//! ~ M PATH              a line of the summary for the model; optional
+//! ! words               or: words of the error, and then nothing changes
 //! ```
 //!
-//! `⏎` is a newline, `␍` a carriage return, `␀` a NUL, `␣` a space, `⇥` a tab, `�` a byte that is no text. With `raw` on a line
-//! of its own, the patch is as it stands.
+//! `⏎` is a newline, `␍` a carriage return, `␀` a NUL, `␣` a space, `⇥` a tab, `�` a byte that is
+//! not text. With a line `raw`, the patch is used as it is.
 
 mod commands;
 mod property;
@@ -31,7 +32,7 @@ struct PatchCase {
     before: BTreeMap<String, Vec<u8>>,
     after: BTreeMap<String, Vec<u8>>,
     patch: String,
-    told: Vec<String>,
+    summary_lines: Vec<String>,
     fails: Option<String>,
 }
 
@@ -45,15 +46,15 @@ fn every_case() {
         for case in cases.split("\n== ").skip(1) {
             let case = read(case);
             let name = format!("{}: {}", path.display(), case.name);
-            play(&case, &name, |it| it);
-            play(&case, &name, Roots::on_an_older_kernel);
+            run_case(&case, &name, |it| it);
+            run_case(&case, &name, Roots::on_an_older_kernel);
             count += 1;
         }
     }
     assert!(count >= 200, "only {count} cases were found");
 }
 
-/// Texts that would keep a careless reader busy for hours are refused before anyone waits.
+/// Patches that would keep a naive matcher busy for hours are rejected quickly.
 #[test]
 fn laborious_patches_end() {
     let world = TestWorkspace::new();
@@ -61,10 +62,10 @@ fn laborious_patches_end() {
     let blank = "\n".repeat(100_000);
     let same = " a\n".repeat(50_000);
     let many = "@@\n-a\n+a \n".repeat(20_000);
-    // Found only at the third look, at the end, once for every section.
+    // Matched only by the third, tolerant search, at the end, once for every section.
     world.write("z.txt", format!("{}z \n", "a\n".repeat(300_000)));
     let sections = "*** Update File: z.txt\n@@\n-z\n+z \n".repeat(900);
-    // Long lines are dear to compare.
+    // Long lines are expensive to compare.
     let long = "x".repeat(4_000);
     world.write("x.txt", format!("{long}\n").repeat(3_000));
     let long = format!(" {long}\n").repeat(1_500);
@@ -94,16 +95,16 @@ fn laborious_patches_end() {
     ];
     for (patch, words) in cases {
         let patch = format!("*** Begin Patch\n{patch}*** End Patch\n");
-        let said = plan(&world.roots(), &patch).err().map(|it| it.to_string());
-        let is_said = match (&said, words) {
-            (Some(said), Some(words)) => said.contains(words),
-            (said, words) => said.is_none() && words.is_none(),
+        let error = plan(&world.roots(), &patch).err().map(|it| it.to_string());
+        let is_expected = match (&error, words) {
+            (Some(error), Some(words)) => error.contains(words),
+            (error, words) => error.is_none() && words.is_none(),
         };
-        assert!(is_said, "{words:?}: {said:?}");
+        assert!(is_expected, "{words:?}: {error:?}");
     }
 }
 
-fn play(case: &PatchCase, name: &str, kernel: fn(Roots) -> Roots) {
+fn run_case(case: &PatchCase, name: &str, kernel: fn(Roots) -> Roots) {
     let world = TestWorkspace::new();
     for (path, bytes) in &case.before {
         world.write(path, bytes);
@@ -129,7 +130,7 @@ fn play(case: &PatchCase, name: &str, kernel: fn(Roots) -> Roots) {
     );
     for change in planned.changes() {
         let base = &case.before.get(relative(&world, &change.path));
-        // Of what is no text, only what comes in its place is shown.
+        // Binary contents are not shown, only the text that replaces them.
         let base = base.map(|it| text(it).unwrap_or_default());
         let (now, path) = match &change.kind {
             ChangeKind::Add {} => (change.diff.clone(), &change.path),
@@ -144,11 +145,11 @@ fn play(case: &PatchCase, name: &str, kernel: fn(Roots) -> Roots) {
     }
     let applied = planned.apply(&roots).expect(name);
     assert_eq!(shown(&world.files()), shown(&case.after), "{name}");
-    let told = applied
+    let summary = applied
         .summary
         .replace(&format!("{}/", world.work.display()), "");
-    for line in &case.told {
-        assert!(told.lines().any(|it| it == line), "{name}: {told}");
+    for line in &case.summary_lines {
+        assert!(summary.lines().any(|it| it == line), "{name}: {summary}");
     }
 }
 
@@ -164,7 +165,7 @@ fn relative<'a>(world: &TestWorkspace, path: &'a str) -> &'a str {
     path.to_str().expect("text")
 }
 
-/// Readable in a failure.
+/// Formats files for a failure message.
 fn shown(files: &BTreeMap<String, Vec<u8>>) -> BTreeMap<&str, String> {
     let show = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     files
@@ -186,7 +187,7 @@ fn read(text: &str) -> PatchCase {
         match (line.get(..2), line.get(2..)) {
             (Some("< "), Some(rest)) => case.before.extend([file(rest)]),
             (Some("> "), Some(rest)) => case.after.extend([file(rest)]),
-            (Some("~ "), Some(rest)) => case.told.push(rest.to_owned()),
+            (Some("~ "), Some(rest)) => case.summary_lines.push(rest.to_owned()),
             (Some("! "), Some(rest)) => case.fails = Some(rest.to_owned()),
             _ if line == "raw" => is_raw = true,
             _ => patch.push_str(&format!("{}\n", plain(line))),

@@ -1,4 +1,4 @@
-//! Where a path leads, and whether it may be written: the corpus of those that must not be misjudged.
+//! Resolution of paths and write access: the corpus of paths that must not be misjudged.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,18 +13,18 @@ use rustix::fs::{CWD, Mode, mkfifoat};
 
 use crate::support::TestWorkspace;
 
-/// What is said of a path.
+/// Verdict on a path.
 #[derive(Debug, PartialEq)]
 enum PathVerdict {
     Inside,
     Beyond,
     Protected,
-    /// It is refused with these words in it.
+    /// An error with these words in it.
     Refused(&'static str),
 }
 use PathVerdict::{Beyond, Inside, Protected, Refused};
 
-/// A workspace with everything in it that a path can trip over, and things beside it.
+/// Creates a workspace with every kind of path that could be misjudged, and files beside it.
 fn world() -> TestWorkspace {
     let world = TestWorkspace::new();
     let top = world.folder.path();
@@ -82,7 +82,7 @@ fn check(roots: &Roots) {
         ("~/a.txt".into(), Inside),
         (absolute("work/a.txt"), Inside),
         (absolute("work/../work/a.txt"), Inside),
-        // A name that begins like the workspace's is another one.
+        // A name with the workspace's as its prefix is another one.
         (absolute("work-2/a.txt"), Beyond),
         (absolute("work2"), Beyond),
         (absolute("Work/a.txt"), Beyond),
@@ -90,7 +90,7 @@ fn check(roots: &Roots) {
         ("../../../../../../../../etc/passwd".into(), Beyond),
         ("/etc/passwd".into(), Beyond),
         ("x/../../work-2/a.txt".into(), Beyond),
-        // Links that stay inside, and those that leave.
+        // Links that stay inside, and links that leave.
         ("in-file".into(), Inside),
         ("in-folder/b.txt".into(), Inside),
         ("in-folder/new.txt".into(), Inside),
@@ -107,12 +107,12 @@ fn check(roots: &Roots) {
         ("chain-10".into(), Inside),
         ("chain-0".into(), Refused("not followed")),
         ("loop-1".into(), Refused("not followed")),
-        // What the kernel shows of processes leads anywhere.
+        // Links of procfs lead anywhere.
         ("/proc/self/root/etc/passwd".into(), Refused("not followed")),
         ("/proc/self/cwd/a.txt".into(), Refused("not followed")),
         ("process/a.txt".into(), Refused("not followed")),
         ("/dev/fd/0".into(), Refused("not followed")),
-        // Names that are protected, however they are written or reached.
+        // Protected names, however they are spelled or reached.
         (".git".into(), Protected),
         (".git/config".into(), Protected),
         (".git/new".into(), Protected),
@@ -134,13 +134,13 @@ fn check(roots: &Roots) {
         ("out-folder/.codex/config.toml".into(), Protected),
         ("/etc/.raddle/rules.toml".into(), Protected),
         (absolute("work-2/.gitignore"), Beyond),
-        // What is hidden is not written either.
+        // Hidden paths are not written either.
         ("key".into(), Protected),
         ("../hidden/new".into(), Protected),
-        // One letter in two spellings is two names.
+        // One character in two normal forms is two names.
         ("é.txt".into(), Inside),
         ("e\u{301}.txt".into(), Inside),
-        // No paths at all.
+        // Invalid paths.
         ("".into(), Refused("it is empty")),
         ("a\0b".into(), Refused("NUL")),
         (long.clone(), Refused("too long")),
@@ -150,7 +150,7 @@ fn check(roots: &Roots) {
         (deep, Inside),
     ];
     for (path, expected) in cases {
-        let said = match roots.writable(Path::new(&path)) {
+        let access = match roots.writable(Path::new(&path)) {
             Ok(WriteAccess::Inside) => Inside,
             Ok(WriteAccess::Beyond) => Beyond,
             Ok(WriteAccess::Protected) => Protected,
@@ -159,7 +159,7 @@ fn check(roots: &Roots) {
                 _ => panic!("{path}: {error}"),
             },
         };
-        assert_eq!(said, expected, "{path}");
+        assert_eq!(access, expected, "{path}");
     }
 }
 
@@ -172,9 +172,9 @@ fn path_corpus() {
     check(&roots().on_an_older_kernel());
 }
 
-/// Git obeys more than `.git`, and the file tools keep to the same as the sandbox.
+/// Git obeys more than `.git`; the file tools protect the same paths as the sandbox.
 #[test]
-fn what_git_obeys_is_protected_wherever_it_is() {
+fn paths_that_git_obeys_are_protected_everywhere() {
     let world = TestWorkspace::new();
     world.write(".git/HEAD", "ref: refs/heads/main\n");
     world.write(
@@ -203,8 +203,8 @@ fn what_git_obeys_is_protected_wherever_it_is() {
         ("lib/x", WriteAccess::Inside),
         ("vendor/lib/.git", WriteAccess::Protected),
     ] {
-        let said = roots.writable(Path::new(path)).expect(path);
-        assert_eq!(said, expected, "{path}");
+        let access = roots.writable(Path::new(path)).expect(path);
+        assert_eq!(access, expected, "{path}");
     }
     let write = WriteFile {
         path: "hooks/pre-commit".to_owned(),
@@ -214,9 +214,9 @@ fn what_git_obeys_is_protected_wherever_it_is() {
     assert!(error.to_string().contains("is protected"), "{error}");
 }
 
-/// A file may have a second name outside, made before: a store of packages links into many projects.
+/// A file may have a second hard link outside: a package store links into many projects.
 #[test]
-fn what_is_written_does_not_reach_a_second_name_outside() {
+fn writes_do_not_reach_a_hard_link_outside() {
     for older in [false, true] {
         let world = TestWorkspace::new();
         let outside = world.folder.path().join("outside");
@@ -240,9 +240,9 @@ fn what_is_written_does_not_reach_a_second_name_outside() {
     }
 }
 
-/// Nothing that is no ordinary file is opened, so nothing waits for a writer that never comes.
+/// Only regular files are opened, so the tool never waits for a writer of a pipe.
 #[test]
-fn what_is_no_file_does_not_block() {
+fn special_files_do_not_block() {
     let world = world();
     let hidden = world.folder.path().join("hidden");
     let roots = world.roots_with(|rules| rules.hidden = vec![hidden.clone()]);
@@ -272,9 +272,9 @@ fn what_is_no_file_does_not_block() {
     }
 }
 
-/// The repository of a worktree lies where its `.git` says.
+/// The repository of a worktree is where its `.git` file says.
 #[test]
-fn a_repository_kept_elsewhere_is_protected() {
+fn a_separate_git_dir_is_protected() {
     let world = TestWorkspace::new();
     world.write(".git", "gitdir: store/trees/one\n");
     world.write("store/trees/one/commondir", "../..\n");
@@ -285,14 +285,14 @@ fn a_repository_kept_elsewhere_is_protected() {
         ("store/trees/one/HEAD", WriteAccess::Protected),
         ("storeroom/a", WriteAccess::Inside),
     ] {
-        let place = roots.writable(Path::new(path)).expect("a place");
-        assert_eq!(place, expected, "{path}");
+        let access = roots.writable(Path::new(path)).expect("a place");
+        assert_eq!(access, expected, "{path}");
     }
 }
 
 /// Another thread may work in the folder that `TMPDIR` names.
 #[test]
-fn protected_names_are_kept_in_scratch_outside_of_tmp() {
+fn protected_names_apply_in_scratch_outside_of_tmp() {
     for (around, expected) in [
         ("/tmp", WriteAccess::Inside),
         ("/var/tmp", WriteAccess::Protected),
@@ -305,15 +305,15 @@ fn protected_names_are_kept_in_scratch_outside_of_tmp() {
             ("a/.git/hooks/x", expected),
             ("a/file", WriteAccess::Inside),
         ] {
-            let place = roots.writable(&scratch.join(path)).expect("a place");
-            assert_eq!(place, expected, "{path} in {around}");
+            let access = roots.writable(&scratch.join(path)).expect("a place");
+            assert_eq!(access, expected, "{path} in {around}");
         }
     }
 }
 
-/// Git does not follow it either, and nothing is to be done for each of its names.
+/// Git does not follow it either, and the cost must not grow with its names.
 #[test]
-fn a_repository_at_a_path_that_is_too_long_is_none() {
+fn a_git_dir_with_a_too_long_path_is_ignored() {
     for (count, expected) in [
         (100, WriteAccess::Protected),
         (100_000, WriteAccess::Inside),
@@ -321,14 +321,14 @@ fn a_repository_at_a_path_that_is_too_long_is_none() {
         let world = TestWorkspace::new();
         world.write(".git", format!("gitdir: {}store\n", "./".repeat(count)));
         world.write("store/hooks/x", "");
-        let place = world.roots().writable(Path::new("store/hooks/x"));
-        assert_eq!(place.expect("a place"), expected, "{count}");
+        let access = world.roots().writable(Path::new("store/hooks/x"));
+        assert_eq!(access.expect("a place"), expected, "{count}");
     }
 }
 
-/// What is hidden stays as it is where it is the workspace itself, and so do links to it.
+/// Hidden paths stay protected inside a writable workspace, and so do links to them.
 #[test]
-fn what_is_hidden_is_not_named_away() {
+fn hidden_paths_stay_protected_inside_a_workspace() {
     let world = TestWorkspace::new();
     world.write("own/rules.toml", "");
     world.write("kept.toml", "");
@@ -349,12 +349,12 @@ fn what_is_hidden_is_not_named_away() {
         ("own/work", "own/work/a", WriteAccess::Inside),
         ("own/work", "own/rules.toml", WriteAccess::Protected),
     ] {
-        let place = roots(write).writable(Path::new(path)).expect("a place");
-        assert_eq!(place, expected, "{path} where {write:?} is written");
+        let access = roots(write).writable(Path::new(path)).expect("a place");
+        assert_eq!(access, expected, "{path} where {write:?} is written");
     }
 }
 
-/// Of two rules that name folders inside each other, the deeper one counts.
+/// Of two rules on nested folders, the deeper one counts.
 #[test]
 fn the_deeper_rule_counts() {
     let world = TestWorkspace::new();
@@ -372,14 +372,14 @@ fn the_deeper_rule_counts() {
         (".git/config", WriteAccess::Protected),
         (".git/hooks/a", WriteAccess::Inside),
     ] {
-        let place = roots.writable(Path::new(path)).expect("a place");
-        assert_eq!(place, expected, "{path}");
+        let access = roots.writable(Path::new(path)).expect("a place");
+        assert_eq!(access, expected, "{path}");
     }
 }
 
-/// What someone allowed beyond the workspace is written there, and a link is written through.
+/// Approved changes outside the workspace are written, also through a link.
 #[test]
-fn what_was_allowed_beyond_is_written() {
+fn approved_changes_outside_are_written() {
     let world = world();
     let roots = world.roots();
     for (path, at) in [
@@ -400,18 +400,18 @@ fn what_was_allowed_beyond_is_written() {
     assert_eq!(link, Path::new("../work-2/a.txt"));
 }
 
-/// People see a file below the folder that they named, whatever links led there.
+/// The user sees a file below the folder that they named, whatever links led there.
 #[test]
-fn paths_are_shown_as_people_know_them() {
+fn paths_are_shown_by_their_given_names() {
     let world = world();
     let top = world.folder.path();
     symlink("work", top.join("link")).expect("a link");
     let text = |folder: &str| top.join(folder).display().to_string();
     let names = BTreeMap::from([(text("link"), text("work"))]);
-    let fenced =
+    let confined =
         |folder: &str| Policy::Confined(SandboxRules::workspace_write(vec![top.join(folder)]));
     let cases = [
-        ("link", fenced("work"), "a.txt", "link/a.txt"),
+        ("link", confined("work"), "a.txt", "link/a.txt"),
         ("link", Policy::FullAccess, "a.txt", "link/a.txt"),
         (
             "link",
@@ -419,8 +419,8 @@ fn paths_are_shown_as_people_know_them() {
             "../work-2/a.txt",
             "work-2/a.txt",
         ),
-        ("link/x", fenced("work"), "../a.txt", "link/a.txt"),
-        ("work/x/..", fenced("work"), "a.txt", "work/a.txt"),
+        ("link/x", confined("work"), "../a.txt", "link/a.txt"),
+        ("work/x/..", confined("work"), "a.txt", "work/a.txt"),
         ("work/x/..", Policy::FullAccess, "in-file", "work/a.txt"),
     ];
     for (cwd, policy, path, expected) in cases {
@@ -436,7 +436,7 @@ fn paths_are_shown_as_people_know_them() {
         let planned = write.plan(&roots).expect("a plan");
         let expected = top.join(expected).display().to_string();
         assert_eq!(planned.changes()[0].path, expected, "{cwd}: {path}");
-        // Rules are about every name of it.
+        // Rules apply to every name of the file.
         let plain = Path::new(&expected).canonicalize().expect("a file");
         let paths = planned.paths();
         assert!(paths.contains(&expected), "{paths:?}");
@@ -444,9 +444,9 @@ fn paths_are_shown_as_people_know_them() {
     }
 }
 
-/// Who is asked about a file beyond the roots sees where it is, whatever folder a call begins in.
+/// The user sees the real path of a file outside the roots, in whatever folder a call begins.
 #[test]
-fn what_is_beyond_is_shown_where_it_is() {
+fn paths_outside_are_shown_by_their_real_path() {
     let world = world();
     let top = world.folder.path().canonicalize().expect("a folder");
     symlink("../work-2", world.work.join("docs")).expect("a link");
@@ -457,14 +457,13 @@ fn what_is_beyond_is_shown_where_it_is() {
         content: "new\n".to_owned(),
     };
     let planned = write.plan(&roots).expect("a plan");
-    let there = top.join("work-2/new.txt").display().to_string();
+    let real_path = top.join("work-2/new.txt").display().to_string();
     assert!(planned.is_beyond());
-    assert_eq!(planned.changes()[0].path, there);
-    assert!(planned.paths().contains(&there), "{:?}", planned.paths());
+    assert_eq!(planned.changes()[0].path, real_path);
+    assert!(planned.paths().contains(&real_path), "{:?}", planned.paths());
 }
 
-/// Names that a model might put together, good and bad.
-/// Shells take orders from the dotfiles of the home, whatever made it writable.
+/// Shells run code from the dotfiles of the home, whatever made it writable.
 #[test]
 fn dotfiles_of_the_home_are_protected_in_every_writable_folder() {
     let home = raddle_sandbox::home().expect("a home");
@@ -484,19 +483,19 @@ fn dotfiles_of_the_home_are_protected_in_every_writable_folder() {
             rules.scratch.extend(home.parent().map(Path::to_owned));
         }),
     ];
-    for (what, grant) in grants {
+    for (grant_name, grant) in grants {
         let roots = world.roots_with(|rules| grant(rules, &home));
-        for (name, place) in [
+        for (name, expected) in [
             (".profile", WriteAccess::Protected),
             (".config/new/file", WriteAccess::Protected),
             ("no-dotfile", WriteAccess::Inside),
             ("folder/.no-dotfile-of-the-home", WriteAccess::Inside),
         ] {
-            let found = roots.writable(&home.join(name)).expect("a place");
-            assert_eq!(found, place, "{what}: {name}");
+            let actual = roots.writable(&home.join(name)).expect("a place");
+            assert_eq!(actual, expected, "{grant_name}: {name}");
         }
     }
-    // Those of other folders are no business of the home's.
+    // The rule does not apply to dotfiles of other folders.
     let roots = world.roots_with(|rules| rules.scratch.push(home.clone()));
     assert_eq!(
         roots.writable(&world.work.join(".env")).ok(),
@@ -504,6 +503,7 @@ fn dotfiles_of_the_home_are_protected_in_every_writable_folder() {
     );
 }
 
+/// Generates names that a model might combine, good and bad.
 fn name() -> impl Strategy<Value = &'static str> {
     let inside = [
         "a.txt",
@@ -535,7 +535,7 @@ fn name() -> impl Strategy<Value = &'static str> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever a model calls its folder and its file, what can be written is what the principal said.
+    /// Whatever folder and file a model names, only the paths of the policy can be written.
     #[test]
     fn roots_invariant(
         folder in prop::collection::vec(name(), 0..3),

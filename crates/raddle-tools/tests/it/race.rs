@@ -10,13 +10,14 @@ use crate::support::TestWorkspace;
 
 const CANARY: &str = "nobody writes here\n";
 
-/// How often a file is written while links come and go. `RADDLE_RACE_ROUNDS` asks for more.
+/// Returns how often a file is written while links are exchanged. `RADDLE_RACE_ROUNDS` overrides
+/// it.
 fn rounds() -> u64 {
-    let asked = std::env::var("RADDLE_RACE_ROUNDS").ok();
-    asked.map_or(5_000, |it| it.parse().expect("a number"))
+    let variable = std::env::var("RADDLE_RACE_ROUNDS").ok();
+    variable.map_or(5_000, |it| it.parse().expect("a number"))
 }
 
-/// Writes a file again and again while another thread exchanges two paths, one of which leads outside.
+/// Writes a file repeatedly while another thread exchanges two paths, one of which leads outside.
 fn race(world: &TestWorkspace, roots: &Roots, file: &str, flipped: (&str, &str)) {
     let outside = world.folder.path().join("outside");
     let (is_over, flips) = (AtomicBool::new(false), AtomicU64::new(0));
@@ -30,7 +31,7 @@ fn race(world: &TestWorkspace, roots: &Roots, file: &str, flipped: (&str, &str))
             }
         });
         for round in 0..rounds() {
-            // Looked at as often as written, so that a link is met at every point of the way.
+            // Planned as often as written, so that a link is met at every step.
             let write = WriteFile {
                 path: file.to_owned(),
                 content: format!("{round}\n"),
@@ -64,7 +65,7 @@ fn world() -> TestWorkspace {
     world
 }
 
-/// A file and a link to a file outside change places.
+/// A file is exchanged with a link to a file outside.
 #[test]
 fn symlink_race_for_a_file() {
     for kernel in [|it| it, Roots::on_an_older_kernel] {
@@ -76,7 +77,7 @@ fn symlink_race_for_a_file() {
     }
 }
 
-/// The folder around the file and a link to a folder outside change places.
+/// The parent folder is exchanged with a link to a folder outside.
 #[test]
 fn symlink_race_for_a_folder() {
     for kernel in [|it| it, Roots::on_an_older_kernel] {

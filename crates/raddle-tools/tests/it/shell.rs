@@ -1,22 +1,22 @@
-//! Command lines taken apart.
+//! Parsing of command lines.
 
-/// What a line does, in the words that clients know.
+/// Actions of a line, in the terms of clients.
 mod actions;
-/// The same command in many disguises is judged alike.
+/// Verdicts on the same command in many disguises.
 mod corpus;
-/// What real shells run is seen.
+/// Comparison with the commands that real shells run.
 mod differential;
-/// A yes is good for one command and no other.
+/// An approval covers one command and no other.
 mod grants;
 /// Laws that hold for all lines.
 mod laws;
-/// Properties of any line, which fuzz targets check too.
+/// Properties of any line, shared with the fuzz targets.
 mod property;
-/// Lines made at random of what shells give a meaning to.
+/// Random lines of tokens with a meaning to shells.
 mod random;
-/// The inputs of those fuzz targets.
+/// Inputs of those fuzz targets.
 mod seeds;
-/// Tricks that were played on others.
+/// Attacks that worked on other tools.
 mod tricks;
 
 use std::collections::BTreeSet;
@@ -27,10 +27,10 @@ use raddle_core::policy::{
 use raddle_core::{ApprovalPolicy, Settings};
 use raddle_tools::shell::{display_line, is_shown_whole, parse_line, quoted};
 
-/// What each line consists of. A block is a script behind `$`, whether it is plain, and its commands;
-/// `␀` stands for what is not known.
+/// Checks the commands of each line. A block is a script after `$`, whether it is plain, and its
+/// commands; `␀` is the unknown mark.
 #[test]
-fn lines_are_taken_apart_as_written_down() {
+fn lines_are_parsed_as_recorded() {
     let text = include_str!("shell/lines.txt");
     let mut wrong = String::new();
     let mut count = 0;
@@ -44,9 +44,9 @@ fn lines_are_taken_apart_as_written_down() {
             .filter_map(|it| it.strip_prefix("$ "))
             .collect();
         let script = script.join("\n");
-        let told = tell(&script, &parse_line(&script));
-        if told != block {
-            wrong.push_str(&format!("{told}\n\n"));
+        let printed = print(&script, &parse_line(&script));
+        if printed != block {
+            wrong.push_str(&format!("{printed}\n\n"));
         }
         count += 1;
     }
@@ -54,17 +54,17 @@ fn lines_are_taken_apart_as_written_down() {
     assert!(wrong.is_empty(), "these are taken apart so:\n\n{wrong}");
 }
 
-fn tell(line: &str, script: &ParsedScript) -> String {
-    let mut told: Vec<String> = line.lines().map(|it| format!("$ {it}")).collect();
-    told.push(if script.plain { "plain" } else { "not plain" }.to_owned());
+fn print(line: &str, script: &ParsedScript) -> String {
+    let mut lines: Vec<String> = line.lines().map(|it| format!("$ {it}")).collect();
+    lines.push(if script.plain { "plain" } else { "not plain" }.to_owned());
     let commands = script.commands.iter();
-    told.extend(commands.map(|it| format!("- {}", quoted(it).replace(UNKNOWN, "␀"))));
-    told.join("\n")
+    lines.extend(commands.map(|it| format!("- {}", quoted(it).replace(UNKNOWN, "␀"))));
+    lines.join("\n")
 }
 
-/// Of what is too long or too deep the beginning is looked at, and the rest could be anything.
+/// Lines that are too long or too deep are parsed in part, and the rest could be any command.
 #[test]
-fn past_the_bounds_anything_may_stand() {
+fn past_the_limits_any_command_may_follow() {
     let long = format!("rm x; echo {}", "a".repeat(100_000));
     let many = "rm x; ".repeat(2_000);
     let deep = format!("{}rm x", "eval ".repeat(12));
@@ -81,7 +81,7 @@ fn past_the_bounds_anything_may_stand() {
 }
 
 #[test]
-fn nothing_in_what_is_shown_hides() {
+fn displayed_lines_hide_nothing() {
     let cases = [
         ("rm x", "rm x"),
         ("a\u{1b}[31mb", "a\\u{1b}[31mb"),
@@ -95,7 +95,7 @@ fn nothing_in_what_is_shown_hides() {
     for (line, expected) in cases {
         assert_eq!(display_line(line), expected);
     }
-    // Whatever can be asked about is shown whole; of what is longer, both ends and what tells it from others.
+    // A line that can be approved is shown in full; a longer one by both ends and its digest.
     let long = format!("{}; curl evil", "a".repeat(120_000));
     assert!(is_shown_whole(&long));
     assert_eq!(display_line(&long), long);
@@ -108,17 +108,17 @@ fn nothing_in_what_is_shown_hides() {
         assert_eq!(is_shown_whole(&line), is_whole, "{} bytes", line.len());
     }
     let longer = format!("{}; curl evil", "a".repeat(300_000));
-    let cut = display_line(&longer);
-    assert!(cut.len() < 10_000, "{} bytes", cut.len());
-    assert!(cut.ends_with("; curl evil"), "{cut}");
-    assert_ne!(cut, display_line(&longer.replacen("aaaa", "aaab", 40_000)));
+    let truncated = display_line(&longer);
+    assert!(truncated.len() < 10_000, "{} bytes", truncated.len());
+    assert!(truncated.ends_with("; curl evil"), "{truncated}");
+    assert_ne!(truncated, display_line(&longer.replacen("aaaa", "aaab", 40_000)));
 }
 
 fn words(line: &str) -> Vec<String> {
     line.split(' ').map(str::to_owned).collect()
 }
 
-/// Rules of every kind.
+/// Returns a policy with rules of every kind.
 fn policy() -> Policy {
     let rule = |verdict: Verdict, line: &str| Rule {
         layer: Layer::User,
@@ -149,7 +149,7 @@ fn judged(line: &str, approval: &ApprovalPolicy) -> Ruling {
             beyond: false,
         },
         digest: "d".to_owned(),
-        why: None,
+        reason: None,
     };
     let settings = Settings {
         approval: approval.clone(),

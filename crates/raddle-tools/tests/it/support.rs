@@ -5,7 +5,7 @@ use raddle_sandbox::{Policy, SandboxRules};
 use raddle_tools::files::Roots;
 use tempfile::TempDir;
 
-/// A folder with a workspace in it, and room beside it.
+/// A folder with a workspace in it, and space for files beside it.
 pub struct TestWorkspace {
     pub folder: TempDir,
     pub work: PathBuf,
@@ -19,7 +19,7 @@ impl TestWorkspace {
         Self { folder, work }
     }
 
-    /// What a thread may do that works in the workspace.
+    /// Returns the roots of a thread that works in the workspace.
     pub fn roots(&self) -> Roots {
         self.roots_with(|_| {})
     }
@@ -41,15 +41,16 @@ impl TestWorkspace {
         String::from_utf8(bytes).expect("text")
     }
 
-    /// Every file of the workspace, by its path there. Empty folders count, with a slash.
+    /// Returns every file of the workspace, by its relative path. Empty folders count, with a
+    /// slash.
     pub fn files(&self) -> BTreeMap<String, Vec<u8>> {
-        let mut found = BTreeMap::new();
-        collect(&self.work, &self.work, &mut found);
-        found
+        let mut files = BTreeMap::new();
+        collect(&self.work, &self.work, &mut files);
+        files
     }
 }
 
-fn collect(top: &Path, folder: &Path, found: &mut BTreeMap<String, Vec<u8>>) {
+fn collect(top: &Path, folder: &Path, files: &mut BTreeMap<String, Vec<u8>>) {
     let name = |path: &Path| {
         let below = path.strip_prefix(top).expect("it is below");
         below.display().to_string()
@@ -59,13 +60,13 @@ fn collect(top: &Path, folder: &Path, found: &mut BTreeMap<String, Vec<u8>>) {
         let entry = entry.expect("an entry");
         is_empty = false;
         if entry.file_type().expect("a kind").is_dir() {
-            collect(top, &entry.path(), found);
+            collect(top, &entry.path(), files);
         } else {
             let bytes = std::fs::read(entry.path()).unwrap_or_default();
-            found.insert(name(&entry.path()), bytes);
+            files.insert(name(&entry.path()), bytes);
         }
     }
     if is_empty && folder != top {
-        found.insert(format!("{}/", name(folder)), Vec::new());
+        files.insert(format!("{}/", name(folder)), Vec::new());
     }
 }

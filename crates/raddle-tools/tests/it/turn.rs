@@ -1,4 +1,4 @@
-//! The diff of a turn is what git would print, down to the byte.
+//! The diff of a turn is the one that git would print, down to the byte.
 
 use std::path::Path;
 use std::process::Command;
@@ -34,7 +34,7 @@ fn apply(world: &TestWorkspace, diff: &mut TurnDiff, patch: &str) {
     let patch = format!("*** Begin Patch\n{patch}*** End Patch\n");
     let planned = plan(&roots, &patch).expect("a plan");
     planned.apply(&roots).expect("it is applied");
-    diff.take(&planned);
+    diff.record(&planned);
 }
 
 #[test]
@@ -108,7 +108,8 @@ fn a_turn_is_shown_as_git_shows_it() {
     }
 }
 
-/// Without what git says of the function around a hunk, and how alike two files are: it counts differently.
+/// Removes git's function names after hunks and its similarity index, which it computes
+/// differently.
 fn headless(diff: &str) -> String {
     let line = |line: &str| match line {
         _ if line.starts_with("similarity index") => String::new(),
@@ -118,9 +119,9 @@ fn headless(diff: &str) -> String {
     diff.lines().map(|it| line(it) + "\n").collect()
 }
 
-/// Past a bound files are only named.
+/// Above the limit files are only named.
 #[test]
-fn a_turn_does_not_keep_more_than_it_may() {
+fn a_turn_diff_has_a_size_limit() {
     let world = TestWorkspace::new();
     let roots = world.roots();
     let mut diff = TurnDiff::new(&world.work);
@@ -131,7 +132,7 @@ fn a_turn_does_not_keep_more_than_it_may() {
         };
         let planned = write.plan(&roots).expect("a plan");
         planned.apply(&roots).expect("it is written");
-        diff.take(&planned);
+        diff.record(&planned);
     }
     let text = diff.text();
     let named = "Files /dev/null and b/c.txt differ, too large to show";

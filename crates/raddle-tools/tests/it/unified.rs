@@ -1,6 +1,6 @@
-//! A plain reader of unified diffs, to hold ours against. The fuzz target `patch` has it too.
+//! A simple reader of unified diffs, to test our own. The fuzz target `patch` uses it too.
 
-/// Applies the hunks of a unified diff strictly: every line must stand where the diff says.
+/// Applies the hunks of a unified diff strictly: every line must be where the diff says.
 pub fn apply_unified(base: &str, diff: &str) -> String {
     let old: Vec<&str> = base.split_inclusive('\n').collect();
     let mut new = String::new();

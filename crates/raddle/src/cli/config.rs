@@ -6,19 +6,20 @@ use super::SettingArgs;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// List the values that count
+    /// List the effective values
     List(ConfigList),
-    /// Print what a key says; the exit status is 1 if nobody says it
+    /// Print the value of a key; the exit status is 1 if it is not set
     Get(ConfigGet),
-    /// Write a value to your config.toml, where comments and order stay
+    /// Write a value to your config.toml, keeping comments and order
     ///
-    /// The value is read as TOML; what is not TOML is a plain string. A running server takes it up by itself.
+    /// The value is parsed as TOML; text that is not TOML becomes a string. A running server
+    /// reloads it.
     Set(ConfigSet),
-    /// Take a key out of your config.toml
+    /// Remove a key from your config.toml
     Unset(ConfigUnset),
-    /// Print where your config.toml is, or would be
+    /// Print the path of your config.toml, existing or not
     Path(ConfigPath),
-    /// Print the JSON Schema with which editors complete config.toml
+    /// Print the JSON Schema that lets editors complete config.toml
     Schema,
 }
 
@@ -27,7 +28,7 @@ pub(crate) struct ConfigList {
     #[command(flatten)]
     pub(crate) settings: SettingArgs,
 
-    /// Say of each value where it comes from: a file, -c, or a variable
+    /// Print the origin of each value: a file, -c, or a variable
     #[arg(long)]
     pub(crate) origin: bool,
 
@@ -41,11 +42,11 @@ pub(crate) struct ConfigGet {
     #[command(flatten)]
     pub(crate) settings: SettingArgs,
 
-    /// The key, like model or model_providers.mine.base_url
+    /// Key, such as model or model_providers.mine.base_url
     #[arg(value_name = "KEY")]
     pub(crate) key: String,
 
-    /// Print it as JSON
+    /// Print the value as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -55,11 +56,11 @@ pub(crate) struct ConfigSet {
     #[command(flatten)]
     pub(crate) settings: SettingArgs,
 
-    /// The key, like model or model_providers.mine.base_url
+    /// Key, such as model or model_providers.mine.base_url
     #[arg(value_name = "KEY")]
     pub(crate) key: String,
 
-    /// What it says from now on
+    /// New value
     #[arg(value_name = "VALUE", allow_hyphen_values = true)]
     pub(crate) value: String,
 }
@@ -69,14 +70,14 @@ pub(crate) struct ConfigUnset {
     #[command(flatten)]
     pub(crate) settings: SettingArgs,
 
-    /// The key
+    /// Key to remove
     #[arg(value_name = "KEY")]
     pub(crate) key: String,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ConfigPath {
-    /// Print the administrator's file instead
+    /// Print the path of the administrator's file instead
     #[arg(long)]
     pub(crate) system: bool,
 }

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 
 use super::Serve;
 
-/// What `--listen` means to a daemon.
+/// Help of `--listen` for a daemon.
 const LISTEN: &str =
     "Listen on unix:// (the default), unix://PATH or ws://IP:PORT; may be repeated";
 
@@ -23,7 +23,7 @@ pub(crate) struct Daemon {
 }
 
 impl Daemon {
-    /// Whether this is the process that `start` made.
+    /// Whether this is the process that `start` spawned.
     pub(crate) fn is_detached(&self) -> bool {
         matches!(self.command, Some(DaemonCommand::Detached(_)))
     }
@@ -33,19 +33,19 @@ impl Daemon {
 pub(crate) enum DaemonCommand {
     /// Start it in the background, and return when it is ready
     ///
-    /// If one runs already this says so, and is no failure.
+    /// A daemon that already runs is reported, and is not an error.
     Start(DaemonStart),
-    /// Let it finish what it does, and return when it has ended
+    /// Stop it after its work in progress, and return when it has exited
     ///
-    /// Its threads are left in good order: whoever opens one goes on with it. If none runs this is no failure. The
-    /// exit status is 1 if it has not ended in time.
+    /// Its threads stay consistent, and the next server that opens one continues it. No running
+    /// daemon is not an error. The exit status is 1 if it has not exited in time.
     Stop(DaemonStop),
-    /// Say whether it runs, and where
+    /// Print whether it runs, and its addresses
     ///
-    /// The exit status is 0 if it runs and answers, 3 if none runs, and 4 if one runs that does not serve: it starts,
-    /// it ends, or it is stuck.
+    /// Exit status: 0 it runs and responds; 3 no daemon runs; 4 a daemon runs but does not serve,
+    /// because it is starting, stopping or stuck.
     Status(DaemonStatus),
-    /// What `start` makes: says on stdout that it is ready, and leaves the terminal
+    /// The process that `start` spawns: reports readiness on stdout and detaches from the terminal
     #[command(hide = true)]
     Detached(DaemonStart),
 }
@@ -53,11 +53,11 @@ pub(crate) enum DaemonCommand {
 #[derive(Debug, Args)]
 #[command(mut_arg("listen", |it| it.help(LISTEN)), mut_arg("stdio", |it| it.hide(true)))]
 pub(crate) struct DaemonStart {
-    /// Print what was found as one line of JSON
+    /// Print the result as one line of JSON
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// How long to wait until it is ready
+    /// Timeout for it to become ready
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(..=86_400))]
     pub(crate) timeout: u64,
 
@@ -67,22 +67,22 @@ pub(crate) struct DaemonStart {
 
 #[derive(Debug, Args)]
 pub(crate) struct DaemonStop {
-    /// Print what was found as one line of JSON
+    /// Print the result as one line of JSON
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Do not let it finish: whoever opens its threads takes up what was stored
+    /// Kill it at once; the next server that opens its threads continues from stored records
     #[arg(long)]
     pub(crate) now: bool,
 
-    /// How long to wait until it has ended
+    /// Timeout for it to exit
     #[arg(long, value_name = "SECONDS", default_value_t = 90, value_parser = clap::value_parser!(u64).range(..=86_400))]
     pub(crate) timeout: u64,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct DaemonStatus {
-    /// Print what was found as one line of JSON
+    /// Print the result as one line of JSON
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -1,4 +1,5 @@
-//! The command line of `raddle exec`. The flags of the stock TypeScript SDK are among its own, in any order.
+//! The command line of `raddle exec`. It accepts the flags of the stock TypeScript SDK, in any
+//! order.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -11,7 +12,7 @@ pub(crate) struct Exec {
     #[command(subcommand)]
     pub(crate) command: Option<ExecCommand>,
 
-    /// What the agent is to do; - reads it from stdin
+    /// Task for the agent; - reads it from stdin
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Option<String>,
 
@@ -21,21 +22,21 @@ pub(crate) struct Exec {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ExecCommand {
-    /// Go on with a thread
+    /// Continue a thread
     Resume(ExecResume),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ExecResume {
-    /// The thread's id; with --last, the prompt
+    /// Thread id; with --last, the prompt
     #[arg(value_name = "THREAD_ID")]
     pub(crate) thread: Option<String>,
 
-    /// What the agent is to do; - reads it from stdin
+    /// Task for the agent; - reads it from stdin
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Option<String>,
 
-    /// The newest thread of this folder
+    /// Use the newest thread of this folder
     #[arg(long)]
     pub(crate) last: bool,
 
@@ -49,11 +50,11 @@ pub(crate) struct ExecResume {
 
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct ExecOptions {
-    /// Set a configuration value, like model=NAME; may be repeated
+    /// Set a configuration value, such as model=NAME; may be repeated
     #[arg(short = 'c', long = "config", value_name = "KEY=VALUE")]
     pub(crate) config: Vec<Override>,
 
-    /// The model, or PROVIDER/MODEL
+    /// Model, or PROVIDER/MODEL
     #[arg(short = 'm', long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
 
@@ -61,19 +62,19 @@ pub(crate) struct ExecOptions {
     #[arg(short = 's', long, value_name = "MODE", hide_possible_values = true)]
     pub(crate) sandbox: Option<ExecSandbox>,
 
-    /// The folder to work in
+    /// Working folder
     #[arg(short = 'C', long, value_name = "DIR")]
     pub(crate) cd: Option<PathBuf>,
 
-    /// Another folder that may be written; may be repeated
+    /// Additional writable folder; may be repeated
     #[arg(hide_short_help = true, long, value_name = "DIR")]
     pub(crate) add_dir: Vec<PathBuf>,
 
-    /// An image for the model to see; may be repeated
+    /// Image for the model; may be repeated
     #[arg(short = 'i', long, value_name = "FILE")]
     pub(crate) image: Vec<PathBuf>,
 
-    /// A JSON Schema that the answer must fit
+    /// JSON Schema that the answer must match
     #[arg(long, value_name = "FILE")]
     pub(crate) output_schema: Option<PathBuf>,
 
@@ -81,15 +82,15 @@ pub(crate) struct ExecOptions {
     #[arg(hide_short_help = true, short = 'o', long, value_name = "FILE")]
     pub(crate) output_last_message: Option<PathBuf>,
 
-    /// Print what happens as JSON lines; without a prompt, read it from stdin
+    /// Print events as JSON lines; without a prompt, read it from stdin
     #[arg(long, alias = "experimental-json")]
     pub(crate) json: bool,
 
-    /// End the turn at a bound, like usd=2,tokens=100000,seconds=600,tool_calls=50
+    /// Limits of the turn, like usd=2,tokens=100000,seconds=600,tool_calls=50
     #[arg(long, value_name = "KEY=N,…")]
     pub(crate) budget: Option<Budget>,
 
-    /// Questions: ask on the terminal, deny, or leave them to rules
+    /// Approval requests: ask on the terminal, deny, or apply the rules
     #[arg(long, value_name = "HOW", hide_possible_values = true)]
     pub(crate) unattended: Option<Unattended>,
 
@@ -97,15 +98,15 @@ pub(crate) struct ExecOptions {
     #[arg(hide_short_help = true, long)]
     pub(crate) ephemeral: bool,
 
-    /// Use a server that runs: ws://HOST:PORT, unix://PATH, or unix:// for the daemon
+    /// Use a running server: ws://HOST:PORT, unix://PATH, or unix:// for the daemon
     #[arg(long, value_name = "URL")]
     pub(crate) remote: Option<String>,
 
-    /// The environment variable with the token that the server wants
+    /// Environment variable with the server's token
     #[arg(hide_short_help = true, long, value_name = "NAME", requires = "remote")]
     pub(crate) remote_auth_token_env: Option<String>,
 
-    /// Print nothing but the answer and what went wrong
+    /// Print only the answer and errors
     #[arg(short = 'q', long)]
     pub(crate) quiet: bool,
 
@@ -113,7 +114,7 @@ pub(crate) struct ExecOptions {
     #[arg(hide_short_help = true, long, value_name = "WHEN")]
     pub(crate) color: Option<Color>,
 
-    /// No sandbox and no questions: only where something else fences the agent in
+    /// No sandbox and no approvals: only where the agent is isolated otherwise
     #[arg(
         hide_short_help = true,
         long,
@@ -122,7 +123,7 @@ pub(crate) struct ExecOptions {
     )]
     pub(crate) dangerously_bypass_approvals_and_sandbox: bool,
 
-    // What other clients say, and what changes nothing here or is said better by the above.
+    // Flags that other clients pass. They change nothing here, or an option above replaces them.
     #[arg(long, hide = true, conflicts_with = "sandbox")]
     pub(crate) full_auto: bool,
     #[arg(long, hide = true, value_name = "SOURCE")]
@@ -134,37 +135,38 @@ pub(crate) struct ExecOptions {
 }
 
 impl ExecOptions {
-    /// What is said before and after `resume` as one: lists go on, and the last word counts.
-    pub(crate) fn and(self, later: Self) -> Self {
+    /// Merges the options before and after `resume`: lists are concatenated, otherwise the later
+    /// wins.
+    pub(crate) fn and(self, other: Self) -> Self {
         let list = |mut first: Vec<PathBuf>, then: Vec<PathBuf>| {
             first.extend(then);
             first
         };
         let mut config = self.config;
-        config.extend(later.config);
+        config.extend(other.config);
         Self {
             config,
-            model: later.model.or(self.model),
-            sandbox: later.sandbox.or(self.sandbox),
-            cd: later.cd.or(self.cd),
-            add_dir: list(self.add_dir, later.add_dir),
-            image: list(self.image, later.image),
-            output_schema: later.output_schema.or(self.output_schema),
-            output_last_message: later.output_last_message.or(self.output_last_message),
-            json: self.json || later.json,
-            budget: later.budget.or(self.budget),
-            unattended: later.unattended.or(self.unattended),
-            ephemeral: self.ephemeral || later.ephemeral,
-            remote: later.remote.or(self.remote),
-            remote_auth_token_env: later.remote_auth_token_env.or(self.remote_auth_token_env),
-            quiet: self.quiet || later.quiet,
-            color: later.color.or(self.color),
+            model: other.model.or(self.model),
+            sandbox: other.sandbox.or(self.sandbox),
+            cd: other.cd.or(self.cd),
+            add_dir: list(self.add_dir, other.add_dir),
+            image: list(self.image, other.image),
+            output_schema: other.output_schema.or(self.output_schema),
+            output_last_message: other.output_last_message.or(self.output_last_message),
+            json: self.json || other.json,
+            budget: other.budget.or(self.budget),
+            unattended: other.unattended.or(self.unattended),
+            ephemeral: self.ephemeral || other.ephemeral,
+            remote: other.remote.or(self.remote),
+            remote_auth_token_env: other.remote_auth_token_env.or(self.remote_auth_token_env),
+            quiet: self.quiet || other.quiet,
+            color: other.color.or(self.color),
             dangerously_bypass_approvals_and_sandbox: self.dangerously_bypass_approvals_and_sandbox
-                || later.dangerously_bypass_approvals_and_sandbox,
-            full_auto: self.full_auto || later.full_auto,
-            thread_source: later.thread_source.or(self.thread_source),
-            skip_git_repo_check: self.skip_git_repo_check || later.skip_git_repo_check,
-            cyber_access_program: later.cyber_access_program.or(self.cyber_access_program),
+                || other.dangerously_bypass_approvals_and_sandbox,
+            full_auto: self.full_auto || other.full_auto,
+            thread_source: other.thread_source.or(self.thread_source),
+            skip_git_repo_check: self.skip_git_repo_check || other.skip_git_repo_check,
+            cyber_access_program: other.cyber_access_program.or(self.cyber_access_program),
         }
     }
 }
@@ -176,14 +178,14 @@ pub(crate) enum ExecSandbox {
     DangerFullAccess,
 }
 
-/// What becomes of what the agent wants to ask.
+/// How requests of the agent are answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Unattended {
-    /// Asked on the terminal; this is so where there is one
+    /// Ask on the terminal; the default if there is one
     Ask,
-    /// Denied at once; this is so without a terminal
+    /// Deny at once; the default without a terminal
     Deny,
-    /// As `unattended` in rules.toml says
+    /// Apply `unattended` of rules.toml
     Rules,
 }
 
@@ -194,7 +196,7 @@ pub(crate) enum Color {
     Never,
 }
 
-/// Bounds of the turn, each a key of the configuration and its value.
+/// Limits of the turn, each a configuration key with its value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Budget(pub(crate) Vec<Override>);
 
@@ -219,7 +221,7 @@ impl FromStr for Budget {
             };
             if !is_number {
                 return Err(format!(
-                    "`{value}` is no number above 0 that {key} can have"
+                    "`{value}` is not a valid {key}; give a number above 0"
                 ));
             }
             format!("budget.turn.{key}={value}").parse()
@@ -232,7 +234,7 @@ impl FromStr for Budget {
         match bounds.iter().enumerate().find(twice) {
             Some((_, it)) => {
                 let key = it.path().last().map_or("", String::as_str);
-                Err(format!("`{key}` is said twice; say it once"))
+                Err(format!("`{key}` is given twice; give it once"))
             }
             None => Ok(Self(bounds)),
         }
@@ -258,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_typescript_sdk_says_in_its_order() {
+    fn arguments_of_the_typescript_sdk_are_parsed() {
         let exec = parse(&[
             "--experimental-json",
             "--config",
@@ -341,11 +343,11 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_is_some_bounds() {
+    fn a_budget_is_a_list_of_limits() {
         let budget: Budget = "tokens=10, usd=0.5".parse().expect("a budget");
-        let wanted = ["budget.turn.tokens=10", "budget.turn.usd=0.5"];
-        let wanted = wanted.map(|it| it.parse().expect("a setting"));
-        assert_eq!(budget.0, wanted);
+        let expected = ["budget.turn.tokens=10", "budget.turn.usd=0.5"];
+        let expected = expected.map(|it| it.parse().expect("a setting"));
+        assert_eq!(budget.0, expected);
         for text in [
             "",
             "tokens",

@@ -4,31 +4,31 @@ use clap::{Args, ValueEnum};
 
 #[derive(Debug, Args)]
 pub(crate) struct Init {
-    /// The model, as PROVIDER/MODEL
+    /// Model, as PROVIDER/MODEL
     #[arg(long, value_name = "PROVIDER/MODEL")]
     pub(crate) model: Option<String>,
 
-    /// Where the provider is, if it is not a well-known one
+    /// Address of the provider, if it is not a well-known one
     #[arg(long, value_name = "URL", requires = "model")]
     pub(crate) base_url: Option<String>,
 
-    /// The environment variable that holds the key
+    /// Environment variable with the key
     #[arg(long, value_name = "VARIABLE", conflicts_with = "key_file")]
     pub(crate) key_env: Option<String>,
 
-    /// The file that holds the key, from / or ~/ on
+    /// File with the key, starting with / or ~/
     #[arg(long, value_name = "PATH")]
     pub(crate) key_file: Option<String>,
 
-    /// What the agent may do without asking
+    /// Actions that the agent may take without asking
     #[arg(long, value_enum)]
     pub(crate) approval: Option<InitApproval>,
 
-    /// Ask nothing: take the usual answer where no option says one
+    /// Ask nothing: use the default where no option gives a value
     #[arg(long)]
     pub(crate) yes: bool,
 
-    /// Replace the config.toml that is there
+    /// Replace an existing config.toml
     #[arg(long)]
     pub(crate) force: bool,
 }
@@ -37,8 +37,8 @@ pub(crate) struct Init {
 pub(crate) enum InitApproval {
     /// Read files
     Read,
-    /// Also change the workspace, and run commands inside the fence
+    /// Also change the workspace, and run commands inside the sandbox
     Workspace,
-    /// Anything, without a fence; for machines made for it
+    /// Anything, without a sandbox; for machines made for it
     All,
 }

@@ -4,15 +4,15 @@ use clap::{Args, ValueEnum};
 
 #[derive(Debug, Args)]
 pub(crate) struct Judge {
-    /// The approval policy of the thread that would run it
+    /// Approval policy of the thread that would run it
     #[arg(long, value_enum, default_value_t = JudgeApproval::OnRequest)]
     pub(crate) approval_policy: JudgeApproval,
 
-    /// Judge it as if it asked to run outside the sandbox
+    /// Judge it as a request to run outside the sandbox
     #[arg(long)]
     pub(crate) beyond: bool,
 
-    /// The command line, as one argument
+    /// Command line, as one argument
     #[arg(value_name = "LINE")]
     pub(crate) line: String,
 }

@@ -6,11 +6,12 @@ use super::SettingArgs;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ModelCommand {
-    /// List the models of the configuration, and those that its providers have
+    /// List the models of the configuration and of its providers
     ///
-    /// Each stands as `model` in the configuration and `-m` name it; one that a name alone cannot say, because all
-    /// names belong to `model_provider`, with both options. Asks the configured providers, or those that --provider
-    /// names, which may also be well-known ones. What cannot be asked is said on stderr, and the exit status is then 1.
+    /// Prints each name as `model` in the configuration and `-m` take it, or with both options
+    /// where all plain names belong to `model_provider`. Asks the configured providers, or those
+    /// given with --provider, including well-known ones. Reports failures on stderr, with exit
+    /// status 1.
     List(ModelList),
 }
 
@@ -19,15 +20,15 @@ pub(crate) struct ModelList {
     #[command(flatten)]
     pub(crate) settings: SettingArgs,
 
-    /// Ask this provider only; may be repeated
+    /// Ask only this provider; may be repeated
     #[arg(long, value_name = "NAME")]
     pub(crate) provider: Vec<String>,
 
-    /// Ask nobody: list what the configuration names
+    /// Ask no provider: list the models of the configuration
     #[arg(long, conflicts_with = "provider")]
     pub(crate) offline: bool,
 
-    /// Print one JSON object with `data`, which has each model's provider and name there too
+    /// Print one JSON object with `data`, including each model's provider and its name there
     #[arg(long)]
     pub(crate) json: bool,
 }

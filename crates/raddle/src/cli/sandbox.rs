@@ -9,35 +9,35 @@ use super::SettingArgs;
 
 #[derive(Debug, Args)]
 pub(crate) struct Sandbox {
-    /// Let it write nothing, not even the folder it starts in
+    /// Deny all writes, even to the folder it starts in
     #[arg(long, conflicts_with = "write")]
     pub(crate) read_only: bool,
 
-    /// Let it write this path, too; may be repeated
+    /// Also allow writes to this path; may be repeated
     #[arg(long, value_name = "PATH")]
     pub(crate) write: Vec<PathBuf>,
 
-    /// Let it read only the system's programs, what it may write, and this path; may be repeated
+    /// Allow reads only of system programs, writable paths and this path; may be repeated
     #[arg(long, value_name = "PATH")]
     pub(crate) read: Vec<PathBuf>,
 
-    /// Hide this path from it; may be repeated
+    /// Hide this path; may be repeated
     #[arg(long, value_name = "PATH")]
     pub(crate) hide: Vec<PathBuf>,
 
-    /// Give it an empty /tmp that is gone with it
+    /// Give it an empty /tmp that is removed at its end
     #[arg(long)]
     pub(crate) private_tmp: bool,
 
-    /// Let it use the network
+    /// Allow network access
     #[arg(long)]
     pub(crate) network: bool,
 
-    /// Let it write .git, .codex, .agents and .raddle, from which other programs take orders
+    /// Allow writes to .git, .codex, .agents and .raddle, which can make other programs run code
     #[arg(long)]
     pub(crate) unprotected: bool,
 
-    /// The command and its arguments
+    /// Command and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 }
@@ -47,11 +47,11 @@ pub(crate) struct Doctor {
     #[command(flatten)]
     pub(crate) settings: SettingArgs,
 
-    /// Try the fence again, although what was found earlier still applies
+    /// Test the sandbox again instead of using the cached result
     #[arg(long)]
     pub(crate) again: bool,
 
-    /// Also ask the configured providers for their models, with their keys
+    /// Also request the model lists of the configured providers, with their keys
     #[arg(long)]
     pub(crate) online: bool,
 

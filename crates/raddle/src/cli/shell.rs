@@ -7,14 +7,14 @@ use clap_complete::Shell;
 
 #[derive(Debug, Args)]
 pub(crate) struct Completions {
-    /// For which shell
+    /// Shell to complete for
     #[arg(value_name = "SHELL")]
     pub(crate) shell: Shell,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Man {
-    /// The folder to write to; it is made if it is not there
+    /// Output folder; created if missing
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
 }

@@ -10,31 +10,32 @@ pub(crate) enum ThreadCommand {
     List(ThreadList),
     /// Show the turns and items of a thread
     Show(ThreadShow),
-    /// Write threads to files, each of which stands for itself
+    /// Write threads to self-contained files
     ///
-    /// A file holds every record of a thread and all bytes that they name, and ends with a seal, so that
-    /// `raddle thread import` can tell a whole file from one that was cut or changed. Where the journal's
-    /// file is damaged, threads are read around the damage; those that cannot be are named, and the exit
-    /// status is 1.
+    /// A file holds every record of a thread with all referenced bytes, and ends with a seal, so
+    /// that `raddle thread import` detects truncated or changed files. If the journal's file is
+    /// damaged, intact threads are still exported; the others are listed, and the exit status is 1.
     Export(ThreadExport),
-    /// Bring an exported thread into this home, with its id and its numbers
+    /// Import an exported thread, keeping its id and sequence numbers
     ///
-    /// The file is history and allows nothing: open turns end, rights and approvals are dropped, and the
-    /// sandbox is read-only with questions on request. A client that resumes the thread can set them anew.
+    /// The file grants no permissions: open turns end, grants and approvals are dropped, and the
+    /// sandbox is read-only with approvals on request. A client that resumes the thread can set
+    /// them again.
     Import(ThreadImport),
-    /// Read threads from end to end and say whether they are as they were written; changes nothing
+    /// Check the integrity of stored threads; changes nothing
     ///
-    /// Checks the hash chain of each thread, its records, the bytes that they name, and the lists and
-    /// pages that were made from them; without ids also the journal's file. The exit status is 1 if
-    /// anything is damaged. `docs/damage.md` says what can be done, and what cannot be noticed.
+    /// Checks the hash chain of each thread, its records, the bytes that they reference, and the
+    /// lists and pages derived from them; without ids also the journal's file. The exit status is 1
+    /// if anything is damaged. `docs/damage.md` describes the remedies, and the damage that cannot
+    /// be detected.
     Verify(ThreadVerify),
-    /// Delete a thread for good
+    /// Delete a thread permanently
     Delete(ThreadDelete),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ThreadList {
-    /// Archived threads instead of the others
+    /// List archived threads instead
     #[arg(long)]
     pub(crate) archived: bool,
 
@@ -42,15 +43,15 @@ pub(crate) struct ThreadList {
     #[arg(long, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,
 
-    /// Only threads that hold this text, of at least 3 letters
+    /// Only threads with this text of at least 3 letters
     #[arg(long, value_name = "TEXT")]
     pub(crate) search: Option<String>,
 
-    /// How many threads, at most 1000
+    /// Maximum number of threads, up to 1000
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub(crate) limit: u16,
 
-    /// Go on where the page before ended, with the cursor that it gave
+    /// Continue from the cursor of the previous page
     #[arg(long, value_name = "CURSOR")]
     pub(crate) cursor: Option<String>,
 
@@ -61,7 +62,7 @@ pub(crate) struct ThreadList {
 
 #[derive(Debug, Args)]
 pub(crate) struct ThreadShow {
-    /// The thread's id, or the beginning of it if no other begins so
+    /// Thread id, or a unique prefix of it
     #[arg(value_name = "ID")]
     pub(crate) id: String,
 
@@ -72,19 +73,19 @@ pub(crate) struct ThreadShow {
 
 #[derive(Debug, Args)]
 pub(crate) struct ThreadExport {
-    /// The threads' ids, or the beginnings of them
+    /// Thread ids, or unique prefixes
     #[arg(value_name = "ID", required_unless_present = "all")]
     pub(crate) ids: Vec<String>,
 
-    /// Every thread of the home
+    /// Export every thread of the home
     #[arg(long, conflicts_with = "ids")]
     pub(crate) all: bool,
 
-    /// A file for one thread, or a folder for any number; without it one thread goes to stdout
+    /// Output file for one thread, or folder for several; without it one thread goes to stdout
     #[arg(long, value_name = "FILE|DIR", required_if_eq("all", "true"))]
     pub(crate) out: Option<PathBuf>,
 
-    /// Of a damaged thread, write what is sound: the records before the damage
+    /// Of a damaged thread, write the intact records before the damage
     #[arg(long)]
     pub(crate) partial: bool,
 
@@ -95,15 +96,15 @@ pub(crate) struct ThreadExport {
 
 #[derive(Debug, Args)]
 pub(crate) struct ThreadImport {
-    /// A file that `raddle thread export` wrote; - reads stdin
+    /// File written by `raddle thread export`; - reads stdin
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
 
-    /// As a fork with an id of its own, whether or not this home has the thread
+    /// Import as a fork with a new id, even if this home has the thread
     #[arg(long)]
     pub(crate) as_new: bool,
 
-    /// Where the file lacks bytes that a record names, import what comes before that record
+    /// If referenced bytes are missing, import the records before the first that needs them
     #[arg(long)]
     pub(crate) partial: bool,
 
@@ -114,11 +115,11 @@ pub(crate) struct ThreadImport {
 
 #[derive(Debug, Args)]
 pub(crate) struct ThreadVerify {
-    /// The threads' ids, or the beginnings of them; without any, every thread and the journal's file
+    /// Thread ids, or unique prefixes; without any, every thread and the journal's file
     #[arg(value_name = "ID")]
     pub(crate) ids: Vec<String>,
 
-    /// Every thread and the journal's file, as without ids
+    /// Check every thread and the journal's file, as without ids
     #[arg(long, conflicts_with = "ids")]
     pub(crate) all: bool,
 
@@ -129,11 +130,11 @@ pub(crate) struct ThreadVerify {
 
 #[derive(Debug, Args)]
 pub(crate) struct ThreadDelete {
-    /// The thread's id, or the beginning of it if no other begins so
+    /// Thread id, or a unique prefix of it
     #[arg(value_name = "ID")]
     pub(crate) id: String,
 
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long, short = 'y')]
     pub(crate) yes: bool,
 }

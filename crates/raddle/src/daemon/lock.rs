@@ -1,5 +1,5 @@
-//! The daemon's place in a home. Whoever has it holds locks, which the system takes back when that process ends, and of
-//! one of which the system says who has it: no number of a process is kept anywhere.
+//! The daemon's locks in a home. The kernel releases them when the process ends, and reports the
+//! holder of one of them, so no pid is stored in a file.
 
 use std::fmt;
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -23,26 +23,27 @@ use crate::home::Home;
 use crate::log;
 use crate::print::Printer;
 
-/// How often a lock is tried that others have for a moment.
+/// How often a lock is tried that another process may hold briefly.
 const LOCK_ATTEMPTS_MAX: usize = 10;
 
-/// What a daemon says of itself, in the file that it has locked. It says nothing until it takes clients.
+/// A daemon's description of itself, in the file that it has locked. Written once it accepts
+/// clients.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct DaemonInfo {
     pub(super) version: String,
     pub(super) listen: Vec<String>,
-    /// Where its log is, unless that is its stderr.
+    /// The path of its log, unless it logs to stderr.
     pub(super) log: Option<PathBuf>,
-    /// It takes no more clients.
+    /// It accepts no more clients.
     pub(super) ending: bool,
 }
 
-/// A daemon that runs.
+/// The daemon that holds the lock.
 #[derive(Clone, Debug)]
 pub(super) struct RunningDaemon {
-    /// Nothing if it is where we cannot see processes, like another container.
+    /// `None` if its process is not visible from here, as in another container.
     pub(super) pid: Option<Pid>,
-    /// Nothing if it starts.
+    /// `None` while it starts.
     pub(super) info: Option<DaemonInfo>,
 }
 
@@ -69,14 +70,15 @@ pub(super) fn look(home: &Home) -> Result<Option<RunningDaemon>> {
         None if is_held(&file)? => None,
         None => return Ok(None),
     };
-    let said = io::read_to_string(&file).unwrap_or_default();
+    let text = io::read_to_string(&file).unwrap_or_default();
     Ok(Some(RunningDaemon {
         pid,
-        info: serde_json::from_str(&said).ok(),
+        info: serde_json::from_str(&text).ok(),
     }))
 }
 
-/// Whether a process has the lock that is not lost. Looking takes it for a moment.
+/// Whether a process holds the `flock`, which cannot be lost. The check itself takes it for a
+/// moment.
 fn is_held(file: &File) -> Result<bool> {
     match flock(file, FlockOperation::NonBlockingLockShared) {
         Ok(()) => Ok(false),
@@ -85,13 +87,13 @@ fn is_held(file: &File) -> Result<bool> {
     }
 }
 
-/// The turn of one who stops the daemon, held until this is dropped.
+/// Serialises the processes that stop the daemon. Held until this is dropped.
 pub(super) struct StopLock {
     _lock: File,
 }
 
 impl StopLock {
-    /// Waits for those who are at it.
+    /// Blocks until the other processes have released the lock.
     pub(super) fn take(home: &Home) -> Result<Self> {
         let path = home.daemon().join("stop");
         let lock = OpenOptions::new()
@@ -107,17 +109,18 @@ impl StopLock {
     }
 }
 
-/// The daemon's place, held until the process ends.
+/// The locks of the running daemon, held until the process ends.
 pub(super) struct DaemonLock {
-    /// It holds two locks. One says by which process, but is lost when this process opens and closes the file once
-    /// more, as it does for a client that reads it; the other stays.
+    /// Carries two locks. The POSIX lock reveals the pid of its holder, but is lost when this
+    /// process opens and closes the file again, as it does for a client that reads it. The `flock`
+    /// stays.
     lock: File,
     info: DaemonInfo,
     is_detached: bool,
 }
 
 impl DaemonLock {
-    /// Takes the place; nothing if another process has it.
+    /// Takes the locks. Returns `None` if another process holds them.
     pub(super) fn take(home: &Home, is_detached: bool) -> Result<Option<Self>> {
         let folder = home.daemon();
         DirBuilder::new()
@@ -144,27 +147,27 @@ impl DaemonLock {
         if !hold(&lock).with_context(|| format!("cannot lock {}", path.display()))? {
             return Ok(None);
         }
-        // What the last one said.
+        // Remove the description of the previous daemon.
         lock.set_len(0)?;
-        let said = DaemonInfo {
+        let info = DaemonInfo {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             log: is_detached.then(|| folder.join("daemon.log")),
             ..DaemonInfo::default()
         };
         Ok(Some(Self {
             lock,
-            info: said,
+            info,
             is_detached,
         }))
     }
 
     fn write(&self) -> Result<()> {
-        let said = serde_json::to_vec(&self.info)?;
-        self.lock.write_all_at(&said, 0)?;
-        Ok(self.lock.set_len(u64::try_from(said.len())?)?)
+        let bytes = serde_json::to_vec(&self.info)?;
+        self.lock.write_all_at(&bytes, 0)?;
+        Ok(self.lock.set_len(u64::try_from(bytes.len())?)?)
     }
 
-    /// Leaves the terminal, and tells the process that waits.
+    /// Moves the log to its file, reports readiness to the parent and closes stdout.
     fn detach(&self) -> Result<()> {
         if let Some(path) = &self.info.log {
             log::move_to(path).with_context(|| format!("cannot write {}", path.display()))?;
@@ -173,10 +176,10 @@ impl DaemonLock {
         printer.line(&serde_json::to_string(&self.info)?)?;
         printer.flush()?;
         if printer.is_closed() {
-            bail!("whoever started the daemon did not wait for it");
+            bail!("the process that started the daemon did not wait for it");
         }
-        let nowhere = OpenOptions::new().write(true).open("/dev/null")?;
-        Ok(rustix::stdio::dup2_stdout(nowhere)?)
+        let null = OpenOptions::new().write(true).open("/dev/null")?;
+        Ok(rustix::stdio::dup2_stdout(null)?)
     }
 }
 
@@ -194,12 +197,13 @@ impl Lifecycle for DaemonLock {
     fn ending(&mut self) {
         self.info.ending = true;
         if let Err(error) = self.write() {
-            tracing::warn!(%error, "cannot say that the daemon ends");
+            tracing::warn!(%error, "cannot record that the daemon is stopping");
         }
         notify("STOPPING=1");
     }
 
-    /// The service manager ends a server that has not said for too long that it runs: `WatchdogSec` of systemd.
+    /// Service managers kill a server that sends no heartbeat for too long: systemd's
+    /// `WatchdogSec`.
     fn heartbeat(&self) -> Box<dyn FnMut() + Send> {
         let is_wanted = !self.is_detached && std::env::var_os("WATCHDOG_USEC").is_some();
         Box::new(move || {
@@ -210,12 +214,13 @@ impl Lifecycle for DaemonLock {
     }
 }
 
-/// Takes the lock that stays; whether nobody has it. Those who only look have it for a moment.
+/// Takes the `flock`. Returns false if another process holds it; a process that only looks holds it
+/// for a moment.
 fn hold(lock: &File) -> Result<bool, Errno> {
     for _ in 0..LOCK_ATTEMPTS_MAX {
         match flock(lock, FlockOperation::NonBlockingLockExclusive) {
             Err(Errno::WOULDBLOCK) => thread::sleep(POLL_INTERVAL),
-            held => return held.map(|()| true),
+            result => return result.map(|()| true),
         }
     }
     Ok(false)
@@ -225,7 +230,7 @@ fn lock_path(home: &Home) -> PathBuf {
     home.daemon().join("lock")
 }
 
-/// Tells the service manager, if one asked to be told: `Type=notify` of systemd.
+/// Notifies the service manager, if it asked for it: systemd's `Type=notify`.
 fn notify(state: &str) {
     let Some(name) = std::env::var_os("NOTIFY_SOCKET") else {
         return;
@@ -239,6 +244,6 @@ fn notify(state: &str) {
         socket.send_to_addr(state.as_bytes(), &address)
     });
     if let Err(error) = sent {
-        tracing::warn!(%error, "cannot tell the service manager");
+        tracing::warn!(%error, "cannot notify the service manager");
     }
 }

@@ -1,4 +1,4 @@
-//! The socket, the folders, the terminal and the clock.
+//! Checks of the socket, the folders, the terminal and the clock.
 
 use std::io::{self, IsTerminal};
 use std::os::unix::ffi::OsStrExt;
@@ -14,22 +14,22 @@ use super::Finding;
 use crate::daemon;
 use crate::home::Home;
 
-/// The longest path of a socket.
+/// The maximum length of a socket's path.
 const SOCKET_BYTES_MAX: usize = 107;
 
-/// A clock that is before this time, in the middle of 2025, is wrong.
+/// A clock before this time, in the middle of 2025, is wrong.
 const BUILT_AFTER: Duration = Duration::from_secs(1_750_000_000);
 
 pub(super) fn look(home: &Home) -> Vec<Finding> {
-    let mut found = vec![socket(home)];
-    found.push(folder("home", &home.state));
+    let mut findings = vec![socket(home)];
+    findings.push(folder("home", &home.state));
     if home.config != home.state {
-        found.push(folder("home", &home.config));
+        findings.push(folder("home", &home.config));
     }
-    found.extend(settings(home));
-    found.push(terminal());
-    found.push(clock(SystemTime::now()));
-    found
+    findings.extend(settings(home));
+    findings.push(terminal());
+    findings.push(clock(SystemTime::now()));
+    findings
 }
 
 fn socket(home: &Home) -> Finding {
@@ -43,11 +43,11 @@ fn socket(home: &Home) -> Finding {
         );
     }
     match daemon::summary(home) {
-        Ok(Some((what, true))) => return Finding::ok("socket", what),
-        Ok(Some((what, false))) => {
+        Ok(Some((summary, true))) => return Finding::ok("socket", summary),
+        Ok(Some((summary, false))) => {
             return Finding::warning(
                 "socket",
-                what,
+                summary,
                 "`raddle daemon status` says more, `raddle daemon stop --now` ends it",
             );
         }
@@ -61,13 +61,13 @@ fn socket(home: &Home) -> Finding {
         }
     }
     let is_socket = std::fs::symlink_metadata(&path).map(|it| it.file_type().is_socket());
-    match (is_socket, knock(&path)) {
+    match (is_socket, probe(&path)) {
         (_, Ok(_)) => Finding::ok("socket", format!("a server listens on {shown}")),
         (Err(_), _) => Finding::ok("socket", "no daemon runs; `raddle daemon start` starts one"),
         (Ok(true), Err(Errno::AGAIN)) => Finding::warning(
             "socket",
-            format!("a server is there and takes nobody in: {shown}"),
-            format!("see whose it is and end it: ss -xlp src {shown}"),
+            format!("a server is there and accepts no connections: {shown}"),
+            format!("find its process and stop it: ss -xlp src {shown}"),
         ),
         (Ok(true), Err(Errno::CONNREFUSED)) => Finding::ok(
             "socket",
@@ -86,8 +86,8 @@ fn socket(home: &Home) -> Finding {
     }
 }
 
-/// Connects, and waits for nobody: a server whose queue is full would keep one waiting for ever.
-fn knock(path: &Path) -> Result<(), Errno> {
+/// Connects without blocking: a server with a full backlog would block it for ever.
+fn probe(path: &Path) -> Result<(), Errno> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
     connect(&socket, &SocketAddrUnix::new(path)?)
@@ -96,7 +96,7 @@ fn knock(path: &Path) -> Result<(), Errno> {
 fn folder(part: &'static str, folder: &Path) -> Finding {
     let shown = folder.display();
     let Ok(metadata) = std::fs::metadata(folder) else {
-        return above(part, folder);
+        return missing_folder(part, folder);
     };
     if !metadata.is_dir() {
         return Finding::error(
@@ -122,7 +122,7 @@ fn folder(part: &'static str, folder: &Path) -> Finding {
     }
 }
 
-/// Files with settings that are links to other folders, where commands could come to them.
+/// Reports settings files that are links into other folders, where commands could change them.
 fn settings(home: &Home) -> Vec<Finding> {
     let real = |it: &Path| std::fs::canonicalize(it).ok();
     let own: Vec<PathBuf> = [&home.config, &home.state]
@@ -152,8 +152,8 @@ fn settings(home: &Home) -> Vec<Finding> {
         .collect()
 }
 
-/// A folder that is not there is made when it is needed, if it can be.
-fn above(part: &'static str, folder: &Path) -> Finding {
+/// A missing folder is created on demand, if its parent is writable.
+fn missing_folder(part: &'static str, folder: &Path) -> Finding {
     let shown = folder.display();
     let above = folder.ancestors().find(|it| it.is_dir());
     match above.is_some_and(|it| access(it, Access::WRITE_OK | Access::EXEC_OK).is_ok()) {
@@ -168,13 +168,13 @@ fn above(part: &'static str, folder: &Path) -> Finding {
 
 fn terminal() -> Finding {
     if !io::stdin().is_terminal() {
-        return Finding::ok("terminal", "none, so nobody is asked here");
+        return Finding::ok("terminal", "none, so no approvals can be given here");
     }
-    let said = |name: &str| std::env::var(name).ok().filter(|it| !it.is_empty());
-    let name = said("TERM").unwrap_or_else(|| "one without a name".to_owned());
-    let locale = said("LC_ALL")
-        .or_else(|| said("LC_CTYPE"))
-        .or_else(|| said("LANG"));
+    let variable = |name: &str| std::env::var(name).ok().filter(|it| !it.is_empty());
+    let name = variable("TERM").unwrap_or_else(|| "one without a name".to_owned());
+    let locale = variable("LC_ALL")
+        .or_else(|| variable("LC_CTYPE"))
+        .or_else(|| variable("LANG"));
     let locale = locale.unwrap_or_default().to_lowercase();
     match locale.contains("utf-8") || locale.contains("utf8") {
         true => Finding::ok("terminal", format!("{name}, UTF-8")),
@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_that_was_never_set_is_found() {
+    fn an_unset_clock_is_detected() {
         assert_eq!(clock(UNIX_EPOCH).state, State::Error);
         assert_eq!(clock(SystemTime::now()).state, State::Ok);
     }

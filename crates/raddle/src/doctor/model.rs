@@ -1,4 +1,4 @@
-//! The configured model, its provider, and whether its key is there.
+//! Checks of the configured model, its provider, and the presence of its key.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -15,12 +15,12 @@ use crate::model_list;
 
 const PART: &str = "model";
 
-/// More than any key has.
+/// Longer than any key.
 const KEY_BYTES_MAX: u64 = 64 * 1024;
 
-/// Looks at what is here; asks nobody.
+/// Checks the local configuration. Makes no network requests.
 pub(super) fn look(home: &Home, config: &Configuration) -> Result<Finding> {
-    let ProviderChoice { model, provider } = match config.asked() {
+    let ProviderChoice { model, provider } = match config.provider_choice() {
         Some(Ok(chosen)) => chosen,
         Some(Err(error)) => {
             return Ok(Finding::error(
@@ -39,22 +39,22 @@ pub(super) fn look(home: &Home, config: &Configuration) -> Result<Finding> {
     };
     let name = format!("{model} of {}", provider.name);
     Ok(match key(home, &provider)? {
-        KeyState::Present(place) => Finding::ok(PART, format!("{name}, {place}")),
+        KeyState::Present(location) => Finding::ok(PART, format!("{name}, {location}")),
         KeyState::Suspect {
-            message: says,
-            fix: mend,
-        } => Finding::warning(PART, format!("{name}, {says}"), mend),
+            message,
+            fix,
+        } => Finding::warning(PART, format!("{name}, {message}"), fix),
         KeyState::Missing {
-            message: says,
-            fix: mend,
-        } => Finding::error(PART, format!("{name}, {says}"), mend),
+            message,
+            fix,
+        } => Finding::error(PART, format!("{name}, {message}"), fix),
     })
 }
 
-/// Asks the providers for their models.
+/// Requests the model lists of the providers.
 pub(super) fn ask(home: &Home, config: &Configuration) -> Result<Vec<Finding>> {
     let answers = model_list::ask(home, config, model_list::default_providers(config))?;
-    let found = answers.into_iter().map(|(name, answer)| match answer {
+    let findings = answers.into_iter().map(|(name, answer)| match answer {
         Ok(models) => Finding::ok(
             "provider",
             format!("{name} answers, and has {} models", models.len()),
@@ -68,10 +68,10 @@ pub(super) fn ask(home: &Home, config: &Configuration) -> Result<Vec<Finding>> {
             ),
         ),
     });
-    Ok(found.collect())
+    Ok(findings.collect())
 }
 
-/// Whether a key is where it should be. None is shown.
+/// Whether a key is present. The key itself is never shown.
 enum KeyState {
     Present(String),
     Suspect { message: String, fix: String },
@@ -104,7 +104,7 @@ fn key(home: &Home, provider: &Provider) -> Result<KeyState> {
             match &sign_in.variable {
                 Some(variable) => of_variable(variable, None),
                 None => KeyState::Missing {
-                    message: "which nobody is signed in with".to_owned(),
+                    message: "which no user is signed in with".to_owned(),
                     fix: "sign in with a client (account/login/start); docs/models.md says how"
                         .to_owned(),
                 },
@@ -126,8 +126,8 @@ fn of_variable(variable: &str, instructions: Option<&str>) -> KeyState {
 
 fn of_file(path: &Path) -> KeyState {
     let shown = path.display();
-    let missing = |says: String| KeyState::Missing {
-        message: says,
+    let missing = |message: String| KeyState::Missing {
+        message,
         fix: format!("write the key into {shown}, and chmod 600 it"),
     };
     match read(path) {
@@ -148,7 +148,7 @@ fn of_file(path: &Path) -> KeyState {
     }
 }
 
-/// What a file says, if it is one: a pipe may never say anything, and a device may never end.
+/// Reads a regular file. A pipe may never deliver data, and a device may never end.
 fn read(path: &Path) -> io::Result<String> {
     if !std::fs::metadata(path)?.is_file() {
         return Err(io::Error::other("it is no file"));
@@ -165,8 +165,8 @@ fn is_signed_in(home: &Home, provider: &Provider) -> Result<bool> {
         .build()
         .context("cannot start the runtime")?;
     let _entered = runtime.enter();
-    let desk = VendorClient::new(&home.state, None);
-    // Credentials that cannot be read are those of nobody; a call says why.
-    let account = runtime.block_on(desk.account(provider));
+    let vendor_client = VendorClient::new(&home.state, None);
+    // Unreadable credentials count as not signed in; a model call reports why.
+    let account = runtime.block_on(vendor_client.account(provider));
     Ok(account.is_ok_and(|it| it.is_some()))
 }

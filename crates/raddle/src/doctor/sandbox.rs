@@ -1,4 +1,4 @@
-//! The fence around commands.
+//! Checks of the sandbox for commands.
 
 use anyhow::Result;
 use raddle_sandbox::{Measurement, Policy, SandboxHost, SandboxRules, Tier};
@@ -8,24 +8,24 @@ use super::{Finding, State};
 use crate::home::Home;
 use crate::sandbox;
 
-/// What is found of the fence, and of the current folder as a workspace in it.
+/// Checks the sandbox, and the current folder as a workspace in it.
 pub(super) fn look(again: bool, overrides: &[Override], home: &Home) -> Result<Vec<Finding>> {
     let measured = sandbox::measure(again, overrides)?;
-    let mut found = vec![machine(&measured)];
+    let mut findings = vec![machine(&measured)];
     if measured.sandbox.tier() == Tier::A {
-        found.extend(workspace(&measured.sandbox, home));
+        findings.extend(workspace(&measured.sandbox, home));
     }
-    Ok(found)
+    Ok(findings)
 }
 
-/// What commands could not be kept from in the current folder, or only by keeping them from more. Nothing where there
-/// is nothing to say.
-fn workspace(fence: &SandboxHost, home: &Home) -> Option<Finding> {
+/// Reports protections of the current folder that the sandbox cannot enforce, or only by denying
+/// more. `None` if it can enforce all.
+fn workspace(sandbox: &SandboxHost, home: &Home) -> Option<Finding> {
     let cwd = std::env::current_dir().ok()?;
     let mut rules = SandboxRules::workspace_write(vec![cwd.clone()]);
     rules.hidden = home.paths().hidden_paths();
     let shown = cwd.display();
-    Some(match fence.notices(&Policy::Confined(rules)) {
+    Some(match sandbox.notices(&Policy::Confined(rules)) {
         Err(refused) => Finding {
             fix: vec!["work in another folder, or do what the line above says".to_owned()],
             ..Finding::warning(
@@ -53,7 +53,7 @@ fn machine(measured: &Measurement) -> Finding {
     } else {
         "found just now"
     };
-    let says = format!(
+    let message = format!(
         "{} (tier {}, Landlock {}), {how}",
         tier.name(),
         tier.letter().to_uppercase(),
@@ -63,12 +63,12 @@ fn machine(measured: &Measurement) -> Finding {
     if let Some(file) = measured.sandbox.bubblewrap() {
         more.push(format!("bubblewrap: {}", file.display()));
     }
-    let mut list = |title: &str, held: bool| {
-        let found = measured.findings.iter().filter(|it| it.stopped == held);
-        let found: Vec<String> = found.map(|it| format!("  {}", it.attempt.shows)).collect();
-        if !found.is_empty() {
+    let mut list = |title: &str, stopped: bool| {
+        let attempts = measured.findings.iter().filter(|it| it.stopped == stopped);
+        let attempts: Vec<String> = attempts.map(|it| format!("  {}", it.attempt.shows)).collect();
+        if !attempts.is_empty() {
             more.push(format!("{title}:"));
-            more.extend(found);
+            more.extend(attempts);
         }
     };
     list("holds", true);
@@ -84,13 +84,13 @@ fn machine(measured: &Measurement) -> Finding {
             Tier::B => State::Warning,
             Tier::C => State::Error,
         },
-        message: says,
+        message,
         more,
         fix: advice(tier).iter().map(|it| (*it).to_owned()).collect(),
     }
 }
 
-/// What to do, if there is something.
+/// Instructions to strengthen the sandbox, possibly none.
 fn advice(tier: Tier) -> &'static [&'static str] {
     match tier {
         Tier::A => &[],
@@ -107,8 +107,8 @@ fn advice(tier: Tier) -> &'static [&'static str] {
         Tier::C => &[
             "install bubblewrap 0.8 or later and allow user namespaces, or boot Linux 6.7 or later with Landlock",
             "(`lsm=landlock,…` on the kernel's command line). A bubblewrap that is not root's, or not in /usr/bin, /bin",
-            "or /usr/local/bin, is named with `raddle config set sandbox_bwrap_path /absolute/path/of/bwrap`. Until then every fenced command is refused; if this",
-            "machine is itself the fence, run commands with full access.",
+            "or /usr/local/bin, is named with `raddle config set sandbox_bwrap_path /absolute/path/of/bwrap`. Until then every sandboxed command is refused; if this",
+            "machine is itself the sandbox, run commands with full access.",
         ],
     }
 }

@@ -1,4 +1,4 @@
-//! The stored threads.
+//! Checks of the stored threads.
 
 use std::path::Path;
 
@@ -10,10 +10,10 @@ use crate::home::Home;
 
 const PART: &str = "threads";
 
-/// A file up to this long is read whole; that takes no longer than people wait.
+/// Files up to this size are checked in full, which is quick enough for a user to wait.
 const CHECKED_BYTES_MAX: u64 = 16 << 20;
 
-/// With less free than this, threads soon cannot be stored.
+/// With less free space than this, storing threads will soon fail.
 const FREE_BYTES_MIN: u64 = 256 << 20;
 
 pub(super) fn look(home: &Home) -> Finding {
@@ -25,7 +25,7 @@ pub(super) fn look(home: &Home) -> Finding {
         .unwrap_or_default();
     let archive = match Archive::open(&folder) {
         Ok(Some(archive)) => archive,
-        Ok(None) => return roomy(free, format!("none yet in {shown}{space}")),
+        Ok(None) => return space_finding(free, format!("none yet in {shown}{space}")),
         Err(error) => return broken(&folder, &error),
     };
     let count = match archive.threads() {
@@ -45,20 +45,20 @@ pub(super) fn look(home: &Home) -> Finding {
     } else {
         "; `raddle thread verify` reads them all"
     };
-    roomy(
+    space_finding(
         free,
         format!("{count} in {shown}, {}{space}{checked}", size(bytes)),
     )
 }
 
-fn roomy(free: Option<u64>, says: String) -> Finding {
+fn space_finding(free: Option<u64>, message: String) -> Finding {
     match free {
         Some(free) if free < FREE_BYTES_MIN => Finding::warning(
             PART,
-            says,
+            message,
             "make room on that disk: when it is full, turns fail with storage_full",
         ),
-        _ => Finding::ok(PART, says),
+        _ => Finding::ok(PART, message),
     }
 }
 
@@ -81,7 +81,7 @@ fn damaged(folder: &Path, what: &str) -> Finding {
     )
 }
 
-/// What is free for us on the disk of a folder, which may not be there yet.
+/// Returns the bytes available to us on the disk of a folder, which may not exist yet.
 fn free(folder: &Path) -> Option<u64> {
     let there = folder
         .ancestors()
@@ -89,7 +89,7 @@ fn free(folder: &Path) -> Option<u64> {
     Some(there.f_bavail.saturating_mul(there.f_frsize))
 }
 
-/// A size, for people.
+/// Formats a size for users.
 fn size(bytes: u64) -> String {
     let mib = bytes >> 20;
     match mib {

@@ -1,4 +1,4 @@
-//! How a run ends: what is said of it, and the exit status.
+//! The end of a run: its message and its exit status.
 
 use std::io;
 use std::process::ExitCode;
@@ -9,28 +9,28 @@ pub(super) const USAGE: u8 = 2;
 const FAILED: u8 = 1;
 const UNFIT: u8 = 3;
 const BUDGET: u8 = 4;
-/// As a shell says it of a program that a signal ended.
+/// The offset that shells add to the number of the signal that ended a program.
 const BY_SIGNAL: u8 = 128;
 const SIGPIPE: u8 = 13;
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum RunEnd {
-    /// With this as its answer.
+    /// The turn completed with this answer.
     Completed(Option<String>),
-    /// With an answer that does not fit the schema.
+    /// The answer does not match the schema.
     Unfit {
         why: String,
         message: Option<String>,
     },
     TurnFailed(String),
     Budget(String),
-    /// By someone else.
+    /// By another client.
     Interrupted,
-    /// It did not come to an end of its own.
+    /// The run ended without a result of the turn.
     Failed(String),
     Signal(u8),
-    /// Nobody reads what is printed.
+    /// The reader of stdout has closed it.
     Unread,
 }
 
@@ -50,19 +50,19 @@ impl RunEnd {
         })
     }
 
-    /// The one line about it, if it needs one.
+    /// The one line that reports the end, if it needs one.
     pub(super) fn line(&self) -> Option<String> {
         Some(match self {
             Self::Completed(_) | Self::Signal(_) | Self::Unread => return None,
             Self::Unfit { why, .. } => format!("the answer does not fit the schema: {why}"),
             Self::TurnFailed(why) => format!("the turn failed: {why}"),
             Self::Budget(why) => format!("the turn ended at its budget: {why}"),
-            Self::Interrupted => "the turn was interrupted by someone else".to_owned(),
+            Self::Interrupted => "another client interrupted the turn".to_owned(),
             Self::Failed(why) => why.clone(),
         })
     }
 
-    /// The answer, also one that does not fit: it may tell why.
+    /// Returns the answer, even one that does not match the schema: it may explain why.
     pub(super) fn answer(&self) -> Option<&str> {
         match self {
             Self::Completed(message) | Self::Unfit { message, .. } => message.as_deref(),
@@ -85,7 +85,7 @@ impl Signals {
         })
     }
 
-    /// The number of the next one.
+    /// Waits for the next signal and returns its number.
     pub(super) async fn next(&mut self) -> u8 {
         let kind = tokio::select! {
             _ = self.interrupt.recv() => SignalKind::interrupt(),

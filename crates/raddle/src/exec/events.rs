@@ -1,4 +1,4 @@
-//! The lines that `--json` prints: one event each, as readers of `codex exec --json` know them.
+//! The lines that `--json` prints: one event each, in the format of `codex exec --json`.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type")]
 pub(super) enum Event {
-    /// Always the first.
+    /// Always the first event.
     #[serde(rename = "thread.started")]
     ThreadStarted { thread_id: String },
     #[serde(rename = "turn.started")]
@@ -26,7 +26,7 @@ pub(super) enum Event {
     #[serde(rename = "error")]
     Error {
         message: String,
-        /// Ours: there only if the server tries again and the turn goes on.
+        /// Raddle's own field: present only if the server retries and the turn goes on.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         will_retry: bool,
     },
@@ -72,7 +72,7 @@ pub(super) enum ExecItemBody {
     },
     FileChange {
         changes: Vec<Change>,
-        /// Of a change that was declined it is `failed`: readers of lines know no other word.
+        /// `failed` for a declined change, because the format has no other status for it.
         status: &'static str,
         #[serde(skip)]
         is_declined: bool,
@@ -100,7 +100,7 @@ pub(super) enum ExecItemBody {
     TodoList {
         items: Vec<Todo>,
     },
-    /// Something the user should know that stops nothing.
+    /// A warning for the user that stops nothing.
     Error {
         message: String,
     },

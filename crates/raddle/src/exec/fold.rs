@@ -1,4 +1,4 @@
-//! What the server tells of a turn, folded into events and an outcome. Pure.
+//! Folds the server's notifications of a turn into events and an outcome. Pure.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,30 +13,30 @@ use super::wire_items::{self, ItemReport};
 /// How a turn ended.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum TurnOutcome {
-    /// By itself, with this as its last message.
+    /// With this as its last message.
     Completed(Option<String>),
     Failed(Failure),
-    /// Someone stopped it.
+    /// A client interrupted it.
     Interrupted,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Failure {
     pub(super) message: String,
-    /// Whether a bound of ours was reached.
+    /// Whether a limit of `--budget` or the configuration was reached.
     pub(super) is_budget: bool,
 }
 
-/// One run: a turn of a thread.
+/// The state of one run: a turn of a thread.
 #[derive(Debug)]
 pub(super) struct Fold {
     thread: ThreadId,
     turn: Option<TurnId>,
     /// How many items have a number.
     items: u32,
-    /// Those that have begun and not ended.
+    /// Numbers of the items that have started and not completed.
     open: HashMap<ItemId, u32>,
-    /// Those that were told to their end.
+    /// Items already reported as completed.
     done: HashSet<ItemId>,
     todo: Option<(u32, Vec<Todo>)>,
     usage: Usage,
@@ -61,14 +61,14 @@ impl Fold {
         }
     }
 
-    /// The first line.
+    /// Returns the event for the first line.
     pub(super) fn started(&self) -> Event {
         Event::ThreadStarted {
             thread_id: self.thread.to_string(),
         }
     }
 
-    /// The turn is this one. Those before it are not told.
+    /// Sets the turn to report. Earlier turns are not reported.
     pub(super) fn begin(&mut self, turn: TurnId) -> Event {
         self.turn = Some(turn);
         Event::TurnStarted {}
@@ -78,14 +78,14 @@ impl Fold {
         self.turn.as_ref()
     }
 
-    /// How the turn ended; nothing while it runs.
+    /// The outcome of the turn; `None` while it runs.
     pub(super) fn outcome(&self) -> Option<&TurnOutcome> {
         self.outcome.as_ref()
     }
 
-    /// What to say of it.
-    pub(super) fn on_notification(&mut self, told: &Notification) -> Vec<Event> {
-        match told {
+    /// Returns the events for a notification.
+    pub(super) fn on_notification(&mut self, notification: &Notification) -> Vec<Event> {
+        match notification {
             Notification::ItemStarted(it) if self.is_ours(&it.turn_id) => {
                 self.item_started(&it.item).into_iter().collect()
             }
@@ -123,20 +123,21 @@ impl Fold {
         }
     }
 
-    /// The thread as it is, where what came between is not known: what has begun and is over by now is told.
+    /// Catches up from a snapshot after missed notifications: reports items that started or
+    /// completed meanwhile.
     pub(super) fn on_snapshot(&mut self, turn: &Turn) -> Vec<Event> {
         if !self.is_ours(&turn.id) || self.outcome.is_some() {
             return Vec::new();
         }
         let mut events = Vec::new();
         for item in &turn.items {
-            let Some(told) = wire_items::item_report(item).filter(|it| !self.done.contains(it.id))
+            let Some(report) = wire_items::item_report(item).filter(|it| !self.done.contains(it.id))
             else {
                 continue;
             };
-            if told.is_over {
+            if report.is_over {
                 events.extend(self.item_completed(item));
-            } else if !self.open.contains_key(told.id) {
+            } else if !self.open.contains_key(report.id) {
                 events.extend(self.item_started(item));
             }
         }
@@ -146,12 +147,12 @@ impl Fold {
         events
     }
 
-    /// Nothing more will be told, and this is why.
+    /// Ends the run because the connection was lost.
     pub(super) fn on_lost(&mut self, why: &str) -> Vec<Event> {
         vec![failed(why)]
     }
 
-    /// Something that the user should know.
+    /// Returns the event for a warning to the user.
     pub(super) fn warning(&mut self, message: String) -> Event {
         let number = self.number();
         completed(number, ExecItemBody::Error { message })
@@ -200,8 +201,8 @@ impl Fold {
             items: items.clone(),
         };
         match &mut self.todo {
-            Some((number, before)) => {
-                *before = items;
+            Some((number, items_before)) => {
+                *items_before = items;
                 Event::ItemUpdated {
                     item: named(*number, body),
                 }
@@ -241,7 +242,7 @@ impl Fold {
         let message = error.map(error_text).or_else(|| self.last_error.clone());
         let info = error.and_then(|it| it.codex_error_info.as_ref());
         Failure {
-            message: message.unwrap_or_else(|| "the turn failed and nobody said why".to_owned()),
+            message: message.unwrap_or_else(|| "the turn failed without a message".to_owned()),
             is_budget: matches!(info, Some(CodexErrorInfo::SessionBudgetExceeded)),
         }
     }

@@ -1,4 +1,4 @@
-//! What is typed at the terminal, a line at a time.
+//! Reads lines that the user types at the terminal.
 
 use std::sync::mpsc as std_mpsc;
 
@@ -10,24 +10,24 @@ use tokio::sync::mpsc;
 
 const READ_BYTES: usize = 4096;
 
-/// The keyboard. It is read only here, and only while an answer is waited for: what is thrown away is gone, and no line
-/// of it is on its way.
+/// The keyboard. It is read only here, and only while a question is open, so discarded input is
+/// really gone and no line of it is still in transit.
 #[derive(Debug, Default)]
 pub(super) struct Keyboard {
     watcher: Option<InputWatcher>,
-    /// Read, and no whole line yet.
-    begun: Vec<u8>,
+    /// Bytes of an incomplete line.
+    buffer: Vec<u8>,
 }
 
 impl Keyboard {
-    /// Forgets what was typed so far.
+    /// Discards all input typed so far.
     pub(super) fn discard_input(&mut self) {
-        self.begun.clear();
-        // Where it fails there is no terminal any more, and then nothing is read either.
+        self.buffer.clear();
+        // On failure there is no terminal any more, and nothing is read either.
         let _ = tcflush(stdin(), QueueSelector::IFlush);
     }
 
-    /// The next line; nothing when nobody can type any more. What was read stays if this is dropped.
+    /// Returns the next line, or `None` at the end of input. Cancel-safe: read bytes are kept.
     pub(super) async fn line(&mut self) -> Option<String> {
         loop {
             if let Some(line) = self.whole() {
@@ -36,15 +36,15 @@ impl Keyboard {
             if !has_input(Some(&Timespec::default())) {
                 self.watcher
                     .get_or_insert_with(InputWatcher::new)
-                    .seen()
+                    .wait_for_input()
                     .await?;
-                // What was seen may have been thrown away since, and a read would wait for more.
+                // The input may have been discarded since, and a read would block.
                 continue;
             }
             let mut bytes = [0; READ_BYTES];
             match rustix::io::read(stdin(), &mut bytes) {
                 Ok(0) => return None,
-                Ok(count) => self.begun.extend(&bytes[..count]),
+                Ok(count) => self.buffer.extend(&bytes[..count]),
                 Err(Errno::INTR | Errno::AGAIN) => {}
                 Err(_) => return None,
             }
@@ -52,13 +52,13 @@ impl Keyboard {
     }
 
     fn whole(&mut self) -> Option<String> {
-        let end = self.begun.iter().position(|it| *it == b'\n')?;
-        let line: Vec<u8> = self.begun.drain(..=end).collect();
+        let end = self.buffer.iter().position(|it| *it == b'\n')?;
+        let line: Vec<u8> = self.buffer.drain(..=end).collect();
         Some(String::from_utf8_lossy(&line).into_owned())
     }
 }
 
-/// Says when something is typed, and leaves it there. Its thread stays until the process ends.
+/// Signals when input is available, without reading it. Its thread lives until the process ends.
 #[derive(Debug)]
 struct InputWatcher {
     request: std_mpsc::Sender<()>,
@@ -68,12 +68,12 @@ struct InputWatcher {
 
 impl InputWatcher {
     fn new() -> Self {
-        let (request, looks) = std_mpsc::channel();
-        let (sees, ready) = mpsc::channel(1);
+        let (request, requests) = std_mpsc::channel();
+        let (input_ready, ready) = mpsc::channel(1);
         std::thread::spawn(move || {
-            for () in looks {
+            for () in requests {
                 has_input(None);
-                if sees.blocking_send(()).is_err() {
+                if input_ready.blocking_send(()).is_err() {
                     return;
                 }
             }
@@ -85,7 +85,7 @@ impl InputWatcher {
         }
     }
 
-    async fn seen(&mut self) -> Option<()> {
+    async fn wait_for_input(&mut self) -> Option<()> {
         if !self.is_watching {
             self.request.send(()).ok()?;
             self.is_watching = true;
@@ -96,10 +96,10 @@ impl InputWatcher {
     }
 }
 
-/// Whether a read would not wait; within this time, or at any time.
+/// Whether a read would not block; waits at most this time, or without limit.
 fn has_input(time: Option<&Timespec>) -> bool {
     let stdin = stdin();
-    let mut wanted = [PollFd::new(&stdin, PollFlags::IN)];
-    // If it cannot be found out, the read says why.
-    !matches!(poll(&mut wanted, time), Ok(0) | Err(Errno::INTR))
+    let mut polled = [PollFd::new(&stdin, PollFlags::IN)];
+    // If the poll fails, the read reports the error.
+    !matches!(poll(&mut polled, time), Ok(0) | Err(Errno::INTR))
 }

@@ -1,4 +1,5 @@
-//! What the arguments say of the agent's limits: that it can be understood, and does not contradict itself.
+//! Validates the sandbox and approval settings of the arguments: each is known, and none
+//! contradict.
 
 use raddle_protocol::{AskForApproval, SandboxMode};
 use raddle_server::Override;
@@ -12,22 +13,22 @@ const REVIEWER: &str = "approvals_reviewer";
 const PROFILE: &str = "default_permissions";
 const BYPASS: &str = "--dangerously-bypass-approvals-and-sandbox";
 
-/// A policy that the types of the stock SDK still have. Nobody knows beforehand what will fail, so it is for the agent
-/// to ask.
+/// A policy that the types of the stock SDK still have. A failure cannot be predicted, so it
+/// becomes `on-request`, where the agent asks.
 const ON_FAILURE: &str = "on-failure";
 
-/// The last word about a key.
+/// Returns the last value of a key.
 pub(super) fn last(settings: &[Override], key: &str) -> Option<Value> {
-    let mut said = settings.iter().rev();
-    said.find(|it| is_about(it, key)).map(Override::to_json)
+    let mut reversed = settings.iter().rev();
+    reversed.find(|it| is_about(it, key)).map(Override::to_json)
 }
 
 fn is_about(setting: &Override, key: &str) -> bool {
     matches!(setting.path(), [one] if one == key)
 }
 
-/// The settings as they are meant; or which of them cannot be understood. A limit that is not understood must not be
-/// taken for another.
+/// Normalizes the settings, or rejects the first unknown value. An unknown limit must not be read
+/// as another one.
 pub(super) fn normalize(settings: Vec<Override>) -> Result<Vec<Override>, String> {
     let settings: Vec<Override> = settings.into_iter().map(renamed).collect();
     for setting in &settings {
@@ -62,7 +63,7 @@ fn unknown(key: &str, value: &Value, known: &[&str]) -> String {
     format!("{key} cannot be {value}; use {}", words.join(", "))
 }
 
-/// Whether what is said in one place takes back what is said in another, as before and after `resume`.
+/// Rejects contradicting arguments, such as those before and after `resume`.
 pub(super) fn agree(options: &ExecOptions, settings: &[Override]) -> Result<(), String> {
     let is_other = |key: &str, same: &str| {
         let mut below = settings.iter().map(Override::path);
@@ -148,7 +149,7 @@ pub(super) fn agree(options: &ExecOptions, settings: &[Override]) -> Result<(), 
     }
 }
 
-/// Whether a setting says another number for a bound than `--budget`.
+/// Whether a setting has another value for a limit than `--budget`.
 fn budgets_differ(options: &ExecOptions, settings: &[Override]) -> bool {
     let mut bounds = options.budget.iter().flat_map(|it| &it.0);
     bounds.any(|bound| {
@@ -157,7 +158,7 @@ fn budgets_differ(options: &ExecOptions, settings: &[Override]) -> bool {
     })
 }
 
-/// Whether a setting says how far a sandbox goes. That it lets the network through says nothing against having none.
+/// Whether a setting restricts the sandbox. Network access does not contradict having no sandbox.
 fn narrows(settings: &[Override]) -> bool {
     let mut settings = settings.iter();
     settings.any(|it| {

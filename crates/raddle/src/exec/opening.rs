@@ -1,4 +1,4 @@
-//! The way to the thread that a plan is about: who we say we are, and what is read off the server first.
+//! Connects and opens the thread of a plan: the client's identity, and the reads before the turn.
 
 use raddle_client::{CallError, Client, ConnectError, Options, ServerAddress, ThreadFollower};
 use raddle_protocol::methods::{ConfigRead, ThreadList};
@@ -10,18 +10,18 @@ use super::questions::DeferredAnswers;
 use super::vendor;
 use crate::cli::Unattended;
 
-/// Whose threads may be gone on with: everyone's.
+/// Sources of the threads that `--last` considers: all of them.
 const KINDS: [&str; 4] = ["cli", "vscode", "exec", "appServer"];
 
-/// The variable in which the stock SDK says who it is.
+/// The variable in which the stock SDK names itself.
 const ORIGINATOR: &str = "CODEX_INTERNAL_ORIGINATOR_OVERRIDE";
 
-pub(super) async fn connect(place: ServerAddress) -> Result<Client, String> {
-    let client = Client::connect(place, options(), DeferredAnswers).await;
+pub(super) async fn connect(address: ServerAddress) -> Result<Client, String> {
+    let client = Client::connect(address, options(), DeferredAnswers).await;
     client.map_err(|error| unreachable(&error))
 }
 
-/// Opens the thread that the plan is about.
+/// Opens the thread of the plan.
 pub(super) async fn open(plan: &Plan, client: &Client) -> Result<ThreadFollower, String> {
     let thread = match plan.thread {
         ThreadSelector::New => {
@@ -43,47 +43,47 @@ pub(super) async fn open(plan: &Plan, client: &Client) -> Result<ThreadFollower,
     })
 }
 
-/// The newest thread.
+/// Returns the newest thread.
 async fn last(plan: &Plan, client: &Client, of_any_folder: bool) -> Result<ThreadId, String> {
     let cwd = (!of_any_folder).then(|| plan.cwd.display().to_string());
     let params = json!({ "limit": 1, "sortKey": "updated_at", "cwd": cwd, "sourceKinds": KINDS });
     let params = serde_json::from_value(params).map_err(|error| error.to_string())?;
-    let found = client.call::<ThreadList>(params).await;
-    let found =
-        found.map_err(|error| format!("the threads cannot be listed: {}", error_text(&error)))?;
-    match found.data.first() {
+    let threads = client.call::<ThreadList>(params).await;
+    let threads =
+        threads.map_err(|error| format!("the threads cannot be listed: {}", error_text(&error)))?;
+    match threads.data.first() {
         Some(thread) => Ok(thread.id),
-        None if of_any_folder => Err("there is no thread to go on with".to_owned()),
+        None if of_any_folder => Err("there is no thread to continue".to_owned()),
         None => Err(format!(
-            "there is no thread of {} to go on with; --all looks in every folder",
+            "there is no thread of {} to continue; --all looks in every folder",
             plan.cwd.display()
         )),
     }
 }
 
-/// When people are asked in this turn, where somebody is there now and nobody was when the thread was used last:
-/// as the configuration says.
+/// Returns the approval policy for this turn, as configured, if a user is present now and the
+/// thread was last used unattended.
 pub(super) async fn asking_again(
     plan: &Plan,
     client: &Client,
     follow: &ThreadFollower,
 ) -> Result<Option<AskForApproval>, String> {
     let is_silent = follow.thread().approval_policy == Some(AskForApproval::Never);
-    let is_somebody_there = plan.unattended == Unattended::Ask;
-    let is_said = plan.thread == ThreadSelector::New || plan.approval().is_some();
-    if is_said || !is_silent || !is_somebody_there {
+    let has_user = plan.unattended == Unattended::Ask;
+    let is_explicit = plan.thread == ThreadSelector::New || plan.approval().is_some();
+    if is_explicit || !is_silent || !has_user {
         return Ok(None);
     }
     let config = config(client).await?;
-    let said = config.get("approval_policy").cloned().unwrap_or_default();
-    // A server that is told nothing has people asked.
-    Ok(Some(match serde_json::from_value(said) {
+    let policy = config.get("approval_policy").cloned().unwrap_or_default();
+    // The default of a server without a configured policy.
+    Ok(Some(match serde_json::from_value(policy) {
         Err(_) | Ok(AskForApproval::Unrecognized(_)) => AskForApproval::OnRequest,
-        Ok(said) => said,
+        Ok(policy) => policy,
     }))
 }
 
-/// Whom to ask, where only the SDK's key or address says so.
+/// Returns the provider to use if only the SDK's key or address selects one.
 async fn provider(plan: &Plan, client: &Client) -> Result<Option<String>, String> {
     if plan.options.remote.is_some() || !vendor::is_given(&plan.settings) {
         return Ok(None);
@@ -109,20 +109,20 @@ fn options() -> Options {
     let name = std::env::var(ORIGINATOR).ok().filter(is_name);
     let name = name.unwrap_or_else(|| "raddle-exec".to_owned());
     let mut options = Options::new(name, env!("CARGO_PKG_VERSION"));
-    // For the folders that `--add-dir` names.
+    // For the folders of `--add-dir`.
     options.experimental = true;
     options
 }
 
 fn unreachable(error: &ConnectError) -> String {
     match error {
-        // What it said of it is on stderr, just above.
+        // The server's own message is on stderr, just above.
         ConnectError::Ended(_) => format!("{error}; `raddle app-server </dev/null` says more"),
         error => error.to_string(),
     }
 }
 
-/// What the server says of a refusal.
+/// Returns the message of a rejected call.
 pub(super) fn error_text(error: &CallError) -> String {
     match error {
         CallError::Refused(error) => error.message.to_string(),

@@ -1,7 +1,8 @@
 //! The file of `--output-last-message`.
 //!
-//! The model can write the workspace while the turn runs, and the answer is written outside the sandbox. So the
-//! folder is opened before the turn, and a new file is renamed over the name: a link there is replaced, not followed.
+//! The model can write the workspace while the turn runs, and the answer is written outside the
+//! sandbox. So the folder is opened before the turn, and a new file is renamed over the name: a
+//! link there is replaced, not followed.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -26,19 +27,19 @@ pub(super) struct OutputFile {
 
 #[derive(Debug)]
 enum Target {
-    /// A name in a folder, which a new file takes.
+    /// A name in a folder, over which a new file is renamed.
     Name {
         folder: OwnedFd,
         name: OsString,
-        /// The ordinary file that had the name before the turn.
-        there: Option<File>,
+        /// The regular file that had the name before the turn.
+        existing: Option<File>,
     },
-    /// A pipe, a device, or a file that cannot be replaced, opened as it was before the turn.
+    /// A pipe, a device, or a file that cannot be replaced, opened before the turn.
     Opened(OwnedFd),
 }
 
 impl OutputFile {
-    /// Finds out before the turn whether the answer can be written. The file stays as it is.
+    /// Checks before the turn that the answer can be written. Leaves the file unchanged.
     pub(super) fn open(path: &Path) -> Result<Self, String> {
         let target = target(path).map_err(|error| {
             let shown = path.display();
@@ -53,27 +54,27 @@ impl OutputFile {
     }
 
     pub(super) fn write(&self, answer: &str) -> io::Result<()> {
-        let (folder, name, there) = match &self.target {
+        let (folder, name, existing) = match &self.target {
             Target::Opened(opened) => return write_into(opened.as_raw_fd(), answer),
             Target::Name {
                 folder,
                 name,
-                there,
-            } => (folder, name, there.as_ref()),
+                existing,
+            } => (folder, name, existing.as_ref()),
         };
-        let (beside, mut file) = make_beside(folder)?;
+        let (temp_name, mut file) = create_temp_file(folder)?;
         let replaced = file
             .write_all(answer.as_bytes())
-            .and_then(|()| take_after(&file, there))
-            .and_then(|()| Ok(renameat(folder, &*beside, folder, &**name)?));
+            .and_then(|()| copy_metadata(&file, existing))
+            .and_then(|()| Ok(renameat(folder, &*temp_name, folder, &**name)?));
         let Err(error) = replaced else {
             return Ok(());
         };
-        let _ = unlinkat(folder, &*beside, AtFlags::empty());
-        match there {
-            // Something is mounted on the file, as containers do.
-            Some(there) if Errno::from_io_error(&error) == Some(Errno::BUSY) => {
-                write_into(there.as_raw_fd(), answer)
+        let _ = unlinkat(folder, &*temp_name, AtFlags::empty());
+        match existing {
+            // A mount on the file, as in containers, prevents the rename.
+            Some(existing) if Errno::from_io_error(&error) == Some(Errno::BUSY) => {
+                write_into(existing.as_raw_fd(), answer)
             }
             _ => Err(error),
         }
@@ -91,7 +92,7 @@ fn target(path: &Path) -> io::Result<Target> {
     let look = OFlags::PATH | OFlags::CLOEXEC;
     let folder = openat(CWD, parent, look | OFlags::DIRECTORY, Mode::empty())?;
     let real = fs::canonicalize(parent)?;
-    // `/dev/stdout` and what the shell makes of `>(…)` are links, which no sandboxed command can write.
+    // `/dev/stdout` and the shell's `>(…)` are links, which no sandboxed command can write.
     if (real == Path::new("/dev") || real.starts_with("/proc")) && path.exists() {
         accessat(CWD, path, Access::WRITE_OK, AtFlags::empty())?;
         return Ok(Target::Opened(openat(CWD, path, look, Mode::empty())?));
@@ -101,13 +102,13 @@ fn target(path: &Path) -> io::Result<Target> {
         Err(Errno::NOENT) => None,
         Err(error) => return Err(error.into()),
     };
-    let there = match kind {
+    let existing = match kind {
         None | Some(FileType::Symlink) => None,
         Some(FileType::RegularFile) => {
             let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
             Some(File::from(openat(&folder, name, flags, Mode::empty())?))
         }
-        // To open a pipe for writing is to begin to write to it.
+        // Opening a pipe for writing already has an effect on its reader.
         Some(_) => {
             let opened = openat(&folder, name, look | OFlags::NOFOLLOW, Mode::empty())?;
             accessat(
@@ -119,24 +120,24 @@ fn target(path: &Path) -> io::Result<Target> {
             return Ok(Target::Opened(opened));
         }
     };
-    match (make_beside(&folder), there) {
-        (Ok((beside, _)), there) => {
-            unlinkat(&folder, &*beside, AtFlags::empty())?;
+    match (create_temp_file(&folder), existing) {
+        (Ok((temp_name, _)), existing) => {
+            unlinkat(&folder, &*temp_name, AtFlags::empty())?;
             let name = name.to_owned();
             Ok(Target::Name {
                 folder,
                 name,
-                there,
+                existing,
             })
         }
-        // The file can be written and the folder cannot.
-        (Err(_), Some(there)) => Ok(Target::Opened(there.into())),
+        // The file is writable, but the folder is not.
+        (Err(_), Some(existing)) => Ok(Target::Opened(existing.into())),
         (Err(error), None) => Err(error),
     }
 }
 
-/// Makes an empty file in a folder, under a name that was free.
-fn make_beside(folder: &OwnedFd) -> io::Result<(OsString, File)> {
+/// Creates an empty file in a folder, under an unused name.
+fn create_temp_file(folder: &OwnedFd) -> io::Result<(OsString, File)> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mode = Mode::from_raw_mode(0o666);
     for number in 0..100 {
@@ -150,18 +151,18 @@ fn make_beside(folder: &OwnedFd) -> io::Result<(OsString, File)> {
     Err(Errno::EXIST.into())
 }
 
-/// Gives a new file the mode of the one that it replaces, and its owner where that is possible.
-fn take_after(file: &File, there: Option<&File>) -> io::Result<()> {
-    let Some(there) = there else {
+/// Gives a new file the mode of the file it replaces, and its owner where possible.
+fn copy_metadata(file: &File, existing: Option<&File>) -> io::Result<()> {
+    let Some(existing) = existing else {
         return Ok(());
     };
-    let there = there.metadata()?;
-    let (user, group) = (Uid::from_raw(there.uid()), Gid::from_raw(there.gid()));
+    let existing = existing.metadata()?;
+    let (user, group) = (Uid::from_raw(existing.uid()), Gid::from_raw(existing.gid()));
     let _ = fchown(file, Some(user), Some(group));
-    Ok(fchmod(file, Mode::from_raw_mode(there.mode() & 0o777))?)
+    Ok(fchmod(file, Mode::from_raw_mode(existing.mode() & 0o777))?)
 }
 
-/// Writes to what a descriptor stands for, from its beginning.
+/// Writes to the file behind a descriptor, from its beginning.
 fn write_into(descriptor: i32, answer: &str) -> io::Result<()> {
     fs::write(by_number(descriptor), answer)
 }

@@ -1,14 +1,14 @@
-//! The rights that a question is about, a line each.
+//! The permissions in an approval request, one line each.
 
 use raddle_protocol::*;
 use serde_json::json;
 
-/// What one may do who is given them.
+/// Describes the requested permissions.
 pub(super) fn lines(question: &RequestPermissionProfile) -> Vec<String> {
     named(question.file_system.as_ref(), question.network.as_ref())
 }
 
-/// What a command may do beside what the sandbox allows.
+/// Describes the permissions of a command beyond those of the sandbox.
 pub(super) fn of_a_command(it: &CommandExecutionRequestApprovalParams) -> Vec<String> {
     let more = it.additional_permissions.as_ref();
     let mut lines = more.map_or_else(Vec::new, |it| {
@@ -29,14 +29,14 @@ fn named(
         lines.extend(paths(&it.write).iter().map(|it| format!("may write {it}")));
         lines.extend(paths(&it.read).iter().map(|it| format!("may read {it}")));
         lines.extend(it.entries.iter().flatten().map(|it| {
-            let place = match &it.path {
+            let path = match &it.path {
                 FileSystemPath::Path(it) => it.path.clone(),
                 FileSystemPath::GlobPattern(it) => it.pattern.clone(),
                 other => json!(other).to_string(),
             };
             match &it.access {
-                FileSystemAccessMode::Deny => format!("may not touch {place}"),
-                access => format!("may {} {place}", access.as_str()),
+                FileSystemAccessMode::Deny => format!("may not touch {path}"),
+                access => format!("may {} {path}", access.as_str()),
             }
         }));
     }
@@ -53,7 +53,7 @@ mod tests {
     #[test]
     fn every_right_has_its_line() {
         let path = |path: &str| json!({ "type": "path", "path": path });
-        for (asked, wanted) in [
+        for (request, expected) in [
             (json!({}), &[][..]),
             (json!({ "network": { "enabled": false } }), &[]),
             (
@@ -83,8 +83,8 @@ mod tests {
                 ],
             ),
         ] {
-            let asked = serde_json::from_value(asked).expect("rights");
-            assert_eq!(lines(&asked), wanted);
+            let request = serde_json::from_value(request).expect("rights");
+            assert_eq!(lines(&request), expected);
         }
     }
 }

@@ -1,4 +1,5 @@
-//! What is to be run, read off the arguments. What cannot be meant is said before anything is started.
+//! The plan of a run, parsed from the arguments. Invalid arguments are rejected before anything
+//! starts.
 
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal, Read};
@@ -16,7 +17,7 @@ use super::output::OutputFile;
 use super::schema::Schema;
 use crate::cli::{Exec, ExecCommand, ExecOptions, ExecSandbox, Unattended};
 
-/// What the arguments mean.
+/// The validated arguments.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) thread: ThreadSelector,
@@ -26,25 +27,25 @@ pub(super) struct Plan {
     pub(super) cwd: PathBuf,
     pub(super) settings: Vec<Override>,
     pub(super) options: ExecOptions,
-    /// The file that the answer is also written to.
+    /// The file that also receives the answer.
     pub(super) output: Option<OutputFile>,
 }
 
-/// In which thread.
+/// The thread to run in.
 #[derive(Debug, PartialEq)]
 pub(super) enum ThreadSelector {
     New,
     Old(ThreadId),
-    /// The newest, of this folder or of any.
+    /// The newest thread, of this folder or of any.
     Last {
         of_any_folder: bool,
     },
 }
 
-/// Where we are run, as far as it matters.
+/// Relevant facts about the environment of the process.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RunContext {
-    /// Whether somebody can be asked: there is a terminal to read from and one to write to.
+    /// Whether a user can be asked: stdin and stderr are terminals.
     pub(super) has_terminal: bool,
 }
 
@@ -57,27 +58,27 @@ impl RunContext {
 }
 
 impl Plan {
-    /// Reads the arguments, and stdin if they say so; or says what cannot be meant.
+    /// Parses the arguments, and reads stdin if they request it. Rejects invalid arguments.
     pub(super) fn read(
         before: Vec<Override>,
         exec: Exec,
-        around: RunContext,
+        context: RunContext,
     ) -> Result<Self, String> {
-        let (which, prompt, options) = match exec.command {
+        let (selector, prompt, options) = match exec.command {
             None => (ThreadSelector::New, exec.prompt, exec.options),
             Some(ExecCommand::Resume(resume)) => {
                 if exec.prompt.is_some() {
                     return Err("write the prompt after `resume` and the thread's id".to_owned());
                 }
                 let options = exec.options.and(resume.options);
-                let (which, prompt) =
+                let (selector, prompt) =
                     thread_selector(resume.last, resume.all, resume.thread, resume.prompt)?;
-                (which, prompt, options)
+                (selector, prompt, options)
             }
         };
         let schema = options.output_schema.as_deref().map(schema).transpose()?;
         let cwd = folder(options.cd.as_deref().unwrap_or(Path::new(".")))?;
-        let how = unattended_mode(&options, around)?;
+        let how = unattended_mode(&options, context)?;
         let mut settings = before;
         settings.extend(options.config.iter().cloned());
         settings.extend(options.budget.iter().flat_map(|it| it.0.iter().cloned()));
@@ -89,12 +90,12 @@ impl Plan {
         let images: Vec<UserInput> = images.collect::<Result<_, _>>()?;
         let text = text(prompt, options.json)?;
         if text.trim().is_empty() && images.is_empty() {
-            return Err("the prompt is empty; say what the agent is to do".to_owned());
+            return Err("the prompt is empty; describe the task for the agent".to_owned());
         }
         let mut input = vec![UserInput::text(text)];
         input.extend(images);
         Ok(Self {
-            thread: which,
+            thread: selector,
             input,
             schema,
             unattended: how,
@@ -119,9 +120,9 @@ impl Plan {
         }
     }
 
-    /// What is not said stays as the thread has it, but for who is asked.
+    /// Values that are not given stay as the thread has them, except the approval policy.
     pub(super) fn resume(&self, thread: ThreadId) -> ThreadResumeParams {
-        let said = |key: &str| Some(self.setting(key)?.as_str()?.to_owned());
+        let setting = |key: &str| Some(self.setting(key)?.as_str()?.to_owned());
         ThreadResumeParams {
             approval_policy: self.approval(),
             config: self.config(),
@@ -131,8 +132,8 @@ impl Plan {
                 .is_some()
                 .then(|| self.cwd.display().to_string()),
             exclude_turns: true,
-            model: self.options.model.clone().or_else(|| said("model")),
-            model_provider: said("model_provider"),
+            model: self.options.model.clone().or_else(|| setting("model")),
+            model_provider: setting("model_provider"),
             runtime_workspace_roots: self.roots(),
             sandbox: self.sandbox(),
             ..ThreadResumeParams::of(thread)
@@ -148,18 +149,18 @@ impl Plan {
         }
     }
 
-    /// The last word about a key.
+    /// Returns the last value of a key.
     pub(super) fn setting(&self, key: &str) -> Option<Value> {
         limits::last(&self.settings, key)
     }
 
-    /// Nobody is asked unless the arguments say so or somebody is there.
+    /// Returns the policy of the arguments. Without one, it is `never` where no user can be asked.
     pub(super) fn approval(&self) -> Option<AskForApproval> {
         if self.options.dangerously_bypass_approvals_and_sandbox {
             return Some(AskForApproval::Never);
         }
         match self.setting("approval_policy") {
-            Some(said) => serde_json::from_value(said).ok(),
+            Some(policy) => serde_json::from_value(policy).ok(),
             None if self.unattended == Unattended::Deny => Some(AskForApproval::Never),
             None => None,
         }
@@ -188,7 +189,8 @@ impl Plan {
         (!more.is_empty()).then_some(all)
     }
 
-    /// The settings as a request says them: a server of our own knows them from its arguments, and another one does not.
+    /// The settings as parameters of a request. A spawned server has them from its arguments; a
+    /// remote server does not.
     fn config(&self) -> Option<BTreeMap<String, Value>> {
         self.options.remote.as_ref()?;
         let key = |it: &Override| it.path().join(".");
@@ -210,16 +212,16 @@ fn thread_selector(
         };
     }
     let thread =
-        thread.ok_or("say which thread: its id, or --last; `raddle thread list` has the ids")?;
+        thread.ok_or("name a thread: its id, or --last; `raddle thread list` has the ids")?;
     let id = thread
         .parse()
-        .map_err(|_| format!("`{thread}` is no thread's id; `raddle thread list` has them"))?;
+        .map_err(|_| format!("`{thread}` is not a thread id; `raddle thread list` has them"))?;
     Ok((ThreadSelector::Old(id), prompt))
 }
 
-/// Who answers what the agent asks.
-fn unattended_mode(options: &ExecOptions, around: RunContext) -> Result<Unattended, String> {
-    let can_ask = around.has_terminal && !options.json;
+/// Returns how requests of the agent are answered.
+fn unattended_mode(options: &ExecOptions, context: RunContext) -> Result<Unattended, String> {
+    let can_ask = context.has_terminal && !options.json;
     match options.unattended {
         Some(Unattended::Ask) if !can_ask => Err(
             "--unattended ask needs a terminal on stdin and stderr, and no --json; use deny or rules"
@@ -232,7 +234,7 @@ fn unattended_mode(options: &ExecOptions, around: RunContext) -> Result<Unattend
     }
 }
 
-/// The prompt. stdin is read only where it is asked for: elsewhere it may never end.
+/// Returns the prompt. Reads stdin only on request, because it may never end.
 fn text(prompt: Option<String>, is_json: bool) -> Result<String, String> {
     let from_stdin = match prompt.as_deref() {
         Some("-") => true,
@@ -254,17 +256,17 @@ fn text(prompt: Option<String>, is_json: bool) -> Result<String, String> {
              `iconv -f ENCODING -t UTF-8`"
         )
     })?;
-    // Editors of some systems write one in front.
+    // Some editors write a byte order mark.
     Ok(text.trim_start_matches('\u{feff}').to_owned())
 }
 
-/// The longest schema.
+/// The maximum size of a schema.
 const SCHEMA_BYTES_MAX: u64 = 1 << 20;
 
 fn schema(path: &Path) -> Result<Schema, String> {
     let shown = path.display();
     let mut text = String::new();
-    // It may be a pipe, or a device that never ends.
+    // The path may be a pipe, or a device that never ends.
     std::fs::File::open(path)
         .and_then(|it| it.take(SCHEMA_BYTES_MAX + 1).read_to_string(&mut text))
         .map_err(|error| format!("cannot read --output-schema {shown}: {error}"))?;

@@ -1,4 +1,4 @@
-//! What the agent asks: shown on the terminal and answered there, or denied, or left to others.
+//! Requests of the agent: answered on the terminal, denied, or left to other clients.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
@@ -11,7 +11,7 @@ use super::keyboard::Keyboard;
 use super::permissions;
 use super::quote::{GUTTER, Quote};
 
-/// Leaves every question open: they come beside what else happens, and are answered there.
+/// Defers every request: requests also arrive as thread events, and are answered there.
 #[derive(Debug)]
 pub(super) struct DeferredAnswers;
 
@@ -45,14 +45,14 @@ impl RequestHandler for DeferredAnswers {
     }
 }
 
-/// What a person said to a question about an act.
+/// A user's answer to an approval request.
 #[derive(Clone, Debug, PartialEq)]
 enum TypedAnswer {
     Yes,
-    /// Yes, for the session.
+    /// Approved for the session.
     Always,
     No,
-    /// No, and this is why.
+    /// Declined, with a reason.
     Text(String),
 }
 
@@ -67,7 +67,7 @@ impl TypedAnswer {
     }
 }
 
-/// An answer, and what to tell the agent beside it.
+/// An answer, with an optional message for the agent.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct QuestionReply {
     pub(super) id: RequestId,
@@ -75,7 +75,7 @@ pub(super) struct QuestionReply {
     pub(super) reason: Option<String>,
 }
 
-/// What a question is about, in a line.
+/// Summarises a request in a line.
 pub(super) fn about(question: &ServerQuestion) -> String {
     match question {
         ServerQuestion::Command(it) => {
@@ -106,7 +106,7 @@ pub(super) fn about(question: &ServerQuestion) -> String {
     }
 }
 
-/// Whether someone is to answer it. What is asked of programs the client refuses by itself.
+/// Whether a user should answer the request. The client itself rejects requests for programs.
 pub(super) fn is_for_people(question: &ServerQuestion) -> bool {
     !matches!(
         question,
@@ -114,30 +114,30 @@ pub(super) fn is_for_people(question: &ServerQuestion) -> bool {
     )
 }
 
-/// The answer of nobody: no.
-pub(super) fn denied(asked: &OpenQuestion) -> QuestionReply {
-    let answer = match &asked.question {
+/// The answer without a user: denied.
+pub(super) fn denied(open_question: &OpenQuestion) -> QuestionReply {
+    let answer = match &open_question.question {
         ServerQuestion::Question(_) => json!({ "answers": {} }),
         question => answer(question, &TypedAnswer::No),
     };
     QuestionReply {
-        id: asked.id.clone(),
+        id: open_question.id.clone(),
         answer,
         reason: None,
     }
 }
 
-/// The answer to a question about an act.
-fn answer(question: &ServerQuestion, said: &TypedAnswer) -> Value {
+/// The answer to an approval request.
+fn answer(question: &ServerQuestion, typed: &TypedAnswer) -> Value {
     if let ServerQuestion::Permissions(it) = question {
         let none = json!({ "permissions": { "fileSystem": null, "network": null } });
-        return match said {
+        return match typed {
             TypedAnswer::Yes => json!({ "permissions": it.permissions, "scope": "turn" }),
             TypedAnswer::Always => json!({ "permissions": it.permissions, "scope": "session" }),
             TypedAnswer::No | TypedAnswer::Text(_) => none,
         };
     }
-    let decision = match said {
+    let decision = match typed {
         TypedAnswer::Yes => "accept",
         TypedAnswer::Always => "acceptForSession",
         TypedAnswer::No | TypedAnswer::Text(_) => "decline",
@@ -145,31 +145,31 @@ fn answer(question: &ServerQuestion, said: &TypedAnswer) -> Value {
     json!({ "decision": decision })
 }
 
-/// The terminal: what is asked there, and what is typed.
+/// The prompt on the terminal: open requests and keyboard input.
 #[derive(Debug, Default)]
 pub(super) struct TerminalPrompt {
     open: VecDeque<TerminalQuestion>,
     keyboard: Keyboard,
 }
 
-/// A question that is not answered yet.
+/// A request that is not answered yet.
 #[derive(Debug)]
 struct TerminalQuestion {
     question: OpenQuestion,
-    /// The files or the folder that it is about, and how the files change.
+    /// The files or the folder of the request, and the changes of the files.
     subjects: Vec<Vec<Quote>>,
-    /// Of several questions to the user, what was answered so far.
+    /// The answers so far, if the request has several questions.
     answers: BTreeMap<String, Value>,
-    /// The page to show, once all of it was asked for.
+    /// The page to show, once the user asked for the full text.
     page: Option<usize>,
 }
 
-/// What to show.
+/// The view to draw.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct PromptView {
-    /// Each thing may be cut where it is long.
+    /// Each section may be truncated if it is long.
     pub(super) things: Vec<Vec<Quote>>,
-    /// The page to show of all of it, uncut.
+    /// The page to show of the full text.
     pub(super) page: Option<usize>,
     pub(super) prompt: &'static str,
 }
@@ -179,24 +179,24 @@ const TEXT: &str = "your answer: ";
 const OPTION: &str = "the number of your answer: ";
 const OPTION_OR_TEXT: &str = "the number of your answer, or another in words: ";
 
-/// What is typed to see all of a question, page by page.
+/// The input that pages through the full text of a request.
 const WHOLE: &str = "?";
 
 impl TerminalPrompt {
-    /// Puts a question, and says what to show if nothing else is asked now.
+    /// Enqueues a request. Returns the view to draw if it is the only one.
     pub(super) fn put(
         &mut self,
-        asked: OpenQuestion,
+        question: OpenQuestion,
         view: &ThreadView,
         folder: &Path,
     ) -> Option<PromptView> {
-        if self.open.iter().any(|it| it.question.id == asked.id) {
+        if self.open.iter().any(|it| it.question.id == question.id) {
             return None;
         }
-        let places = places(&asked.question, view, folder);
+        let subjects = subjects(&question.question, view, folder);
         self.open.push_back(TerminalQuestion {
-            question: asked,
-            subjects: places,
+            question,
+            subjects,
             answers: BTreeMap::new(),
             page: None,
         });
@@ -206,7 +206,7 @@ impl TerminalPrompt {
         self.next()
     }
 
-    /// A question is settled by another than who types here. Says whether it was the one that is shown.
+    /// Removes a request that another client answered. Returns whether it was the one on screen.
     pub(super) fn settled(&mut self, id: &RequestId) -> bool {
         let at = self.open.iter().position(|it| it.question.id == *id);
         if let Some(at) = at {
@@ -215,7 +215,8 @@ impl TerminalPrompt {
         at == Some(0)
     }
 
-    /// The question to show now. What was typed before it is seen is no answer to it.
+    /// The request to show now. Discards earlier input, since it cannot be an answer to this
+    /// request.
     pub(super) fn next(&mut self) -> Option<PromptView> {
         let shown = self.open.front()?.shown();
         self.keyboard.discard_input();
@@ -226,7 +227,7 @@ impl TerminalPrompt {
         !self.open.is_empty()
     }
 
-    /// The next line that is typed, while something is asked; nothing when nobody types any more.
+    /// Waits for the next line while a request is open. Returns `None` at the end of input.
     pub(super) async fn line(&mut self) -> Option<String> {
         if self.open.is_empty() {
             return std::future::pending().await;
@@ -234,14 +235,14 @@ impl TerminalPrompt {
         self.keyboard.line().await
     }
 
-    /// What comes of a line; nothing if more must be said.
+    /// Handles a line. Returns `None` if the answer is not complete.
     pub(super) fn typed(&mut self, line: &str) -> Option<QuestionReply> {
-        let reply = self.open.front_mut()?.said(line.trim())?;
+        let reply = self.open.front_mut()?.handle_line(line.trim())?;
         self.open.pop_front();
         Some(reply)
     }
 
-    /// Nobody types any more: what is open is denied.
+    /// Denies all open requests at the end of input.
     pub(super) fn hung_up(&mut self) -> Vec<QuestionReply> {
         self.open.drain(..).map(|it| denied(&it.question)).collect()
     }
@@ -252,7 +253,7 @@ impl TerminalQuestion {
         let (first, prompt) = match &self.question.question {
             ServerQuestion::Question(it) => {
                 let next = it.questions.iter().find(|it| self.is_open(it));
-                next.map_or((Vec::new(), TEXT), asked_of_the_user)
+                next.map_or((Vec::new(), TEXT), user_question_view)
             }
             ServerQuestion::Permissions(_) => {
                 (vec![Quote::new("may I have more rights?", "")], ACT)
@@ -279,7 +280,7 @@ impl TerminalQuestion {
         }
     }
 
-    fn said(&mut self, line: &str) -> Option<QuestionReply> {
+    fn handle_line(&mut self, line: &str) -> Option<QuestionReply> {
         match line {
             "" => return None,
             WHOLE => {
@@ -290,9 +291,9 @@ impl TerminalQuestion {
         }
         let id = self.question.id.clone();
         let ServerQuestion::Question(it) = &self.question.question else {
-            let said = TypedAnswer::read(line);
-            let answer = answer(&self.question.question, &said);
-            let reason = match said {
+            let typed = TypedAnswer::read(line);
+            let answer = answer(&self.question.question, &typed);
+            let reason = match typed {
                 TypedAnswer::Text(text) => Some(text),
                 _ => None,
             };
@@ -315,7 +316,7 @@ impl TerminalQuestion {
     }
 }
 
-fn asked_of_the_user(question: &ToolRequestUserInputQuestion) -> (Vec<Quote>, &'static str) {
+fn user_question_view(question: &ToolRequestUserInputQuestion) -> (Vec<Quote>, &'static str) {
     let mut lines = vec![Quote::new("the agent asks: ", question.question.clone())];
     let options = question.options.as_deref().unwrap_or_default();
     for (number, option) in options.iter().enumerate() {
@@ -330,8 +331,9 @@ fn asked_of_the_user(question: &ToolRequestUserInputQuestion) -> (Vec<Quote>, &'
     (lines, prompt)
 }
 
-/// An option by its number, its name or the beginning of its name; or else what was typed, where that may be. Nothing
-/// if it cannot be told what was meant: whoever types `y` takes none of the options that are there.
+/// Returns the option with this number, name or prefix, or the text itself where free text is
+/// allowed. `None` if the input is ambiguous or invalid: `y` selects none of the options unless one
+/// starts with it.
 fn chosen(question: &ToolRequestUserInputQuestion, line: &str) -> Option<String> {
     let options = question.options.as_deref().unwrap_or_default();
     if options.is_empty() {
@@ -350,17 +352,17 @@ fn chosen(question: &ToolRequestUserInputQuestion, line: &str) -> Option<String>
     if let Some((label, _)) = labels().find(|(_, it)| *it == typed) {
         return Some(label.clone());
     }
-    let mut begun = labels().filter(|(_, it)| it.starts_with(&typed));
-    match (begun.next(), begun.next(), TypedAnswer::read(line)) {
+    let mut prefixed = labels().filter(|(_, it)| it.starts_with(&typed));
+    match (prefixed.next(), prefixed.next(), TypedAnswer::read(line)) {
         (Some((label, _)), None, _) => Some(label.clone()),
         (_, _, TypedAnswer::Text(text)) if question.is_other => Some(text),
         _ => None,
     }
 }
 
-/// The files that a question is about, which its item names, and how each changes; or the folder of a command, where it
-/// is another than ours.
-fn places(question: &ServerQuestion, view: &ThreadView, ours: &Path) -> Vec<Vec<Quote>> {
+/// The files of a request, which its item lists, and their changes; or the folder of a command, if
+/// it differs from ours.
+fn subjects(question: &ServerQuestion, view: &ThreadView, ours: &Path) -> Vec<Vec<Quote>> {
     let it = match question {
         ServerQuestion::FileChange(it) => it,
         ServerQuestion::Command(it) => {
@@ -371,7 +373,7 @@ fn places(question: &ServerQuestion, view: &ThreadView, ours: &Path) -> Vec<Vec<
     };
     match view.item(&it.turn_id, &it.item_id) {
         Some(ThreadItem::FileChange(item)) => {
-            // All names together, so that no long diff hides one.
+            // All names come first, so that no long diff hides one.
             let names = item.changes.iter().flat_map(names).collect();
             let diffs = item.changes.iter().flat_map(diff).collect();
             vec![names, diffs]
@@ -380,7 +382,7 @@ fn places(question: &ServerQuestion, view: &ThreadView, ours: &Path) -> Vec<Vec<
     }
 }
 
-/// A file that would change, and where it would be moved.
+/// A file that would change, and its new path if it would be moved.
 fn names(change: &FileUpdateChange) -> Vec<Quote> {
     let lead = format!("  {} ", super::wire_items::kind(&change.kind));
     let mut names = vec![Quote::new(lead, &change.path)];
@@ -394,7 +396,7 @@ fn names(change: &FileUpdateChange) -> Vec<Quote> {
     names
 }
 
-/// How a file would change.
+/// The diff of a file.
 fn diff(change: &FileUpdateChange) -> Vec<Quote> {
     if change.diff.is_empty() {
         return Vec::new();

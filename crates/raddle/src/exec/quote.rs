@@ -1,31 +1,31 @@
-//! What the agent wrote, laid out so that nobody takes it for words of ours.
+//! Lays out text of the agent so that it cannot be taken for Raddle's own.
 //!
-//! Ours are at the beginning of a line. What the agent wrote comes behind them, or behind a gutter: a line of it that
-//! would be wrapped by the terminal is broken here, so that none begins without one.
+//! Raddle's text starts a line. Text of the agent follows it, or follows a gutter. A line that the
+//! terminal would wrap is broken here, so that no line starts with text of the agent.
 
 use sha2::{Digest, Sha256};
 
 use crate::print::sanitize;
 
-/// In front of what goes on from the line above.
+/// The prefix of continued lines.
 pub(super) const GUTTER: &str = "  │ ";
 
-/// How many lines of one thing are shown until all of it is asked for.
+/// How many lines of a section are shown before it is truncated.
 const LINES_MAX: usize = 20;
 
-/// How many of them are the last ones.
+/// How many of them are from the end.
 const TAIL_LINES: usize = 6;
 
-/// A page has at least so many lines.
+/// The minimum number of lines on a page.
 const ROWS_MIN: usize = 8;
 
-/// A line holds at least so much beside what is in front of it.
+/// The minimum width of a line beside its prefix.
 const COLUMNS_MIN: usize = 16;
 
-/// The furthest that a tab goes.
+/// The maximum width of a tab.
 const TAB_COLUMNS: usize = 8;
 
-/// A few words of ours, and what the agent wrote behind them.
+/// A prefix of ours, and text of the agent after it.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Quote {
     pub(super) lead: String,
@@ -41,20 +41,20 @@ impl Quote {
     /// Its lines on a terminal of this width.
     pub(super) fn lines(&self, columns: usize) -> Vec<String> {
         let least = columns_of(&self.lead).max(columns_of(GUTTER)) + COLUMNS_MIN;
-        // The last column is left free: some terminals go to the next line as soon as it is taken.
+        // The last column stays free: some terminals wrap as soon as it is filled.
         let columns = columns.saturating_sub(1).max(least);
         let mut lines = Vec::new();
         let mut line = self.lead.clone();
-        let mut taken = columns_of(&line);
+        let mut used_columns = columns_of(&line);
         for letter in sanitize(&self.text).trim_end().chars() {
             let is_new = letter == '\n';
-            if is_new || taken + wide(letter) > columns {
+            if is_new || used_columns + wide(letter) > columns {
                 lines.push(std::mem::replace(&mut line, GUTTER.to_owned()));
-                taken = columns_of(GUTTER);
+                used_columns = columns_of(GUTTER);
             }
             if !is_new {
                 line.push(letter);
-                taken += wide(letter);
+                used_columns += wide(letter);
             }
         }
         lines.push(line);
@@ -62,8 +62,8 @@ impl Quote {
     }
 }
 
-/// The lines of several things. Of each so many of the first and the last that the question below it stays in
-/// sight.
+/// The lines of several sections. Each is truncated to its first and last lines, so that the prompt
+/// below stays visible.
 pub(super) fn laid_out(things: &[Vec<Quote>], columns: usize) -> Vec<String> {
     let mut shown = Vec::new();
     for thing in things {
@@ -73,9 +73,9 @@ pub(super) fn laid_out(things: &[Vec<Quote>], columns: usize) -> Vec<String> {
             continue;
         }
         let (head, rest) = lines.split_at(LINES_MAX - TAIL_LINES);
-        let (left_out, tail) = rest.split_at(rest.len() - TAIL_LINES);
+        let (omitted, tail) = rest.split_at(rest.len() - TAIL_LINES);
         shown.extend_from_slice(head);
-        let more = left_out.len();
+        let more = omitted.len();
         shown.push(format!("  … {more} more lines; ? pages through all"));
         shown.extend_from_slice(tail);
         shown.push(format!("  SHA-256 of all of it: {}", sum(thing)));
@@ -83,7 +83,7 @@ pub(super) fn laid_out(things: &[Vec<Quote>], columns: usize) -> Vec<String> {
     shown
 }
 
-/// One page of all lines of several things, counted from zero; after the last page comes the first again.
+/// One page of the lines of all sections, counted from zero. The first page follows the last one.
 pub(super) fn page(
     things: &[Vec<Quote>],
     columns: usize,
@@ -95,7 +95,7 @@ pub(super) fn page(
         .flatten()
         .flat_map(|it| it.lines(columns))
         .collect();
-    // Two rows are ours: the one that counts, and the prompt.
+    // Two rows are reserved: the page indicator and the prompt.
     let size = rows.saturating_sub(2).max(ROWS_MIN);
     let pages = lines.len().div_ceil(size).max(1);
     let number = number % pages;
@@ -116,19 +116,19 @@ pub(super) fn page(
     shown
 }
 
-/// What tells one long thing from another of the same beginning and end.
+/// The digest that distinguishes two long texts with the same beginning and end.
 fn sum(thing: &[Quote]) -> String {
     let texts: Vec<&str> = thing.iter().map(|it| it.text.as_str()).collect();
     let sum = Sha256::digest(texts.join("\n"));
     sum.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The end of a line that fits into so many columns.
+/// The end of a line that fits into this many columns.
 pub(super) fn end(line: &str, columns: usize) -> &str {
-    let mut taken = 0;
+    let mut used_columns = 0;
     let fits = line.char_indices().rev().take_while(|(_, letter)| {
-        taken += wide(*letter);
-        taken <= columns
+        used_columns += wide(*letter);
+        used_columns <= columns
     });
     let from = fits.last().map_or(line.len(), |(at, _)| at);
     &line[from..]
@@ -138,7 +138,8 @@ fn columns_of(text: &str) -> usize {
     text.chars().map(wide).sum()
 }
 
-/// How many columns a letter takes at most. Too many is a line that is broken early, and no harm.
+/// The maximum number of columns of a character. An overestimate breaks a line early, which is
+/// harmless.
 fn wide(letter: char) -> usize {
     match letter {
         '\t' => TAB_COLUMNS,
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_of_the_agents_begins_a_line() {
+    fn no_line_starts_with_text_of_the_agent() {
         let spaced = format!("echo{}may I? true", " ".repeat(27));
         let wide = "漢".repeat(20);
         for (text, lines) in [
@@ -202,7 +203,7 @@ mod tests {
         ] {
             assert_eq!(Quote::new("may I? ", text).lines(31), lines, "{text:?}");
         }
-        // However narrow it is said to be.
+        // Even at an invalid width.
         assert_eq!(Quote::new("may I? ", "ls").lines(0), ["may I? ls"]);
     }
 
@@ -212,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_long_is_cut_until_it_is_wanted() {
+    fn long_text_is_truncated_until_requested() {
         let long: Vec<String> = (1..=25).map(|it| format!("line {it}")).collect();
         let things = [
             vec![Quote::new("may I? ", long.join("\n"))],
@@ -230,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn all_of_what_is_long_is_paged_through() {
+    fn long_text_is_paged() {
         let long: Vec<String> = (1..=25).map(|it| format!("line {it}")).collect();
         let things = [
             vec![Quote::new("may I? ", long.join("\n"))],
@@ -245,7 +246,7 @@ mod tests {
         assert_eq!(second[10], "  because: x");
         assert_eq!(second[11], "  lines 16 to 26 of 26; ? shows the first page");
         assert_eq!(page(&things, 80, 17, 2), first);
-        // On a terminal that has room for all of it, or says nothing of its height.
+        // On a terminal large enough for all of it, or of unknown height.
         assert_eq!(page(&things, 80, 40, 3).len(), 26);
         assert_eq!(page(&things, 80, 0, 0).len(), ROWS_MIN + 1);
     }

@@ -1,31 +1,31 @@
-//! Whether an answer fits a JSON Schema: the part of the language that vendors take for structured answers.
+//! Checks an answer against a JSON Schema: the subset that vendors support for structured output.
 //!
-//! `pattern`, `patternProperties` and `format` are left to the vendor, and what is not known says nothing, as the
-//! language has it.
+//! `pattern`, `patternProperties` and `format` are left to the vendor. Unknown keywords are
+//! ignored, as the specification says.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
-/// How many parts of a schema may stand in each other.
+/// The maximum nesting depth of a schema.
 const DEPTH_MAX: usize = 128;
 
-/// How many references and parts may be gone through to one value: more than a text can nest, for what is recursive.
+/// The maximum number of references and subschemas on the path to a value. More than a text can
+/// nest, for recursive schemas.
 const STEPS_MAX: usize = 1024;
 
-/// A schema that can be used.
 #[derive(Clone, Debug)]
 pub(super) struct Schema(Value);
 
 impl Schema {
-    /// Reads a schema; or says what is wrong with it, and where.
+    /// Parses a schema. The error has the path of the problem.
     pub(super) fn read(text: &str) -> Result<Self, String> {
         let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
         if !value.is_object() {
             return Err("it is no object".to_owned());
         }
-        sound(&value, &value, "", 0)?;
+        check_schema(&value, &value, "", 0)?;
         Ok(Self(value))
     }
 
@@ -33,7 +33,7 @@ impl Schema {
         &self.0
     }
 
-    /// Whether a text is JSON that fits; or else where it does not, and why.
+    /// Checks that a text is JSON that matches the schema. The error has the path and the reason.
     pub(super) fn check(&self, text: &str) -> Result<(), String> {
         let value: Value =
             serde_json::from_str(text.trim()).map_err(|error| format!("it is no JSON: {error}"))?;
@@ -45,19 +45,19 @@ impl Schema {
     }
 }
 
-/// Whether a schema is made of what its words want.
-fn sound(root: &Value, schema: &Value, at: &str, depth: usize) -> Result<(), String> {
+/// Checks that the values of a schema's keywords have the right types.
+fn check_schema(root: &Value, schema: &Value, at: &str, depth: usize) -> Result<(), String> {
     if depth > DEPTH_MAX {
-        return Err(format!("{}: it is too deep", place(at)));
+        return Err(format!("{}: it is too deep", path_or_root(at)));
     }
     let words = match schema {
         Value::Bool(_) => return Ok(()),
         Value::Object(words) => words,
-        _ => return Err(format!("{} is no schema", place(at))),
+        _ => return Err(format!("{} is no schema", path_or_root(at))),
     };
     for (word, value) in words {
         let at = format!("{at}/{word}");
-        let below = |value: &Value, at: &str| sound(root, value, at, depth + 1);
+        let below = |value: &Value, at: &str| check_schema(root, value, at, depth + 1);
         let is_right = match word.as_str() {
             "type" => types(value).is_some_and(|it| it.iter().all(|it| TYPES.contains(it))),
             "enum" => value.is_array(),
@@ -92,7 +92,7 @@ fn sound(root: &Value, schema: &Value, at: &str, depth: usize) -> Result<(), Str
             "uniqueItems" => value.is_boolean(),
             "$ref" => match value.as_str() {
                 Some(reference) => {
-                    referred(root, reference, &at)?;
+                    resolve(root, reference, &at)?;
                     true
                 }
                 None => false,
@@ -100,7 +100,7 @@ fn sound(root: &Value, schema: &Value, at: &str, depth: usize) -> Result<(), Str
             _ => true,
         };
         if !is_right {
-            return Err(format!("{} cannot be {value}", place(&at)));
+            return Err(format!("{} cannot be {value}", path_or_root(&at)));
         }
     }
     Ok(())
@@ -110,66 +110,66 @@ const TYPES: [&str; 7] = [
     "null", "boolean", "object", "array", "number", "string", "integer",
 ];
 
-/// What a reference inside the same schema leads to.
-fn referred<'a>(root: &'a Value, reference: &str, at: &str) -> Result<&'a Value, String> {
+/// Resolves a reference inside the same schema.
+fn resolve<'a>(root: &'a Value, reference: &str, at: &str) -> Result<&'a Value, String> {
     let pointer = reference.strip_prefix('#');
-    let found = pointer.and_then(|it| root.pointer(it));
-    found.ok_or_else(|| format!("{}: {reference} leads nowhere in this schema", place(at)))
+    let target = pointer.and_then(|it| root.pointer(it));
+    target.ok_or_else(|| format!("{}: {reference} leads nowhere in this schema", path_or_root(at)))
 }
 
 struct Check<'a> {
     root: &'a Value,
-    /// Each pair is looked at once, however often the schema leads to it.
+    /// Each pair is checked once, however often the schema leads to it.
     results: RefCell<HashMap<Pair, PairResult>>,
 }
 
-/// A part of the schema and a part of the value, by where they are.
+/// A subschema and a part of the value, by address.
 type Pair = (*const Value, *const Value);
 
-/// What was found of a pair; nothing yet while it is looked at.
+/// The result of a pair; `None` while its check runs.
 type PairResult = Option<Result<(), String>>;
 
 impl Check<'_> {
     fn fits(&self, schema: &Value, value: &Value, at: &str, depth: usize) -> Result<(), String> {
         let pair = (std::ptr::from_ref(schema), std::ptr::from_ref(value));
-        if let Some(found) = self.results.borrow().get(&pair) {
-            let circle = || Err(format!("{}: the schema goes round in circles", place(at)));
-            return found.clone().unwrap_or_else(circle);
+        if let Some(result) = self.results.borrow().get(&pair) {
+            let circle = || Err(format!("{}: the schema goes round in circles", path_or_root(at)));
+            return result.clone().unwrap_or_else(circle);
         }
         if depth > STEPS_MAX {
-            return Err(format!("{} is too deep in the schema", place(at)));
+            return Err(format!("{} is too deep in the schema", path_or_root(at)));
         }
         self.results.borrow_mut().insert(pair, None);
-        let found = self.look(schema, value, at, depth);
-        self.results.borrow_mut().insert(pair, Some(found.clone()));
-        found
+        let result = self.check_value(schema, value, at, depth);
+        self.results.borrow_mut().insert(pair, Some(result.clone()));
+        result
     }
 
-    fn look(&self, schema: &Value, value: &Value, at: &str, depth: usize) -> Result<(), String> {
+    fn check_value(&self, schema: &Value, value: &Value, at: &str, depth: usize) -> Result<(), String> {
         let words = match schema {
-            Value::Bool(false) => return Err(format!("{} must not be there", place(at))),
+            Value::Bool(false) => return Err(format!("{} must not be there", path_or_root(at))),
             Value::Object(words) => words,
             _ => return Ok(()),
         };
         if let Some(reference) = words.get("$ref").and_then(Value::as_str) {
-            let referred = referred(self.root, reference, at)?;
-            self.fits(referred, value, at, depth + 1)?;
+            let target = resolve(self.root, reference, at)?;
+            self.fits(target, value, at, depth + 1)?;
         }
-        if let Some(wanted) = words.get("type").and_then(types)
-            && !wanted.iter().any(|it| is_a(value, it))
+        if let Some(expected) = words.get("type").and_then(types)
+            && !expected.iter().any(|it| is_a(value, it))
         {
-            return Err(format!("{} must be {}", place(at), wanted.join(" or ")));
+            return Err(format!("{} must be {}", path_or_root(at), expected.join(" or ")));
         }
         if let Some(all) = words.get("enum").and_then(Value::as_array)
             && !all.iter().any(|it| same(it, value))
         {
             let all: Vec<String> = all.iter().map(ToString::to_string).collect();
-            return Err(format!("{} must be one of {}", place(at), all.join(", ")));
+            return Err(format!("{} must be one of {}", path_or_root(at), all.join(", ")));
         }
-        if let Some(wanted) = words.get("const")
-            && !same(wanted, value)
+        if let Some(expected) = words.get("const")
+            && !same(expected, value)
         {
-            return Err(format!("{} must be {wanted}", place(at)));
+            return Err(format!("{} must be {expected}", path_or_root(at)));
         }
         self.fits_together(words, value, at, depth)?;
         match value {
@@ -199,18 +199,18 @@ impl Check<'_> {
         if let Some(any) = parts("anyOf")
             && !any.iter().any(|it| fit(it).is_ok())
         {
-            return Err(format!("{} fits none of `anyOf`", place(at)));
+            return Err(format!("{} fits none of `anyOf`", path_or_root(at)));
         }
         if let Some(one) = parts("oneOf") {
             let count = one.iter().filter(|it| fit(it).is_ok()).count();
             if count != 1 {
-                return Err(format!("{} fits {count} of `oneOf`, not one", place(at)));
+                return Err(format!("{} fits {count} of `oneOf`, not one", path_or_root(at)));
             }
         }
         if let Some(not) = words.get("not")
             && fit(not).is_ok()
         {
-            return Err(format!("{} fits what it must not", place(at)));
+            return Err(format!("{} fits what it must not", path_or_root(at)));
         }
         Ok(())
     }
@@ -229,11 +229,11 @@ impl Check<'_> {
             .flatten()
         {
             if !members.contains_key(name) {
-                return Err(format!("{} has no `{name}`", place(at)));
+                return Err(format!("{} has no `{name}`", path_or_root(at)));
             }
         }
         let known = words.get("properties").and_then(Value::as_object);
-        // Which names a pattern fits is not known here, so neither is what is left over.
+        // The names that a pattern matches are unknown here, and so are the additional ones.
         let others = match words.get("patternProperties").and_then(Value::as_object) {
             Some(patterns) if !patterns.is_empty() => None,
             _ => words.get("additionalProperties"),
@@ -272,7 +272,7 @@ impl Check<'_> {
             if let Some(number) = items.iter().position(|it| !seen.insert(canonical(it))) {
                 return Err(format!(
                     "{} is there twice",
-                    place(&format!("{at}/{number}"))
+                    path_or_root(&format!("{at}/{number}"))
                 ));
             }
         }
@@ -281,7 +281,7 @@ impl Check<'_> {
     }
 }
 
-/// A word about numbers, what it means for people, and whether a number holds to its bound.
+/// A numeric keyword, its description, and the predicate for a number and a bound.
 type Rule = (&'static str, &'static str, fn(f64, f64) -> bool);
 
 fn numeric(words: &Map<String, Value>, number: f64, at: &str) -> Result<(), String> {
@@ -296,11 +296,11 @@ fn numeric(words: &Map<String, Value>, number: f64, at: &str) -> Result<(), Stri
             (times - times.round()).abs() < 1e-9
         }),
     ];
-    for (word, said, holds) in rules {
+    for (word, description, holds) in rules {
         if let Some(bound) = bound(word)
             && !holds(number, bound)
         {
-            return Err(format!("{} must be {said} {bound}", place(at)));
+            return Err(format!("{} must be {description} {bound}", path_or_root(at)));
         }
     }
     Ok(())
@@ -315,15 +315,15 @@ fn within(
 ) -> Result<(), String> {
     let bound = |word: &str| words.get(word).and_then(Value::as_u64);
     if let Some(least) = bound(least).filter(|it| count < *it) {
-        return Err(format!("{} must have at least {least} {what}", place(at)));
+        return Err(format!("{} must have at least {least} {what}", path_or_root(at)));
     }
     if let Some(most) = bound(most).filter(|it| count > *it) {
-        return Err(format!("{} must have at most {most} {what}", place(at)));
+        return Err(format!("{} must have at most {most} {what}", path_or_root(at)));
     }
     Ok(())
 }
 
-/// Whether a value is of a type by its name.
+/// Whether a value has a type, by the type's name.
 fn is_a(value: &Value, name: &str) -> bool {
     match name {
         "null" => value.is_null(),
@@ -332,22 +332,22 @@ fn is_a(value: &Value, name: &str) -> bool {
         "array" => value.is_array(),
         "string" => value.is_string(),
         "number" => value.is_number(),
-        // 1.0 is a whole number too.
+        // 1.0 is an integer too.
         "integer" => value.as_f64().is_some_and(|it| it.fract() == 0.0),
         _ => false,
     }
 }
 
-/// Whether two values are equal as JSON has it: 1 is 1.0, and the order of members does not count.
+/// Whether two values are equal in JSON: 1 equals 1.0, and the order of members is irrelevant.
 fn same(one: &Value, other: &Value) -> bool {
     canonical(one) == canonical(other)
 }
 
-/// A text that is equal for equal values: numbers by their value, members of objects in order of their names.
+/// A text that is equal for equal values: numbers by value, members sorted by name.
 fn canonical(value: &Value) -> String {
     match value {
         Value::Number(number) => match number.as_f64() {
-            // Of the two zeros, one.
+            // Normalizes -0.0 to 0.0.
             Some(number) => format!("{:e}", number + 0.0),
             None => number.to_string(),
         },
@@ -367,7 +367,7 @@ fn canonical(value: &Value) -> String {
     }
 }
 
-/// A name or a list of names.
+/// A type name or a list of them.
 fn types(value: &Value) -> Option<Vec<&str>> {
     match value {
         Value::String(name) => Some(vec![name]),
@@ -379,7 +379,7 @@ fn strings(value: &Value) -> Option<Vec<&str>> {
     value.as_array()?.iter().map(Value::as_str).collect()
 }
 
-fn place(at: &str) -> &str {
+fn path_or_root(at: &str) -> &str {
     if at.is_empty() { "the whole" } else { at }
 }
 

@@ -1,4 +1,4 @@
-//! What a person sees on stderr while the agent works.
+//! Progress of the run on stderr, for the user.
 
 use std::collections::VecDeque;
 use std::io::{self, IsTerminal, Write};
@@ -13,22 +13,22 @@ use super::quote::{self, GUTTER, Quote};
 use crate::cli::Color;
 use crate::print::{one_line, sanitize};
 
-/// How much of a text that is under way is kept, to show its end.
+/// How much of a streaming text is kept, to show its end.
 const TAIL_BYTES: usize = 256;
 
-/// How long a command or a thought may be on one line.
+/// The maximum length of a command or a reasoning summary on one line.
 const LINE_LETTERS: usize = 200;
 
-/// How long a line of our own may be.
+/// The maximum length of a line of Raddle's own.
 const OWN_LINE_LETTERS: usize = 1000;
 
-/// How many lines wait for the answer to a question; of more, the last.
+/// How many lines are deferred while a question is open; of more, the last ones are kept.
 const DEFERRED_LINES_MAX: usize = 500;
 
-/// How wide a terminal is that does not say so.
+/// The assumed width of a terminal of unknown size.
 const COLUMNS: usize = 80;
 
-/// Of a terminal that does not tell its height.
+/// The assumed height of a terminal of unknown size.
 const ROWS: usize = 24;
 
 const DIM: &str = "2";
@@ -36,25 +36,26 @@ const BOLD: &str = "1";
 const RED: &str = "31";
 const YELLOW: &str = "33";
 
-/// The way to stderr.
+/// The writer of stderr.
 #[derive(Debug)]
 pub(super) struct Screen {
-    /// Nothing but what went wrong.
+    /// Print only errors and questions.
     is_quiet: bool,
-    /// A last line that changes.
+    /// Whether there is a status line at the bottom.
     is_live: bool,
     has_colours: bool,
-    begun: Instant,
-    /// That line, while it is there.
+    started_at: Instant,
+    /// The status line, while it is visible.
     shown: Option<String>,
-    /// The end of what the agent is saying.
+    /// The end of the text that the agent is streaming.
     tail: String,
-    /// What the agent said last. It may be the answer, which goes to stdout, so it is shown when more comes.
+    /// The agent's last message. It may be the answer, which goes to stdout, so it is shown only
+    /// when more follows.
     pending_message: Option<String>,
-    /// The question that is open, as it was drawn. Nothing is written behind it but its answer: whoever reads the last
-    /// line must not take another command for the one that is asked about.
+    /// The open question, as it was drawn. Only its answer is written after it: the user who reads
+    /// the last line must not take another command for the one in the question.
     question: Option<String>,
-    /// What else there is to show when it is answered.
+    /// Lines to write when it is answered.
     deferred: VecDeque<String>,
 }
 
@@ -69,7 +70,7 @@ impl Screen {
                 Color::Always => true,
                 Color::Never => false,
             },
-            begun: Instant::now(),
+            started_at: Instant::now(),
             shown: None,
             tail: String::new(),
             pending_message: None,
@@ -82,9 +83,9 @@ impl Screen {
         self.is_live
     }
 
-    /// What is told before it is a whole event: the words of a message as they come.
-    pub(super) fn on_notification(&mut self, told: &Notification) {
-        let delta = match told {
+    /// Takes up text deltas, which are not events yet, for the status line.
+    pub(super) fn on_notification(&mut self, notification: &Notification) {
+        let delta = match notification {
             Notification::AgentMessageDelta(it) => &it.delta,
             Notification::ReasoningSummaryTextDelta(it) => &it.delta,
             Notification::CommandExecutionOutputDelta(it) => &it.delta,
@@ -99,7 +100,7 @@ impl Screen {
         self.tail.drain(..cut.unwrap_or_default());
     }
 
-    /// A line or more for what happened.
+    /// Writes the lines for an event.
     pub(super) fn event(&mut self, event: &Event) {
         if self.is_quiet {
             return;
@@ -113,7 +114,7 @@ impl Screen {
                 message,
                 will_retry: true,
             } => self.line(YELLOW, &format!("trying again: {message}")),
-            // These are told at the end.
+            // The end of the run reports these.
             Event::TurnStarted {}
             | Event::TurnCompleted { .. }
             | Event::TurnFailed { .. }
@@ -121,16 +122,16 @@ impl Screen {
         }
     }
 
-    /// A line of our own, also for those who want it quiet. A question is then drawn anew below it.
+    /// Writes a line of Raddle's own, even if quiet. An open question is drawn again below it.
     pub(super) fn say(&mut self, text: &str) {
         let line = format!("raddle: {}", one_line(text, OWN_LINE_LETTERS));
         match &self.question {
-            Some(asked) => put(&format!("\n{line}\n{asked}")),
+            Some(question) => put(&format!("\n{line}\n{question}")),
             None => self.write(&line),
         }
     }
 
-    /// A question, and room for the answer behind it.
+    /// Draws a question, with the cursor behind the prompt.
     pub(super) fn ask(&mut self, shown: &PromptView) {
         self.clear();
         let mut text = String::new();
@@ -147,7 +148,7 @@ impl Screen {
         self.question = Some(text);
     }
 
-    /// The question that was shown has its answer, with which a line ended.
+    /// Ends the question after its answer, which ended a line.
     pub(super) fn answered(&mut self) {
         self.question = None;
         for text in std::mem::take(&mut self.deferred) {
@@ -155,7 +156,7 @@ impl Screen {
         }
     }
 
-    /// The question that was shown needs no answer any more.
+    /// Ends a question that needs no answer any more.
     pub(super) fn settled(&mut self, is_answered: bool) {
         put(match is_answered {
             true => "\nanswered elsewhere\n",
@@ -164,7 +165,7 @@ impl Screen {
         self.answered();
     }
 
-    /// Leaves the rest to others: nothing changes below what was written, and nothing waits any more.
+    /// Ends the output: removes the status line and writes the deferred lines.
     pub(super) fn finish(&mut self) {
         self.clear();
         if self.question.is_some() {
@@ -173,25 +174,25 @@ impl Screen {
         self.answered();
     }
 
-    /// The line that changes, as it is now.
+    /// Updates the status line.
     pub(super) fn tick(&mut self) {
         if !self.is_live {
             return;
         }
-        let seconds = self.begun.elapsed().as_secs();
+        let seconds = self.started_at.elapsed().as_secs();
         let lead = format!("{seconds:>4} s  ");
         let words = one_line(&self.tail, usize::MAX);
-        // One that the terminal wraps could not be taken away again.
-        let room = columns().saturating_sub(lead.len() + 1);
-        let line = self.painted(DIM, &format!("{lead}{}", quote::end(&words, room)));
-        // Drawn anew at each word it would flicker.
+        // A wrapped line could not be cleared again.
+        let width = columns().saturating_sub(lead.len() + 1);
+        let line = self.painted(DIM, &format!("{lead}{}", quote::end(&words, width)));
+        // Redrawing the same line would flicker.
         if self.shown.as_ref() != Some(&line) {
             put(&format!("\r\u{1b}[2K{line}"));
             self.shown = Some(line);
         }
     }
 
-    /// Takes that line away.
+    /// Removes the status line.
     pub(super) fn clear(&mut self) {
         if self.shown.take().is_some() {
             put("\r\u{1b}[2K");
@@ -229,7 +230,7 @@ impl Screen {
         self.tail.clear();
         match &item.body {
             ExecItemBody::AgentMessage { text } => {
-                self.show_held();
+                self.show_pending_message();
                 self.pending_message = Some(text.clone());
             }
             ExecItemBody::Reasoning { text } => {
@@ -276,12 +277,12 @@ impl Screen {
     }
 
     fn lines(&mut self, colour: &str, quote: &Quote) {
-        self.show_held();
+        self.show_pending_message();
         let text = self.painted(colour, &self.quoted(quote));
         self.write(&text);
     }
 
-    fn show_held(&mut self) {
+    fn show_pending_message(&mut self) {
         if let Some(text) = self.pending_message.take() {
             let lead = if self.is_live { GUTTER } else { "" };
             let text = self.quoted(&Quote::new(lead, text));
@@ -289,7 +290,8 @@ impl Screen {
         }
     }
 
-    /// Where questions may be asked, nothing that the agent says may look like one. A file has it as it is.
+    /// Formats text of the agent. On a terminal, where questions may be asked, it must not look
+    /// like one; a file has it unchanged.
     fn quoted(&self, quote: &Quote) -> String {
         match self.is_live {
             true => quote.lines(columns()).join("\n"),
@@ -317,21 +319,21 @@ impl Screen {
     }
 }
 
-/// How wide the terminal is now.
+/// Returns the current width of the terminal.
 fn columns() -> usize {
     let size = tcgetwinsize(rustix::stdio::stderr());
     let columns = size.map_or(0, |it| usize::from(it.ws_col));
     if columns == 0 { COLUMNS } else { columns }
 }
 
-/// How high the terminal is now.
+/// Returns the current height of the terminal.
 fn rows() -> usize {
     let size = tcgetwinsize(rustix::stdio::stderr());
     let rows = size.map_or(0, |it| usize::from(it.ws_row));
     if rows == 0 { ROWS } else { rows }
 }
 
-/// Nobody may be reading; that is no reason to fail.
+/// Writes to stderr. A closed stderr is no reason to fail.
 fn put(text: &str) {
     let mut stderr = io::stderr().lock();
     let _ = stderr.write_all(text.as_bytes());

@@ -1,4 +1,4 @@
-//! Where the server is: a child of ours, or one that is there.
+//! The address of the server: a child process, or a running server.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -9,10 +9,10 @@ use super::plan::Plan;
 use super::vendor;
 use crate::home::Home;
 
-/// What our server logs if nobody says otherwise: what goes wrong in a turn is told by the turn.
+/// The default log level of a child server: the turn itself reports its failures.
 const LOG: &str = "error";
 
-/// Where to go; or what cannot be meant.
+/// Returns the address, or rejects invalid arguments.
 pub(super) fn find(plan: &Plan) -> Result<ServerAddress, String> {
     let Some(url) = &plan.options.remote else {
         return Ok(ServerAddress::Child(child(plan)?));
@@ -44,7 +44,7 @@ pub(super) fn find(plan: &Plan) -> Result<ServerAddress, String> {
     }
 }
 
-/// This program again, as a server that goes on with the turns of one that was killed.
+/// This program as a server, which continues the turns of a server that was killed.
 fn child(plan: &Plan) -> Result<Program, String> {
     let program = std::env::current_exe()
         .map_err(|error| format!("cannot find out which program this is: {error}"))?;

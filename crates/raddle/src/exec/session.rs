@@ -1,4 +1,4 @@
-//! A run: connect, begin a turn, hear it to its end.
+//! A run: connects, starts a turn and follows it to its end.
 
 use std::time::Duration;
 
@@ -21,22 +21,22 @@ use super::screen::Screen;
 use crate::cli::{Color, Unattended};
 use crate::print::Printer;
 
-/// How long a turn may take to end once it is interrupted.
+/// How long an interrupted turn may take to end.
 const INTERRUPT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How often the line that changes is drawn.
+/// The refresh interval of the status line.
 const TICK: Duration = Duration::from_millis(120);
 
-/// Runs the plan, and says how it ended.
-pub(super) async fn run(plan: Plan, place: ServerAddress) -> RunEnd {
+/// Runs the plan and returns its end.
+pub(super) async fn run(plan: Plan, address: ServerAddress) -> RunEnd {
     let mut signals = match Signals::watch() {
         Ok(signals) => signals,
         Err(error) => return RunEnd::failed(format!("cannot watch for signals: {error}")),
     };
     let mut out = RunOutput::new(&plan);
     let opened = tokio::select! {
-        opened = ExecSession::open(&plan, place, &mut out) => opened,
-        // Nothing runs yet that would have to be told.
+        opened = ExecSession::open(&plan, address, &mut out) => opened,
+        // No turn runs yet that would have to be interrupted.
         signal = signals.next() => return RunEnd::Signal(signal),
     };
     let (mut session, turn) = match opened {
@@ -55,16 +55,16 @@ pub(super) async fn run(plan: Plan, place: ServerAddress) -> RunEnd {
     drop(session.follow);
     tokio::select! {
         () = client.close() => ended,
-        // How the turn ended stands, and so does its answer.
+        // The outcome of the turn and its answer stay valid.
         _ = signals.next() => ended,
     }
 }
 
-/// Where things are printed: events to stdout, or lines for people to stderr.
+/// The destination of output: events on stdout, or lines for the user on stderr.
 struct RunOutput {
     printer: Option<Printer>,
     screen: Screen,
-    /// Whether stdout cannot be written to, as when a disk is full.
+    /// Whether writing to stdout failed, as with a full disk.
     is_broken: bool,
 }
 
@@ -82,7 +82,7 @@ impl RunOutput {
     fn event(&mut self, event: &Event) {
         match &mut self.printer {
             Some(printer) => {
-                // Our own types have no parts that cannot be written.
+                // These types always serialize.
                 let line = serde_json::to_string(event).unwrap_or_default();
                 let printed = printer.line(&line).and_then(|()| printer.flush());
                 if let Err(error) = printed
@@ -101,12 +101,12 @@ impl RunOutput {
         }
     }
 
-    /// Whether nobody reads any more.
+    /// Whether stdout is closed or failed.
     fn is_closed(&self) -> bool {
         self.is_broken || self.printer.as_ref().is_some_and(Printer::is_closed)
     }
 
-    /// A run that did not come to a turn.
+    /// Ends a run that could not start a turn.
     fn could_not(&mut self, why: String) -> RunEnd {
         let message = why.clone();
         if self.printer.is_some() {
@@ -126,21 +126,21 @@ struct ExecSession {
     notices: Notices,
     fold: Fold,
     terminal: TerminalPrompt,
-    /// Until when the turn may take to end, and why it is to.
+    /// The deadline for the interrupted turn, and the end of the run that follows.
     stopping: Option<(Instant, RunEnd)>,
-    /// Whether nothing more is waited for.
+    /// Whether to exit without closing the connection.
     is_hurried: bool,
     ticks: Interval,
 }
 
 impl ExecSession {
-    /// Opens the thread, and says which turn is to be begun in it.
+    /// Opens the thread. Returns the parameters of the turn to start.
     async fn open(
         plan: &Plan,
-        place: ServerAddress,
+        address: ServerAddress,
         out: &mut RunOutput,
     ) -> Result<(Self, TurnStartParams), String> {
-        let client = opening::connect(place).await?;
+        let client = opening::connect(address).await?;
         let notices = client.notices();
         let follow = opening::open(plan, &client).await?;
         let mut turn = plan.turn(follow.id());
@@ -160,8 +160,8 @@ impl ExecSession {
         Ok((session, turn))
     }
 
-    /// Begins the turn. Once that is asked for the answer is waited for, also when the run is to end: a server of
-    /// others would go on with a turn that nobody here knows by its id.
+    /// Starts the turn. Waits for the response even if the run is to end: a remote server would
+    /// otherwise run a turn whose id is unknown here.
     async fn begin(
         &mut self,
         turn: TurnStartParams,
@@ -175,13 +175,13 @@ impl ExecSession {
             tokio::select! {
                 begun = &mut begun => break begun,
                 signal = signals.next() => self.signalled(signal, out)?,
-                ended = given_up(&self.stopping) => return Err(ended),
+                ended = stop_deadline(&self.stopping) => return Err(ended),
             }
         };
         match begun {
-            Ok(begun) => {
-                let begun = self.fold.begin(begun.turn.id);
-                out.event(&begun);
+            Ok(started) => {
+                let event = self.fold.begin(started.turn.id);
+                out.event(&event);
             }
             Err(error) => {
                 let stopped = self.stopping.take().map(|(_, ended)| ended);
@@ -195,7 +195,7 @@ impl ExecSession {
         Ok(())
     }
 
-    /// Hears the turn to its end.
+    /// Follows the turn to its end.
     async fn follow_turn(
         &mut self,
         plan: &Plan,
@@ -212,17 +212,17 @@ impl ExecSession {
             }
             let is_live = out.screen.is_live() && !self.terminal.is_waiting();
             tokio::select! {
-                happening = self.follow.next() => match happening {
-                    Some(happening) => {
-                        if let Some(ended) = self.happened(happening, plan, out) {
+                event = self.follow.next() => match event {
+                    Some(event) => {
+                        if let Some(ended) = self.on_thread_event(event, plan, out) {
                             return ended;
                         }
                     }
                     None => return RunEnd::failed("the server is gone".to_owned()),
                 },
                 Some(notice) = self.notices.next() => {
-                    if let Notice::Received(told) = notice {
-                        let events = self.fold.on_notification(&told);
+                    if let Notice::Received(notification) = notice {
+                        let events = self.fold.on_notification(&notification);
                         out.events(events);
                     }
                 }
@@ -232,19 +232,19 @@ impl ExecSession {
                         return ended;
                     }
                 }
-                ended = given_up(&self.stopping) => return ended,
+                ended = stop_deadline(&self.stopping) => return ended,
                 _ = self.ticks.tick(), if is_live => out.screen.tick(),
             }
         }
     }
 
-    fn happened(
+    fn on_thread_event(
         &mut self,
-        happening: ThreadEvent,
+        event: ThreadEvent,
         plan: &Plan,
         out: &mut RunOutput,
     ) -> Option<RunEnd> {
-        match happening {
+        match event {
             ThreadEvent::Notification { notification, .. } => {
                 out.screen.on_notification(&notification);
                 if let Notification::ServerRequestResolved(it) = &*notification
@@ -259,7 +259,7 @@ impl ExecSession {
                 let events = self.fold.on_notification(&notification);
                 out.events(events);
             }
-            ThreadEvent::Question(asked) => self.asked(asked, plan, out),
+            ThreadEvent::Question(question) => self.on_question(question, plan, out),
             ThreadEvent::Disconnected { why } => {
                 let what = match plan.options.remote {
                     Some(_) => "the connection was lost",
@@ -285,25 +285,25 @@ impl ExecSession {
         None
     }
 
-    fn asked(&mut self, asked: OpenQuestion, plan: &Plan, out: &mut RunOutput) {
-        if !questions::is_for_people(&asked.question) {
+    fn on_question(&mut self, question: OpenQuestion, plan: &Plan, out: &mut RunOutput) {
+        if !questions::is_for_people(&question.question) {
             return;
         }
-        let about = questions::about(&asked.question);
+        let about = questions::about(&question.question);
         match plan.unattended {
             Unattended::Ask => {
                 let view = self.follow.thread();
-                if let Some(shown) = self.terminal.put(asked, view, &plan.cwd) {
+                if let Some(shown) = self.terminal.put(question, view, &plan.cwd) {
                     out.screen.ask(&shown);
                 }
             }
             Unattended::Deny => {
-                let line = format!("denied, because nobody can be asked here: {about}");
+                let line = format!("denied, because there is no terminal to ask on: {about}");
                 out.screen.say(&line);
-                self.answer(questions::denied(&asked));
+                self.answer(questions::denied(&question));
             }
             Unattended::Rules => out.screen.say(&format!(
-                "waits until someone answers, as rules.toml says: {about}"
+                "waits until another client answers, as rules.toml says: {about}"
             )),
         }
     }
@@ -328,7 +328,7 @@ impl ExecSession {
         }
     }
 
-    /// Answers, after what the agent is to know beside it, so that it reads both at once.
+    /// Sends an answer, after the message for the agent, so that the agent reads both at once.
     fn answer(&self, reply: QuestionReply) {
         let client = self.client.clone();
         let steer = reply.reason.and_then(|reason| {
@@ -347,15 +347,15 @@ impl ExecSession {
             if let Some(params) = steer
                 && let Err(error) = client.call::<TurnSteer>(params).await
             {
-                tracing::warn!(%error, "the reason did not reach the agent");
+                tracing::warn!(%error, "cannot send the reason to the agent");
             }
             if let Err(error) = client.answer(&reply.id, &reply.answer).await {
-                tracing::warn!(%error, "an answer did not reach the server");
+                tracing::warn!(%error, "cannot send an answer to the server");
             }
         });
     }
 
-    /// The first signal has the turn ended; the next ends the run.
+    /// Interrupts the turn at the first signal, and ends the run at the second.
     fn signalled(&mut self, signal: u8, out: &mut RunOutput) -> Result<(), RunEnd> {
         if self.stopping.is_some() {
             self.is_hurried = true;
@@ -369,7 +369,7 @@ impl ExecSession {
         Ok(())
     }
 
-    /// Has the turn ended, and the run after it in any case.
+    /// Interrupts the turn, and ends the run with it or at the deadline.
     fn stop(&mut self, ended: RunEnd) {
         if self.stopping.is_none() {
             self.stopping = Some((Instant::now() + INTERRUPT_TIMEOUT, ended));
@@ -377,7 +377,7 @@ impl ExecSession {
         }
     }
 
-    /// Has the turn ended, if it is known.
+    /// Interrupts the turn, if its id is known.
     fn interrupt(&self) {
         let Some(turn_id) = self.fold.turn().cloned() else {
             return;
@@ -389,7 +389,7 @@ impl ExecSession {
                 turn_id,
                 client_request_id: None,
             };
-            // It may be over by then.
+            // The turn may have ended by then.
             if let Err(error) = client.call::<TurnInterrupt>(params).await {
                 tracing::debug!(%error, "the turn was not interrupted");
             }
@@ -397,7 +397,7 @@ impl ExecSession {
     }
 }
 
-/// How the run ended, when the turn did.
+/// Maps the outcome of the turn to the end of the run.
 fn ended(outcome: TurnOutcome, plan: &Plan) -> RunEnd {
     match outcome {
         TurnOutcome::Completed(message) => {
@@ -416,8 +416,8 @@ fn ended(outcome: TurnOutcome, plan: &Plan) -> RunEnd {
     }
 }
 
-/// Resolves when a turn that is to end has taken too long; where none is, never.
-async fn given_up(stopping: &Option<(Instant, RunEnd)>) -> RunEnd {
+/// Resolves at the deadline of an interrupted turn. Without one it never resolves.
+async fn stop_deadline(stopping: &Option<(Instant, RunEnd)>) -> RunEnd {
     match stopping {
         Some((until, ended)) => {
             sleep_until(*until).await;

@@ -1,6 +1,8 @@
-//! The key and the address that the stock SDK gives: `CODEX_API_KEY`, and `openai_base_url` as a setting.
+//! The key and the address that the stock SDK passes: `CODEX_API_KEY`, and the setting
+//! `openai_base_url`.
 //!
-//! They are about the provider `openai`, which is also asked where the configuration names no other.
+//! They apply to the provider `openai`, which is also the default if the configuration names no
+//! other.
 
 use raddle_server::Override;
 
@@ -12,7 +14,7 @@ pub(super) const ADDRESS: &str = "openai_base_url";
 
 pub(super) const PROVIDER: &str = "openai";
 
-/// Whether there is a key or an address for it.
+/// Whether the SDK's key or address is present.
 pub(super) fn is_given(settings: &[Override]) -> bool {
     has_key() || settings.iter().any(is_address)
 }
@@ -25,7 +27,7 @@ fn is_address(setting: &Override) -> bool {
     matches!(setting.path(), [one] if one == ADDRESS)
 }
 
-/// The settings as our server knows them. What is said outright goes before what the SDK means.
+/// Translates the settings for the server. Explicit settings override those of the SDK.
 pub(super) fn normalize(settings: &[Override]) -> Vec<Override> {
     read(settings, has_key())
 }
@@ -35,21 +37,21 @@ fn read(settings: &[Override], has_key: bool) -> Vec<Override> {
         let value = serde_json::Value::from(value);
         format!("model_providers.{PROVIDER}.{key}={value}").parse()
     };
-    let mut meant = Vec::new();
+    let mut translated = Vec::new();
     let address = settings.iter().rev().find(|it| is_address(it));
     if let Some(address) = address
         .map(Override::to_json)
         .as_ref()
         .and_then(|it| it.as_str())
     {
-        meant.extend([own("base_url", address), own("wire_api", "responses")]);
+        translated.extend([own("base_url", address), own("wire_api", "responses")]);
     }
     if has_key {
-        meant.push(own("env_key", KEY));
+        translated.push(own("env_key", KEY));
     }
-    let meant = meant.into_iter().flatten();
+    let translated = translated.into_iter().flatten();
     let rest = settings.iter().filter(|it| !is_address(it)).cloned();
-    meant.chain(rest).collect()
+    translated.chain(rest).collect()
 }
 
 #[cfg(test)]
@@ -57,9 +59,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_sdk_means() {
+    fn sdk_settings_are_translated() {
         let section = "model_providers.openai";
-        for (said, has_key, meant) in [
+        for (arguments, has_key, expected) in [
             (&["model=x"][..], false, vec!["model=\"x\"".to_owned()]),
             (
                 &["openai_base_url=\"http://h/v1\"", "model=x"],
@@ -79,12 +81,12 @@ mod tests {
                 ],
             ),
         ] {
-            let said: Vec<Override> = said.iter().map(|it| it.parse().expect(it)).collect();
-            let found: Vec<String> = read(&said, has_key)
+            let settings: Vec<Override> = arguments.iter().map(|it| it.parse().expect(it)).collect();
+            let actual: Vec<String> = read(&settings, has_key)
                 .iter()
                 .map(ToString::to_string)
                 .collect();
-            assert_eq!(found, meant, "{said:?}");
+            assert_eq!(actual, expected, "{settings:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The words of the wire as those of the events.
+//! Maps items of the protocol to items of the events.
 
 use raddle_protocol::{
     CollabAgentToolCallStatus, CommandExecutionStatus, ItemId, McpToolCallStatus, PatchApplyStatus,
@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 
 use super::events::{AgentState, Change, ErrorText, ExecItemBody, McpResult, Todo, Usage};
 
-/// An item as it is told.
+/// An item as it is reported.
 pub(super) struct ItemReport<'a> {
     pub(super) id: &'a ItemId,
     pub(super) body: ExecItemBody,
     pub(super) is_over: bool,
 }
 
-/// An item as it is told; nothing for those that are not.
+/// Maps an item; `None` for kinds that are not reported.
 pub(super) fn item_report(item: &ThreadItem) -> Option<ItemReport<'_>> {
     let body = body(item)?;
     let (id, completed_at) = match item {
@@ -106,11 +106,11 @@ fn body(item: &ThreadItem) -> Option<ExecItemBody> {
                 .agents_states
                 .iter()
                 .map(|(thread, state)| {
-                    let told = AgentState {
+                    let agent_state = AgentState {
                         status: snake(state.status.as_str()),
                         message: state.message.clone(),
                     };
-                    (thread.clone(), told)
+                    (thread.clone(), agent_state)
                 })
                 .collect(),
             status: match it.status {
@@ -129,7 +129,7 @@ fn body(item: &ThreadItem) -> Option<ExecItemBody> {
     })
 }
 
-/// Whether an item is told only when it is whole.
+/// Whether an item is reported only when it is complete.
 pub(super) fn is_reported_whole(body: &ExecItemBody) -> bool {
     matches!(
         body,
@@ -157,7 +157,7 @@ pub(super) fn usage(tokens: &ThreadTokenUsage) -> Usage {
     }
 }
 
-/// A text, and more about it if there is.
+/// Appends the details in parentheses, if there are any.
 pub(super) fn with_details(text: &str, details: Option<&str>) -> String {
     match details.filter(|it| !it.is_empty()) {
         Some(details) => format!("{text} ({details})"),
@@ -186,7 +186,7 @@ fn action(action: Option<&WebSearchAction>) -> Value {
     }
 }
 
-/// `spawnAgent` as `spawn_agent`.
+/// Converts `spawnAgent` to `spawn_agent`.
 fn snake(word: &str) -> String {
     let mut snake = String::new();
     for letter in word.chars() {

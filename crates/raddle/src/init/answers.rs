@@ -1,4 +1,4 @@
-//! The three questions, answered by options or on the terminal.
+//! The three questions of `raddle init`, answered by options or on the terminal.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::Path;
@@ -9,21 +9,20 @@ use raddle_server::{Preset, presets};
 use crate::cli::{Init, InitApproval};
 use crate::print::sanitize;
 
-/// The shortest text that is taken for a key by its looks.
+/// The minimum length of a text that is taken for a key by its form.
 const KEY_LETTERS_MIN: usize = 16;
 
-/// What was chosen.
 #[derive(Debug)]
 pub(super) struct InitAnswers {
     pub(super) provider: String,
     pub(super) model: String,
-    /// Where the provider is, if it is not a well-known one.
+    /// The address of the provider, if it is not a well-known one.
     pub(super) base_url: Option<String>,
     pub(super) key: KeyLocation,
     pub(super) approval: InitApproval,
 }
 
-/// Where the key is. It is never written down.
+/// The location of the key. The key itself is never stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum KeyLocation {
     None,
@@ -38,7 +37,7 @@ impl InitAnswers {
             Some(model) => split(model)?,
             None if asks => ask_model()?,
             None => bail!(
-                "nobody can be asked which model; say --model PROVIDER/MODEL. Known providers: {}",
+                "no model is given, and there is no terminal to ask on; give --model PROVIDER/MODEL. Known providers: {}",
                 names()
             ),
         };
@@ -48,24 +47,24 @@ impl InitAnswers {
             (None, Some(_)) => None,
             (None, None) if asks => Some(ask(&format!("Where is {provider}? Its base_url"), None)?),
             (None, None) => bail!(
-                "the provider `{provider}` is none that is known; say where it is with --base-url URL, or use one of {}",
+                "the provider `{provider}` is unknown; give its address with --base-url URL, or use one of {}",
                 names()
             ),
         };
         let preset = preset.filter(|_| base_url.is_none());
         let usual = usual_key(preset);
         let key = match (&args.key_env, &args.key_file) {
-            (Some(name), _) => match place(name)? {
+            (Some(name), _) => match key_location(name)? {
                 KeyLocation::File(_) => bail!(
                     "--key-env must be the name of a variable; name a file with --key-file PATH"
                 ),
-                place => place,
+                location => location,
             },
-            (None, Some(path)) => match place(path) {
+            (None, Some(path)) => match key_location(path) {
                 Ok(file @ KeyLocation::File(_)) => file,
                 _ => bail!("--key-file must be a path that begins with / or ~/"),
             },
-            // One on this machine takes none.
+            // A provider on this machine takes none.
             (None, None) if asks && usual != Some(KeyLocation::None) => ask_key(preset)?,
             (None, None) => usual.unwrap_or(KeyLocation::None),
         };
@@ -84,7 +83,7 @@ impl InitAnswers {
     }
 }
 
-/// Where the key of a well-known provider is; nothing of one that is not known.
+/// The default location of the key of a well-known provider; `None` for other providers.
 fn usual_key(preset: Option<&Preset>) -> Option<KeyLocation> {
     let preset = preset?;
     let variable = preset
@@ -98,7 +97,7 @@ fn names() -> String {
     names.join(", ")
 }
 
-/// The provider and the model of `PROVIDER/MODEL`.
+/// Splits `PROVIDER/MODEL`.
 fn split(text: &str) -> Result<(String, String)> {
     match text.trim().split_once('/') {
         Some((provider, model)) if !provider.is_empty() && !model.is_empty() => {
@@ -110,21 +109,22 @@ fn split(text: &str) -> Result<(String, String)> {
     }
 }
 
-/// A place of a key: the name of a variable, or a path.
-fn place(text: &str) -> Result<KeyLocation> {
+/// Parses the location of a key: the name of a variable, or a path.
+fn key_location(text: &str) -> Result<KeyLocation> {
     let text = text.trim();
     match text {
         "" => Ok(KeyLocation::None),
         path if is_path(path) => Ok(KeyLocation::File(path.to_owned())),
         name if is_name(name) => Ok(KeyLocation::Variable(name.to_owned())),
-        // It may be a key, which is not shown again.
+        // The text may be a key, so it is not echoed.
         _ => bail!(
             "that is neither the name of an environment variable nor a path from / or ~/ on; a key itself is not written into the configuration. A name that looks like a key must be that of a variable that is set"
         ),
     }
 }
 
-/// Keys may begin with a slash too. They are long, in one piece, and no file.
+/// Keys may start with a slash too. They are long, have no other slash or dot, and no such file
+/// exists.
 fn is_path(text: &str) -> bool {
     let is_path = |rest: &str| {
         rest.contains(['/', '.']) || rest.len() < KEY_LETTERS_MIN || Path::new(text).exists()
@@ -132,8 +132,8 @@ fn is_path(text: &str) -> bool {
     text.starts_with("~/") || text.strip_prefix('/').is_some_and(is_path)
 }
 
-/// Keys are often letters and digits too. So a name that is not all capitals, or is long, has digits and is in one
-/// piece, must be one that is set.
+/// Keys are often letters and digits too. So a name must be set if it is not all capitals, or if it
+/// is long, has digits and no underscore.
 fn is_name(text: &str) -> bool {
     let is_plain = |it: char| it.is_ascii_alphanumeric() || it == '_';
     if !text.chars().all(is_plain) || text.starts_with(|it: char| it.is_ascii_digit()) {
@@ -147,37 +147,37 @@ fn is_name(text: &str) -> bool {
 }
 
 fn ask_model() -> Result<(String, String)> {
-    tell(&format!(
+    print(&format!(
         "1. Which model, as PROVIDER/MODEL? Known providers: {}.",
         names()
     ))?;
     let is_set = |it: &&Preset| it.env_key.is_some_and(|it| std::env::var_os(it).is_some());
     let set: Vec<&str> = presets().iter().filter(is_set).map(|it| it.name).collect();
     if !set.is_empty() {
-        tell(&format!("   There are keys here for: {}.", set.join(", ")))?;
+        print(&format!("   There are keys here for: {}.", set.join(", ")))?;
     }
-    again(|| split(&ask("   PROVIDER/MODEL", None)?))
+    ask_until_valid(|| split(&ask("   PROVIDER/MODEL", None)?))
 }
 
 fn ask_key(preset: Option<&Preset>) -> Result<KeyLocation> {
     let usual = preset.and_then(|it| it.env_key);
-    tell(
+    print(
         "2. Where is its key? The name of an environment variable, or the path of a file that holds only the key.",
     )?;
     let question = match usual {
         Some(_) => "   variable or path",
         None => "   variable or path, or nothing if it takes none",
     };
-    again(|| place(&ask(question, usual)?))
+    ask_until_valid(|| key_location(&ask(question, usual)?))
 }
 
 fn ask_approval() -> Result<InitApproval> {
-    tell("3. What may the agent do without asking?")?;
-    tell(
-        "   read: read files. workspace: also change the folder it works in, and run commands inside the fence.",
+    print("3. What may the agent do without asking?")?;
+    print(
+        "   read: read files. workspace: also change the folder it works in, and run commands inside the sandbox.",
     )?;
-    tell("   all: anything, without a fence; for machines made for it.")?;
-    again(
+    print("   all: anything, without a sandbox; for machines made for it.")?;
+    ask_until_valid(
         || match ask("   read, workspace or all", Some("workspace"))?.as_str() {
             "read" => Ok(InitApproval::Read),
             "workspace" => Ok(InitApproval::Workspace),
@@ -187,12 +187,12 @@ fn ask_approval() -> Result<InitApproval> {
     )
 }
 
-/// Asks until the answer can be used. That there is no answer ends it.
-fn again<T>(mut question: impl FnMut() -> Result<T>) -> Result<T> {
+/// Repeats a question until the answer is valid. The end of input is an error.
+fn ask_until_valid<T>(mut question: impl FnMut() -> Result<T>) -> Result<T> {
     loop {
         match question() {
             Err(error) if error.is::<io::Error>() => return Err(error),
-            Err(error) => tell(&format!("   {error:#}"))?,
+            Err(error) => print(&format!("   {error:#}"))?,
             answer => return answer,
         }
     }
@@ -221,8 +221,8 @@ fn ask(question: &str, usual: Option<&str>) -> Result<String> {
     })
 }
 
-fn tell(line: &str) -> Result<()> {
-    writeln!(io::stderr(), "{}", sanitize(line)).context("nobody can be asked")
+fn print(line: &str) -> Result<()> {
+    writeln!(io::stderr(), "{}", sanitize(line)).context("cannot write to the terminal")
 }
 
 #[cfg(test)]
@@ -230,8 +230,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_of_keys() {
-        for (text, wanted) in [
+    fn key_locations_are_parsed() {
+        for (text, expected) in [
             ("", KeyLocation::None),
             ("MY_KEY2", KeyLocation::Variable("MY_KEY2".to_owned())),
             ("_K", KeyLocation::Variable("_K".to_owned())),
@@ -251,7 +251,7 @@ mod tests {
                 KeyLocation::Variable("MY_VENDORS_LONG_KEY_2".to_owned()),
             ),
         ] {
-            assert_eq!(place(text).expect(text), wanted);
+            assert_eq!(key_location(text).expect(text), expected);
         }
         for key in [
             "sk-ant-sekret",
@@ -264,7 +264,7 @@ mod tests {
             "/A8Fk29dKq0ZmXy71LwPbTr5UvNc3EhGs=",
             "my_key",
         ] {
-            let error = place(key).expect_err(key).to_string();
+            let error = key_location(key).expect_err(key).to_string();
             assert!(!error.contains(key), "{error}");
         }
     }

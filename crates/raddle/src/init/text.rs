@@ -1,4 +1,4 @@
-//! The configuration that answers make.
+//! The configuration file that `raddle init` writes.
 
 use raddle_server::presets;
 use toml_edit::{Key, Value};
@@ -7,7 +7,7 @@ use super::SCHEMA;
 use super::answers::{InitAnswers, KeyLocation};
 use crate::cli::InitApproval;
 
-/// The whole file.
+/// Returns the whole file.
 pub(super) fn of(answers: &InitAnswers) -> String {
     let InitAnswers {
         provider, model, ..
@@ -35,7 +35,7 @@ pub(super) fn of(answers: &InitAnswers) -> String {
          {key}\
          model = {model}\n\
          \n\
-         # When people are asked: untrusted (before every command that is not known to be harmless), on-request (when the\n\
+         # When the user is asked: untrusted (before every command that is not known to be harmless), on-request (when the\n\
          # agent wants to go beyond its sandbox) or never. rules.toml, beside this file, can say more.\n\
          approval_policy = {}\n\
          \n\
@@ -49,15 +49,15 @@ pub(super) fn of(answers: &InitAnswers) -> String {
     text
 }
 
-/// Whether a well-known provider's key is where it is unless someone says something else. Then nothing is said, so that
-/// people can sign in instead.
+/// Whether this is the default variable of a well-known provider. Then `env_key` is left out, so
+/// that users can also sign in.
 fn is_usual(answers: &InitAnswers, variable: &str) -> bool {
     let mut presets = presets().iter();
     answers.base_url.is_none()
         && presets.any(|it| it.name == answers.provider && it.env_key == Some(variable))
 }
 
-/// What must be said of the provider.
+/// The section of the provider, if one is needed.
 fn section(answers: &InitAnswers) -> String {
     let mut lines = Vec::new();
     if let Some(url) = &answers.base_url {
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_answered_is_toml() {
+    fn every_answer_yields_valid_toml() {
         for (provider, base_url, key) in [
             ("openai", None, KeyLocation::Variable("MINE".to_owned())),
             ("llamacpp", None, KeyLocation::None),
@@ -143,14 +143,14 @@ mod tests {
                     Some(format!("{provider}/m\"\n").as_str())
                 );
                 let section = table.get("model_providers").and_then(|it| it.get(provider));
-                let said = |key: &str| section?.get(key)?.as_str();
-                assert_eq!(said("base_url"), base_url);
+                let value = |key: &str| section?.get(key)?.as_str();
+                assert_eq!(value("base_url"), base_url);
                 match &key {
                     KeyLocation::None => {
-                        assert_eq!((said("env_key"), said("key_file")), (None, None))
+                        assert_eq!((value("env_key"), value("key_file")), (None, None))
                     }
-                    KeyLocation::Variable(name) => assert_eq!(said("env_key"), Some(name.as_str())),
-                    KeyLocation::File(path) => assert_eq!(said("key_file"), Some(path.as_str())),
+                    KeyLocation::Variable(name) => assert_eq!(value("env_key"), Some(name.as_str())),
+                    KeyLocation::File(path) => assert_eq!(value("key_file"), Some(path.as_str())),
                 }
                 assert!(text.lines().all(|it| it.chars().count() <= 120), "{text}");
             }

@@ -1,4 +1,4 @@
-//! A log in a file. Everything that is written to stderr comes into it, also what a panic says.
+//! A log in a file. It receives everything written to stderr, including panic messages.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -6,10 +6,10 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock};
 
-/// A file this long is set aside.
+/// The size at which the file is rotated.
 const BYTES_MAX: u64 = 8 << 20;
 
-/// Where the log is. Held while the file is set aside.
+/// The path of the log. Locked while the file is rotated.
 static PATH: OnceLock<Mutex<PathBuf>> = OnceLock::new();
 
 pub(super) fn move_to(path: &Path) -> io::Result<()> {
@@ -20,7 +20,8 @@ pub(super) fn move_to(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Sets the file aside if it has become long. If that fails it grows on: there is nowhere to say so.
+/// Rotates the file if it is long. On failure it grows further: the error cannot be reported
+/// anywhere.
 pub(super) fn keep_short() {
     let Some(path) = PATH.get() else {
         return;

@@ -1,4 +1,4 @@
-//! What vendors answer when a call goes wrong, from their bytes to the wire's words.
+//! Error responses of vendors, from their bytes to the protocol's error.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use super::outcome::{Attempts, CallFailure};
 use crate::threads::now;
 
-/// How an upstream answers, and what that means.
+/// A response of an upstream, and the expected error.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Upstream {
@@ -41,7 +41,7 @@ fn table() -> Vec<Upstream> {
     table.answer
 }
 
-/// Whoever is called answers with these bytes, and hangs up.
+/// A server that responds to every request with these bytes and closes the connection.
 #[derive(Debug)]
 struct CannedEndpoint(Arc<[u8]>);
 
@@ -50,10 +50,10 @@ impl Dial for CannedEndpoint {
         let (near, mut far) = tokio::io::duplex(64 << 10);
         let bytes = self.0.clone();
         tokio::spawn(async move {
-            let mut heard = Vec::new();
-            // The calls have a body, so they end with more than their head.
-            while !heard.windows(4).any(|it| it == b"\r\n\r\n") {
-                if far.read_buf(&mut heard).await.unwrap_or(0) == 0 {
+            let mut request = Vec::new();
+            // The requests have a body, so more than the head follows.
+            while !request.windows(4).any(|it| it == b"\r\n\r\n") {
+                if far.read_buf(&mut request).await.unwrap_or(0) == 0 {
                     return;
                 }
             }
@@ -81,7 +81,7 @@ impl Upstream {
         all.into_bytes().into()
     }
 
-    /// What a call comes to.
+    /// Makes a call and returns its error.
     async fn called(&self) -> CallError {
         let client = ModelClient::with_dial(Arc::new(CannedEndpoint(self.bytes())));
         let endpoint: Endpoint = "http://vendor/v1".parse().expect("an address");
@@ -113,7 +113,7 @@ async fn broken_off(mut stream: AnswerStream) -> CallError {
     }
 }
 
-/// What a client is told.
+/// The error as a client sees it.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct ReportedError {
     class: String,
@@ -121,8 +121,8 @@ struct ReportedError {
     is_tried_again: bool,
 }
 
-/// What a client is told of an error, and when it is to be tried again by whoever wants to.
-fn told(error: CallError) -> (ReportedError, Option<i64>) {
+/// Maps an error to the client's view, and the time at which a client may retry.
+fn reported(error: CallError) -> (ReportedError, Option<i64>) {
     let (error, is_tried_again) = match Attempts::of(1).ended(&CallFailure::Call(error)) {
         ModelEnd::Broke { error, .. } => (error, true),
         ModelEnd::Failed { error } => (error, false),
@@ -135,21 +135,21 @@ fn told(error: CallError) -> (ReportedError, Option<i64>) {
         started_at: Timestamp(0),
         ended: Some((TurnEnd::Failed(error), Timestamp(0))),
     });
-    let told = serde_json::to_value(turn.error).expect("JSON");
-    let info = match &told["codexErrorInfo"] {
+    let error_json = serde_json::to_value(turn.error).expect("JSON");
+    let info = match &error_json["codexErrorInfo"] {
         Value::String(name) => name.clone(),
         other => {
             let names = other.as_object().into_iter().flat_map(|it| it.keys());
             names.cloned().collect()
         }
     };
-    let class = told["class"].as_str().unwrap_or_default().to_owned();
-    let told_again = ReportedError {
+    let class = error_json["class"].as_str().unwrap_or_default().to_owned();
+    let reported_error = ReportedError {
         class,
         info,
         is_tried_again,
     };
-    (told_again, told["retryAtMs"].as_i64())
+    (reported_error, error_json["retryAtMs"].as_i64())
 }
 
 #[tokio::test]
@@ -160,25 +160,25 @@ async fn every_answer_has_a_class() {
         let what = format!("{} {} {}", upstream.from, upstream.status, upstream.body);
         let error = upstream.called().await;
         let wait = error.retry_after();
-        let wanted_wait = upstream.retry_after_ms.map(Duration::from_millis);
-        assert_eq!(wait, wanted_wait, "{what}");
+        let expected_wait = upstream.retry_after_ms.map(Duration::from_millis);
+        assert_eq!(wait, expected_wait, "{what}");
         let is_transient = error.is_transient();
         let Timestamp(before) = now();
-        let (told, retry_at) = told(error);
-        let found = (told.class.as_str(), told.info.as_str());
-        assert_eq!(found, (&*upstream.class, &*upstream.info), "{what}");
-        assert_eq!(told.is_tried_again, is_transient, "{what}");
+        let (actual, retry_at) = reported(error);
+        let class_and_info = (actual.class.as_str(), actual.info.as_str());
+        assert_eq!(class_and_info, (&*upstream.class, &*upstream.info), "{what}");
+        assert_eq!(actual.is_tried_again, is_transient, "{what}");
         let wait = retry_at.map(|it| it - before);
         match upstream.retry_after_ms {
-            Some(wanted) => assert!(wait >= Some(wanted.cast_signed()), "{what}: {wait:?}"),
+            Some(expected) => assert!(wait >= Some(expected.cast_signed()), "{what}: {wait:?}"),
             None => assert_eq!(wait, None, "{what}"),
         }
     }
 }
 
-/// The page has every kind of error, and no other.
+/// The page lists every kind of error, and no other.
 #[tokio::test]
-async fn the_page_says_what_becomes_of_each() {
+async fn the_docs_list_every_error() {
     let page = include_str!("../../../../docs/models.md");
     let (_, rows) = page
         .split_once("| What happened | `class` |")
@@ -197,9 +197,9 @@ async fn the_page_says_what_becomes_of_each() {
             }
         })
         .collect();
-    let mut found = BTreeSet::new();
+    let mut actual = BTreeSet::new();
     for upstream in table() {
-        found.insert(told(upstream.called().await).0);
+        actual.insert(reported(upstream.called().await).0);
     }
     let limit = Duration::from_secs(1);
     let address = || "http://vendor/v1".to_owned();
@@ -216,7 +216,7 @@ async fn the_page_says_what_becomes_of_each() {
         CallError::Silent { limit },
         CallError::TooLong { limit },
     ] {
-        found.insert(told(error).0);
+        actual.insert(reported(error).0);
     }
-    assert_eq!(found, listed);
+    assert_eq!(actual, listed);
 }

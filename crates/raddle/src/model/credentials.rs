@@ -1,4 +1,4 @@
-//! What people signed in with, in a file that only they can read.
+//! Credentials of signed-in users, in a file that only they can read.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,13 +10,12 @@ use std::path::{Path, PathBuf};
 use raddle_server::{KeySource, OAuth, Provider};
 use serde::{Deserialize, Serialize};
 
-/// What is kept for a provider.
+/// The credential stored for a provider.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "type")]
 pub(super) enum StoredCredential {
-    /// A key.
     Key { key: String },
-    /// Tokens, and when they are no longer good, in seconds since 1970.
+    /// OAuth tokens, and their expiry in seconds since 1970.
     #[serde(rename_all = "camelCase")]
     Tokens {
         access: String,
@@ -26,7 +25,8 @@ pub(super) enum StoredCredential {
     },
 }
 
-/// Who gave tokens, and to whom. They are shown to nobody else to be renewed.
+/// The issuer of tokens and the client they were issued to. Tokens are sent to no other issuer for
+/// renewal.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct TokenIssuer {
@@ -44,14 +44,14 @@ impl TokenIssuer {
 }
 
 impl StoredCredential {
-    /// What calls are made with.
+    /// The secret that authenticates calls.
     pub(super) fn text(&self) -> &str {
         match self {
             Self::Key { key: text } | Self::Tokens { access: text, .. } => text,
         }
     }
 
-    /// Whether it is what people sign in with now.
+    /// Whether it matches the provider's current sign-in.
     fn is_of(&self, provider: &Provider) -> bool {
         let Self::Tokens { giver, .. } = self else {
             return true;
@@ -70,7 +70,7 @@ impl fmt::Debug for StoredCredential {
     }
 }
 
-/// The file. Cheap to clone; each question waits for the disk.
+/// The credentials file. Cheap to clone; each method blocks on the disk.
 #[derive(Clone, Debug)]
 pub(super) struct Credentials {
     file: PathBuf,
@@ -90,21 +90,21 @@ struct CredentialEntry {
 }
 
 impl CredentialFile {
-    fn kept(&self, provider: &Provider) -> Option<&StoredCredential> {
+    fn credential(&self, provider: &Provider) -> Option<&StoredCredential> {
         let entry = self.providers.get(&provider.name);
         let entry =
             entry.filter(|it| it.base_url == provider.base_url && it.credential.is_of(provider));
         entry.map(|it| &it.credential)
     }
 
-    fn keep(&mut self, provider: &Provider, kept: Option<StoredCredential>) {
+    fn set(&mut self, provider: &Provider, credential: Option<StoredCredential>) {
         let (name, base_url) = (provider.name.clone(), provider.base_url.clone());
-        match kept {
-            Some(kept) => drop(self.providers.insert(
+        match credential {
+            Some(credential) => drop(self.providers.insert(
                 name,
                 CredentialEntry {
                     base_url,
-                    credential: kept,
+                    credential,
                 },
             )),
             None => drop(self.providers.remove(&name)),
@@ -119,24 +119,24 @@ impl Credentials {
         }
     }
 
-    /// What is kept for a provider, as long as that and who gives its tokens are where they were.
+    /// Returns the credential of a provider, if its address and its issuer are unchanged.
     pub(super) fn get(&self, provider: &Provider) -> Result<Option<StoredCredential>, String> {
-        Ok(self.read()?.kept(provider).cloned())
+        Ok(self.read()?.credential(provider).cloned())
     }
 
-    /// Keeps something for a provider, or nothing any more.
+    /// Stores the credential of a provider, or removes it.
     pub(super) fn set(
         &self,
         provider: &Provider,
-        kept: Option<StoredCredential>,
+        credential: Option<StoredCredential>,
     ) -> Result<(), String> {
         let _lock = self.lock()?;
-        let mut held = self.read()?;
-        held.keep(provider, kept);
-        self.write(&held)
+        let mut file = self.read()?;
+        file.set(provider, credential);
+        self.write(&file)
     }
 
-    /// Keeps something in place of what was there, if that is still there. Answers what is there now.
+    /// Replaces a credential if it is still stored. Returns the credential that is stored now.
     pub(super) fn replace(
         &self,
         provider: &Provider,
@@ -144,25 +144,26 @@ impl Credentials {
         new: StoredCredential,
     ) -> Result<Option<StoredCredential>, String> {
         let _lock = self.lock()?;
-        let mut held = self.read()?;
-        match held.kept(provider) {
-            Some(there) if there == old => {
-                held.keep(provider, Some(new.clone()));
-                self.write(&held)?;
+        let mut file = self.read()?;
+        match file.credential(provider) {
+            Some(stored) if stored == old => {
+                file.set(provider, Some(new.clone()));
+                self.write(&file)?;
                 Ok(Some(new))
             }
-            there => Ok(there.cloned()),
+            stored => Ok(stored.cloned()),
         }
     }
 
-    /// Keeps others of this home from writing until it is dropped.
+    /// Locks out other writers of this home until the lock is dropped.
     fn lock(&self) -> Result<File, String> {
         let path = self.file.with_extension("lock");
-        let taken = private(&path).and_then(|file| file.lock().map(|()| file));
-        taken.map_err(|error| unlocked(&path, &error))
+        let locked = private(&path).and_then(|file| file.lock().map(|()| file));
+        locked.map_err(|error| unlocked(&path, &error))
     }
 
-    /// Keeps others of this home from renewing tokens until it is dropped; nothing while another does.
+    /// Locks out other processes that renew tokens, until it is dropped. `None` while another one
+    /// does.
     pub(super) fn renewing(&self) -> Result<Option<File>, String> {
         let path = self.file.with_extension("renewing");
         let file = private(&path).map_err(|error| unlocked(&path, &error))?;
@@ -176,7 +177,7 @@ impl Credentials {
     fn read(&self) -> Result<CredentialFile, String> {
         let shown = self.file.display();
         match fs::read(&self.file) {
-            // What is wrong with it is not shown with it.
+            // The error of the parser could quote a secret, so it is not shown.
             Ok(bytes) => serde_json::from_slice(&bytes)
                 .map_err(|_| format!("{shown} cannot be read; remove it and sign in again")),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(CredentialFile::default()),
@@ -184,20 +185,20 @@ impl Credentials {
         }
     }
 
-    fn write(&self, held: &CredentialFile) -> Result<(), String> {
-        let written = self.try_write(held);
+    fn write(&self, content: &CredentialFile) -> Result<(), String> {
+        let written = self.try_write(content);
         written.map_err(|error| format!("cannot write {}: {error}", self.file.display()))
     }
 
-    fn try_write(&self, held: &CredentialFile) -> io::Result<()> {
+    fn try_write(&self, content: &CredentialFile) -> io::Result<()> {
         let new = self.file.with_extension("new");
-        // One that was left behind may be open to others.
+        // A leftover file may be readable by other users.
         match fs::remove_file(&new) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
         let mut file = private(&new)?;
-        file.write_all(serde_json::to_string_pretty(held)?.as_bytes())?;
+        file.write_all(serde_json::to_string_pretty(content)?.as_bytes())?;
         file.sync_all()?;
         fs::rename(&new, &self.file)
     }
@@ -207,7 +208,7 @@ fn unlocked(path: &Path, error: &io::Error) -> String {
     format!("cannot lock {}: {error}", path.display())
 }
 
-/// A file that only its owner can read.
+/// Opens a file that only its owner can read.
 fn private(path: &Path) -> io::Result<File> {
     let mut options = fs::OpenOptions::new();
     options.write(true).create(true).truncate(false).mode(0o600);
@@ -223,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_is_for_one_address_and_one_reader() {
+    fn a_credential_is_bound_to_its_address_and_owner() {
         let home = tempfile::tempdir().expect("a home");
         let credentials = Credentials::of(home.path());
         let provider = Provider {
@@ -255,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_for_who_gave_them() {
+    fn tokens_are_bound_to_their_issuer() {
         let provider = |token_url: &str, client_id: &str| Provider {
             key: KeySource::Stored(SignIn {
                 oauth: Some(OAuth {
@@ -297,8 +298,8 @@ mod tests {
         ] {
             let tokens = tokens(giver);
             assert_eq!(credentials.set(&provider, Some(tokens.clone())), Ok(()));
-            let found = credentials.get(&provider);
-            assert_eq!(found, Ok(is_there.then_some(tokens)), "{provider:?}");
+            let stored = credentials.get(&provider);
+            assert_eq!(stored, Ok(is_there.then_some(tokens)), "{provider:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The keys of providers, got when a call needs them.
+//! The keys of providers, fetched when a call needs them.
 
 mod command;
 
@@ -23,21 +23,21 @@ use super::credentials::{Credentials, StoredCredential, TokenIssuer};
 use super::outcome::CallFailure;
 use crate::rules::RuleStore;
 
-/// A token is renewed when it is good for no longer than this.
+/// The remaining lifetime at which a token is renewed.
 const MARGIN: Duration = Duration::from_secs(60);
 
-/// How long another process may take to renew a token, and how often it is looked whether it has.
+/// How long another process may take to renew a token, and the interval of the checks.
 const RENEWAL_TIMEOUT: Duration = Duration::from_secs(120);
 const RENEWAL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// The longest key.
+/// The maximum size of a key.
 const KEY_BYTES_MAX: usize = 64 << 10;
 
-/// A key. It is not shown.
+/// A key. `Debug` does not show it.
 #[derive(Clone)]
 pub(crate) struct ApiKey {
     text: Arc<str>,
-    /// Rises with each that was got.
+    /// Increases with each key that is fetched.
     number: u64,
 }
 
@@ -53,27 +53,27 @@ impl fmt::Debug for ApiKey {
     }
 }
 
-/// The keys that are kept for later calls. Cheap to clone.
+/// The keys, cached for later calls. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Keys {
     launcher: Launcher,
     client: ModelClient,
     pub(super) credentials: Credentials,
-    got: Arc<AtomicU64>,
+    counter: Arc<AtomicU64>,
     commands: Arc<Mutex<HashMap<KeyCommand, Slot>>>,
     /// Held while a token is renewed.
     renewing: Arc<tokio::sync::Mutex<()>>,
-    /// What the operator says of commands.
+    /// The operator's rules for commands.
     rules: Option<RuleStore>,
-    /// Where threads work, and what their commands may write.
+    /// Workspaces of threads, and folders that their commands may write.
     workspaces: Arc<Mutex<BTreeSet<PathBuf>>>,
 }
 
-/// What a command wrote. Whoever needs it while the command runs waits here.
+/// The output of a command. Concurrent calls wait here while the command runs.
 type Slot = Arc<tokio::sync::Mutex<Option<(ApiKey, Instant)>>>;
 
 impl Keys {
-    /// Those of a home. Without rules no command is run.
+    /// Returns the keys of a home. Without rules no command is run.
     pub(crate) fn new(
         launcher: Launcher,
         client: ModelClient,
@@ -81,14 +81,14 @@ impl Keys {
         rules: Option<RuleStore>,
     ) -> Self {
         let here = std::env::current_dir().ok();
-        // To start in the user's folder makes no workspace of it.
+        // Starting in the user's home folder does not make it a workspace.
         let user = std::env::home_dir();
         let here = here.filter(|it| user.is_none_or(|user| !user.starts_with(it)));
         Self {
             launcher,
             client,
             credentials: Credentials::of(home),
-            got: Arc::default(),
+            counter: Arc::default(),
             commands: Arc::default(),
             renewing: Arc::default(),
             rules,
@@ -96,7 +96,7 @@ impl Keys {
         }
     }
 
-    /// Notes where a thread works. No command for a key comes from there, for whichever thread.
+    /// Records the workspaces of a thread. Key commands may not come from there, for any thread.
     pub(super) fn add_workspaces(&self, folders: Vec<PathBuf>) {
         let mut workspaces = self
             .workspaces
@@ -116,13 +116,13 @@ impl Keys {
         }
     }
 
-    /// The key for a call; nothing if none is sent.
+    /// Returns the key for a call; `None` if the provider takes none.
     pub(super) async fn key(&self, provider: &Provider) -> Result<Option<ApiKey>, CallFailure> {
         self.get(provider, None).await
     }
 
-    /// The key to try after this one was refused; nothing if there is no other. However many calls it was refused to,
-    /// a command is run once, and a token renewed once.
+    /// Returns the key to try after this one was rejected; `None` if there is no other. A command
+    /// runs once and a token is renewed once, however many calls were rejected.
     pub(super) async fn replacement(
         &self,
         provider: &Provider,
@@ -144,13 +144,13 @@ impl Keys {
                 return Ok(Some(key));
             }
             KeySource::Command(command) => self.of_command(command, refused).await,
-            KeySource::Inline(secret) => self.made(&secret.0, "the configuration"),
+            KeySource::Inline(secret) => self.make_key(&secret.0, "the configuration"),
             KeySource::Environment {
                 variable,
                 instructions,
             } => {
                 let text = of_environment(variable, instructions.as_deref());
-                text.and_then(|it| self.made(&it, variable))
+                text.and_then(|it| self.make_key(&it, variable))
             }
             KeySource::File(path) => self.of_file(path).await,
         };
@@ -162,11 +162,11 @@ impl Keys {
         let path = path.to_owned();
         let read = on_disk(move || Ok(read_key(&path))).await?;
         let wrong = |error| format!("the key cannot be read from {shown}: {error}");
-        self.made(&read.map_err(wrong)?, &shown)
+        self.make_key(&read.map_err(wrong)?, &shown)
     }
 
-    /// A key with its number. Editors and programs add a line end.
-    fn made(&self, text: &str, place: &str) -> Result<ApiKey, String> {
+    /// Validates a key and numbers it. Editors and programs append a line end.
+    fn make_key(&self, text: &str, location: &str) -> Result<ApiKey, String> {
         let text = text.trim();
         let what = match text.len() {
             0 => "no key",
@@ -174,11 +174,11 @@ impl Keys {
             _ => {
                 return Ok(ApiKey {
                     text: text.into(),
-                    number: self.got.fetch_add(1, Ordering::Relaxed),
+                    number: self.counter.fetch_add(1, Ordering::Relaxed),
                 });
             }
         };
-        Err(format!("there is {what} in {place}; put the key there"))
+        Err(format!("there is {what} in {location}; put the key there"))
     }
 
     async fn of_command(
@@ -191,33 +191,33 @@ impl Keys {
             commands.entry(command.clone()).or_default().clone()
         };
         let mut slot = slot.lock().await;
-        if let Some((key, got)) = &*slot
-            && got.elapsed() < command::key_ttl(command)
+        if let Some((key, fetched_at)) = &*slot
+            && fetched_at.elapsed() < command::key_ttl(command)
             && refused.is_none_or(|it| it.number < key.number)
         {
             return Ok(key.clone());
         }
         let written = command::output_of(&self.launcher, command, self.bounds()).await?;
-        let place = format!("what `{}` writes", command.program);
-        let key = self.made(&written, &place)?;
+        let location = format!("what `{}` writes", command.program);
+        let key = self.make_key(&written, &location)?;
         *slot = Some((key.clone(), Instant::now()));
         Ok(key)
     }
 
-    /// What someone signed in with; while nobody is signed in, what is in the environment.
+    /// Returns the stored credential; without one, the key of the environment.
     async fn stored(
         &self,
         provider: &Provider,
         sign_in: &SignIn,
         refused: Option<&ApiKey>,
     ) -> Result<ApiKey, CallFailure> {
-        let place = "what was signed in with";
-        let kept = self
+        let location = "the stored credential";
+        let credential = self
             .stored_credential(provider)
             .await
             .map_err(CallFailure::NoKey)?;
-        let key = match (kept, &sign_in.variable) {
-            (Some(StoredCredential::Key { key }), _) => self.made(&key, place),
+        let key = match (credential, &sign_in.variable) {
+            (Some(StoredCredential::Key { key }), _) => self.make_key(&key, location),
             (
                 Some(StoredCredential::Tokens {
                     access, expires_at, ..
@@ -236,21 +236,21 @@ impl Keys {
                     }
                     _ => access,
                 };
-                self.made(&access, place)
+                self.make_key(&access, location)
             }
             (None, Some(variable)) => {
                 let text = of_environment(variable, Some("or sign in with account/login/start"));
-                text.and_then(|it| self.made(&it, variable))
+                text.and_then(|it| self.make_key(&it, variable))
             }
             (None, None) => Err(format!(
-                "nobody is signed in with `{}`; sign in with account/login/start",
+                "no user is signed in with `{}`; sign in with account/login/start",
                 provider.name
             )),
         };
         key.map_err(CallFailure::NoKey)
     }
 
-    /// What is kept for a provider.
+    /// Returns the credential stored for a provider.
     pub(super) async fn stored_credential(
         &self,
         provider: &Provider,
@@ -259,18 +259,18 @@ impl Keys {
         on_disk(move || credentials.get(&provider)).await
     }
 
-    /// Keeps something for a provider, or nothing any more.
+    /// Stores the credential of a provider, or removes it.
     pub(super) async fn store_credential(
         &self,
         provider: &Provider,
-        kept: Option<StoredCredential>,
+        credential: Option<StoredCredential>,
     ) -> Result<(), String> {
         let (credentials, provider) = (self.credentials.clone(), provider.clone());
-        on_disk(move || credentials.set(&provider, kept)).await
+        on_disk(move || credentials.set(&provider, credential)).await
     }
 
-    /// A token in place of one that is no longer good. Whoever comes while it is renewed, here or in another process,
-    /// gets the same.
+    /// Renews an expired token. Concurrent callers, here or in another process, get the same new
+    /// token.
     pub(super) async fn renewed(
         &self,
         provider: &Provider,
@@ -280,10 +280,11 @@ impl Keys {
         let here = self.renewing.clone().lock_owned().await;
         let (keys, provider) = (self.clone(), provider.clone());
         let (oauth, stale) = (oauth.clone(), stale.to_owned());
-        // Whoever waits may give up. What is given must be kept then too: what it was given for is no longer good.
+        // The caller may be cancelled. The new token must be stored even then, since the old one is
+        // already invalid.
         let renewing = tokio::spawn(async move {
             let _here = here;
-            let elsewhere = keys.alone(RENEWAL_TIMEOUT).await;
+            let elsewhere = keys.renewal_lock(RENEWAL_TIMEOUT).await;
             let _elsewhere = elsewhere.map_err(CallFailure::NoKey)?;
             keys.renew(&provider, &oauth, &stale).await
         });
@@ -292,14 +293,14 @@ impl Keys {
     }
 
     /// Waits until no other process renews a token.
-    async fn alone(&self, patience: Duration) -> Result<File, String> {
-        let enough = Instant::now() + patience;
+    async fn renewal_lock(&self, timeout: Duration) -> Result<File, String> {
+        let deadline = Instant::now() + timeout;
         loop {
             let credentials = self.credentials.clone();
             if let Some(lock) = on_disk(move || credentials.renewing()).await? {
                 return Ok(lock);
             }
-            if Instant::now() >= enough {
+            if Instant::now() >= deadline {
                 return Err(
                     "another process has been renewing a token for too long; end it".to_owned(),
                 );
@@ -317,48 +318,48 @@ impl Keys {
         let over = |what: &str| {
             CallFailure::NoKey(format!("{what}; sign in with `{}` again", provider.name))
         };
-        let signed_out = || over("nobody is signed in any more");
-        let kept = self
+        let signed_out = || over("no user is signed in any more");
+        let credential = self
             .stored_credential(provider)
             .await
             .map_err(CallFailure::NoKey)?;
-        let kept = kept.ok_or_else(signed_out)?;
-        let refresh = match &kept {
+        let credential = credential.ok_or_else(signed_out)?;
+        let refresh = match &credential {
             StoredCredential::Tokens {
                 access, refresh, ..
             } if access == stale => refresh.clone(),
             other => return Ok(other.text().to_owned()),
         };
-        let refresh = refresh.ok_or_else(|| over("what was signed in with is over"))?;
+        let refresh = refresh.ok_or_else(|| over("the sign-in has expired"))?;
         let form = [
             ("grant_type", "refresh_token"),
             ("refresh_token", &refresh),
             ("client_id", &oauth.client_id),
         ];
-        let given = self.client.tokens(&oauth.token_url, &form).await;
-        let given = given.map_err(|error| match error.is_transient() {
+        let response = self.client.tokens(&oauth.token_url, &form).await;
+        let issued = response.map_err(|error| match error.is_transient() {
             true => CallFailure::NotRenewed(error),
             false => over(&format!("cannot renew the token: {error}")),
         })?;
-        // Someone may have signed out meanwhile, or in anew: that counts.
-        let given = tokens(given, Some(refresh), oauth);
+        // The user may have signed out meanwhile, or in again; that takes precedence.
+        let renewed = tokens(issued, Some(refresh), oauth);
         let (credentials, provider) = (self.credentials.clone(), provider.clone());
-        let there = on_disk(move || credentials.replace(&provider, &kept, given)).await;
-        let there = there.map_err(CallFailure::NoKey)?;
-        Ok(there.ok_or_else(signed_out)?.text().to_owned())
+        let stored = on_disk(move || credentials.replace(&provider, &credential, renewed)).await;
+        let stored = stored.map_err(CallFailure::NoKey)?;
+        Ok(stored.ok_or_else(signed_out)?.text().to_owned())
     }
 }
 
-/// Tokens as they are kept. Who is given nothing new to renew them with goes on with what it has.
+/// Converts tokens for storage. Without a new refresh token the old one stays in use.
 pub(super) fn tokens(
-    given: oauth::OauthTokens,
+    issued: oauth::OauthTokens,
     refresh: Option<String>,
     oauth: &OAuth,
 ) -> StoredCredential {
     StoredCredential::Tokens {
-        access: given.access,
-        refresh: given.refresh.or(refresh),
-        expires_at: given.expires_in.map(|it| now().saturating_add(it)),
+        access: issued.access,
+        refresh: issued.refresh.or(refresh),
+        expires_at: issued.expires_in.map(|it| now().saturating_add(it)),
         giver: Some(TokenIssuer::of(oauth)),
     }
 }
@@ -367,14 +368,14 @@ fn ends_within(time: Duration, expires_at: Option<u64>) -> bool {
     expires_at.is_some_and(|it| it <= now().saturating_add(time.as_secs()))
 }
 
-/// Seconds since 1970.
+/// Returns the seconds since 1970.
 fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.unwrap_or_default().as_secs()
 }
 
-/// Reads a file with a key in it. It may lie where a model can write, so only an ordinary file of a sane length is read:
-/// a pipe or a device may never end.
+/// Reads a key file. It may be in a folder that a model can write, so only a regular file of
+/// limited size is read: a pipe or a device may never end.
 fn read_key(path: &Path) -> io::Result<String> {
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = File::options()

@@ -1,4 +1,4 @@
-//! What a vendor's events mean to the agent.
+//! Maps stream events of a vendor to model events of the agent.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use raddle_core::{
 use raddle_model::{CallForm, ItemKind, StreamEvent, Tokens};
 use serde_json::Value;
 
-/// What an event means to the agent.
+/// Maps an event. Assigns our ids to the vendor's items.
 pub(super) fn model_event(
     event: StreamEvent,
     ids: &mut BTreeMap<Arc<str>, ItemId>,

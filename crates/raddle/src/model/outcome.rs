@@ -1,4 +1,4 @@
-//! What a call that went wrong means to the agent: to try again, and when, or to give up.
+//! Maps a failed call to its end for the agent: retry at a time, or fail.
 
 use std::time::Duration;
 
@@ -8,21 +8,21 @@ use raddle_server::Provider;
 
 use crate::threads::now;
 
-/// How often a call is made again unless the configuration says something else: when it got no answer,
-/// and when its answer broke off. As in Codex.
+/// Default numbers of retries: for calls without a response, and for answers that broke off. As in
+/// Codex.
 const REQUEST_RETRIES: u32 = 4;
 const STREAM_RETRIES: u32 = 5;
 
-/// Why a call could not be made, or broke off.
+/// The reason why a call could not be made, or broke off.
 #[derive(Debug)]
 pub(super) enum CallFailure {
     /// The configuration does not allow it.
     NotConfigured(String),
     /// There is no key for it.
     NoKey(String),
-    /// Its key is no longer good, and whoever renews it cannot now.
+    /// The key has expired, and its issuer cannot renew it now.
     NotRenewed(CallError),
-    /// The vendor, or the way to it.
+    /// The vendor or the connection to it failed.
     Call(CallError),
 }
 
@@ -42,7 +42,7 @@ impl From<CallError> for CallFailure {
     }
 }
 
-/// How often one question was put, and how often it may be.
+/// The number of attempts so far, and their limits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Attempts {
     attempt: u32,
@@ -51,7 +51,7 @@ pub(super) struct Attempts {
 }
 
 impl Attempts {
-    /// This attempt, counted from 1, within the usual limits.
+    /// The attempt, counted from 1, with the default limits.
     pub(super) fn of(attempt: u32) -> Self {
         Self {
             attempt,
@@ -60,13 +60,13 @@ impl Attempts {
         }
     }
 
-    /// The provider's own limits.
+    /// Applies the provider's own limits.
     pub(super) fn limit(&mut self, provider: &Provider) {
         self.request_retries = provider.request_max_retries.unwrap_or(REQUEST_RETRIES);
         self.stream_retries = provider.stream_max_retries.unwrap_or(STREAM_RETRIES);
     }
 
-    /// How the call ended.
+    /// Returns the end of the call: a retry or a failure.
     pub(super) fn ended(&self, failed: &CallFailure) -> ModelEnd {
         let for_good = |kind, what: &String| ModelEnd::Failed {
             error: Failure::new(kind, what.clone()),
@@ -78,7 +78,7 @@ impl Attempts {
         };
         let mut failure = Failure::new(kind(error), failed.to_string());
         failure.retry_at = error.retry_after().map(|wait| later(now(), wait));
-        let may_pass = failure.kind.class().may_pass();
+        let may_pass = failure.kind.class().is_retryable();
         let retries = match error.is_before_answer() {
             true => self.request_retries,
             false => self.stream_retries,
@@ -139,7 +139,7 @@ mod tests {
         }))
     }
 
-    /// For how many milliseconds a failure waits to be tried again; nothing if it does not.
+    /// The wait before a retry in milliseconds; `None` without a retry.
     fn waits(attempt: u32, error: CallError) -> Option<i64> {
         let mut tries = Attempts::of(attempt);
         tries.limit(&Provider {
@@ -154,13 +154,13 @@ mod tests {
     }
 
     #[test]
-    fn only_what_may_pass_is_tried_again_and_not_for_ever() {
-        let cut = || CallError::BrokeOff("cut".to_owned());
+    fn only_transient_failures_are_retried_a_limited_number_of_times() {
+        let broken = || CallError::BrokeOff("cut".to_owned());
         let busy = |wait| vendor(VendorFault::Overloaded, Some(529), wait);
-        for (attempt, error, wanted) in [
-            (1, cut(), Some(200)),
-            (5, cut(), Some(3200)),
-            (6, cut(), None),
+        for (attempt, error, expected) in [
+            (1, broken(), Some(200)),
+            (5, broken(), Some(3200)),
+            (6, broken(), None),
             (1, busy(None), Some(200)),
             (2, busy(Some(9)), Some(9000)),
             (3, busy(None), None),
@@ -168,18 +168,18 @@ mod tests {
             (1, vendor(VendorFault::ContextFull, None, None), None),
             (1, CallError::Malformed("x".to_owned()), None),
         ] {
-            let found = waits(attempt, error.clone());
-            let fits = match (found, wanted) {
-                // A fifth for chance, and some for the clock.
-                (Some(found), Some(least)) => (least..=least + least / 5 + 1000).contains(&found),
-                (found, wanted) => found == wanted,
+            let actual = waits(attempt, error.clone());
+            let fits = match (actual, expected) {
+                // A fifth for jitter, and some for the clock.
+                (Some(actual), Some(least)) => (least..=least + least / 5 + 1000).contains(&actual),
+                (actual, expected) => actual == expected,
             };
-            assert!(fits, "{attempt} {error:?}: {found:?}, not {wanted:?}");
+            assert!(fits, "{attempt} {error:?}: {actual:?}, not {expected:?}");
         }
     }
 
     #[test]
-    fn giving_up_says_after_how_many_attempts() {
+    fn the_last_failure_names_the_number_of_attempts() {
         let error = CallFailure::Call(CallError::BrokeOff("cut".to_owned()));
         let ModelEnd::Failed { error } = Attempts::of(6).ended(&error) else {
             panic!("it goes on");

@@ -1,4 +1,4 @@
-//! What the configuration says of a provider, as a call needs it.
+//! The provider's configuration in the form that a call needs.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use raddle_server::Provider;
 use super::keys::ApiKey;
 use super::outcome::CallFailure;
 
-/// How the provider is spoken to.
+/// Returns the wire format of the provider.
 pub(super) fn wire(provider: &Provider) -> Result<WireFormat, CallFailure> {
     let Some(name) = provider.wire_api.as_deref() else {
         return Ok(WireFormat::Responses);
@@ -23,7 +23,7 @@ pub(super) fn wire(provider: &Provider) -> Result<WireFormat, CallFailure> {
     })
 }
 
-/// Whose sealed items a provider's are: its own, on this wire.
+/// The identity for sealed items: the provider on this wire.
 pub(super) fn vendor(wire: WireFormat, provider: &Provider) -> String {
     format!("{}/{}", wire.name(), provider.name)
 }
@@ -38,7 +38,7 @@ pub(super) fn limits(provider: &Provider) -> CallTimeouts {
     }
 }
 
-/// Where the provider is, and what every request says.
+/// Returns the address of the provider, with the query and headers of every request.
 pub(super) fn endpoint(
     wire: WireFormat,
     provider: &Provider,
@@ -52,18 +52,18 @@ pub(super) fn endpoint(
         endpoint = endpoint.with_header(name, value).map_err(unusable)?;
     }
     for (name, variable) in &provider.env_http_headers {
-        // As in Codex, one that is not set, or empty, is not sent.
+        // As in Codex, an unset or empty variable sends no header.
         let value = std::env::var(variable).ok();
         if let Some(value) = value.filter(|it| !it.trim().is_empty()) {
             endpoint = endpoint.with_header(name, &value).map_err(unusable)?;
         }
     }
     if let Some(key) = key {
-        let keyed = match wire.key_header() {
+        let with_key = match wire.key_header() {
             Some(header) => endpoint.with_header(header, key.text()),
             None => endpoint.with_key(key.text()),
         };
-        endpoint = keyed.map_err(unusable)?;
+        endpoint = with_key.map_err(unusable)?;
     }
     Ok(endpoint)
 }

@@ -1,4 +1,4 @@
-//! A prompt as a question, for the wires that write it in their own words.
+//! Builds the query for the wires other than Responses, from a prompt.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use raddle_model::{CallForm, HistoryEntry, InputPart, ModelQuery, ToolDef};
 use raddle_server::Provider;
 use serde_json::Value;
 
-/// What is asked of a vendor.
+/// Builds the query for a vendor.
 pub(super) fn question<'a>(
     prompt: &'a Prompt,
     provider: &Provider,
@@ -16,7 +16,7 @@ pub(super) fn question<'a>(
     vendor: &str,
 ) -> ModelQuery<'a> {
     let settings = &prompt.settings;
-    // These wires hear the one who made the agent only before everything else.
+    // These wires accept developer instructions only at the very beginning.
     let instructions = match settings.developer_instructions.as_deref() {
         Some(developer) => Cow::Owned(format!("{}\n\n{developer}", prompt.instructions)),
         None => Cow::Borrowed(prompt.instructions.as_str()),
@@ -25,7 +25,7 @@ pub(super) fn question<'a>(
     ModelQuery {
         model,
         instructions,
-        history: entries.filter_map(|it| told(it, vendor)).collect(),
+        history: entries.filter_map(|it| history_entry(it, vendor)).collect(),
         tools: prompt.tools.iter().map(|it| tool(it)).collect(),
         calls_nothing: prompt.purpose == Purpose::Compact,
         effort: settings.effort.as_deref(),
@@ -44,8 +44,8 @@ fn tool(it: &ToolSpec) -> ToolDef<'_> {
     }
 }
 
-/// An entry; nothing for what this vendor cannot read.
-fn told<'a>(entry: &'a ContextEntry, vendor: &str) -> Option<HistoryEntry<'a>> {
+/// Converts an entry; `None` if this vendor cannot read it.
+fn history_entry<'a>(entry: &'a ContextEntry, vendor: &str) -> Option<HistoryEntry<'a>> {
     Some(match entry {
         ContextEntry::Summary(text) | ContextEntry::Note(text) | ContextEntry::Developer(text) => {
             HistoryEntry::User(vec![InputPart::Text(text.into())])
@@ -53,9 +53,9 @@ fn told<'a>(entry: &'a ContextEntry, vendor: &str) -> Option<HistoryEntry<'a>> {
         ContextEntry::User(input) => HistoryEntry::User(input.iter().map(part).collect()),
         ContextEntry::Assistant { text, sealed, .. } => HistoryEntry::Assistant {
             text,
-            sealed: sealed.as_ref().and_then(|it| opened(it, vendor)),
+            sealed: sealed.as_ref().and_then(|it| unseal(it, vendor)),
         },
-        ContextEntry::Reasoning(sealed) => return opened(sealed, vendor).map(HistoryEntry::Sealed),
+        ContextEntry::Reasoning(sealed) => return unseal(sealed, vendor).map(HistoryEntry::Sealed),
         ContextEntry::Call(call) => HistoryEntry::Call {
             id: &call.id,
             name: &call.tool,
@@ -65,12 +65,12 @@ fn told<'a>(entry: &'a ContextEntry, vendor: &str) -> Option<HistoryEntry<'a>> {
                 false => CallForm::Function,
             },
         },
-        ContextEntry::Output { call, output } => given(call, output),
+        ContextEntry::Output { call, output } => output_entry(call, output),
     })
 }
 
-/// What is sealed, for whoever sealed it.
-fn opened<'a>(sealed: &'a Sealed, vendor: &str) -> Option<&'a Value> {
+/// Returns the sealed value to the vendor that sealed it.
+fn unseal<'a>(sealed: &'a Sealed, vendor: &str) -> Option<&'a Value> {
     (sealed.vendor == vendor).then_some(&sealed.value)
 }
 
@@ -84,7 +84,7 @@ fn part(input: &Input) -> InputPart<'_> {
             },
             image => InputPart::Text(named(image).into()),
         },
-        // The rest is named; whoever needs its content asks for it.
+        // Other input is only named; the model can request its content.
         Input::Audio { .. } => InputPart::Text("[a sound]".into()),
         Input::AudioFile { path } => InputPart::Text(format!("[a sound: {path}]").into()),
         Input::Skill { name, path } => {
@@ -94,7 +94,7 @@ fn part(input: &Input) -> InputPart<'_> {
     }
 }
 
-/// An image that only has a name here. A file that one vendor keeps is nothing to the others.
+/// A placeholder for an image. A file stored at one vendor is unknown to the others.
 fn named(image: &Image) -> String {
     match image {
         Image::Path { path } => format!("[an image: {path}]"),
@@ -102,7 +102,7 @@ fn named(image: &Image) -> String {
     }
 }
 
-fn given<'a>(call: &'a str, output: &'a Output) -> HistoryEntry<'a> {
+fn output_entry<'a>(call: &'a str, output: &'a Output) -> HistoryEntry<'a> {
     let images = output.images.iter().filter_map(|it| match it {
         Image::Url { url } => Some(url.as_str()),
         _ => None,
@@ -123,12 +123,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_said_is_asked_of_whoever_comes_next() {
+    fn history_is_converted_for_another_vendor() {
         let sealed = |vendor: &str| Sealed {
             vendor: vendor.to_owned(),
             value: json!({ "reasoning": "hm" }),
         };
-        let said = |vendor: &str| ContextEntry::Assistant {
+        let assistant = |vendor: &str| ContextEntry::Assistant {
             text: "I look.".to_owned(),
             partial: false,
             sealed: Some(sealed(vendor)),
@@ -153,8 +153,8 @@ mod tests {
             ContextEntry::Reasoning(sealed("chat/a")),
             ContextEntry::Reasoning(sealed("chat/b")),
             ContextEntry::Reasoning(sealed("responses/a")),
-            said("chat/a"),
-            said("gemini/a"),
+            assistant("chat/a"),
+            assistant("gemini/a"),
             ContextEntry::Call(call),
             ContextEntry::Output {
                 call: "c1".to_owned(),
@@ -179,12 +179,12 @@ mod tests {
             output_tokens_max: Some(9),
             ..Provider::default()
         };
-        let asked = question(&prompt, &provider, "m", "chat/a");
-        assert_eq!(asked.output_tokens_max, Some(9));
-        assert_eq!(asked.instructions, "Be brief.\n\nBe kind.");
+        let query = question(&prompt, &provider, "m", "chat/a");
+        assert_eq!(query.output_tokens_max, Some(9));
+        assert_eq!(query.instructions, "Be brief.\n\nBe kind.");
         let text = |it: &'static str| InputPart::Text(it.into());
         let sealed = json!({ "reasoning": "hm" });
-        let wanted = [
+        let expected = [
             HistoryEntry::User(vec![text("rules")]),
             HistoryEntry::User(vec![text("mend"), text("[an image]")]),
             HistoryEntry::Sealed(&sealed),
@@ -209,6 +209,6 @@ mod tests {
                 failed: true,
             },
         ];
-        assert_eq!(asked.history, wanted);
+        assert_eq!(query.history, expected);
     }
 }

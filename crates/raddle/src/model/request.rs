@@ -1,4 +1,4 @@
-//! A prompt in the words of the Responses wire.
+//! Builds a request of the Responses wire from a prompt.
 
 mod item;
 
@@ -14,7 +14,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use self::item::{CallOutput, Parts, RequestItem};
 
-/// What is asked of a vendor.
+/// Builds the request for a vendor.
 pub(super) fn request(
     prompt: &Prompt,
     model: String,
@@ -22,11 +22,11 @@ pub(super) fn request(
 ) -> Result<ResponsesRequest, CallError> {
     let settings = &prompt.settings;
     let developer = settings.developer_instructions.as_deref();
-    let input = said(developer, &prompt.entries, vendor);
+    let input = input_items(developer, &prompt.entries, vendor);
     let malformed = |error: serde_json::Error| CallError::Malformed(error.to_string());
     let tools = prompt.tools.iter().map(|it| written(&RequestTool::of(it)));
     let tools: Vec<Arc<RawValue>> = tools.collect::<Result<_, _>>().map_err(malformed)?;
-    // Who condenses is told of the tools all the same: what is read before begins alike then.
+    // Compaction gets the tools too, so that the prefix of the request stays the same for caching.
     let condenses = prompt.purpose == Purpose::Compact && !tools.is_empty();
     Ok(ResponsesRequest {
         model,
@@ -44,19 +44,19 @@ pub(super) fn request(
     })
 }
 
-/// What was said so far.
-fn said(
+/// Converts the conversation so far.
+fn input_items(
     developer: Option<&str>,
-    pieces: &[SharedEntry],
+    entries: &[SharedEntry],
     vendor: &Arc<str>,
 ) -> Result<Vec<Arc<RawValue>>, serde_json::Error> {
-    let mut said = Vec::with_capacity(pieces.len() + 1);
+    let mut items = Vec::with_capacity(entries.len() + 1);
     let developer = developer.map(|it| written(&RequestItem::developer(it)));
-    said.extend(developer.transpose()?);
-    // Calls that were made with a text are answered in a form of their own.
+    items.extend(developer.transpose()?);
+    // Outputs of freeform calls have a form of their own.
     let mut freeform = HashSet::new();
-    for piece in pieces {
-        if let ContextEntry::Call(call) = &**piece
+    for shared_entry in entries {
+        if let ContextEntry::Call(call) = &**shared_entry
             && call.freeform
         {
             freeform.insert(call.id.as_str());
@@ -65,16 +65,16 @@ fn said(
             let item = item(entry, vendor, &freeform);
             item.map(|it| written(&it)).transpose()
         };
-        said.extend(piece.written(vendor, item)?);
+        items.extend(shared_entry.written(vendor, item)?);
     }
-    Ok(said)
+    Ok(items)
 }
 
 fn written(it: &impl Serialize) -> Result<Arc<RawValue>, serde_json::Error> {
     to_raw_value(it).map(Arc::from)
 }
 
-/// A tool in the wire's words.
+/// A tool of the wire.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum RequestTool<'a> {
@@ -91,7 +91,7 @@ enum RequestTool<'a> {
     },
 }
 
-/// What the text for a tool may say.
+/// The format of a freeform tool's input.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Format<'a> {
@@ -122,9 +122,9 @@ impl<'a> RequestTool<'a> {
     }
 }
 
-/// An entry in the wire's words; nothing for what this vendor cannot read.
+/// Converts an entry; `None` if this vendor cannot read it.
 ///
-/// `freeform`: the calls so far that were made with a text.
+/// `freeform`: the ids of the freeform calls so far.
 fn item<'a>(
     entry: &'a ContextEntry,
     vendor: &str,
@@ -140,7 +140,7 @@ fn item<'a>(
             let own = sealed.as_ref().filter(|it| it.vendor == vendor);
             RequestItem::assistant(text, own.and_then(|it| it.value["phase"].as_str()))
         }
-        // The vendor stores nothing, so an item without its sealed part would be a name for nothing.
+        // The vendor stores nothing, so an item without its sealed part would refer to nothing.
         ContextEntry::Reasoning(sealed) => {
             let is_whole = sealed.value["encrypted_content"].is_string();
             return (sealed.vendor == vendor && is_whole)
@@ -178,13 +178,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sealed_thinking_goes_back_only_to_whoever_sealed_it() {
+    fn sealed_reasoning_is_returned_only_to_its_vendor() {
         let entry = |vendor: &str, value: Value| {
             let vendor = vendor.to_owned();
             ContextEntry::Reasoning(Sealed { vendor, value })
         };
         let whole = json!({ "type": "reasoning", "id": "r", "encrypted_content": "x" });
-        for (entry, wanted) in [
+        for (entry, expected) in [
             (entry("responses/a", whole.clone()), Some(whole.clone())),
             (entry("responses/b", whole), None),
             (
@@ -192,14 +192,14 @@ mod tests {
                 None,
             ),
         ] {
-            let found = item(&entry, "responses/a", &HashSet::new());
-            let found = found.map(|it| serde_json::to_value(it).expect("JSON"));
-            assert_eq!(found, wanted, "{entry:?}");
+            let actual = item(&entry, "responses/a", &HashSet::new());
+            let actual = actual.map(|it| serde_json::to_value(it).expect("JSON"));
+            assert_eq!(actual, expected, "{entry:?}");
         }
     }
 
     #[test]
-    fn the_part_of_an_answer_goes_back_only_to_whoever_said_it() {
+    fn the_phase_of_an_answer_is_returned_only_to_its_vendor() {
         for (vendor, phase) in [
             ("responses/a", json!("commentary")),
             ("responses/b", Value::Null),
@@ -212,9 +212,9 @@ mod tests {
                     value: json!({ "phase": "commentary" }),
                 }),
             };
-            let found = item(&entry, vendor, &HashSet::new()).expect("an item");
-            let found = serde_json::to_value(found).expect("JSON");
-            assert_eq!(found["phase"], phase, "{found}");
+            let actual = item(&entry, vendor, &HashSet::new()).expect("an item");
+            let actual = serde_json::to_value(actual).expect("JSON");
+            assert_eq!(actual["phase"], phase, "{actual}");
         }
     }
 
@@ -266,8 +266,8 @@ mod tests {
     }
 
     #[test]
-    fn tools_calls_and_what_they_gave() {
-        let looks = Input::Image {
+    fn tools_calls_and_outputs_are_converted() {
+        let image = Input::Image {
             image: Image::Url {
                 url: "data:image/png;base64,AA==".to_owned(),
             },
@@ -275,7 +275,7 @@ mod tests {
             path: None,
         };
         let entries = vec![
-            ContextEntry::User(vec![Input::text("what is this"), looks]),
+            ContextEntry::User(vec![Input::text("what is this"), image]),
             call("c1", false),
             call("c2", true),
             output("c1", "a loom", &["data:image/gif;base64,AA=="]),
@@ -283,13 +283,13 @@ mod tests {
             call("c3", false),
             output("c3", "", &["data:image/gif;base64,AA=="]),
         ];
-        let asked = request(&prompt(entries), "m".to_owned(), &"v".into()).expect("a request");
-        let wanted_tools = r#"[{"type":"function","name":"ns__look","description":"Looks.","strict":false,"parameters":{"type":"object","properties":{"b":{},"a":{}}}}]"#;
-        let tools = text(&asked.tools);
-        assert_eq!(tools, wanted_tools);
-        assert_eq!(asked.parallel_tool_calls, Some(true));
+        let request_body = request(&prompt(entries), "m".to_owned(), &"v".into()).expect("a request");
+        let expected_tools = r#"[{"type":"function","name":"ns__look","description":"Looks.","strict":false,"parameters":{"type":"object","properties":{"b":{},"a":{}}}}]"#;
+        let tools = text(&request_body.tools);
+        assert_eq!(tools, expected_tools);
+        assert_eq!(request_body.parallel_tool_calls, Some(true));
         let gif = json!({"type": "input_image", "image_url": "data:image/gif;base64,AA==", "detail": "auto"});
-        let wanted = json!([
+        let expected = json!([
             {"type": "message", "role": "user", "content": [
                 {"type": "input_text", "text": "what is this"},
                 {"type": "input_image", "image_url": "data:image/png;base64,AA==", "detail": "high"},
@@ -301,35 +301,35 @@ mod tests {
             {"type": "function_call", "call_id": "c3", "name": "ns__look", "arguments": "{}"},
             {"type": "function_call_output", "call_id": "c3", "output": [gif]},
         ]);
-        assert_eq!(text(&asked.input), wanted.to_string());
+        assert_eq!(text(&request_body.input), expected.to_string());
     }
 
     #[test]
-    fn a_tool_that_is_given_a_text() {
+    fn a_freeform_tool_has_a_grammar() {
         let mut prompt = prompt(Vec::new());
         Arc::make_mut(&mut prompt.tools[0]).freeform = Some(FreeformSpec {
             description: "Looks at a text.".to_owned(),
             grammar: "start: /a/".to_owned(),
         });
-        let asked = request(&prompt, "m".to_owned(), &"v".into()).expect("a request");
-        let wanted = json!([{
+        let request_body = request(&prompt, "m".to_owned(), &"v".into()).expect("a request");
+        let expected = json!([{
             "type": "custom", "name": "ns__look", "description": "Looks at a text.",
             "format": {"type": "grammar", "syntax": "lark", "definition": "start: /a/"},
         }]);
-        assert_eq!(text(&asked.tools), wanted.to_string());
+        assert_eq!(text(&request_body.tools), expected.to_string());
     }
 
     #[test]
-    fn who_condenses_may_call_nothing() {
+    fn compaction_may_call_no_tools() {
         let mut condenses = prompt(Vec::new());
         condenses.purpose = Purpose::Compact;
-        let asked = request(&condenses, "m".to_owned(), &"v".into()).expect("a request");
+        let request_body = request(&condenses, "m".to_owned(), &"v".into()).expect("a request");
         assert_eq!(
-            (asked.tools.len(), asked.tool_choice),
+            (request_body.tools.len(), request_body.tool_choice),
             (1, Some("none".into()))
         );
         condenses.tools.clear();
-        let asked = request(&condenses, "m".to_owned(), &"v".into()).expect("a request");
-        assert_eq!((asked.tools.len(), asked.tool_choice), (0, None));
+        let request_body = request(&condenses, "m".to_owned(), &"v".into()).expect("a request");
+        assert_eq!((request_body.tools.len(), request_body.tool_choice), (0, None));
     }
 }

@@ -1,4 +1,4 @@
-//! Signing in through a provider's pages, until it gives tokens.
+//! Signs in through a provider's pages, until it issues tokens.
 
 use std::time::Duration;
 
@@ -11,27 +11,27 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// How long people may take with a page in a browser.
+/// The timeout for the user in a browser.
 const BROWSER_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// How long a browser may take to say what it was sent back with, and how much it may say.
+/// The timeout and the maximum size of the browser's redirect request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 const REQUEST_BYTES_MAX: usize = 16 << 10;
 
-/// How many connections are listened to at once: browsers open some that they say nothing on.
+/// The maximum number of concurrent connections: browsers open some without sending anything.
 const CONNECTIONS_MAX: usize = 16;
 
-/// How long a code for a device is waited for, however long its provider says that it is good.
+/// The timeout for a device code, even if the provider gives it a longer lifetime.
 const DEVICE_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 
-/// A sign-in that has begun.
+/// A sign-in that has started.
 pub(super) struct StartedSignIn {
     pub(super) page: String,
     pub(super) code: Option<String>,
     pub(super) tokens: BoxFuture<'static, Result<OauthTokens, String>>,
 }
 
-/// With a code that is entered anywhere.
+/// Signs in with a code that the user can enter on any device.
 pub(super) async fn on_device(
     client: &ModelClient,
     oauth: &OAuth,
@@ -47,10 +47,10 @@ pub(super) async fn on_device(
         code: Some(code.user_code.clone()),
         tokens: Box::pin(async move {
             let good = good_for(code.expires_in);
-            let given = client.tokens_of_device(&oauth.token_url, &oauth.client_id, &code);
-            match timeout(good, given).await {
-                Ok(given) => given.map_err(|error| error.to_string()),
-                Err(_) => Err("nobody entered the code in time".to_owned()),
+            let tokens = client.tokens_of_device(&oauth.token_url, &oauth.client_id, &code);
+            match timeout(good, tokens).await {
+                Ok(tokens) => tokens.map_err(|error| error.to_string()),
+                Err(_) => Err("the code was not entered in time".to_owned()),
             }
         }),
     })
@@ -60,7 +60,7 @@ fn good_for(seconds: u64) -> Duration {
     Duration::from_secs(seconds).min(DEVICE_TIMEOUT)
 }
 
-/// In a browser on this machine, which is sent back to a port of ours.
+/// Signs in with a browser on this machine, which is redirected to a local port.
 pub(super) async fn in_browser(
     client: &ModelClient,
     oauth: &OAuth,
@@ -72,12 +72,12 @@ pub(super) async fn in_browser(
     let listener = TcpListener::bind(("127.0.0.1", port)).await;
     let listener = listener.map_err(|error| format!("cannot listen for the browser: {error}"))?;
     let here = listener.local_addr().map_err(|error| error.to_string())?;
-    let back = format!("http://{here}/callback");
+    let redirect_uri = format!("http://{here}/callback");
     let scopes = oauth.scopes.join(" ");
     let mut query = vec![
         ("response_type", "code"),
         ("client_id", &oauth.client_id),
-        ("redirect_uri", &back),
+        ("redirect_uri", &redirect_uri),
         ("code_challenge", &proof.challenge),
         ("code_challenge_method", "S256"),
         ("state", &state),
@@ -91,17 +91,17 @@ pub(super) async fn in_browser(
         page,
         code: None,
         tokens: Box::pin(async move {
-            let code = timeout(BROWSER_TIMEOUT, sent_back(&listener, &state)).await;
-            let code = code.unwrap_or_else(|_| Err("nobody signed in in time".to_owned()))?;
+            let code = timeout(BROWSER_TIMEOUT, redirect_code(&listener, &state)).await;
+            let code = code.unwrap_or_else(|_| Err("the sign-in timed out".to_owned()))?;
             let form = [
                 ("grant_type", "authorization_code"),
                 ("code", &*code),
-                ("redirect_uri", &back),
+                ("redirect_uri", &redirect_uri),
                 ("client_id", &oauth.client_id),
                 ("code_verifier", &proof.verifier),
             ];
-            let given = client.tokens(&oauth.token_url, &form).await;
-            given.map_err(|error| error.to_string())
+            let tokens = client.tokens(&oauth.token_url, &form).await;
+            tokens.map_err(|error| error.to_string())
         }),
     })
 }
@@ -110,17 +110,17 @@ fn needed<'a>(url: Option<&'a str>, key: &str) -> Result<&'a str, String> {
     url.ok_or_else(|| format!("`{key}` is not set under `oauth`; set it, or sign in another way"))
 }
 
-/// The code that a browser is sent back with, or why there is none.
-async fn sent_back(listener: &TcpListener, state: &str) -> Result<String, String> {
-    let mut visits = JoinSet::new();
+/// Waits for the browser's redirect and returns its code, or the provider's error.
+async fn redirect_code(listener: &TcpListener, state: &str) -> Result<String, String> {
+    let mut connections = JoinSet::new();
     loop {
         tokio::select! {
-            accepted = listener.accept(), if visits.len() < CONNECTIONS_MAX => {
+            accepted = listener.accept(), if connections.len() < CONNECTIONS_MAX => {
                 let (stream, _) = accepted.map_err(|error| error.to_string())?;
-                visits.spawn(visit(stream, state.to_owned()));
+                connections.spawn(handle_connection(stream, state.to_owned()));
             }
-            Some(visit) = visits.join_next() => {
-                if let Ok(Some(ended)) = visit {
+            Some(done) = connections.join_next() => {
+                if let Ok(Some(ended)) = done {
                     return ended;
                 }
             }
@@ -128,13 +128,13 @@ async fn sent_back(listener: &TcpListener, state: &str) -> Result<String, String
     }
 }
 
-/// What one connection brings; nothing from who does not know the state.
-async fn visit(mut stream: TcpStream, state: String) -> Option<Result<String, String>> {
-    let query = timeout(REQUEST_TIMEOUT, asked(&mut stream)).await.ok()??;
-    let said = oauth::parse_query(&query);
+/// Handles one connection. Returns `None` if its `state` is wrong.
+async fn handle_connection(mut stream: TcpStream, state: String) -> Option<Result<String, String>> {
+    let query = timeout(REQUEST_TIMEOUT, read_query(&mut stream)).await.ok()??;
+    let pairs = oauth::parse_query(&query);
     let value = |name: &str| {
-        let found = said.iter().find(|(it, _)| it == name);
-        found.map(|(_, value)| value.clone())
+        let pair = pairs.iter().find(|(it, _)| it == name);
+        pair.map(|(_, value)| value.clone())
     };
     if value("state").as_deref() != Some(&*state) {
         let text = "This is not the page that you were sent to.";
@@ -144,7 +144,7 @@ async fn visit(mut stream: TcpStream, state: String) -> Option<Result<String, St
     let (ended, text) = match (value("code"), value("error")) {
         (Some(code), None) => (Ok(code), "You are signed in. You can close this page."),
         (_, error) => (
-            Err(format!("the provider said: {}", error.unwrap_or_default())),
+            Err(format!("the provider reported: {}", error.unwrap_or_default())),
             "You are not signed in. You can close this page.",
         ),
     };
@@ -152,8 +152,8 @@ async fn visit(mut stream: TcpStream, state: String) -> Option<Result<String, St
     Some(ended)
 }
 
-/// The query that a browser comes with; nothing if it wants something else.
-async fn asked(stream: &mut TcpStream) -> Option<String> {
+/// Reads the query of the redirect request; `None` for any other request.
+async fn read_query(stream: &mut TcpStream) -> Option<String> {
     let mut read = Vec::new();
     while !read.windows(4).any(|it| it == b"\r\n\r\n") {
         if read.len() > REQUEST_BYTES_MAX || stream.read_buf(&mut read).await.ok()? == 0 {
@@ -172,7 +172,7 @@ async fn show(stream: &mut TcpStream, status: &str, text: &str) {
         "HTTP/1.1 {status}\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{text}",
         text.len()
     );
-    // Whether a browser reads it changes nothing.
+    // It does not matter whether the browser reads it.
     let _ = timeout(REQUEST_TIMEOUT, stream.write_all(page.as_bytes())).await;
 }
 
@@ -181,21 +181,21 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_connection_on_which_nothing_is_said_delays_nobody() {
+    async fn a_silent_connection_does_not_block_the_redirect() {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let here = listener.local_addr().expect("an address");
         let _silent = TcpStream::connect(here).await.expect("a connection");
         let mut browser = TcpStream::connect(here).await.expect("a connection");
         let request = b"GET /callback?code=c&state=s HTTP/1.1\r\n\r\n";
         browser.write_all(request).await.expect("sent");
-        let code = timeout(REQUEST_TIMEOUT / 2, sent_back(&listener, "s")).await;
+        let code = timeout(REQUEST_TIMEOUT / 2, redirect_code(&listener, "s")).await;
         assert_eq!(code, Ok(Ok("c".to_owned())));
     }
 
     #[test]
     fn a_code_is_waited_for_as_long_as_it_is_good_but_not_for_ever() {
-        for (said, wanted) in [(60, 60), (900, 900), (901, 900), (u64::MAX, 900)] {
-            assert_eq!(good_for(said), Duration::from_secs(wanted));
+        for (seconds, expected) in [(60, 60), (900, 900), (901, 900), (u64::MAX, 900)] {
+            assert_eq!(good_for(seconds), Duration::from_secs(expected));
         }
     }
 }

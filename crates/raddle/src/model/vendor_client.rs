@@ -1,4 +1,4 @@
-//! What the server wants of vendors outside turns.
+//! Requests to vendors outside turns: model lists and accounts.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use super::outcome::CallFailure;
 use super::{provider, sign_in};
 use crate::rules::RuleStore;
 
-/// Where vendors are dealt with: their keys, and the connections to them.
+/// The keys of vendors, and the connections to them.
 #[derive(Debug)]
 pub(crate) struct VendorClient {
     pub(super) keys: Keys,
@@ -24,7 +24,8 @@ pub(crate) struct VendorClient {
 }
 
 impl VendorClient {
-    /// That of a home. Nothing is read or asked yet. Without rules no command for a key is run.
+    /// Creates the client of a home. Reads and requests nothing yet. Without rules no key command
+    /// is run.
     pub(crate) fn new(home: &Path, rules: Option<RuleStore>) -> Self {
         let client = ModelClient::new();
         Self {
@@ -68,8 +69,8 @@ impl Vendors for VendorClient {
             if !matches!(provider.key, KeySource::Stored(_)) {
                 return Ok(None);
             }
-            let kept = self.keys.stored_credential(provider).await?;
-            Ok(kept.map(|it| match it {
+            let credential = self.keys.stored_credential(provider).await?;
+            Ok(credential.map(|it| match it {
                 StoredCredential::Key { .. } => SignInKind::Key,
                 StoredCredential::Tokens { .. } => SignInKind::Tokens,
             }))
@@ -94,7 +95,7 @@ impl Vendors for VendorClient {
         })
     }
 
-    fn keep<'a>(
+    fn store_key<'a>(
         &'a self,
         provider: &'a Provider,
         key: Secret,
@@ -114,24 +115,24 @@ impl Vendors for VendorClient {
     fn sign_in<'a>(
         &'a self,
         provider: &'a Provider,
-        way: SignInMethod,
+        method: SignInMethod,
     ) -> BoxFuture<'a, Result<PendingSignIn, String>> {
         Box::pin(async move {
             let name = &provider.name;
             let oauth = sign_in_of(provider)?.oauth.as_ref().ok_or_else(|| {
                 format!("the model provider `{name}` has no pages to sign in; describe them under [model_providers.{name}.oauth], or sign in with a key")
             })?;
-            let begun = match way {
+            let started = match method {
                 SignInMethod::Browser => sign_in::in_browser(&self.client, oauth).await?,
                 SignInMethod::Device => sign_in::on_device(&self.client, oauth).await?,
             };
             let (keys, provider, oauth) = (self.keys.clone(), provider.clone(), oauth.clone());
             Ok(PendingSignIn {
-                page: begun.page,
-                code: begun.code,
+                page: started.page,
+                code: started.code,
                 done: Box::pin(async move {
-                    let given = begun.tokens.await?;
-                    keys.store_credential(&provider, Some(keys::tokens(given, None, &oauth)))
+                    let tokens = started.tokens.await?;
+                    keys.store_credential(&provider, Some(keys::tokens(tokens, None, &oauth)))
                         .await
                 }),
             })
@@ -143,7 +144,7 @@ impl Vendors for VendorClient {
     }
 }
 
-/// How people sign in with a provider, if its key is theirs to give.
+/// Returns the provider's sign-in, or an error if its key comes from elsewhere.
 fn sign_in_of(provider: &Provider) -> Result<&SignIn, String> {
     let name = &provider.name;
     match &provider.key {

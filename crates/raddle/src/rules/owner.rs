@@ -1,8 +1,9 @@
-//! Rules of a file that others than the operator can have written.
+//! Rules of a managed file that users other than root can write.
 
 use raddle_core::policy::{Layer, Rule, Verdict};
 
-/// Makes rules that allow the user's, and says so. Those that restrain stay the operator's: they only tighten.
+/// Moves rules that allow to the user's layer, and returns a warning. Rules that restrict stay the
+/// operator's: they only tighten.
 pub(super) fn disown(rules: &mut [Rule]) -> Option<String> {
     let mut allowing = rules.iter_mut().filter(|it| it.verdict == Verdict::Allow);
     let first = allowing.next()?;

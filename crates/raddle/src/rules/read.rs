@@ -1,4 +1,4 @@
-//! A file of rules, read.
+//! Parses a rule file.
 
 use std::path::Path;
 
@@ -10,14 +10,14 @@ use raddle_core::policy::{
 use raddle_core::{Scope, SpendLimits};
 use toml::{Table, Value};
 
-/// How long somebody may take to answer, unless the file says otherwise.
+/// The default timeout for the answer of a user.
 const AFTER_SECONDS: i64 = 300;
 
-/// What a file says.
+/// The content of a rule file.
 #[derive(Debug)]
 pub(crate) struct ParsedRules {
     pub(crate) policy: Policy,
-    /// What has no meaning.
+    /// Entries without effect.
     pub(crate) warnings: Vec<String>,
 }
 
@@ -42,17 +42,17 @@ const RULE_KEYS: [&str; 8] = [
     "beyond", "command", "host", "read", "reason", "tool", "verdict", "write",
 ];
 
-/// Reads a file of rules. A path that begins with `~/` means the user's folder, where one is given.
+/// Parses a rule file. In a path, `~/` stands for the user's folder, if one is given.
 pub(crate) fn parse(text: &str, layer: Layer, home: Option<&Path>) -> Result<ParsedRules> {
     let table: Table = text.parse()?;
     let mut warnings = Vec::new();
     for key in table.keys().map(String::as_str) {
         if MANAGED_KEYS.contains(&key) && layer == Layer::User {
             warnings.push(format!(
-                "`{key}` counts only in a managed file and is passed over"
+                "`{key}` is valid only in a managed file and is ignored"
             ));
         } else if !KEYS.contains(&key) && !MANAGED_KEYS.contains(&key) {
-            warnings.push(format!("`{key}` is no key of rules and is passed over"));
+            warnings.push(format!("`{key}` is not a key of rules and is ignored"));
         }
     }
     let mut policy = Policy::default();
@@ -68,7 +68,7 @@ pub(crate) fn parse(text: &str, layer: Layer, home: Option<&Path>) -> Result<Par
             table.with_context(|| format!("rule {number} is no table; begin it with [[rule]]"))?;
         let odd = table.keys().filter(|it| !RULE_KEYS.contains(&it.as_str()));
         warnings.extend(
-            odd.map(|it| format!("`{it}` of rule {number} is no key of a rule and is passed over")),
+            odd.map(|it| format!("`{it}` of rule {number} is not a key of a rule and is ignored")),
         );
         let rule = rule(table, layer, home).with_context(|| format!("rule {number}"))?;
         policy.rules.push(rule);
@@ -103,7 +103,7 @@ fn rule(table: &Table, layer: Layer, home: Option<&Path>) -> Result<Rule> {
         Some("allow") => Verdict::Allow,
         Some("ask") => Verdict::Ask,
         Some("deny") => Verdict::Deny,
-        _ => bail!("it says nothing; write verdict = \"allow\", \"ask\" or \"deny\""),
+        _ => bail!("it has no verdict; write verdict = \"allow\", \"ask\" or \"deny\""),
     };
     let path = |key| {
         let pattern = text(table, key)?;
@@ -128,7 +128,7 @@ fn rule(table: &Table, layer: Layer, home: Option<&Path>) -> Result<Rule> {
     let mut subjects = subjects.into_iter().flatten();
     let (Some(subject), None) = (subjects.next(), subjects.next()) else {
         bail!(
-            "it is about nothing, or about several things; write one of command, write, read, host and tool"
+            "it has no subject, or several; write one of command, write, read, host and tool"
         );
     };
     let beyond = match table.get("beyond") {
@@ -138,7 +138,7 @@ fn rule(table: &Table, layer: Layer, home: Option<&Path>) -> Result<Rule> {
     };
     ensure!(
         !beyond || verdict == Verdict::Allow,
-        "only a rule that allows leads beyond the sandbox; take out `beyond`"
+        "only a rule that allows can set `beyond`; remove it"
     );
     Ok(Rule {
         layer,
@@ -199,7 +199,7 @@ fn unattended(table: &Table) -> Result<Option<UnattendedPolicy>> {
     }))
 }
 
-/// Whether nobody on the way can read what is posted.
+/// Whether the request cannot be read in transit.
 fn is_safe(url: &str) -> bool {
     let host = |rest: &str| {
         let authority = rest
@@ -207,7 +207,7 @@ fn is_safe(url: &str) -> bool {
             .next()
             .unwrap_or_default()
             .to_owned();
-        // A name before an `@` would hide the host.
+        // A user name before an `@` would hide the host.
         (!authority.is_empty() && !authority.contains('@')).then_some(authority)
     };
     if let Some(rest) = url.strip_prefix("https://") {
@@ -229,16 +229,16 @@ fn kinds<T: Copy>(table: &Table, key: &str, all: &[(T, &str)]) -> Result<Option<
     };
     let names: Vec<&str> = all.iter().map(|it| it.1).collect();
     let kind = |value: &Value| {
-        let found = all.iter().find(|it| value.as_str() == Some(it.1));
-        found.map(|it| it.0)
+        let matching = all.iter().find(|it| value.as_str() == Some(it.1));
+        matching.map(|it| it.0)
     };
-    let found = value
+    let parsed = value
         .as_array()
         .and_then(|it| it.iter().map(kind).collect());
-    let found: Option<Vec<T>> = found;
-    let found =
-        found.with_context(|| format!("`{key}` is a list of some of: {}", names.join(", ")))?;
-    Ok(Some(found))
+    let parsed: Option<Vec<T>> = parsed;
+    let parsed =
+        parsed.with_context(|| format!("`{key}` is a list of some of: {}", names.join(", ")))?;
+    Ok(Some(parsed))
 }
 
 fn text<'a>(table: &'a Table, key: &str) -> Result<Option<&'a str>> {

@@ -2,7 +2,7 @@ use raddle_core::policy::{UnattendedPolicy, Verdict};
 
 use super::*;
 
-/// A folder with files of rules.
+/// A folder with rule files.
 struct Folder(tempfile::TempDir);
 
 impl Folder {
@@ -19,9 +19,9 @@ impl Folder {
     }
 
     fn open(&self) -> Result<RuleStore> {
-        let too = self.path("too.toml");
-        let too = too.exists().then_some(too);
-        RuleStore::of(&self.path("managed.toml"), too, &self.path("rules.toml"))
+        let extra = self.path("too.toml");
+        let extra = extra.exists().then_some(extra);
+        RuleStore::of(&self.path("managed.toml"), extra, &self.path("rules.toml"))
     }
 }
 
@@ -55,7 +55,7 @@ fn the_example_of_the_docs_is_read_without_warnings() {
 }
 
 #[test]
-fn what_is_wrong_with_a_file_is_said() {
+fn errors_of_a_file_are_reported() {
     let cases = [
         (
             "rule = 3",
@@ -64,15 +64,15 @@ fn what_is_wrong_with_a_file_is_said() {
         ("rule = [3]", "rule 1 is no table; begin it with [[rule]]"),
         (
             "[[rule]]\ncommand = [\"a\"]",
-            "rule 1: it says nothing; write verdict = \"allow\", \"ask\" or \"deny\"",
+            "rule 1: it has no verdict; write verdict = \"allow\", \"ask\" or \"deny\"",
         ),
         (
             "[[rule]]\nverdict = \"deny\"",
-            "rule 1: it is about nothing, or about several things; write one of command, write, read, host and tool",
+            "rule 1: it has no subject, or several; write one of command, write, read, host and tool",
         ),
         (
             "[[rule]]\nverdict = \"deny\"\ntool = \"a\"\nhost = \"b\"",
-            "rule 1: it is about nothing, or about several things; write one of command, write, read, host and tool",
+            "rule 1: it has no subject, or several; write one of command, write, read, host and tool",
         ),
         (
             "[[rule]]\nverdict = \"deny\"\ncommand = \"git push\"",
@@ -88,7 +88,7 @@ fn what_is_wrong_with_a_file_is_said() {
         ),
         (
             "[[rule]]\nverdict = \"ask\"\ntool = \"a\"\nbeyond = true",
-            "rule 1: only a rule that allows leads beyond the sandbox; take out `beyond`",
+            "rule 1: only a rule that allows can set `beyond`; remove it",
         ),
         (
             "unattended = \"maybe\"",
@@ -134,36 +134,36 @@ fn a_webhook_is_https_or_on_this_machine() {
     ];
     for (url, expected) in cases {
         let text = format!("unattended = \"webhook\"\nunattended_webhook = \"{url}\"");
-        let meant = parse(&text, Layer::User, None);
-        assert_eq!(meant.is_ok(), expected, "{url}");
+        let parsed = parse(&text, Layer::User, None);
+        assert_eq!(parsed.is_ok(), expected, "{url}");
     }
     let text = "unattended = \"webhook\"\nunattended_after_seconds = 7\n\
                 unattended_webhook = \"https://example.com\"\nunattended_webhook_token_env = \"TOKEN\"";
-    let meant = parse(text, Layer::User, None).expect("a file");
-    assert_eq!(meant.warnings, [""; 0]);
-    let wanted = UnattendedPolicy::Webhook {
+    let parsed = parse(text, Layer::User, None).expect("a file");
+    assert_eq!(parsed.warnings, [""; 0]);
+    let expected = UnattendedPolicy::Webhook {
         after_ms: 7_000,
         url: "https://example.com".to_owned(),
         token_env: Some("TOKEN".to_owned()),
     };
-    assert_eq!(meant.policy.unattended, Some(wanted));
+    assert_eq!(parsed.policy.unattended, Some(expected));
 }
 
 #[test]
-fn what_has_no_meaning_is_named() {
+fn unknown_keys_are_reported() {
     let text =
         "rules = 1\nnetwork = false\n[[rule]]\ntool = \"a\"\nverdict = \"deny\"\nbecause = true\n";
-    let mut meant = parse(text, Layer::User, None).expect("a file");
-    meant.warnings.sort();
+    let mut parsed = parse(text, Layer::User, None).expect("a file");
+    parsed.warnings.sort();
     assert_eq!(
-        meant.warnings,
+        parsed.warnings,
         [
-            "`because` of rule 1 is no key of a rule and is passed over",
-            "`network` counts only in a managed file and is passed over",
-            "`rules` is no key of rules and is passed over",
+            "`because` of rule 1 is not a key of a rule and is ignored",
+            "`network` is valid only in a managed file and is ignored",
+            "`rules` is not a key of rules and is ignored",
         ]
     );
-    assert!(!meant.policy.managed.network_off);
+    assert!(!parsed.policy.managed.network_off);
 }
 
 #[test]
@@ -190,7 +190,8 @@ fn files_add_up_and_the_operator_goes_first() {
     assert_eq!(policy.rules.len(), 2);
 }
 
-/// A file that anybody can name and write restrains like the operator's, and allows like the user's.
+/// A file that any user can name and write restricts like the operator's, and allows like the
+/// user's.
 #[test]
 fn a_named_file_allows_only_if_it_is_the_operators() {
     let folder = Folder::new();
@@ -213,17 +214,17 @@ fn a_named_file_allows_only_if_it_is_the_operators() {
 }
 
 #[test]
-fn rules_that_cannot_be_read_stop_the_start_and_not_what_runs() {
+fn unreadable_rules_stop_the_start_but_not_a_running_server() {
     let folder = Folder::new();
     folder.put("managed.toml", "network = ");
     let error = folder.open().expect_err("a broken file");
     assert!(format!("{error:#}").contains("managed.toml"), "{error:#}");
-    let gone = RuleStore::of(
+    let missing = RuleStore::of(
         &folder.path("a"),
         Some(folder.path("gone")),
         &folder.path("b"),
     );
-    let error = gone.expect_err("a file that was named must be there");
+    let error = missing.expect_err("a file that was named must be there");
     assert!(
         format!("{error:#}").starts_with("cannot read "),
         "{error:#}"
@@ -280,7 +281,7 @@ async fn a_rule_is_added_and_the_rest_stays_as_it_is() {
     assert_eq!(text, "broken", "what cannot be read is not touched");
 }
 
-/// Many writers at once, as of several processes: each holds the lock by a file of its own.
+/// Concurrent writers, as in several processes: each takes the lock with its own file handle.
 #[test]
 fn writers_lose_nothing_of_each_other() {
     let folder = Folder::new();
@@ -299,9 +300,9 @@ fn writers_lose_nothing_of_each_other() {
     assert_eq!(folder.open().expect("rules").policy().rules.len(), 32);
 }
 
-/// A file that is put in the place of another tells by itself that it is another.
+/// A replaced file is detected by its inode.
 #[test]
-fn a_file_that_looks_like_the_one_before_it_is_read() {
+fn a_replaced_file_of_equal_time_and_length_is_read() {
     let folder = Folder::new();
     let old = SystemTime::now() - 10 * TIMESTAMP_GRANULARITY;
     let put = |name: &str, verdict: &str| {
@@ -316,7 +317,7 @@ fn a_file_that_looks_like_the_one_before_it_is_read() {
     let rules = folder.open().expect("rules");
     let verdict = || rules.policy().rules.first().map(|it| it.verdict);
     assert_eq!(verdict(), Some(Verdict::Allow));
-    // As long, and as old.
+    // Of the same length and age.
     put("other.toml", "\"deny\" ");
     std::fs::rename(folder.path("other.toml"), folder.path("rules.toml")).expect("moved");
     assert_eq!(verdict(), Some(Verdict::Deny));

@@ -1,4 +1,4 @@
-//! A rule added to the user's file, with everything else in it left as it is.
+//! Adds a rule to the user's file, and leaves everything else in it unchanged.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -11,7 +11,7 @@ use toml_edit::{Array, ArrayOfTables, DocumentMut, InlineTable, Item, Table, Val
 
 use super::read;
 
-/// Adds a rule to a file, which need not be there. Two processes do not lose each other's.
+/// Adds a rule to a file, and creates the file if needed. Concurrent processes do not lose rules.
 pub(super) fn add(path: &Path, amendment: &Amendment) -> Result<(), AmendError> {
     let unwritable = |error: io::Error| AmendError::Unwritable(error.to_string());
     let unreadable = |error: String| AmendError::Unreadable(error);
@@ -52,7 +52,7 @@ pub(super) fn add(path: &Path, amendment: &Amendment) -> Result<(), AmendError> 
     replace(path, &document.to_string()).map_err(unwritable)
 }
 
-/// Keeps other processes of the same home from writing at the same time.
+/// Locks out other processes of the same home.
 fn lock(path: &Path) -> io::Result<fs::File> {
     if let Some(folder) = path.parent() {
         let mut builder = fs::DirBuilder::new();
@@ -65,9 +65,9 @@ fn lock(path: &Path) -> io::Result<fs::File> {
     Ok(file)
 }
 
-/// Puts a new text in the file's place in one step, so that a crash leaves the old or the new.
+/// Replaces the file atomically, so that a crash leaves the old or the new content.
 fn replace(path: &Path, text: &str) -> io::Result<()> {
-    // A link stays a link: what it points to is replaced.
+    // A link stays a link: its target is replaced.
     let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let mode = fs::metadata(path).map_or(0o600, |it| it.permissions().mode() & 0o777);
     let new = path.with_extension("toml.new");

@@ -31,10 +31,10 @@ pub(super) fn run(folder: &Path, args: &ThreadDelete) -> Result<ExitCode> {
     if !args.yes {
         if !std::io::stdin().is_terminal() {
             return Ok(usage(
-                "nobody can be asked here: give --yes to delete the thread",
+                "there is no terminal to confirm on: give --yes to delete the thread",
             ));
         }
-        if !agreed(&archive, thread)? {
+        if !confirm(&archive, thread)? {
             bail!("nothing was deleted");
         }
     }
@@ -46,7 +46,7 @@ pub(super) fn run(folder: &Path, args: &ThreadDelete) -> Result<ExitCode> {
         .build()
         .context("cannot start the runtime")?;
     runtime.block_on(journal.delete(thread))?;
-    // Closing the journal clears what was only in its log.
+    // Closing the journal checkpoints its write-ahead log, which may still hold the thread.
     drop(journal);
     log::print_line(&format!("deleted {thread}"));
     Ok(ExitCode::SUCCESS)
@@ -54,15 +54,15 @@ pub(super) fn run(folder: &Path, args: &ThreadDelete) -> Result<ExitCode> {
 
 fn is_alive(folder: &Path, node: &str) -> Result<bool> {
     match NodeLock::is_alive(folder, node) {
-        // A name that no lock can have is none that a node of this home took.
+        // No node of this home can have a name that is invalid for a lock.
         Err(NodeError::BadName(_)) => Ok(false),
         alive => alive
             .context("cannot tell whether a running server has the thread; nothing was deleted"),
     }
 }
 
-/// Asks whether this thread is meant.
-fn agreed(archive: &Archive, thread: ThreadId) -> Result<bool> {
+/// Asks the user for confirmation.
+fn confirm(archive: &Archive, thread: ThreadId) -> Result<bool> {
     let summary = archive.summary(thread).ok().flatten();
     let title = summary.map(|it| one_line(it.name.as_deref().unwrap_or(&it.preview), 60));
     let title = title.unwrap_or_default();
@@ -72,8 +72,8 @@ fn agreed(archive: &Archive, thread: ThreadId) -> Result<bool> {
     Ok(matches!(answer.trim(), "y" | "yes"))
 }
 
-/// The node that took the thread last and did not let go of it. Of a thread that cannot be read nobody
-/// can be the owner.
+/// The last node that owned the thread and did not release it. An unreadable thread can have no
+/// owner.
 fn owner(archive: &Archive, thread: ThreadId) -> Result<Option<String>> {
     let read = || -> Result<Option<String>, ReadError> {
         let base = archive.base(thread, None)?;
@@ -95,7 +95,7 @@ fn owner(archive: &Archive, thread: ThreadId) -> Result<Option<String>> {
                 folded.apply(record);
             }
         }
-        // What a fork took over was another's thread, and so was its owner.
+        // A fork inherits records of another thread, whose owner is not its own.
         let own = folded.id() == Some(thread) && !released;
         Ok(folded.node().filter(|_| own).map(str::to_owned))
     };

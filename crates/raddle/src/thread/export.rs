@@ -20,14 +20,14 @@ pub(super) fn run(folder: &Path, args: &ThreadExport) -> Result<ExitCode> {
     let mut salvage = Salvage::new(folder);
     let mut damaged = false;
     let threads = if args.all {
-        let found = salvage
+        let stored = salvage
             .threads()
             .map_err(|error| unreadable(folder, error))?;
-        for problem in &found.problems {
+        for problem in &stored.problems {
             log::print_line(&format!("raddle: {}", one_line(problem, 400)));
             damaged = true;
         }
-        found.threads
+        stored.threads
     } else {
         let mut threads = Vec::with_capacity(args.ids.len());
         for id in &args.ids {
@@ -48,7 +48,7 @@ pub(super) fn run(folder: &Path, args: &ThreadExport) -> Result<ExitCode> {
             ));
         };
         let exported = salvage.export(*thread, printer.file(), extent);
-        return told(
+        return report_and_exit_code(
             *thread,
             exported.map_err(|error| failed(*thread, error)),
             "stdout",
@@ -72,7 +72,7 @@ pub(super) fn run(folder: &Path, args: &ThreadExport) -> Result<ExitCode> {
                     });
                     printer.line(&line.to_string())?;
                 } else {
-                    tell(thread, &exported, &path.display().to_string());
+                    report(thread, &exported, &path.display().to_string());
                 }
             }
             Err(error) => {
@@ -93,9 +93,9 @@ pub(super) fn run(folder: &Path, args: &ThreadExport) -> Result<ExitCode> {
     })
 }
 
-fn told(thread: ThreadId, exported: Result<ExportSummary>, to: &str) -> Result<ExitCode> {
+fn report_and_exit_code(thread: ThreadId, exported: Result<ExportSummary>, to: &str) -> Result<ExitCode> {
     let exported = exported?;
-    tell(thread, &exported, to);
+    report(thread, &exported, to);
     Ok(if exported.lacks.is_empty() {
         ExitCode::SUCCESS
     } else {
@@ -103,7 +103,7 @@ fn told(thread: ThreadId, exported: Result<ExportSummary>, to: &str) -> Result<E
     })
 }
 
-fn tell(thread: ThreadId, exported: &ExportSummary, to: &str) {
+fn report(thread: ThreadId, exported: &ExportSummary, to: &str) {
     let end = &exported.end;
     let counts = format!("{} records, {} blobs", end.records, end.blobs);
     log::print_line(&format!("wrote {thread} to {to}: {counts}"));
@@ -112,7 +112,7 @@ fn tell(thread: ThreadId, exported: &ExportSummary, to: &str) {
     }
 }
 
-/// The one thread whose id begins so, also in a journal that SQLite cannot read.
+/// Returns the one thread with this prefix of its id, even in a journal that SQLite cannot read.
 fn find(salvage: &mut Salvage, id: &str) -> Result<ThreadId> {
     match salvage.find(id)?.as_slice() {
         [] => bail!("no thread has an id that begins with {id}; see `raddle thread list`"),
@@ -121,7 +121,7 @@ fn find(salvage: &mut Salvage, id: &str) -> Result<ThreadId> {
     }
 }
 
-/// Why a thread was not written, and what to do.
+/// Describes why a thread was not written, with advice.
 fn failed(thread: ThreadId, error: raddle_store::ExportError) -> anyhow::Error {
     use raddle_core::ports::ReadError;
     use raddle_store::ExportError;
@@ -136,7 +136,7 @@ fn failed(thread: ThreadId, error: raddle_store::ExportError) -> anyhow::Error {
     anyhow!("thread {thread}: {what:#}{advice}")
 }
 
-/// Where files go.
+/// The destination of the files.
 enum Target {
     File(PathBuf),
     Folder(PathBuf),
@@ -159,8 +159,8 @@ impl Target {
     }
 }
 
-/// Writes a file whole or not at all, for its owner's eyes only. One that is there is left alone: it may
-/// be better than what a damaged journal still gives.
+/// Writes a file atomically, readable by its owner only. Never replaces an existing file: it may be
+/// better than the export of a damaged journal.
 fn write(
     path: &Path,
     fill: &mut dyn FnMut(&mut dyn Write) -> Result<ExportSummary>,
@@ -180,7 +180,7 @@ fn write(
         Ok(exported)
     });
     if written.is_err() {
-        // Half a file is of no use to anyone. That it may not be there is no second failure.
+        // A partial file is of no use. It may not exist, so an error is ignored.
         let _ = fs::remove_file(&draft);
     }
     written

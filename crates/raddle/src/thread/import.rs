@@ -34,7 +34,7 @@ pub(super) fn run(folder: &Path, args: &ThreadImport) -> Result<ExitCode> {
         records,
         blobs,
         head,
-        had,
+        source_head: had,
     } = imported;
     let mut printer = Printer::new();
     if args.json {
@@ -59,7 +59,7 @@ pub(super) fn run(folder: &Path, args: &ThreadImport) -> Result<ExitCode> {
 }
 
 fn import(folder: &Path, args: &ThreadImport, file: impl BufRead) -> Result<ImportSummary> {
-    // What is no exported thread is told before a home is made for it.
+    // An invalid file is rejected before it would create a home.
     let file = BundleReader::open(file)?;
     let journal = LocalJournal::open(&Options {
         folder: folder.to_owned(),
@@ -77,7 +77,7 @@ fn import(folder: &Path, args: &ThreadImport, file: impl BufRead) -> Result<Impo
         .block_on(journal.import(file, options))
         .map_err(|error| match error {
             ImportError::Exists(thread) => anyhow!(
-                "the thread {thread} is here already; give --as-new to import it as a fork, or delete it \
+                "the thread {thread} already exists here; give --as-new to import it as a fork, or delete it \
                  first with `raddle thread delete {thread}`"
             ),
             ImportError::Lost { .. } => anyhow!(

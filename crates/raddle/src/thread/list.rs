@@ -15,14 +15,14 @@ use crate::cli::ThreadList;
 use crate::log;
 use crate::print::{Printer, one_line};
 
-/// How many letters of a folder and of a title are shown.
+/// The maximum lengths of a folder and of a title.
 const FOLDER_LETTERS_MAX: usize = 40;
 const TITLE_LETTERS_MAX: usize = 60;
 
-/// With fewer letters than this there is nothing to search by.
+/// The minimum length of a search text.
 const LETTERS_MIN: usize = 3;
 
-/// How long a search waits for the index of words, and how often it looks at it.
+/// How long a search waits for the full-text index, and the interval of the checks.
 const LAG_MAX: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -50,7 +50,7 @@ pub(super) fn run(folder: &Path, args: &ThreadList) -> Result<ExitCode> {
     let page = match page {
         Err(ReadError::BadCursor) => {
             return Ok(usage(
-                "--cursor is none that a page gave; leave it out to begin anew",
+                "invalid --cursor: pass the cursor of the previous page, or leave it out",
             ));
         }
         page => page.map_err(|error| unreadable(folder, error))?,
@@ -70,22 +70,23 @@ pub(super) fn run(folder: &Path, args: &ThreadList) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A full page of threads that hold a text, if there are so many, once what is stored can be found.
+/// Returns a full page of threads that contain a text, if there are enough, once the index is up to
+/// date.
 fn find(
     folder: &Path,
     archive: &Archive,
     text: &str,
     query: &ListQuery,
 ) -> Result<Page<Summary>, ReadError> {
-    let behind = catch_up(folder, archive)?;
-    if behind > 0 {
+    let missing = catch_up(folder, archive)?;
+    if missing > 0 {
         log::print_line(&format!(
-            "{behind} threads are not yet in the index of words, so not all may be found; a running server \
+            "{missing} threads are not yet in the index of words, so not all may be found; a running server \
              brings it up to date"
         ));
     }
     let mut page = archive.search(text, query)?;
-    // A search that takes long is answered in parts.
+    // A long search returns its results in parts.
     while page.entries.len() < query.limit
         && let Some(cursor) = page.next.take()
     {
@@ -101,8 +102,8 @@ fn find(
     Ok(page)
 }
 
-/// Waits for the index of words, if there is someone who keeps it, until it has what is stored now. Says
-/// how many threads it still lacks.
+/// Waits until the full-text index has all stored records, if a running server maintains it.
+/// Returns how many threads it still lacks.
 fn catch_up(folder: &Path, archive: &Archive) -> Result<usize, ReadError> {
     let mut lag = archive.lag()?;
     let unavailable = |error: NodeError| ReadError::Unavailable(error.to_string());
@@ -110,7 +111,7 @@ fn catch_up(folder: &Path, archive: &Archive) -> Result<usize, ReadError> {
         let begun = Instant::now();
         while lag.threads() > 0 && begun.elapsed() < LAG_MAX {
             std::thread::sleep(POLL_INTERVAL);
-            lag.look()?;
+            lag.refresh()?;
         }
     }
     Ok(lag.threads())
@@ -134,7 +135,7 @@ fn table(printer: &mut Printer, threads: &[Summary]) -> std::io::Result<()> {
     Ok(())
 }
 
-/// A folder, whose end says more than its beginning.
+/// Truncates a folder at its start, because its end is more specific.
 fn folder(cwd: &str) -> String {
     let cwd = one_line(cwd, usize::MAX);
     let letters = cwd.chars().count();
@@ -145,7 +146,7 @@ fn folder(cwd: &str) -> String {
     format!("…{end}")
 }
 
-/// A thread for programs.
+/// The JSON of a thread.
 pub(super) fn of(thread: &Summary) -> Value {
     json!({
         "id": thread.thread,

@@ -32,7 +32,7 @@ pub(super) fn run(folder: &Path, args: &ThreadShow) -> Result<ExitCode> {
         json: args.json,
     };
     let shown = show.all();
-    // What could be read is shown, also of a thread that is damaged further on.
+    // The readable part is shown, even if the thread is damaged further on.
     show.printer.flush()?;
     shown?;
     Ok(ExitCode::SUCCESS)
@@ -76,7 +76,7 @@ impl ThreadPrinter {
             // A fork that was cut off before its own first record.
             return Ok(());
         };
-        // A damaged thread is shown as far as it goes; what it used can then not be told.
+        // A damaged thread is shown as far as possible; its usage is then unknown.
         let used = usage::accounts(&self.archive, self.thread).unwrap_or_default();
         if self.json {
             let models: Vec<Value> = used.iter().map(usage::json).collect();
@@ -115,7 +115,7 @@ impl ThreadPrinter {
         }
         let end = match &turn.ended {
             None => "has not ended".to_owned(),
-            Some((end, _)) => how(end),
+            Some((end, _)) => describe_end(end),
         };
         let (id, began) = (one_line(turn.turn.as_str(), 100), utc(turn.started_at));
         self.printer.line("")?;
@@ -152,23 +152,23 @@ impl ThreadPrinter {
     }
 }
 
-/// How a turn ended.
-fn how(end: &TurnEnd) -> String {
+/// Describes the end of a turn.
+fn describe_end(end: &TurnEnd) -> String {
     match end {
         TurnEnd::Completed { .. } => "completed".to_owned(),
-        TurnEnd::Interrupted(cause) => format!("interrupted: {}", why(cause)),
+        TurnEnd::Interrupted(cause) => format!("interrupted: {}", describe_cause(cause)),
         TurnEnd::Failed(failure) => format!("failed: {}", one_line(&failure.message, 200)),
     }
 }
 
-fn why(cause: &Cause) -> &'static str {
+fn describe_cause(cause: &Cause) -> &'static str {
     match cause {
-        Cause::Client { .. } => "a client asked",
+        Cause::Client { .. } => "requested by a client",
         Cause::Cancelled { .. } => "an approval was cancelled",
         Cause::OwnerLost { .. } => "its process died",
-        Cause::Shutdown { .. } => "the server left",
+        Cause::Shutdown { .. } => "the server shut down",
         Cause::Forked { .. } => "it was forked in the middle",
-        Cause::BudgetSpent { .. } => "its time was over",
+        Cause::BudgetSpent { .. } => "its time budget was spent",
         Cause::Deleted { .. } => "the thread was deleted",
     }
 }

@@ -1,10 +1,10 @@
-//! Points in time, for people.
+//! Formats points in time.
 
 use raddle_core::Timestamp;
 
 const DAY_SECONDS: i64 = 86_400;
 
-/// A point in time, to the second, in UTC.
+/// Formats a point in time, to the second, in UTC.
 pub(super) fn utc(at: Timestamp) -> String {
     let (year, month, day) = at.date();
     let rest = at.seconds().rem_euclid(DAY_SECONDS);

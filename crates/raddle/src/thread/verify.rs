@@ -21,7 +21,7 @@ pub(super) fn run(folder: &Path, args: &ThreadVerify) -> Result<ExitCode> {
     };
     if args.ids.is_empty() {
         let Some(archive) = open(folder)? else {
-            // A home without a journal has nothing that could be damaged.
+            // A home without a journal has no damage.
             return Ok(ExitCode::SUCCESS);
         };
         let problems = archive
@@ -81,7 +81,7 @@ impl Verifier {
 
     fn thread(&mut self, archive: &Archive, thread: ThreadId) -> Result<()> {
         let report = match archive.verify(thread) {
-            // Someone deleted it meanwhile.
+            // The thread was deleted meanwhile.
             Err(ReadError::NotFound) => return Ok(()),
             report => report?,
         };
@@ -108,7 +108,7 @@ impl Verifier {
     }
 }
 
-/// What to do about damage.
+/// Advice on how to handle the damage.
 fn advice(report: &VerifyReport, damage: &Damage) -> String {
     let thread = report.thread;
     match damage.kind {

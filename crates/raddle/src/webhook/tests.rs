@@ -6,33 +6,33 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// A server that takes one request and says this; nothing closes without a word, and `-` says nothing for as long as
-/// it is waited for.
-fn server(says: &'static str) -> (String, JoinHandle<String>) {
+/// A server that accepts one request and sends this response. An empty response closes the
+/// connection; `-` keeps it open and sends nothing.
+fn server(response: &'static str) -> (String, JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a socket");
     let address = listener.local_addr().expect("an address");
     let serving = std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().expect("a client");
-        let mut heard = Vec::new();
+        let mut request = Vec::new();
         let mut byte = [0];
-        while !is_whole(&heard) && stream.read(&mut byte).is_ok_and(|it| it == 1) {
-            heard.push(byte[0]);
+        while !is_whole(&request) && stream.read(&mut byte).is_ok_and(|it| it == 1) {
+            request.push(byte[0]);
         }
-        if says == "-" {
-            // Until whoever waits has had enough.
+        if response == "-" {
+            // Until the client times out.
             let _ = stream.read(&mut byte);
         } else {
-            let _ = stream.write_all(says.as_bytes());
+            let _ = stream.write_all(response.as_bytes());
         }
-        String::from_utf8_lossy(&heard).into_owned()
+        String::from_utf8_lossy(&request).into_owned()
     });
     (format!("http://{address}/hook?a=b"), serving)
 }
 
-/// Whether the body that the head announces is there.
-fn is_whole(heard: &[u8]) -> bool {
-    let heard = String::from_utf8_lossy(heard).to_lowercase();
-    let Some((head, body)) = heard.split_once("\r\n\r\n") else {
+/// Whether the body has the length that the head announces.
+fn is_whole(request: &[u8]) -> bool {
+    let request = String::from_utf8_lossy(request).to_lowercase();
+    let Some((head, body)) = request.split_once("\r\n\r\n") else {
         return false;
     };
     let length = head
@@ -43,27 +43,27 @@ fn is_whole(heard: &[u8]) -> bool {
         .is_some_and(|length: usize| body.len() >= length)
 }
 
-async fn asked(
+async fn send(
     url: String,
     token_env: Option<&str>,
     question: Value,
 ) -> Result<WebhookDecision, String> {
-    let put = WebhookRequest {
+    let webhook_request = WebhookRequest {
         url,
         token_env: token_env.map(str::to_owned),
         question,
-        within: Duration::from_millis(300),
+        timeout: Duration::from_millis(300),
     };
-    HttpWebhook::default().send(put).await
+    HttpWebhook::default().send(webhook_request).await
 }
 
 #[tokio::test]
-async fn only_a_decision_is_one() {
+async fn only_a_valid_decision_is_accepted() {
     let long = concat!(
         "HTTP/1.1 200 OK\r\ncontent-length: 9999999\r\n\r\n",
         "{\"decision\": \"acc"
     );
-    for (says, wanted) in [
+    for (response, expected) in [
         (
             "HTTP/1.1 200 OK\r\ncontent-length: 22\r\n\r\n{\"decision\": \"accept\"}",
             Ok(WebhookDecision::Accept),
@@ -92,43 +92,43 @@ async fn only_a_decision_is_one() {
         ("", Err("")),
         ("-", Err("")),
     ] {
-        let (url, serving) = server(says);
-        let found = asked(url, None, json!({"a": 1})).await;
-        match (found, wanted) {
-            (Ok(found), Ok(wanted)) => assert_eq!(found, wanted, "{says}"),
-            (Err(found), Err(wanted)) => assert!(found.contains(wanted), "{says}: {found}"),
-            (found, wanted) => panic!("{says}: {found:?}, not {wanted:?}"),
+        let (url, serving) = server(response);
+        let actual = send(url, None, json!({"a": 1})).await;
+        match (actual, expected) {
+            (Ok(actual), Ok(expected)) => assert_eq!(actual, expected, "{response}"),
+            (Err(actual), Err(expected)) => assert!(actual.contains(expected), "{response}: {actual}"),
+            (actual, expected) => panic!("{response}: {actual:?}, not {expected:?}"),
         }
-        let heard = serving.join().expect("a server");
-        assert!(heard.starts_with("POST /hook?a=b HTTP/1.1\r\n"), "{heard}");
-        assert!(heard.ends_with("\r\n\r\n{\"a\":1}"), "{heard}");
-        assert!(heard.contains("accept: application/json"), "{heard}");
-        assert!(!heard.contains("authorization"), "{heard}");
+        let request = serving.join().expect("a server");
+        assert!(request.starts_with("POST /hook?a=b HTTP/1.1\r\n"), "{request}");
+        assert!(request.ends_with("\r\n\r\n{\"a\":1}"), "{request}");
+        assert!(request.contains("accept: application/json"), "{request}");
+        assert!(!request.contains("authorization"), "{request}");
     }
 }
 
-/// The variable is one that every process has.
+/// Uses a variable that every process has.
 #[tokio::test]
-async fn a_token_is_said_or_nothing_is() {
+async fn a_missing_token_sends_no_request() {
     let accepts = "HTTP/1.1 200 OK\r\ncontent-length: 22\r\n\r\n{\"decision\": \"accept\"}";
     let (url, serving) = server(accepts);
-    let found = asked(url.clone(), Some("RADDLE_NO_SUCH_TOKEN"), json!({})).await;
-    assert!(found.is_err_and(|it| it.contains("RADDLE_NO_SUCH_TOKEN, which is not set")));
+    let result = send(url.clone(), Some("RADDLE_NO_SUCH_TOKEN"), json!({})).await;
+    assert!(result.is_err_and(|it| it.contains("RADDLE_NO_SUCH_TOKEN, which is not set")));
     assert_eq!(
-        asked(url, Some("PATH"), json!({})).await,
+        send(url, Some("PATH"), json!({})).await,
         Ok(WebhookDecision::Accept)
     );
     let path = std::env::var("PATH").expect("a path");
-    let heard = serving.join().expect("a server");
+    let request = serving.join().expect("a server");
     assert!(
-        heard.contains(&format!("authorization: Bearer {path}\r\n")),
-        "{heard}"
+        request.contains(&format!("authorization: Bearer {path}\r\n")),
+        "{request}"
     );
 }
 
 #[test]
-fn the_log_is_not_told_the_path() {
-    for (why, url, wanted) in [
+fn the_path_is_redacted_from_the_log() {
+    for (why, url, expected) in [
         (
             "https://a.example/hook/s3cret does not answer",
             "https://a.example/hook/s3cret?x=1",
@@ -147,11 +147,12 @@ fn the_log_is_not_told_the_path() {
         ("no / no", "http://127.0.0.1:1", "no / no"),
         ("no / no", "http://127.0.0.1:1/?a=b", "no / no"),
     ] {
-        assert_eq!(without_path(why, url), wanted);
+        assert_eq!(without_path(why, url), expected);
     }
 }
 
-/// Nobody is there, someone repeats it, or it cannot be asked: none of it is a reason to tell it.
+/// The path is redacted from every error: no connection, an echo in the response, or an invalid
+/// scheme.
 #[tokio::test]
 async fn no_error_has_the_path() {
     let repeats = "HTTP/1.1 404 No\r\ncontent-length: 26\r\n\r\nno hook s3cret-of-the-path";
@@ -162,7 +163,7 @@ async fn no_error_has_the_path() {
         "http://127.0.0.1:1/s3cret-of-the-path".to_owned(),
         "ftp://127.0.0.1/s3cret-of-the-path".to_owned(),
     ] {
-        let error = asked(address.clone(), None, json!({})).await;
+        let error = send(address.clone(), None, json!({})).await;
         let error = error.expect_err("no decision");
         assert!(!error.contains("s3cret"), "{address}: {error}");
     }

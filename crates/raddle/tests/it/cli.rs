@@ -1,20 +1,12 @@
-//! The command line, as people meet it.
+//! Tests of the command line as a user runs it.
 
-/// `raddle config`.
 mod config;
-/// `raddle doctor`, beside the fence.
 mod doctor;
-/// What is said to whoever does not know what to type.
 mod help;
-/// `raddle init`.
 mod init;
-/// The log: where it goes, and how much of it.
 mod log;
-/// Mistakes, and what is said of them.
 mod mistakes;
-/// `raddle model list`.
 mod models;
-/// `raddle completions` and `raddle man`.
 mod shell;
 
 use std::fs;
@@ -25,13 +17,13 @@ use tempfile::TempDir;
 
 use crate::support::server::command;
 
-/// A home, and what is typed there.
+/// A home, and the commands run in it.
 struct CliHome {
     home: TempDir,
     variables: Vec<(String, String)>,
 }
 
-/// How it went.
+/// The result of a command.
 struct CliOutput {
     code: Option<i32>,
     out: String,
@@ -46,11 +38,11 @@ impl CliHome {
         }
     }
 
-    /// With this configuration.
+    /// Creates a home with this configuration.
     fn with(config: &str) -> Self {
-        let place = Self::new();
-        fs::write(place.config(), config).expect("it is written");
-        place
+        let home = Self::new();
+        fs::write(home.config(), config).expect("it is written");
+        home
     }
 
     fn set(&mut self, name: &str, value: &str) {
@@ -61,12 +53,12 @@ impl CliHome {
         self.home.path().join("config.toml")
     }
 
-    /// The configuration as it is now.
+    /// Returns the current configuration.
     fn text(&self) -> String {
         fs::read_to_string(self.config()).expect("a configuration")
     }
 
-    /// `raddle` with these words, not started yet. Nobody is at its stdin.
+    /// Prepares `raddle` with these arguments, without starting it. Its stdin is empty.
     fn command(&self, words: &[&str]) -> Command {
         let mut command = command(self.home.path());
         command.args(words).env("COLUMNS", "80");

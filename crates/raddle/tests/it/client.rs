@@ -1,4 +1,4 @@
-//! `raddle-client` on the real program: as its child, over a websocket and over a unix socket.
+//! `raddle-client` with the real binary: as its child, over a websocket and over a Unix socket.
 
 mod approve;
 mod child;
@@ -15,15 +15,15 @@ use crate::model::MockModel;
 use crate::support::TEST_TIMEOUT;
 use crate::support::server::TestServer;
 
-/// A message that takes its time: 400 pieces of 8 letters.
+/// A slow message: 400 pieces of 8 characters.
 const LONG: &str = "MOCK text n=400 size=8 gap_us=2000";
 
-/// A mock that says what the user's text asks it to.
+/// A mock that follows the directives in the user's text.
 fn mock() -> MockModel {
     MockModel::start("")
 }
 
-/// A server on a unix socket in its home, with this model.
+/// A server on a Unix socket in its home, with this model.
 fn serve(mock: &MockModel) -> (TestServer, Vec<String>) {
     let mut arguments = mock.arguments(&[]);
     arguments.extend(["--listen", "unix://"].map(str::to_owned));
@@ -38,8 +38,8 @@ fn unix(path: &Path) -> ServerAddress {
     ServerAddress::Unix(path.to_owned())
 }
 
-async fn connect(place: ServerAddress) -> Client {
-    let client = Client::connect(place, Options::new("it", "1"), RejectAll).await;
+async fn connect(address: ServerAddress) -> Client {
+    let client = Client::connect(address, Options::new("it", "1"), RejectAll).await;
     client.expect("a client")
 }
 
@@ -48,10 +48,10 @@ async fn start(client: &Client) -> ThreadFollower {
     started.expect("a thread")
 }
 
-/// Hears until the agent has said so much.
-async fn until_said(follow: &mut ThreadFollower, letters: usize) {
-    let said = |follow: &ThreadFollower| follow.thread().last_message().map_or(0, str::len);
-    while said(follow) < letters {
+/// Follows the thread until the agent has written so many characters.
+async fn follow_until(follow: &mut ThreadFollower, letters: usize) {
+    let length = |follow: &ThreadFollower| follow.thread().last_message().map_or(0, str::len);
+    while length(follow) < letters {
         next(follow).await;
     }
 }
@@ -63,8 +63,8 @@ async fn next(follow: &mut ThreadFollower) -> ThreadEvent {
     next
 }
 
-/// Hears a turn out; how it ended. What the client made of it is what the server shows.
-async fn hear_out(client: &Client, follow: &mut ThreadFollower) -> TurnStatus {
+/// Follows a turn to its end and returns its status. The client's view must equal the server's.
+async fn follow_to_the_end(client: &Client, follow: &mut ThreadFollower) -> TurnStatus {
     let finish = tokio::time::timeout(TEST_TIMEOUT, follow.finish()).await;
     let turn = finish.expect("an end in time").expect("an end");
     let params = ThreadReadParams {

@@ -1,4 +1,4 @@
-//! Commands of clients, through the real binary: `command/exec` and its keeper.
+//! Commands of clients, with the real binary: `command/exec` and its keeper.
 
 mod flood;
 mod leftovers;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::support::request;
 use crate::support::websocket::Websocket;
 
-/// A request to run a script without a sandbox and for as long as it likes, with more params.
+/// Builds a request for a script without a sandbox or timeout, with more params.
 fn exec(id: &str, script: &str, more: Value) -> Vec<u8> {
     let mut params = json!({
         "command": ["sh", "-c", script],
@@ -27,7 +27,7 @@ fn exec(id: &str, script: &str, more: Value) -> Vec<u8> {
     request(id, "command/exec", params)
 }
 
-/// The next answer, whatever is told before it.
+/// Returns the next response. Skips notifications.
 fn answer(client: &mut Websocket) -> Value {
     loop {
         let message = client.receive();

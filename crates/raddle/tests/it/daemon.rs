@@ -1,4 +1,5 @@
-//! `raddle daemon`: one per home, which is ready when it says so, and leaves nothing in the way of the next.
+//! `raddle daemon`: one per home. It is ready when `start` returns, and leaves nothing that blocks
+//! the next one.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -17,10 +18,10 @@ use crate::support::server::command;
 use crate::support::websocket::Websocket;
 use crate::support::{TEST_TIMEOUT, code, eventually, request};
 
-/// A home that has no daemon any more when this is dropped.
+/// A home whose daemon is stopped on drop.
 struct DaemonHome(TempDir);
 
-/// What a command said.
+/// The output of a command.
 #[derive(Debug)]
 struct DaemonOutput {
     status: i32,
@@ -47,19 +48,19 @@ impl DaemonHome {
         DaemonOutput::of(self.command(words).output().expect("it runs"))
     }
 
-    /// What `start` says, which succeeds.
+    /// Runs `start`, which must succeed, and returns its JSON.
     fn start(&self, words: &[&str]) -> Value {
         let words = [&["start", "--json"], words].concat();
-        let told = self.daemon(&words);
-        assert_eq!(told.status, 0, "{told:?}");
-        told.json()
+        let output = self.daemon(&words);
+        assert_eq!(output.status, 0, "{output:?}");
+        output.json()
     }
 
-    /// The exit status of `status`, and the state it names.
+    /// Returns the exit status of `status`, and the state.
     fn status(&self) -> (i32, String) {
-        let told = self.daemon(&["status", "--json"]);
-        let state = told.json()["state"].as_str().expect("a state").to_owned();
-        (told.status, state)
+        let output = self.daemon(&["status", "--json"]);
+        let state = output.json()["state"].as_str().expect("a state").to_owned();
+        (output.status, state)
     }
 
     fn client(&self) -> Websocket {
@@ -116,7 +117,7 @@ fn it_serves_from_when_start_returns_until_stop_returns() {
     );
     assert_eq!(home.status(), (0, "running".to_owned()));
 
-    // Another start changes nothing, and is no failure.
+    // Another start changes nothing, and is no error.
     assert_eq!(home.start(&[]), started);
     let refused = home.daemon(&[]);
     assert_eq!(refused.status, 1);
@@ -138,18 +139,18 @@ fn it_serves_from_when_start_returns_until_stop_returns() {
 }
 
 #[test]
-fn of_many_that_are_started_at_once_one_runs() {
+fn of_concurrent_starts_one_daemon_runs() {
     let home = DaemonHome::new();
     let starts: Vec<Value> = thread::scope(|scope| {
         let starts: Vec<_> = (0..6).map(|_| scope.spawn(|| home.start(&[]))).collect();
-        let told = starts.into_iter().map(|it| it.join().expect("no panic"));
-        told.collect()
+        let joined = starts.into_iter().map(|it| it.join().expect("no panic"));
+        joined.collect()
     });
     assert!(starts.iter().all(|it| *it == starts[0]), "{starts:?}");
 }
 
 #[test]
-fn one_that_was_killed_is_in_nobodys_way() {
+fn a_killed_daemon_does_not_block_the_next() {
     let home = DaemonHome::new();
     let first = home.start(&[]);
     signal(&first["pid"], Signal::KILL);
@@ -160,7 +161,7 @@ fn one_that_was_killed_is_in_nobodys_way() {
 }
 
 #[test]
-fn one_that_cannot_start_says_why_and_is_gone() {
+fn a_failed_start_reports_why_and_leaves_no_daemon() {
     let home = DaemonHome::new();
     for (words, why) in [
         (
@@ -168,17 +169,17 @@ fn one_that_cannot_start_says_why_and_is_gone() {
             "refusing to listen on ws://127.0.0.1:0 without a token",
         ),
         (["--listen", "stdio://"], "a daemon needs an address"),
-        (["--listen", "unix:///tmp/it.sock"], "lets others in"),
+        (["--listen", "unix:///tmp/it.sock"], "is accessible to others"),
     ] {
-        let told = home.daemon(&[&["start"], &words[..]].concat());
-        assert_eq!((told.status, &*told.stdout), (1, ""), "{told:?}");
-        assert!(told.stderr.contains(why), "{told:?}");
+        let output = home.daemon(&[&["start"], &words[..]].concat());
+        assert_eq!((output.status, &*output.stdout), (1, ""), "{output:?}");
+        assert!(output.stderr.contains(why), "{output:?}");
         assert_eq!(home.status().0, 3);
     }
 }
 
 #[test]
-fn one_for_whose_start_nobody_waited_ends() {
+fn a_daemon_without_a_waiting_start_exits() {
     let home = DaemonHome::new();
     let (read, write) = rustix::pipe::pipe().expect("a pipe");
     drop(read);
@@ -191,7 +192,7 @@ fn one_for_whose_start_nobody_waited_ends() {
 }
 
 #[test]
-fn stop_waits_for_what_runs() {
+fn stop_waits_for_running_requests() {
     let home = DaemonHome::new();
     home.start(&[]);
     let mut client = home.client();
@@ -209,7 +210,7 @@ fn stop_waits_for_what_runs() {
         (home.status() == (4, "ending".to_owned())).then_some(())
     });
 
-    // A second one only waits: what runs is not cut off.
+    // A second `stop` only waits: the work in progress is not cut off.
     let second = home.daemon(&["stop", "--timeout", "0"]);
     assert_eq!(second.status, 1, "{second:?}");
     drop(slow);
@@ -217,9 +218,10 @@ fn stop_waits_for_what_runs() {
     assert_eq!(home.daemon(&["stop"]).status, 0);
 }
 
-/// The second one comes before the daemon has said that it was told, and must not cut off what runs.
+/// The second `stop` comes before the daemon has acknowledged the first, and must not cut off its
+/// work.
 #[test]
-fn two_that_stop_it_at_once_both_wait() {
+fn concurrent_stops_all_wait() {
     let home = DaemonHome::new();
     home.start(&[]);
     let mut client = home.client();
@@ -238,20 +240,20 @@ fn two_that_stop_it_at_once_both_wait() {
     drop(slow);
     ConfigWriteLock::check(&client.receive());
     for stop in stops {
-        let told = DaemonOutput::of(stop.wait_with_output().expect("it ends"));
-        assert_eq!((told.status, &*told.stderr), (0, ""), "{told:?}");
+        let output = DaemonOutput::of(stop.wait_with_output().expect("it ends"));
+        assert_eq!((output.status, &*output.stderr), (0, ""), "{output:?}");
     }
     let log = fs::read_to_string(home.path().join("daemon/daemon.log")).expect("a log");
     assert!(!log.contains("second signal"), "{log}");
 }
 
-/// Whoever waits for the end of a pipe does not wait for the daemon.
+/// A process that waits for the end of a pipe does not wait for the daemon.
 #[test]
-fn what_start_was_given_is_not_the_daemons() {
+fn descriptors_of_start_are_not_inherited() {
     let home = DaemonHome::new();
-    let (mut pipe, theirs) = std::io::pipe().expect("a pipe");
+    let (mut pipe, write_end) = std::io::pipe().expect("a pipe");
     let start = home.command(&["start"]);
-    // No program of the standard library is given more than three, so a shell does it.
+    // `Command` can pass no more than three descriptors, so a shell does it.
     let mut shell = Command::new("/bin/sh");
     shell
         .args(["-c", "exec 7>&1 1>/dev/null; exec \"$@\"", "sh"])
@@ -263,25 +265,25 @@ fn what_start_was_given_is_not_the_daemons() {
                 .filter_map(|(name, value)| Some((name, value?))),
         )
         .stdin(Stdio::null())
-        .stdout(theirs);
+        .stdout(write_end);
     assert!(shell.status().expect("it runs").success());
     drop(shell);
-    let (tell, told) = channel();
-    thread::spawn(move || tell.send(pipe.read(&mut [0]).expect("its end")));
-    assert_eq!(told.recv_timeout(TEST_TIMEOUT), Ok(0), "the daemon has it");
+    let (sender, receiver) = channel();
+    thread::spawn(move || sender.send(pipe.read(&mut [0]).expect("its end")));
+    assert_eq!(receiver.recv_timeout(TEST_TIMEOUT), Ok(0), "the daemon has it");
     assert_eq!(home.status().0, 0);
 }
 
-/// At any level: its stdout was for whoever started it, who waits for one line.
+/// At any log level: `start` reads exactly one line from its stdout.
 #[test]
-fn it_says_nothing_on_stdout_but_that_it_is_ready() {
+fn stdout_carries_only_the_ready_line() {
     let home = DaemonHome::new();
     let mut start = home.command(&["start", "--json"]);
-    let told = DaemonOutput::of(start.env("RADDLE_LOG", "trace").output().expect("it runs"));
-    assert_eq!(told.status, 0, "{told:?}");
-    assert_eq!(told.stdout.lines().count(), 1, "{told:?}");
-    let pid = &told.json()["pid"];
-    // It lets go of what `start` reads once that is told.
+    let output = DaemonOutput::of(start.env("RADDLE_LOG", "trace").output().expect("it runs"));
+    assert_eq!(output.status, 0, "{output:?}");
+    assert_eq!(output.stdout.lines().count(), 1, "{output:?}");
+    let pid = &output.json()["pid"];
+    // It closes the pipe to `start` after that line.
     eventually("a stdout that leads nowhere", || {
         let stdout = fs::read_link(format!("/proc/{pid}/fd/1")).expect("its stdout");
         (stdout == Path::new("/dev/null")).then_some(())
@@ -289,20 +291,20 @@ fn it_says_nothing_on_stdout_but_that_it_is_ready() {
 }
 
 #[test]
-fn stop_now_ends_one_that_does_not_answer() {
+fn stop_now_kills_a_stuck_daemon() {
     let home = DaemonHome::new();
     let started = home.start(&[]);
     signal(&started["pid"], Signal::STOP);
-    let told = home.daemon(&["stop", "--now"]);
-    assert_eq!(told.status, 0, "{told:?}");
+    let output = home.daemon(&["stop", "--now"]);
+    assert_eq!(output.status, 0, "{output:?}");
     assert_eq!(home.status().0, 3);
-    // What it left behind is in nobody's way.
+    // Its leftovers do not block the next one.
     home.start(&[]);
     home.client();
 }
 
 #[test]
-fn in_the_foreground_it_tells_the_service_manager() {
+fn in_the_foreground_it_notifies_the_service_manager() {
     let home = DaemonHome::new();
     let manager = home.path().join("manager");
     let socket = UnixDatagram::bind(&manager).expect("a socket");
@@ -312,17 +314,17 @@ fn in_the_foreground_it_tells_the_service_manager() {
     let mut command = home.command(&[]);
     command.env("NOTIFY_SOCKET", &manager).stderr(Stdio::null());
     let mut child = command.spawn().expect("it starts");
-    assert_eq!(hear(&socket), "READY=1");
+    assert_eq!(receive_notification(&socket), "READY=1");
     home.client();
     assert_eq!(home.start(&[])["pid"], child.id());
     assert_eq!(home.daemon(&["stop"]).status, 0);
-    assert_eq!(hear(&socket), "STOPPING=1");
+    assert_eq!(receive_notification(&socket), "STOPPING=1");
     assert_eq!(ended(&mut child), 0);
 }
 
-/// Only if it was asked to, and for as long as it runs.
+/// Only if requested, and for as long as it runs.
 #[test]
-fn in_the_foreground_it_tells_the_service_manager_that_it_runs() {
+fn in_the_foreground_it_sends_watchdog_heartbeats() {
     let home = DaemonHome::new();
     let manager = home.path().join("manager");
     let socket = UnixDatagram::bind(&manager).expect("a socket");
@@ -336,13 +338,13 @@ fn in_the_foreground_it_tells_the_service_manager_that_it_runs() {
         .stderr(Stdio::null());
     let mut child = command.spawn().expect("it starts");
     for word in ["READY=1", "WATCHDOG=1", "WATCHDOG=1"] {
-        assert_eq!(hear(&socket), word);
+        assert_eq!(receive_notification(&socket), word);
     }
     assert_eq!(home.daemon(&["stop"]).status, 0);
     assert_eq!(ended(&mut child), 0);
 }
 
-fn hear(socket: &UnixDatagram) -> String {
+fn receive_notification(socket: &UnixDatagram) -> String {
     let mut bytes = [0; 64];
     let length = socket.recv(&mut bytes).expect("a word");
     String::from_utf8(bytes[..length].to_vec()).expect("text")
@@ -368,16 +370,16 @@ fn a_long_log_is_set_aside() {
 }
 
 #[test]
-fn one_that_is_asked_for_its_own_lock_keeps_its_place() {
+fn reading_its_lock_file_does_not_release_the_lock() {
     let home = DaemonHome::new();
     let started = home.start(&[]);
     let mut client = home.client();
     let lock = home.path().join("daemon/lock");
     let read = client.ask(&request(1, "fs/readFile", json!({ "path": lock })));
-    // To read it and close it would give the lock away; the home is served to nobody.
+    // Opening and closing the file would release the lock, so the home is closed to clients.
     assert_eq!(read["error"]["data"]["errorInfo"], "closed_path", "{read}");
     assert_eq!(home.status().0, 0);
     assert_eq!(home.start(&[])["listen"], started["listen"]);
-    let told = home.daemon(&["stop"]);
-    assert!(told.status == 0, "{told:?}");
+    let output = home.daemon(&["stop"]);
+    assert!(output.status == 0, "{output:?}");
 }

@@ -1,5 +1,5 @@
-//! Deadlines. The binary's are long, so these tests open doors inside their own process with short
-//! ones, and wait for what happens when they pass.
+//! Deadlines. Those of the binary are long, so these tests open listeners with short ones in their
+//! own process, and wait until they pass.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -24,11 +24,11 @@ mod stuck;
 
 const SHORT: Duration = Duration::from_millis(200);
 
-/// A server inside the test.
+/// A server inside the test process.
 struct InProcessServer {
     address: SocketAddr,
     socket: PathBuf,
-    /// Says so whenever a connection has ended.
+    /// Receives a message whenever a connection has ended.
     ended: mpsc::UnboundedReceiver<()>,
     runtime: Runtime,
     _home: TempDir,
@@ -44,20 +44,20 @@ impl InProcessServer {
         let socket = home.path().join("private/s");
         let unix = Listener {
             listen: ListenAddress::Unix(Some(socket.clone())),
-            ..door(limits)
+            ..listener(limits)
         };
         let address = runtime.block_on(async {
             let mut server = Server::open(options, crate::script::threads(&[])).expect("a server");
-            let mut doors = Listeners::new();
-            doors.open(door(limits)).await.expect("a door");
-            doors.open(unix).await.expect("a door");
-            let banner = doors.banners()[0]
+            let mut listeners = Listeners::new();
+            listeners.open(listener(limits)).await.expect("a door");
+            listeners.open(unix).await.expect("a door");
+            let banner = listeners.banners()[0]
                 .lines()
                 .next()
                 .expect("a line")
                 .to_owned();
             tokio::spawn(async move {
-                while let Some(connection) = doors.next().await {
+                while let Some(connection) = listeners.next().await {
                     let mut end = server.serve(connection);
                     let sender = sender.clone();
                     tokio::spawn(async move {
@@ -79,7 +79,7 @@ impl InProcessServer {
     }
 
     /// Waits until a connection has ended on the server's side.
-    fn one_ended(&mut self) {
+    fn wait_for_end(&mut self) {
         let ended = &mut self.ended;
         let ended = self
             .runtime
@@ -100,7 +100,7 @@ fn options(home: &TempDir) -> Options {
     })
 }
 
-fn door(limits: ConnectionLimits) -> Listener {
+fn listener(limits: ConnectionLimits) -> Listener {
     Listener {
         listen: "ws://127.0.0.1:0".parse().expect("an address"),
         default_socket: "unused".into(),
@@ -120,7 +120,7 @@ fn connect(address: SocketAddr) -> TcpStream {
     stream
 }
 
-/// Reads to the end, which must come; what came before it does not matter.
+/// Reads to the end, which must come, and ignores the data.
 fn ends(stream: &mut TcpStream) {
     let mut bytes = Vec::new();
     match stream.read_to_end(&mut bytes) {
@@ -136,25 +136,25 @@ fn a_handshake_must_end_in_time() {
         handshake: SHORT,
         ..ConnectionLimits::default()
     };
-    let inside = InProcessServer::start(limits, TEST_TIMEOUT);
+    let server = InProcessServer::start(limits, TEST_TIMEOUT);
     let begun = Instant::now();
     for beginning in ["", "G", "GET / HTTP/1.1\r\nHost: "] {
-        let mut stream = connect(inside.address);
+        let mut stream = connect(server.address);
         stream.write_all(beginning.as_bytes()).expect("it is open");
         ends(&mut stream);
     }
     assert!(begun.elapsed() >= SHORT, "it was given its time");
 }
 
-/// Progress does not buy time.
+/// Progress does not extend the deadline.
 #[test]
 fn a_handshake_that_drips_must_end_in_time_too() {
     let limits = ConnectionLimits {
         handshake: SHORT,
         ..ConnectionLimits::default()
     };
-    let inside = InProcessServer::start(limits, TEST_TIMEOUT);
-    let mut stream = connect(inside.address);
+    let server = InProcessServer::start(limits, TEST_TIMEOUT);
+    let mut stream = connect(server.address);
     let mut drips = b"GET / HTTP/1.1\r\n"
         .iter()
         .chain(b"X: y\r\n".iter().cycle());
@@ -165,14 +165,14 @@ fn a_handshake_that_drips_must_end_in_time_too() {
     });
 }
 
-/// Nothing but an `initialize` that was accepted ends the wait for it.
+/// Only an accepted `initialize` meets the deadline.
 #[test]
-fn the_introduction_must_come_in_time() {
-    let inside = InProcessServer::start(ConnectionLimits::default(), SHORT);
+fn initialize_must_come_in_time() {
+    let server = InProcessServer::start(ConnectionLimits::default(), SHORT);
     let nothing: Vec<u8> = Vec::new();
     let refused = request(1, "initialize", json!({}));
-    let over_tcp = || Websocket::connect(inside.address);
-    let over_unix = || Websocket::connect_unix(&inside.socket);
+    let over_tcp = || Websocket::connect(server.address);
+    let over_unix = || Websocket::connect_unix(&server.socket);
     let cases = [
         (nothing, false),
         (frame(FIN | PING, b"still here"), false),
@@ -185,48 +185,48 @@ fn the_introduction_must_come_in_time() {
     ];
     for (number, (sent, answered)) in cases.iter().chain(&cases).enumerate() {
         let begun = Instant::now();
-        let mut stranger = if number < cases.len() {
+        let mut peer = if number < cases.len() {
             over_tcp()
         } else {
             over_unix()
         };
-        stranger.raw(sent);
+        peer.raw(sent);
         if *answered {
-            assert!(code(&stranger.receive()).is_some());
+            assert!(code(&peer.receive()).is_some());
         }
-        match stranger.next() {
+        match peer.next() {
             WebsocketEvent::Close { code, reason } => {
                 assert_eq!(
                     (code, reason.as_str()),
-                    (1008, "no initialize came in time")
+                    (1008, "initialize timed out")
                 );
             }
             other => panic!("expected a close, got {other:?}"),
         }
-        stranger.end();
+        peer.end();
         assert!(begun.elapsed() >= SHORT, "it was given its time");
     }
 
-    // After that there is no hurry.
-    let mut client = Websocket::connect(inside.address);
+    // After that there is no deadline.
+    let mut client = Websocket::connect(server.address);
     client.hello();
     std::thread::sleep(2 * SHORT);
     client.ask(&request(1, "account/read", json!({})));
 }
 
-/// A whole answer may take many times the write deadline, if only some of it is taken within each.
+/// A large response may take many times the write deadline, if each deadline sees some progress.
 #[test]
 fn a_slow_client_gets_the_whole_of_a_large_answer() {
     let limits = ConnectionLimits {
         write: 5 * SHORT,
         ..ConnectionLimits::default()
     };
-    let inside = InProcessServer::start(limits, TEST_TIMEOUT);
-    // Not in the home, which is served to nobody.
+    let server = InProcessServer::start(limits, TEST_TIMEOUT);
+    // Not in the home, which is closed to clients.
     let folder = TempDir::new().expect("a folder");
     let file = folder.path().join("large");
     std::fs::write(&file, vec![b'x'; 12 << 20]).expect("a file");
-    let mut client = Websocket::connect(inside.address);
+    let mut client = Websocket::connect(server.address);
     client.hello();
     client.send(&request(1, "fs/readFile", json!({ "path": file })));
     let begun = Instant::now();
@@ -236,11 +236,11 @@ fn a_slow_client_gets_the_whole_of_a_large_answer() {
     assert_eq!(data.len(), 16 << 20);
 }
 
-/// A client that says goodbye gets the answers that are queued by then.
+/// A client that sends a close frame gets the responses queued by then.
 #[test]
-fn a_close_comes_behind_the_answers() {
-    let inside = InProcessServer::start(ConnectionLimits::default(), TEST_TIMEOUT);
-    let mut client = Websocket::connect(inside.address);
+fn a_close_follows_the_queued_answers() {
+    let server = InProcessServer::start(ConnectionLimits::default(), TEST_TIMEOUT);
+    let mut client = Websocket::connect(server.address);
     client.hello();
     for number in 0..1000 {
         let id = format!("{number} {}", "x".repeat(1000));
@@ -259,36 +259,37 @@ fn a_close_comes_behind_the_answers() {
 }
 
 #[test]
-fn a_client_that_takes_no_answers_is_let_go() {
+fn a_client_that_does_not_read_is_disconnected() {
     let limits = ConnectionLimits {
         write: SHORT,
         outgoing_bytes_max: 64 << 10,
         ..ConnectionLimits::default()
     };
-    let mut inside = InProcessServer::start(limits, TEST_TIMEOUT);
-    let mut silent = Websocket::connect(inside.address);
+    let mut server = InProcessServer::start(limits, TEST_TIMEOUT);
+    let mut silent = Websocket::connect(server.address);
     silent.hello();
     let question = frame(
         FIN | TEXT,
         &request("x".repeat(1000), "account/read", json!({})),
     );
     let questions = question.repeat(1000);
-    // It keeps asking, which does not help it.
+    // Further requests do not help it.
     while silent.push(&questions, SHORT / 2) == questions.len() {}
-    inside.one_ended();
+    server.wait_for_end();
     eventually("the connection to be cut", || {
         (silent.push(&question, SHORT / 20) == 0).then_some(())
     });
 }
 
-/// A peer that vanished without a word is found out by the system.
+/// Keepalive detects a peer that vanished silently.
 #[test]
-fn a_silent_peer_is_looked_after() {
-    let inside = InProcessServer::start(ConnectionLimits::default(), TEST_TIMEOUT);
-    let mut client = Websocket::connect(inside.address);
+fn a_silent_peer_gets_keepalives() {
+    let server = InProcessServer::start(ConnectionLimits::default(), TEST_TIMEOUT);
+    let mut client = Websocket::connect(server.address);
     client.hello();
-    // Columns of the system's table: number, local, remote, state, queues, timer. Timer 2 is keepalive.
-    let ours = format!(":{:04X}", inside.address.port());
+    // Columns of `/proc/self/net/tcp`: number, local, remote, state, queues, timer. Timer 2 is
+    // keepalive.
+    let ours = format!(":{:04X}", server.address.port());
     eventually("the system to look after it", || {
         let table = std::fs::read_to_string("/proc/self/net/tcp").expect("a table");
         let timers = table.lines().filter_map(|line| {

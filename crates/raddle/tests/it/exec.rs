@@ -24,10 +24,10 @@ fn a_bubblewrap_of_the_workspace_is_never_run() {
     let script = format!(
         "[[answer]]\nmatch = 'do it'\nsteps = [{call}]\n[[answer]]\nsteps = [{{ text = 'Done.' }}]"
     );
-    let bench = ExecHarness::new(&script);
-    let programs = bench.work.path().join("bin");
+    let harness = ExecHarness::new(&script);
+    let programs = harness.work.path().join("bin");
     fs::create_dir(&programs).expect("a folder");
-    let marker = bench.home.path().join("marker");
+    let marker = harness.home.path().join("marker");
     let evil = format!(
         "#!/bin/sh\necho ran >> '{}'\nexec /usr/bin/bwrap \"$@\"\n",
         marker.display()
@@ -36,20 +36,20 @@ fn a_bubblewrap_of_the_workspace_is_never_run() {
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     fs::set_permissions(programs.join("bwrap"), mode).expect("it is marked");
     let path = format!("{}:/usr/local/bin:/usr/bin:/bin", programs.display());
-    let mut exec = bench.command(&["--json", "do it"]);
-    let ran = ExecOutput::of(exec.env("PATH", path).output().expect("the binary starts"));
-    assert!(ran.out.contains("inside"), "{ran:?}");
-    assert!(!marker.exists(), "{ran:?}");
+    let mut exec = harness.command(&["--json", "do it"]);
+    let output = ExecOutput::of(exec.env("PATH", path).output().expect("the binary starts"));
+    assert!(output.out.contains("inside"), "{output:?}");
+    assert!(!marker.exists(), "{output:?}");
 }
 
-/// Also one of a provider that is not used, in a folder that sandboxed commands may read.
+/// Also the key of an unused provider, in a folder that sandboxed commands may read.
 #[test]
 fn a_key_file_is_hidden_from_the_model() {
     let outside = tempfile::tempdir_in("/var/tmp").expect("a folder");
     let key = outside.path().canonicalize().expect("a path").join("key");
     fs::write(&key, "sk-planted").expect("a key");
-    let beside = key.with_file_name("beside");
-    fs::write(&beside, "read-as-ever").expect("a file");
+    let neighbour_file = key.with_file_name("beside");
+    fs::write(&neighbour_file, "read-as-ever").expect("a file");
     let cat = |path: &Path| {
         format!(
             "{{ call = 'exec_command', arguments = {{ cmd = 'cat {0}; true', login = false }} }}, \
@@ -57,18 +57,18 @@ fn a_key_file_is_hidden_from_the_model() {
             path.display()
         )
     };
-    let bench = ExecHarness::new(&format!(
+    let harness = ExecHarness::new(&format!(
         "[[answer]]\nmatch = 'go'\nsteps = [{}, {}]\n[[answer]]\nsteps = [{{ text = 'Done.' }}]",
         cat(&key),
-        cat(&beside)
+        cat(&neighbour_file)
     ));
     let file = format!("model_providers.other.key_file='{}'", key.display());
     let address = "model_providers.other.base_url='http://127.0.0.1:9'";
-    let ran = bench.run(&["--quiet", "-c", &file, "-c", address, "go"]);
-    assert_eq!(ran.code, Some(0), "{ran:?}");
-    let asked = bench.mock.asked().pop().expect("a call")["input"].to_string();
-    assert_eq!(asked.matches("read-as-ever").count(), 2, "{asked}");
-    assert!(!asked.contains("sk-planted"), "{asked}");
+    let output = harness.run(&["--quiet", "-c", &file, "-c", address, "go"]);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    let request = harness.mock.request_bodies().pop().expect("a call")["input"].to_string();
+    assert_eq!(request.matches("read-as-ever").count(), 2, "{request}");
+    assert!(!request.contains("sk-planted"), "{request}");
 }
 
 /// A home, a folder to work in, and a model.
@@ -78,7 +78,7 @@ struct ExecHarness {
     mock: MockModel,
 }
 
-/// How a run ended, and what it wrote.
+/// The exit status and the output of a run.
 #[derive(Debug)]
 struct ExecOutput {
     code: Option<i32>,
@@ -95,7 +95,7 @@ impl ExecHarness {
         }
     }
 
-    /// `raddle exec` with these words, not started yet. Nobody is at its stdin.
+    /// Prepares `raddle exec` with these arguments, without starting it. Its stdin is empty.
     fn command(&self, words: &[&str]) -> Command {
         let mut exec = command(self.home.path());
         exec.arg("exec").args(self.mock.arguments(&[])).args(words);
@@ -110,7 +110,7 @@ impl ExecHarness {
         ExecOutput::of(self.command(words).output().expect("the binary starts"))
     }
 
-    /// Starts it and gives its lines one by one.
+    /// Starts it, and reads its lines one by one.
     fn started(&self, words: &[&str]) -> RunningExec {
         let mut child = self.command(words).spawn().expect("the binary starts");
         let lines = BufReader::new(child.stdout.take().expect("stdout")).lines();
@@ -119,7 +119,7 @@ impl ExecHarness {
 
     fn wait_until_held(&self) {
         eventually("a held answer", || {
-            (self.mock.told()["held"] == 1).then_some(())
+            (self.mock.request_log()["held"] == 1).then_some(())
         });
     }
 }
@@ -133,7 +133,7 @@ impl ExecOutput {
         }
     }
 
-    /// Its lines as JSON. There is nothing else.
+    /// Its lines as JSON. There is no other output.
     fn events(&self) -> Vec<Value> {
         let read =
             |line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line:?} in {self:?}"));
@@ -141,14 +141,14 @@ impl ExecOutput {
     }
 }
 
-/// One that runs, with `--json`.
+/// A running `exec --json`.
 struct RunningExec {
     child: Child,
     lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
 }
 
 impl RunningExec {
-    /// The next event of this type.
+    /// Returns the next event of this type.
     fn until(&mut self, kind: &str) -> Value {
         for line in self.lines.by_ref() {
             let event: Value = serde_json::from_str(&line.expect("text")).expect("JSON");
@@ -164,7 +164,7 @@ impl RunningExec {
         server_of(&self.child)
     }
 
-    /// Waits for its end: the rest of what it printed, and how it ended.
+    /// Waits for its end. Returns the rest of its output, and its status.
     fn ended(self) -> ExecOutput {
         let Self { child, lines } = self;
         let rest: Vec<String> = lines.map(|it| it.expect("text")).collect();
@@ -174,7 +174,7 @@ impl RunningExec {
     }
 }
 
-/// The server that a run started.
+/// Returns the server that a run started.
 fn server_of(run: &Child) -> Option<u32> {
     let id = run.id();
     let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).ok()?;
@@ -187,8 +187,8 @@ fn write(folder: &Path, name: &str, text: &str) -> String {
     path.display().to_string()
 }
 
-/// A script that says a text to whatever it is asked.
-fn says(text: &str) -> String {
+/// A script that answers every request with this text.
+fn script_with_answer(text: &str) -> String {
     format!(
         "repeat = true\n[[answer]]\nsteps = [{{ text = {} }}]\n",
         Value::from(text)

@@ -1,7 +1,7 @@
-//! Frames that are no good. A seeded generator makes them, `reference` says what each deserves, and
-//! the server must send exactly those replies and no others, go on serving, and keep its memory.
+//! Malformed frames. A seeded generator makes them, `reference` says the right reply to each, and
+//! the server must send exactly those replies, continue to serve, and keep its memory bounded.
 //!
-//! `RADDLE_HOSTILE_FRAMES` sets how many go over each transport.
+//! `RADDLE_HOSTILE_FRAMES` sets how many are sent over each transport.
 
 mod breaches;
 mod expected;
@@ -23,7 +23,7 @@ use crate::support::{TEST_TIMEOUT, request};
 /// Small, so that frames over it are cheap to make.
 const CAP: usize = 65_536;
 
-/// How many frames go out before their replies are counted.
+/// How many frames are sent before their replies are counted.
 const BATCH: usize = 64;
 
 fn frame_count() -> usize {
@@ -39,27 +39,27 @@ fn over_stdio() {
     let mut pipes = server.pipes();
     pipes.hello();
     let mut frames = Frames::new(1, CAP);
-    let mut tally = SentCounts::default();
-    while tally.frames < frame_count() {
+    let mut counts = SentCounts::default();
+    while counts.frames < frame_count() {
         let mut replies = Replies::default();
         for _ in 0..BATCH {
             let frame = frames.next();
             pipes.send(&frame);
-            // A newline inside a frame makes it several lines.
+            // A newline inside a frame splits it into several lines.
             for line in frame.split(|byte| *byte == b'\n') {
-                tally.add(&ExpectedReply::of_line(line, CAP), &mut replies);
+                counts.add(&ExpectedReply::of_line(line, CAP), &mut replies);
             }
-            tally.frames += 1;
+            counts.frames += 1;
         }
-        probe_stdio(&mut pipes, &mut replies, tally.frames);
+        probe_stdio(&mut pipes, &mut replies, counts.frames);
     }
     pipes.close();
     assert_eq!(pipes.next(), None, "more replies than frames that ask");
     let ended = server.ended();
     assert!(ended.status.success(), "{:?}", ended.status);
-    assert_eq!(ended.count("noise"), tally.of("counted"));
-    assert_eq!(ended.count("too_long"), tally.of("too long"));
-    tally.check(
+    assert_eq!(ended.count("noise"), counts.of("counted"));
+    assert_eq!(ended.count("too_long"), counts.of("too long"));
+    counts.check(
         "stdio",
         &[
             "result", "-32600", "-32601", "counted", "ignored", "too long",
@@ -72,10 +72,10 @@ fn over_a_websocket() {
     let cap = CAP.to_string();
     let server = TestServer::open_websocket(&["--max-message-bytes", &cap]);
     let connect = || server.client();
-    let tally = over_websockets(connect, 2);
+    let counts = over_websockets(connect, 2);
     let ended = server.stop();
-    assert_eq!(ended.count("noise"), tally.of("counted"));
-    tally.check("ws", WEBSOCKET_KINDS);
+    assert_eq!(ended.count("noise"), counts.of("counted"));
+    counts.check("ws", WEBSOCKET_KINDS);
 }
 
 #[test]
@@ -83,15 +83,15 @@ fn over_a_unix_socket() {
     let cap = CAP.to_string();
     let server = TestServer::start(&["--listen", "unix://", "--max-message-bytes", &cap]);
     let connect = || server.unix_client();
-    let tally = over_websockets(connect, 3);
+    let counts = over_websockets(connect, 3);
     let ended = server.stop();
-    assert_eq!(ended.count("noise"), tally.of("counted"));
-    tally.check("unix", WEBSOCKET_KINDS);
+    assert_eq!(ended.count("noise"), counts.of("counted"));
+    counts.check("unix", WEBSOCKET_KINDS);
 }
 
-/// A client that reads late still gets its replies, and the reason for the close behind them.
+/// A client that reads late still gets its replies, and then the reason for the close.
 #[test]
-fn what_was_answered_is_sent_before_the_close() {
+fn replies_are_sent_before_the_close() {
     let cap = CAP.to_string();
     let server = TestServer::open_websocket(&["--max-message-bytes", &cap]);
     let mut socket = server.client();
@@ -120,20 +120,20 @@ const WEBSOCKET_KINDS: &[&str] = &[
 fn over_websockets(connect: impl Fn() -> Websocket, seed: u64) -> SentCounts {
     let mut frames = Frames::new(seed, CAP);
     let mut breaches = Breaches::new(seed, CAP);
-    let mut tally = SentCounts::default();
+    let mut counts = SentCounts::default();
     let mut socket = connect();
-    while tally.frames < frame_count() {
+    while counts.frames < frame_count() {
         let mut replies = Replies::default();
         let mut close = None;
         for _ in 0..BATCH {
             let (bytes, expected) = breaches.next().unwrap_or_else(|| {
                 let message = frames.next();
                 let expected = ExpectedReply::of_message(&message, CAP);
-                // Where a frame is cut makes no difference to what it is.
+                // Fragmentation does not change the meaning of a message.
                 (breaches.cut(&message), expected)
             });
-            tally.frames += 1;
-            tally.add(&expected, &mut replies);
+            counts.frames += 1;
+            counts.add(&expected, &mut replies);
             if let ExpectedReply::Close(code) = expected {
                 // The server may close before it has read all of this.
                 socket.push(&bytes, TEST_TIMEOUT);
@@ -143,7 +143,7 @@ fn over_websockets(connect: impl Fn() -> Websocket, seed: u64) -> SentCounts {
             socket.raw(&bytes);
         }
         match close {
-            None => probe_websocket(&mut socket, &mut replies, tally.frames),
+            None => probe_websocket(&mut socket, &mut replies, counts.frames),
             Some(code) => {
                 expect_close(&mut socket, &mut replies, code);
                 socket = connect();
@@ -155,10 +155,10 @@ fn over_websockets(connect: impl Fn() -> Websocket, seed: u64) -> SentCounts {
         &1000_u16.to_be_bytes(),
     ));
     expect_close(&mut socket, &mut Replies::default(), 1000);
-    tally
+    counts
 }
 
-/// A good request behind the bad frames: when it is answered, all replies to them have come.
+/// A valid request after the bad frames: when its response comes, all replies to them have come.
 fn probe(number: usize) -> (String, Vec<u8>) {
     let id = format!("probe {number}");
     let frame = request(&*id, "permissionProfile/list", json!({}));
@@ -173,7 +173,7 @@ fn probe_stdio(pipes: &mut Pipes, replies: &mut Replies, number: usize) {
         if message["id"] == id.as_str() {
             break;
         }
-        replies.came(&message);
+        replies.receive(&message);
     }
     replies.check();
 }
@@ -186,7 +186,7 @@ fn probe_websocket(socket: &mut Websocket, replies: &mut Replies, number: usize)
         if message["id"] == id.as_str() {
             break;
         }
-        replies.came(&message);
+        replies.receive(&message);
     }
     replies.check();
 }
@@ -194,7 +194,7 @@ fn probe_websocket(socket: &mut Websocket, replies: &mut Replies, number: usize)
 fn expect_close(socket: &mut Websocket, replies: &mut Replies, expected: u16) {
     loop {
         match socket.next() {
-            WebsocketEvent::Message(message) => replies.came(&message),
+            WebsocketEvent::Message(message) => replies.receive(&message),
             WebsocketEvent::Close { code, reason } => {
                 assert_eq!(code, expected, "{reason}");
                 break;
@@ -206,7 +206,7 @@ fn expect_close(socket: &mut Websocket, replies: &mut Replies, expected: u16) {
     replies.check();
 }
 
-/// What was sent, by what it deserved.
+/// The number of sent frames, by expected reply.
 #[derive(Default)]
 struct SentCounts {
     frames: usize,
@@ -223,7 +223,7 @@ impl SentCounts {
         self.kinds.get(kind).copied().unwrap_or(0)
     }
 
-    /// A run that leaves out a kind of frame proves nothing about it.
+    /// A run without a kind of frame proves nothing about it.
     fn check(&self, transport: &str, kinds: &[&str]) {
         eprintln!(
             "figure: {transport}: {} frames: {:?}",

@@ -1,4 +1,4 @@
-//! `raddle judge`: what the rules make of a command line.
+//! `raddle judge`: the verdict of the rules about a command line.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 use crate::support::server::command;
 
-/// What is printed to stdout and stderr, with these rules in the home.
+/// Returns stdout and stderr, with these rules in the home.
 fn judged(rules: &str, arguments: &[&str]) -> (String, String) {
     let home = TempDir::new().expect("a folder");
     fs::write(home.path().join("rules.toml"), rules).expect("it is written");
@@ -20,7 +20,7 @@ fn judged(rules: &str, arguments: &[&str]) -> (String, String) {
 }
 
 #[test]
-fn the_example_of_the_docs_is_what_is_printed() {
+fn the_output_matches_the_example_of_the_docs() {
     let page = include_str!("../../../../docs/policy.md");
     let example = page.split("```console\n").nth(1).expect("an example");
     let (line, expected) = example.split_once('\n').expect("a line");
@@ -44,12 +44,12 @@ fn rules_of_the_home_count() {
     let first = stdout.lines().next();
     assert_eq!(first, Some("deny, by command rm: Not here."), "{stdout}");
     assert!(stdout.contains(r"  rm '\u{202e}x'"), "{stdout}");
-    assert!(stderr.contains("`odd` is no key of rules"), "{stderr}");
+    assert!(stderr.contains("`odd` is not a key of rules"), "{stderr}");
 }
 
 #[test]
 fn rules_that_cannot_be_read_are_an_error() {
     let (stdout, stderr) = judged("[[rule]]\ncommand = [\"rm\"]\n", &["ls"]);
     assert_eq!(stdout, "");
-    assert!(stderr.contains("rule 1: it says nothing"), "{stderr}");
+    assert!(stderr.contains("rule 1: it has no verdict"), "{stderr}");
 }

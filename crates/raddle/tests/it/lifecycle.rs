@@ -1,4 +1,4 @@
-//! From start to end: what is asked is answered, what is running is finished, nobody keeps the
+//! From start to end: requests are answered, running work is finished, and no client keeps the
 //! server from serving the others.
 
 mod descriptors;
@@ -17,7 +17,7 @@ use crate::support::stdio::Pipes;
 use crate::support::websocket::{Websocket, WebsocketEvent};
 use crate::support::{code, eventually, initialize, request};
 
-/// Sends a request that is not answered yet. When this returns, it is running.
+/// Sends a request that blocks. When this returns, it is running.
 fn send_slow(client: &mut Websocket) {
     client.send(&ConfigWriteLock::request("slow"));
     let answer = client.ask(&request("quick", "account/read", json!({})));
@@ -32,7 +32,7 @@ fn closes(mut socket: Websocket, expected: u16) {
     socket.end();
 }
 
-/// A promise, not a deadline for what never ends: draining takes up to 30 s.
+/// The limit for "at once": draining takes up to 30 s.
 const AT_ONCE: Duration = Duration::from_secs(10);
 
 #[test]
@@ -45,7 +45,7 @@ fn the_end_of_stdin_ends_the_server_when_all_is_answered() {
     for id in 0..100 {
         pipes.send(&request(id, "account/read", json!({})));
     }
-    // The last line lacks its end.
+    // The last line lacks its line end.
     pipes.raw(&request(100, "fs/getMetadata", json!({ "path": "/" })));
     pipes.close();
 
@@ -70,7 +70,7 @@ fn the_end_of_stdin_ends_the_server_when_all_is_answered() {
 }
 
 #[test]
-fn a_parent_that_says_nothing_is_no_fault() {
+fn a_silent_parent_is_no_failure() {
     let mut server = TestServer::start(&[]);
     let mut pipes = server.pipes();
     pipes.close();
@@ -88,7 +88,7 @@ fn a_signal_drains() {
     server.terminate();
     server.wait_for("draining");
 
-    // Who has nothing running is sent away at once; nobody new comes in.
+    // Idle clients are disconnected at once, and new ones are rejected.
     closes(idle, 1001);
     eventually("the door to be shut", || TcpStream::connect(address).err());
     assert!(!server.socket().exists());
@@ -110,7 +110,7 @@ fn a_second_signal_ends_at_once() {
     let begun = Instant::now();
     server.terminate();
     let ended = server.ended();
-    // The request is still running, and would be given half a minute.
+    // The request is still running, and would get half a minute.
     assert!(begun.elapsed() < AT_ONCE, "{:?}", begun.elapsed());
     assert_eq!(ended.status.code(), Some(0));
     assert!(ended.log.iter().any(|line| line.contains("second signal")));
@@ -118,7 +118,7 @@ fn a_second_signal_ends_at_once() {
 }
 
 #[test]
-fn several_doors_at_once() {
+fn several_listeners_at_once() {
     let mut server = TestServer::open_websocket(&["--listen", "unix://", "--listen", "stdio://"]);
     let mut pipes = server.pipes();
     pipes.hello();
@@ -129,7 +129,7 @@ fn several_doors_at_once() {
     assert_eq!(websocket.ask(&ask), answer);
     assert_eq!(unix.ask(&ask), answer);
 
-    // The parent's end is the end for everyone.
+    // The end of the parent ends the server for all clients.
     pipes.close();
     closes(websocket, 1001);
     closes(unix, 1001);
@@ -140,7 +140,7 @@ fn several_doors_at_once() {
 }
 
 #[test]
-fn without_a_door_nobody_comes_in() {
+fn without_a_listener_no_client_connects() {
     let mut server = TestServer::start(&["--listen", "off"]);
     let status = format!("/proc/{}/status", server.pid());
     // Signal 15 is the fifteenth bit of the mask of caught signals.
@@ -165,7 +165,7 @@ fn without_a_door_nobody_comes_in() {
 }
 
 #[test]
-fn stdout_is_the_wire_and_the_log_is_not() {
+fn stdout_carries_only_the_protocol() {
     for format in ["json", "text"] {
         let home = tempfile::tempdir().expect("a home");
         let mut command = command(home.path());
@@ -204,10 +204,10 @@ fn stdout_is_the_wire_and_the_log_is_not() {
 }
 
 #[test]
-fn what_could_not_be_taken_is_counted_in_the_log() {
+fn dropped_messages_are_counted_in_the_log() {
     let warnings = |lines: &[&str]| {
         let home = tempfile::tempdir().expect("a home");
-        // The levels are those of someone who has set none.
+        // With the default log levels.
         let mut child = command(home.path())
             .arg("app-server")
             .spawn()
@@ -224,11 +224,11 @@ fn what_could_not_be_taken_is_counted_in_the_log() {
     let hello = String::from_utf8(initialize(1)).expect("text");
     let bad_id = r#"{"id":null,"method":"x"}"#;
     assert_eq!(warnings(&[&hello]), Vec::<String>::new());
-    let told = warnings(&["garbage", "[]", &hello, bad_id]);
-    assert_eq!(told.len(), 1, "{told:?}");
-    let told: Value = serde_json::from_str(&told[0]).expect("JSON");
-    assert_eq!(told["level"], "WARN");
-    let count = |what: &str| told["fields"][what].as_u64();
+    let warning_lines = warnings(&["garbage", "[]", &hello, bad_id]);
+    assert_eq!(warning_lines.len(), 1, "{warning_lines:?}");
+    let event: Value = serde_json::from_str(&warning_lines[0]).expect("JSON");
+    assert_eq!(event["level"], "WARN");
+    let count = |what: &str| event["fields"][what].as_u64();
     let counts = ["requests", "refused", "dropped", "too_long"].map(count);
     assert_eq!(counts, [1, 1, 2, 0].map(Some));
 }
@@ -255,7 +255,7 @@ fn settings_count_wherever_they_stand() {
     );
     let after = read(&["app-server", "-c", "model=two"]);
     assert_eq!(after["model"], "two");
-    // The last one counts.
+    // The last one wins.
     let both = read(&[
         "-c",
         "model=one",

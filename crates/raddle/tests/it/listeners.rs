@@ -1,5 +1,5 @@
-//! Who is let in. Every refusal comes before any handler: no websocket is opened, and the server's
-//! log shows no connection but the ones that were meant.
+//! Access control. Every rejection comes before any handler: no websocket is opened, and the
+//! server's log shows only the expected connections.
 
 mod jwt;
 mod start;
@@ -13,7 +13,7 @@ use crate::support::http::{self, HttpResponse, UPGRADE};
 use crate::support::server::TestServer;
 use crate::support::websocket::Websocket;
 
-/// Header lines that name an origin, as web pages and imitations of our own would.
+/// Header lines with an origin, as web pages and imitations of our own would send them.
 const ORIGINS: &[&str] = &[
     "Origin: null\r\n",
     "Origin: \r\n",
@@ -37,11 +37,11 @@ fn check(address: SocketAddr, request: &str, status: u16) -> HttpResponse {
     answer
 }
 
-/// The only connection the server has seen is the one that this opens.
-fn only_good_ones_came_in(server: TestServer, headers: &str) {
+/// The only connection that the server has accepted is the one opened here.
+fn expect_one_connection(server: TestServer, headers: &str) {
     let mut client = Websocket::connect_with(server.address(), headers);
     client.hello();
-    client.leave();
+    client.disconnect();
     let ended = server.stop();
     assert_eq!(ended.connections(), 1, "{:?}", ended.log);
 }
@@ -65,11 +65,11 @@ fn any_origin_is_refused() {
             }
         }
     }
-    only_good_ones_came_in(server, "");
+    expect_one_connection(server, "");
 }
 
 #[test]
-fn a_preflight_is_told_nothing() {
+fn a_preflight_gets_no_cors_headers() {
     let server = TestServer::open_websocket(&[]);
     let address = server.address();
     let asks =
@@ -77,13 +77,13 @@ fn a_preflight_is_told_nothing() {
     for (origin, status) in [("Origin: https://evil.test\r\n", 403), ("", 405)] {
         let request = format!("OPTIONS /readyz HTTP/1.1\r\nHost: {address}\r\n{origin}{asks}\r\n");
         let answer = check(address, &request, status);
-        let told = answer
+        let has_cors = answer
             .headers
             .iter()
             .any(|(name, _)| name.starts_with("access-control-"));
-        assert!(!told, "{answer:?}");
+        assert!(!has_cors, "{answer:?}");
     }
-    only_good_ones_came_in(server, "");
+    expect_one_connection(server, "");
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn foreign_hosts_are_refused() {
     }
     for host in [
         format!("{address}"),
-        // Many clients leave out the port.
+        // Many clients omit the port.
         "127.0.0.1".into(),
         "localhost".into(),
         format!("LOCALHOST:{port}"),
@@ -145,7 +145,7 @@ fn foreign_hosts_are_refused() {
             200,
         );
     }
-    only_good_ones_came_in(server, "");
+    expect_one_connection(server, "");
 }
 
 #[test]
@@ -173,11 +173,11 @@ fn this_is_no_proxy() {
         &format!("CONNECT evil.test:443 HTTP/1.1\r\nHost: {address}\r\n\r\n"),
         421,
     );
-    only_good_ones_came_in(server, "");
+    expect_one_connection(server, "");
 }
 
 #[test]
-fn health_is_told_to_get_only() {
+fn health_allows_get_only() {
     let server = TestServer::open_websocket(&[]);
     let address = server.address();
     for path in ["/readyz", "/healthz"] {
@@ -194,11 +194,11 @@ fn health_is_told_to_get_only() {
             );
         }
     }
-    only_good_ones_came_in(server, "");
+    expect_one_connection(server, "");
 }
 
 #[test]
-fn who_watches_is_told_to_get_only() {
+fn livez_and_metrics_allow_get_only() {
     let server = TestServer::open_websocket(&[]);
     let address = server.address();
     for (path, media, text) in [
@@ -221,7 +221,7 @@ fn who_watches_is_told_to_get_only() {
 }
 
 #[test]
-fn what_is_no_upgrade_is_refused() {
+fn invalid_upgrades_are_rejected() {
     let server = TestServer::open_websocket(&[]);
     let address = server.address();
     let lines: Vec<&str> = UPGRADE.split_inclusive("\r\n").collect();
@@ -230,10 +230,10 @@ fn what_is_no_upgrade_is_refused() {
         UPGRADE.replace("13", "8"),
         UPGRADE.replace("websocket\r\n", "h2c\r\n"),
     ];
-    // Each line of an upgrade is needed.
+    // Each line of an upgrade is required.
     heads.extend((0..lines.len()).map(|left_out| {
-        let kept = lines.iter().enumerate().filter(|(at, _)| *at != left_out);
-        kept.map(|(_, line)| *line).collect()
+        let remaining = lines.iter().enumerate().filter(|(at, _)| *at != left_out);
+        remaining.map(|(_, line)| *line).collect()
     }));
     for head in &heads {
         check(
@@ -259,17 +259,17 @@ fn what_is_no_upgrade_is_refused() {
     );
     // Not HTTP at all.
     check(address, "hello\r\n\r\n", 400);
-    // A head that does not end.
+    // An endless head.
     let bomb = format!(
         "GET / HTTP/1.1\r\nHost: {address}\r\n{}",
         "X: y\r\n".repeat(20_000)
     );
     let status = send_bomb(address, &bomb);
     assert!(matches!(status, None | Some(400 | 431)), "{status:?}");
-    only_good_ones_came_in(server, "");
+    expect_one_connection(server, "");
 }
 
-/// The server may answer and close before it has read everything, which can take the answer away.
+/// The server may respond and close before it has read everything, which can lose the response.
 fn send_bomb(address: SocketAddr, request: &str) -> Option<u16> {
     use std::io::{Read, Write};
     let mut stream = std::net::TcpStream::connect(address).expect("the door is open");

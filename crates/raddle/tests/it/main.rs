@@ -1,25 +1,25 @@
-//! The real binary, started as a process and spoken to from outside.
+//! Tests of the real binary, started as a process and used from outside.
 //!
-//! Ports are chosen by the system, every server has a home of its own, and every wait has a
-//! deadline, so the tests may run beside each other.
+//! The system chooses the ports, every server has its own home, and every wait has a deadline, so
+//! the tests can run concurrently.
 
-/// What people type: help, mistakes, and the commands that need no server.
+/// The command line: help, mistakes, and the commands that need no server.
 mod cli;
 /// `raddle-client`, the client in Rust, on every transport.
 mod client;
-/// What clients run: nothing of it stays, it sees no secrets, and it costs little.
+/// Commands of clients: they leave no processes, see no secrets, and cost little.
 mod commands;
-/// `raddle daemon`: how it starts and ends, and what is said of it.
+/// `raddle daemon`: start, stop and status.
 mod daemon;
-/// `raddle exec`: what it reads and prints, how it ends, and what it survives.
+/// `raddle exec`: input, output, exit status and recovery.
 mod exec;
-/// Thousands of frames that are no good, on every transport.
+/// Thousands of malformed frames, on every transport.
 mod hostile;
 /// `raddle judge`, on homes with rules.
 mod judge;
-/// How a server starts, drains and ends, and who may not keep it from serving.
+/// Start, draining and end of a server, and clients that must not block it.
 mod lifecycle;
-/// Who is let in, and who is not: `Origin`, `Host`, tokens, addresses, the unix socket.
+/// Access control: `Origin`, `Host`, tokens, addresses, the Unix socket.
 mod listeners;
 /// Turns against `raddle mock`.
 mod model;
@@ -33,20 +33,20 @@ mod thread;
 /// Processes of several versions on one home.
 mod versions;
 
-/// Deadlines, with the server inside the test, where they can be short.
+/// Deadlines, with the server inside the test process, where they can be short.
 mod deadlines;
 
 /// Records as an owner would write them.
 #[expect(dead_code, reason = "the journal's own tests use the rest")]
 #[path = "../../../raddle-store/tests/it/records.rs"]
 mod records;
-/// What a frame is, by the rules of `docs/frames.md` and without the server's code.
+/// Classifies frames by the rules of `docs/frames.md`, without the server's code.
 mod reference;
 /// A model that follows a script.
 #[path = "../../../raddle-server/tests/it/script.rs"]
 mod script;
-/// A server as a process, and ways to talk to it.
+/// A server as a process, and clients for it.
 mod support;
-/// Programs that do all they can to stay.
+/// Programs that resist termination.
 #[path = "../../../raddle-sandbox/tests/it/unruly.rs"]
 mod unruly;

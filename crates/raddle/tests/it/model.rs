@@ -23,7 +23,7 @@ use tempfile::{NamedTempFile, TempDir};
 use crate::support::server::{TestServer, command};
 use crate::support::stdio::Pipes;
 
-/// A running mock. Dropping it kills it.
+/// A running mock, killed on drop.
 pub(crate) struct MockModel {
     child: Child,
     base_url: String,
@@ -50,7 +50,7 @@ impl MockModel {
         }
     }
 
-    /// What a server is started with that is to ask it, with these settings.
+    /// The arguments of a server that uses the mock, with these settings.
     pub(crate) fn arguments(&self, settings: &[&str]) -> Vec<String> {
         let base_url = format!("base_url={}", self.base_url);
         let mut arguments = vec!["model=mock".to_owned(), "model_provider=mock".to_owned()];
@@ -61,24 +61,24 @@ impl MockModel {
         arguments.flat_map(|it| ["-c".to_owned(), it]).collect()
     }
 
-    /// What the model was asked, oldest first.
-    pub(crate) fn asked(&self) -> Vec<Value> {
+    /// The bodies of the requests to the model, oldest first.
+    pub(crate) fn request_bodies(&self) -> Vec<Value> {
         self.requests("body")
     }
 
-    /// With which headers.
+    /// The headers of these requests.
     fn headers(&self) -> Vec<Value> {
         self.requests("headers")
     }
 
     fn requests(&self, member: &str) -> Vec<Value> {
-        let told = self.told();
-        let asked = told["requests"].as_array().expect("requests");
-        asked.iter().map(|it| it[member].clone()).collect()
+        let page = self.request_log();
+        let requests = page["requests"].as_array().expect("requests");
+        requests.iter().map(|it| it[member].clone()).collect()
     }
 
-    /// What it tells of what it was asked.
-    pub(crate) fn told(&self) -> Value {
+    /// The mock's page about its requests.
+    pub(crate) fn request_log(&self) -> Value {
         let address = self.base_url.strip_prefix("http://").expect("an address");
         let (host, _) = address.split_once('/').expect("a path");
         let mut stream = TcpStream::connect(host).expect("the mock listens");
@@ -106,7 +106,7 @@ struct MockClient {
     mock: MockModel,
     pipes: Pipes,
     thread: String,
-    asked: u64,
+    last_id: u64,
 }
 
 impl MockClient {
@@ -119,20 +119,20 @@ impl MockClient {
         Self::of(mock, &arguments)
     }
 
-    /// One whose server is started with these arguments.
+    /// A client whose server is started with these arguments.
     fn of(mock: MockModel, arguments: &[String]) -> Self {
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         Self::at(mock, TestServer::start(&arguments))
     }
 
-    /// One of this server, which asks the mock.
+    /// A client of this server, which uses the mock.
     fn at(mock: MockModel, mut server: TestServer) -> Self {
         let mut pipes = server.pipes();
         pipes.hello();
         Self::on(mock, server, pipes)
     }
 
-    /// One that may use what is experimental.
+    /// A client with the experimental API.
     fn experimental(script: &str) -> Self {
         let mock = MockModel::start(script);
         let arguments = mock.arguments(&[]);
@@ -148,7 +148,7 @@ impl MockClient {
         Self::on(mock, server, pipes)
     }
 
-    /// One that has said hello.
+    /// A client that has sent `initialize`.
     fn on(mock: MockModel, server: TestServer, pipes: Pipes) -> Self {
         let work = server.home().join("work");
         std::fs::create_dir(&work).expect("a folder");
@@ -157,10 +157,10 @@ impl MockClient {
             mock,
             pipes,
             thread: String::new(),
-            asked: 100,
+            last_id: 100,
         };
         client.ask("thread/start", json!({ "cwd": work }));
-        let started = client.until(|it| it["id"] == client_id(101));
+        let started = client.until(|it| it["id"] == request_id_value(101));
         let id = started
             .last()
             .and_then(|it| it["result"]["thread"]["id"].as_str());
@@ -174,12 +174,12 @@ impl MockClient {
     }
 
     fn ask(&mut self, method: &str, params: Value) {
-        self.asked += 1;
-        let request = json!({ "id": self.asked, "method": method, "params": params });
+        self.last_id += 1;
+        let request = json!({ "id": self.last_id, "method": method, "params": params });
         self.pipes.send(request.to_string().as_bytes());
     }
 
-    /// Every message up to the one that is waited for.
+    /// Returns every message up to the first that matches.
     fn until(&mut self, is_it: impl Fn(&Value) -> bool) -> Vec<Value> {
         let mut messages = Vec::new();
         loop {
@@ -192,27 +192,28 @@ impl MockClient {
         }
     }
 
-    /// A turn: everything that is heard of it, and its last form. An end of any other turn is a failure.
+    /// Runs a turn. Returns all its messages, and its final form. The end of any other turn is a
+    /// failure.
     fn turn(&mut self, params: &Value) -> (Vec<Value>, Value) {
         let mut params = params.clone();
         params["threadId"] = self.thread.as_str().into();
         self.ask("turn/start", params);
-        let asked = client_id(self.asked);
-        let heard = self.until(|it| it["method"] == "turn/completed");
-        let turn = heard.last().expect("an end")["params"]["turn"].clone();
-        let answer = heard.iter().find(|it| it["id"] == asked);
+        let request_id = request_id_value(self.last_id);
+        let messages = self.until(|it| it["method"] == "turn/completed");
+        let turn = messages.last().expect("an end")["params"]["turn"].clone();
+        let answer = messages.iter().find(|it| it["id"] == request_id);
         let answer = answer.expect("an answer before the end");
-        assert_eq!(answer["result"]["turn"]["id"], turn["id"], "{heard:?}");
-        (heard, turn)
+        assert_eq!(answer["result"]["turn"]["id"], turn["id"], "{messages:?}");
+        (messages, turn)
     }
 
-    /// Turns in so many new threads at the same time, each of which must end well.
+    /// Runs turns in so many new threads concurrently, each of which must complete.
     fn turns(&mut self, threads: usize) {
         let mut ids = Vec::new();
         for _ in 0..threads {
             self.ask("thread/start", json!({ "cwd": self.work() }));
-            let asked = client_id(self.asked);
-            let started = self.until(|it| it["id"] == asked);
+            let request_id = request_id_value(self.last_id);
+            let started = self.until(|it| it["id"] == request_id);
             ids.push(started.last().expect("an answer")["result"]["thread"]["id"].clone());
         }
         for id in ids {
@@ -220,8 +221,8 @@ impl MockClient {
             self.ask("turn/start", json!({ "threadId": id, "input": input }));
         }
         for _ in 0..threads {
-            let heard = self.until(|it| it["method"] == "turn/completed");
-            let turn = &heard.last().expect("an end")["params"]["turn"];
+            let messages = self.until(|it| it["method"] == "turn/completed");
+            let turn = &messages.last().expect("an end")["params"]["turn"];
             assert_eq!(turn["status"], "completed", "{turn}");
         }
     }
@@ -231,12 +232,12 @@ impl MockClient {
     }
 }
 
-fn client_id(id: u64) -> Value {
+fn request_id_value(id: u64) -> Value {
     id.into()
 }
 
 #[test]
-fn a_turn_without_a_script_repeats_what_was_said() {
+fn a_turn_without_a_script_echoes_its_input() {
     let mut client = MockClient::start("", &[]);
     let (_, turn) = client.say("hello loom");
     assert_eq!(turn["status"], "completed", "{turn}");
@@ -246,7 +247,7 @@ fn a_turn_without_a_script_repeats_what_was_said() {
 
 #[test]
 fn every_fault_ends_its_turn_once_and_typed() {
-    // That it ends in time is shown where the clock stands still.
+    // The tests with a paused clock show that it ends in time.
     let settings = [
         "stream_idle_timeout_ms=2000",
         "stream_max_retries=0",
@@ -255,7 +256,7 @@ fn every_fault_ends_its_turn_once_and_typed() {
     let mut client = MockClient::start("", &settings);
     let disconnected = json!({ "responseStreamDisconnected": { "httpStatusCode": null } });
     let unreachable = json!({ "httpConnectionFailed": { "httpStatusCode": null } });
-    for (fault, wanted) in [
+    for (fault, expected) in [
         ("stall", &disconnected),
         ("mute", &disconnected),
         ("keep-alive", &disconnected),
@@ -274,26 +275,26 @@ fn every_fault_ends_its_turn_once_and_typed() {
     ] {
         let (_, turn) = client.say(&format!("MOCK {fault}"));
         assert_eq!(turn["status"], "failed", "{fault}: {turn}");
-        assert_eq!(turn["error"]["codexErrorInfo"], *wanted, "{fault}: {turn}");
+        assert_eq!(turn["error"]["codexErrorInfo"], *expected, "{fault}: {turn}");
     }
     let (_, turn) = client.say("MOCK text say=fine");
     assert_eq!(turn["items"][0]["text"], "fine", "{turn}");
 }
 
 #[test]
-fn what_may_pass_is_tried_again_and_the_client_is_told() {
+fn transient_failures_are_retried_and_reported() {
     let script = "[[answer]]\nsteps = [{ fault = '529' }]\n[[answer]]\nsteps = [{ text = 'half' }, { fault = 'cut' }]\n\
                   [[answer]]\nsteps = [{ text = 'whole' }]";
     let mut client = MockClient::start(script, &[]);
-    let (heard, turn) = client.say("go on");
+    let (messages, turn) = client.say("go on");
     assert_eq!(turn["status"], "completed", "{turn}");
     assert_eq!(turn["items"][0]["text"], "whole", "{turn}");
-    let retries: Vec<_> = heard
+    let retries: Vec<_> = messages
         .iter()
         .filter(|it| it["method"] == "error")
         .map(|it| it["params"]["willRetry"].clone())
         .collect();
-    assert_eq!(retries, [true, true], "{heard:?}");
+    assert_eq!(retries, [true, true], "{messages:?}");
 }
 
 #[test]
@@ -310,7 +311,7 @@ fn a_title_fits_its_schema() {
 }
 
 #[test]
-fn what_is_injected_stands_in_the_next_request_as_it_came() {
+fn injected_items_are_sent_unchanged_in_the_next_request() {
     let mut client = MockClient::start("", &[]);
     let items = json!([
         { "type": "message", "role": "developer", "content": [{ "type": "input_text", "text": "be brief" }] },
@@ -329,8 +330,8 @@ fn what_is_injected_stands_in_the_next_request_as_it_came() {
     );
     let (_, turn) = client.say("whose?");
     assert_eq!(turn["status"], "completed", "{turn}");
-    let asked = client.mock.asked();
-    let input = asked[0]["input"].as_array().expect("input");
+    let requests = client.mock.request_bodies();
+    let input = requests[0]["input"].as_array().expect("input");
     assert_eq!(input[..5], items.as_array().expect("items")[..]);
     assert_eq!(
         input.last().expect("a question")["content"][0]["text"],
@@ -339,9 +340,9 @@ fn what_is_injected_stands_in_the_next_request_as_it_came() {
 }
 
 #[test]
-fn what_the_mock_cannot_do_is_said() {
+fn errors_of_the_mock_are_reported() {
     let home = TempDir::new().expect("a home");
-    for (arguments, wanted) in [
+    for (arguments, expected) in [
         (&["--listen", "0.0.0.0:0"][..], "add --insecure-any-address"),
         (
             &["--script", "/nowhere/script.toml"][..],
@@ -355,7 +356,7 @@ fn what_the_mock_cannot_do_is_said() {
             .output()
             .expect("to run");
         assert!(!output.status.success());
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(said.contains(wanted), "{said}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(stderr.contains(expected), "{stderr}");
     }
 }

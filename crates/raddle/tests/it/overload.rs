@@ -1,5 +1,5 @@
-//! More requests than may run at once: each is answered exactly once, and a refusal says when to try
-//! again.
+//! More requests than may run at once: each gets exactly one response, and a rejection says when to
+//! retry.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -13,10 +13,10 @@ use crate::support::{code, request};
 
 const REQUESTS: usize = 10_000;
 
-/// How many one connection may have running.
+/// How many requests may run on one connection.
 const RUNNING_MAX: usize = 256;
 
-/// A refusal that tells the client to come back; anything else must be a result.
+/// Whether a response is a rejection that asks for a retry; any other must be a result.
 fn is_overloaded(answer: &Value) -> bool {
     let Some(code) = code(answer) else {
         return false;
@@ -28,24 +28,24 @@ fn is_overloaded(answer: &Value) -> bool {
     true
 }
 
-/// Takes all answers; says how many were refusals.
+/// Reads all responses. Returns how many were rejections.
 fn take_answers(mut next: impl FnMut() -> Value) -> usize {
-    let mut seen = vec![false; REQUESTS];
+    let mut answered = vec![false; REQUESTS];
     let mut refused = 0;
     for _ in 0..REQUESTS {
         let answer = next();
         let id = answer["id"].as_u64().expect("an id of ours") as usize;
         assert!(
-            !std::mem::replace(&mut seen[id], true),
+            !std::mem::replace(&mut answered[id], true),
             "two answers for {id}"
         );
         refused += usize::from(is_overloaded(&answer));
     }
-    assert!(seen.iter().all(|seen| *seen));
+    assert!(answered.iter().all(|is_answered| *is_answered));
     refused
 }
 
-/// Cheap requests, requests for the disk, and both by turns.
+/// Cheap requests, requests for the disk, and both in alternation.
 fn requests(kind: usize) -> impl Iterator<Item = Vec<u8>> {
     (0..REQUESTS).map(move |id| match (kind, id % 2) {
         (0, _) | (2, 0) => request(id, "permissionProfile/list", json!({})),
@@ -86,26 +86,26 @@ fn ten_thousand_over_a_websocket() {
     let server = TestServer::open_websocket(&[]);
     for kind in 0..3 {
         let mut client = server.client();
-        // All of it fits into what the server and the system will hold, so one thread will do.
+        // All of it fits into the buffers of the server and the system, so one thread suffices.
         for message in requests(kind) {
             client.send(&message);
         }
         let refused = take_answers(|| client.receive());
         eprintln!("ws, kind {kind}: {refused} of {REQUESTS} refused");
-        client.leave();
+        client.disconnect();
     }
     server.stop();
 }
 
 #[test]
-fn what_is_beyond_the_bound_is_refused_and_the_rest_is_done() {
+fn requests_over_the_limit_are_rejected_and_the_rest_completes() {
     let server = TestServer::open_websocket(&[]);
     let mut client = server.client();
     let slow = ConfigWriteLock::new(server.home());
     for id in 0..REQUESTS {
         client.send(&ConfigWriteLock::request(id));
     }
-    // Nothing that runs can end yet, so exactly the rest is refused.
+    // No running request can end yet, so exactly the others are rejected.
     let mut answers: HashMap<u64, bool> = HashMap::new();
     let mut take = |client: &mut Websocket| {
         let answer = client.receive();
@@ -115,7 +115,7 @@ fn what_is_beyond_the_bound_is_refused_and_the_rest_is_done() {
         answers.len()
     };
     while take(&mut client) < REQUESTS - RUNNING_MAX {}
-    // A connection of its own is not held up by this one.
+    // Another connection is not affected.
     let mut other = server.client();
     assert_eq!(
         code(&other.ask(&request(1, "account/read", json!({})))),
@@ -138,7 +138,7 @@ fn what_is_beyond_the_bound_is_refused_and_the_rest_is_done() {
 }
 
 #[test]
-fn an_id_in_use_is_refused_and_the_first_one_goes_on() {
+fn an_id_in_use_is_rejected_and_the_first_request_continues() {
     let server = TestServer::open_websocket(&[]);
     let mut client = server.client();
     let slow = ConfigWriteLock::new(server.home());
@@ -146,7 +146,7 @@ fn an_id_in_use_is_refused_and_the_first_one_goes_on() {
     let refused = client.ask(&request(7, "account/read", json!({})));
     assert_eq!(refused["id"], 7);
     assert_eq!(code(&refused), Some(-32600));
-    // The same as text is another id.
+    // The same as a string is another id.
     assert_eq!(
         code(&client.ask(&request("7", "account/read", json!({})))),
         None
@@ -155,11 +155,11 @@ fn an_id_in_use_is_refused_and_the_first_one_goes_on() {
     let answer = client.receive();
     assert_eq!(answer["id"], 7);
     ConfigWriteLock::check(&answer);
-    client.leave();
+    client.disconnect();
     server.stop();
 }
 
-/// A client may use an id again the moment it has the answer.
+/// A client may reuse an id as soon as it has the response.
 #[test]
 fn an_id_is_free_once_it_is_answered() {
     let server = TestServer::open_websocket(&[]);
@@ -168,6 +168,6 @@ fn an_id_is_free_once_it_is_answered() {
         let answer = client.ask(&request(1, "fs/getMetadata", json!({ "path": "/" })));
         assert_eq!(code(&answer), None, "{answer}");
     }
-    client.leave();
+    client.disconnect();
     server.stop();
 }

@@ -1,31 +1,29 @@
-//! A second opinion on what a frame is: the rules of `docs/frames.md`, written from that page and
-//! not from the server's code. It is slow and plain. The fuzz target `envelope` uses it too.
+//! A reference implementation of the rules of `docs/frames.md`, written from that page and not from
+//! the server's code. It is slow and plain. The fuzz target `envelope` uses it too.
 
-/// What a frame is.
+/// The class of a frame.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Verdict<'a> {
     /// Not JSON, or not UTF-8.
     NotJson,
     /// A batch or a scalar.
     NotAnObject,
-    /// An object that neither asks, tells nor answers.
+    /// An object that is no request, notification or response.
     NotAMessage,
-    /// An answer that nobody can be waiting for.
+    /// A response without a usable id.
     AnswerToNothing,
-    /// Answered with -32600, under the id if it has a usable one.
+    /// Rejected with -32600, under the id if it has a usable one.
     Refused { id: Option<Id> },
-    /// A request.
     Request {
         id: Id,
         method: String,
         params: Option<&'a str>,
     },
-    /// A notification.
     Notification {
         method: String,
         params: Option<&'a str>,
     },
-    /// An answer under this id.
+    /// A response under this id.
     Answer { id: Id },
 }
 
@@ -39,7 +37,7 @@ pub enum Id {
 const DEPTH_MAX: usize = 64;
 const NAME_BYTES_MAX: usize = 1024;
 
-/// Says what a frame is.
+/// Classifies a frame.
 pub fn judge(frame: &[u8]) -> Verdict<'_> {
     let Ok(text) = std::str::from_utf8(frame) else {
         return Verdict::NotJson;
@@ -85,7 +83,7 @@ pub fn judge(frame: &[u8]) -> Verdict<'_> {
     }
 }
 
-/// The members of an object, names decoded and values as they stand; `None` for anything else.
+/// The members of an object, names decoded and values verbatim; `None` for anything else.
 pub fn members(json: &str) -> Option<Vec<(String, &str)>> {
     match read(json)? {
         Top::Object { members, .. } => Some(members),
@@ -93,7 +91,7 @@ pub fn members(json: &str) -> Option<Vec<(String, &str)>> {
     }
 }
 
-/// The text of a JSON string, unless it is none or holds half a character.
+/// The text of a JSON string; `None` for other values and for unpaired surrogates.
 pub fn decode(json: &str) -> Option<String> {
     serde_json::from_str(json).ok()
 }
@@ -116,8 +114,8 @@ enum Top<'a> {
     Other,
 }
 
-/// Reads a whole text as one JSON value; `None` if it is not one. A member's name that holds half a
-/// character counts as no JSON, because there is no such name.
+/// Parses a whole text as one JSON value; `None` if it is not one. A name with an unpaired
+/// surrogate makes it invalid, because there is no such name.
 fn read(text: &str) -> Option<Top<'_>> {
     let mut scanner = Scanner { text, at: 0 };
     scanner.space();
@@ -150,14 +148,14 @@ fn read(text: &str) -> Option<Top<'_>> {
     Some(Top::Object { members, depth })
 }
 
-/// Walks over JSON by its grammar, without recursion: the nesting may be as deep as the text is long.
+/// Scans JSON by its grammar, without recursion: the nesting may be as deep as the text is long.
 struct Scanner<'a> {
     text: &'a str,
     at: usize,
 }
 
 impl<'a> Scanner<'a> {
-    /// Walks over one value and says how deep it nests; a scalar does not.
+    /// Scans one value and returns its nesting depth; a scalar has none.
     fn value(&mut self) -> Option<usize> {
         let mut open: Vec<u8> = Vec::new();
         let mut deepest = 0;
@@ -206,7 +204,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// A member's name and its colon.
+    /// Scans a member's name and its colon.
     fn name(&mut self) -> Option<&'a str> {
         self.space();
         let name = self.string()?;
@@ -262,7 +260,7 @@ impl<'a> Scanner<'a> {
         Some(())
     }
 
-    /// At least one digit.
+    /// Scans one digit or more.
     fn digits(&mut self) -> Option<()> {
         let start = self.at;
         while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {

@@ -1,4 +1,4 @@
-//! `raddle sandbox` and `raddle doctor`: commands inside the fence, and what is said of it.
+//! `raddle sandbox` and `raddle doctor`: commands inside the sandbox, and the report about it.
 
 mod swapped_folders;
 
@@ -20,7 +20,7 @@ use crate::support::server::command;
 /// A folder to work in, and a home beside it.
 struct SandboxHome {
     folder: TempDir,
-    /// Where programs are looked for.
+    /// The `PATH` of commands.
     path: String,
 }
 
@@ -35,16 +35,16 @@ impl SandboxHome {
         Self { folder, path }
     }
 
-    /// One where the configuration says that this script is `bwrap`.
+    /// Configures this script as `bwrap`.
     fn with_bubblewrap(script: &str) -> Self {
-        let place = Self::new();
-        let bubblewrap = place.folder.path().join("programs/bwrap");
+        let home = Self::new();
+        let bubblewrap = home.folder.path().join("programs/bwrap");
         write_program(&bubblewrap, script);
-        place.configure(&bubblewrap);
-        place
+        home.configure(&bubblewrap);
+        home
     }
 
-    /// Writes down where bubblewrap is.
+    /// Writes the path of bubblewrap into the configuration.
     fn configure(&self, bubblewrap: &Path) {
         let text = format!("sandbox_bwrap_path = '{}'\n", bubblewrap.display());
         let file = self.folder.path().join("home/config.toml");
@@ -67,7 +67,7 @@ impl SandboxHome {
         command
     }
 
-    /// A script that knows a file which is not its own.
+    /// A script with the path of a file outside the workspace in `OUTSIDE`.
     fn with_outside(&self, script: &str) -> String {
         let outside = self.folder.path().join("outside");
         format!("OUTSIDE='{}'; {script}", outside.display())
@@ -88,7 +88,7 @@ impl SandboxHome {
     }
 }
 
-/// Makes a program of a script, and the folder that it is in.
+/// Writes a script as a program, and creates its folder.
 fn write_program(file: &Path, script: &str) {
     fs::create_dir_all(file.parent().expect("a folder")).expect("it is made");
     fs::write(file, format!("#!/bin/sh\n{script}\n")).expect("it is written");
@@ -104,9 +104,9 @@ fn err(of: &Output) -> String {
 }
 
 #[test]
-fn a_command_does_what_it_may_and_ends_as_it_ends() {
-    // Options, what a shell is told, how it ends, and what it says.
-    for (options, script, code, said) in [
+fn a_command_is_confined_and_its_exit_status_is_passed_on() {
+    // Options, the script, its exit status, and its output.
+    for (options, script, code, stdout) in [
         (&[][..], "echo x > file && cat file", 0, "x"),
         (&[], "exit 3", 3, ""),
         (&[], "kill -9 $$", 137, ""),
@@ -142,7 +142,7 @@ fn a_command_does_what_it_may_and_ends_as_it_ends() {
             "/tmp/x",
         ),
         (&[], "echo $$", 0, "2"),
-        // Nothing of the environment that opens anything, nor of our own folders.
+        // Neither secrets of the environment nor Raddle's own folders.
         (&[], "echo \"$OPENAI_API_KEY\"; [ -n \"$PATH\" ]", 0, ""),
         (&[], "ls -A ../home | grep . || echo no", 0, "no"),
         (
@@ -152,55 +152,55 @@ fn a_command_does_what_it_may_and_ends_as_it_ends() {
             "fence\nholds\nwritten-folders",
         ),
     ] {
-        let place = SandboxHome::new();
-        let script = &place.with_outside(script);
+        let home = SandboxHome::new();
+        let script = &home.with_outside(script);
         let words = [&["sandbox"], options, &["--", "/bin/sh", "-c", script]].concat();
-        let ran = place.run(&words);
-        let at = format!("{options:?} {script}: {}", err(&ran));
-        assert_eq!(ran.status.code(), Some(code), "{at}");
-        assert_eq!(out(&ran).trim(), said, "{at}");
+        let output = home.run(&words);
+        let at = format!("{options:?} {script}: {}", err(&output));
+        assert_eq!(output.status.code(), Some(code), "{at}");
+        assert_eq!(out(&output).trim(), stdout, "{at}");
     }
 }
 
 #[test]
 fn nothing_is_left_in_the_workspace() {
-    let place = SandboxHome::new();
-    let inside = place.run(&["sandbox", "--", "/bin/ls", "-A"]);
-    let seen = [".agents", ".codex", ".git", ".raddle"];
+    let home = SandboxHome::new();
+    let output = home.run(&["sandbox", "--", "/bin/ls", "-A"]);
+    let expected = [".agents", ".codex", ".git", ".raddle"];
     assert_eq!(
-        out(&inside).lines().collect::<Vec<_>>(),
-        seen,
+        out(&output).lines().collect::<Vec<_>>(),
+        expected,
         "{}",
-        err(&inside)
+        err(&output)
     );
-    assert_eq!(place.names(), [".git"]);
+    assert_eq!(home.names(), [".git"]);
 }
 
-/// What one command leaves behind stops no other, and the user hears of it and how to get rid of it.
+/// The leftovers of one command block no other, and `doctor` reports them with advice.
 #[test]
-fn what_cannot_be_protected_is_named_and_stops_nothing() {
-    let place = SandboxHome::new();
-    let spoil = "mkdir -p closed/a linked && ln -s ../evil linked/.git && chmod 000 closed";
+fn unprotected_paths_are_reported_and_block_nothing() {
+    let home = SandboxHome::new();
+    let damage = "mkdir -p closed/a linked && ln -s ../evil linked/.git && chmod 000 closed";
     assert!(
-        place
-            .run(&["sandbox", "--", "sh", "-c", spoil])
+        home
+            .run(&["sandbox", "--", "sh", "-c", damage])
             .status
             .success()
     );
-    let next = place.run(&["sandbox", "--", "sh", "-c", "echo x > file && cat file"]);
+    let next = home.run(&["sandbox", "--", "sh", "-c", "echo x > file && cat file"]);
     assert_eq!(
         (out(&next).trim(), next.status.code()),
         ("x", Some(0)),
         "{}",
         err(&next)
     );
-    let told = out(&place.run(&["doctor"]));
+    let report = out(&home.run(&["doctor"]));
     for expected in [
         "workspace: ",
         "closed cannot be entered",
         "linked/.git is a symbolic link",
     ] {
-        assert!(told.contains(expected), "{expected}: {told}");
+        assert!(report.contains(expected), "{expected}: {report}");
         assert!(
             expected == "workspace: " || err(&next).contains(expected),
             "{}",
@@ -209,63 +209,63 @@ fn what_cannot_be_protected_is_named_and_stops_nothing() {
     }
     let undo = "chmod 755 closed; rm linked/.git; rmdir closed/a";
     assert!(
-        !place
+        !home
             .run(&["sandbox", "--", "sh", "-c", undo])
             .status
             .success()
     );
-    let way_out = place.run(&["sandbox", "--unprotected", "--", "sh", "-c", undo]);
-    assert!(way_out.status.success(), "{}", err(&way_out));
-    let told = out(&place.run(&["doctor"]));
-    assert!(!told.contains("workspace: "), "{told}");
+    let cleanup = home.run(&["sandbox", "--unprotected", "--", "sh", "-c", undo]);
+    assert!(cleanup.status.success(), "{}", err(&cleanup));
+    let report = out(&home.run(&["doctor"]));
+    assert!(!report.contains("workspace: "), "{report}");
 }
 
 #[test]
-fn the_dotfiles_of_a_home_stay_as_they_are() {
-    let place = SandboxHome::new();
-    fs::create_dir(place.work().join("project")).expect("it is made");
+fn the_dotfiles_of_a_home_are_protected() {
+    let home = SandboxHome::new();
+    fs::create_dir(home.work().join("project")).expect("it is made");
     for (script, works) in [
         ("echo x > .profile", false),
         ("mkdir .ssh", false),
         ("mv project .config", false),
         ("echo x > project/file", true),
     ] {
-        let mut raddle = place.raddle(&["sandbox", "--", "sh", "-c", script]);
-        let went = raddle
-            .env("HOME", place.work())
+        let mut raddle = home.raddle(&["sandbox", "--", "sh", "-c", script]);
+        let output = raddle
+            .env("HOME", home.work())
             .output()
             .expect("it starts");
-        assert_eq!(went.status.success(), works, "{script}: {}", err(&went));
-        assert!(err(&went).contains("is your home"), "{}", err(&went));
+        assert_eq!(output.status.success(), works, "{script}: {}", err(&output));
+        assert!(err(&output).contains("is your home"), "{}", err(&output));
     }
-    assert_eq!(place.names(), [".git", "project"]);
+    assert_eq!(home.names(), [".git", "project"]);
 }
 
 #[test]
-fn the_doctor_tries_once_and_remembers() {
-    let place = SandboxHome::new();
+fn the_doctor_caches_its_measurement() {
+    let home = SandboxHome::new();
     for (words, expected) in [
         (&["doctor"][..], "just now"),
         (&["doctor"], "earlier"),
         (&["doctor", "--again"], "just now"),
     ] {
-        let told = place.run(words);
-        let first = out(&told).lines().next().unwrap_or_default().to_owned();
-        assert!(told.status.success(), "{}", err(&told));
+        let output = home.run(words);
+        let first = out(&output).lines().next().unwrap_or_default().to_owned();
+        assert!(output.status.success(), "{}", err(&output));
         assert!(
             first.starts_with("sandbox: namespaces+landlock (tier A"),
             "{first}"
         );
         assert!(first.contains(expected), "{first}");
-        assert!(!out(&told).contains("does not hold"), "{}", out(&told));
+        assert!(!out(&output).contains("does not hold"), "{}", out(&output));
     }
 }
 
-/// A machine where bubblewrap is missing, does not work, or does nothing has no first tier, and is told why.
+/// Without a working bubblewrap a machine has no first tier, and `doctor` reports why.
 #[test]
-fn a_bubblewrap_that_does_not_fence_is_found_out() {
+fn a_bubblewrap_that_does_not_confine_is_detected() {
     let refuses = "echo 'bwrap: No permissions to create new namespace' >&2; exit 1";
-    // Runs the helper, and what it is told to run, without any namespace.
+    // Runs the helper and its command without any namespace.
     let does_nothing = format!(
         "while [ \"$1\" != -- ]; do shift; done; shift\n\
          for word; do shift; [ \"$word\" = /run/raddle-fence ] && word='{}'; set -- \"$@\" \"$word\"; done\n\
@@ -277,40 +277,41 @@ fn a_bubblewrap_that_does_not_fence_is_found_out() {
         (&does_nothing, "can be written although no rule says so"),
         ("exit 0", "without a report"),
     ] {
-        let place = SandboxHome::with_bubblewrap(script);
-        let told = out(&place.run(&["doctor"]));
-        assert!(told.starts_with("sandbox: landlock (tier B"), "{told}");
-        assert!(told.contains(why), "{told}");
-        assert!(told.contains("to mend:"), "{told}");
+        let home = SandboxHome::with_bubblewrap(script);
+        let report = out(&home.run(&["doctor"]));
+        assert!(report.starts_with("sandbox: landlock (tier B"), "{report}");
+        assert!(report.contains(why), "{report}");
+        assert!(report.contains("to fix:"), "{report}");
     }
 }
 
-/// A `bwrap` that `PATH` names is not run, whose ever it is: here one of the workspace, as an activated environment
-/// puts it first, and one of a folder beside it. Each would go unnoticed, because it fences.
+/// A `bwrap` on `PATH` is not run, whatever its owner: here one of the workspace, which an
+/// activated environment puts first, and one of another folder. Each would go unnoticed, because it
+/// does confine.
 #[test]
 fn a_bubblewrap_on_path_is_never_run() {
     for folder in ["work/bin", "programs"] {
-        let mut place = SandboxHome::new();
-        let ran = place.folder.path().join("outside");
+        let mut home = SandboxHome::new();
+        let log_file = home.folder.path().join("outside");
         let script = format!(
             "echo \"$@\" >> '{}'; exec /usr/bin/bwrap \"$@\"",
-            ran.display()
+            log_file.display()
         );
-        let programs = place.folder.path().join(folder);
+        let programs = home.folder.path().join(folder);
         write_program(&programs.join("bwrap"), &script);
-        place.path = format!("{}:{}", programs.display(), place.path);
-        let told = out(&place.run(&["doctor", "--again"]));
-        assert!(told.starts_with("sandbox: namespaces"), "{told}");
-        let inside = place.run(&["sandbox", "--", "/bin/echo", "hello"]);
-        assert_eq!(out(&inside), "hello\n", "{}", err(&inside));
-        let ran = fs::read_to_string(ran).expect("it is there");
-        assert_eq!(ran, "", "{folder}");
+        home.path = format!("{}:{}", programs.display(), home.path);
+        let report = out(&home.run(&["doctor", "--again"]));
+        assert!(report.starts_with("sandbox: namespaces"), "{report}");
+        let output = home.run(&["sandbox", "--", "/bin/echo", "hello"]);
+        assert_eq!(out(&output), "hello\n", "{}", err(&output));
+        let log_text = fs::read_to_string(log_file).expect("it is there");
+        assert_eq!(log_text, "", "{folder}");
     }
 }
 
-/// What was found is kept; that there was no room to find out is not.
+/// A verdict is cached; a lack of resources for the test is not.
 #[test]
-fn only_a_verdict_is_remembered() {
+fn only_a_verdict_is_cached() {
     for (script, next) in [
         (
             "echo 'bwrap: No permissions to create new namespace' >&2; exit 1",
@@ -322,51 +323,51 @@ fn only_a_verdict_is_remembered() {
         ),
         ("exit 0", "just now"),
     ] {
-        let place = SandboxHome::with_bubblewrap(script);
+        let home = SandboxHome::with_bubblewrap(script);
         for expected in ["just now", next] {
-            let told = out(&place.run(&["doctor"]));
-            let first = told.lines().next().unwrap_or_default();
+            let report = out(&home.run(&["doctor"]));
+            let first = report.lines().next().unwrap_or_default();
             assert!(first.contains(expected), "{script}: {first}");
         }
     }
 }
 
 #[test]
-fn the_second_tier_says_what_it_cannot_and_does_the_rest() {
-    let place = SandboxHome::new();
-    place.configure(Path::new("/nowhere/bwrap"));
-    let told = out(&place.run(&["doctor"]));
+fn the_second_tier_reports_its_limits_and_enforces_the_rest() {
+    let home = SandboxHome::new();
+    home.configure(Path::new("/nowhere/bwrap"));
+    let report = out(&home.run(&["doctor"]));
     assert!(
-        told.contains("`/nowhere/bwrap`, which the configuration names, cannot be used"),
-        "{told}"
+        report.contains("`/nowhere/bwrap`, which the configuration names, cannot be used"),
+        "{report}"
     );
-    assert!(told.contains("sandbox_bwrap_path /absolute/path"), "{told}");
-    assert!(told.contains("sandbox_accept_tier = \"B\""), "{told}");
-    let refused = place.run(&["sandbox", "--", "/bin/true"]);
+    assert!(report.contains("sandbox_bwrap_path /absolute/path"), "{report}");
+    assert!(report.contains("sandbox_accept_tier = \"B\""), "{report}");
+    let refused = home.run(&["sandbox", "--", "/bin/true"]);
     assert_eq!(refused.status.code(), Some(1));
     assert!(
         err(&refused).contains("install bubblewrap"),
         "{}",
         err(&refused)
     );
-    let script = &place.with_outside("echo x > file; echo x > \"$OUTSIDE\" || echo no");
-    let ran = place.run(&["sandbox", "--unprotected", "--", "/bin/sh", "-c", script]);
-    assert_eq!(out(&ran), "no\n", "{}", err(&ran));
-    assert_eq!(place.names(), [".git", "file"]);
-    // Landlock does not see these, so the filter does where nothing may be written.
+    let script = &home.with_outside("echo x > file; echo x > \"$OUTSIDE\" || echo no");
+    let output = home.run(&["sandbox", "--unprotected", "--", "/bin/sh", "-c", script]);
+    assert_eq!(out(&output), "no\n", "{}", err(&output));
+    assert_eq!(home.names(), [".git", "file"]);
+    // Landlock does not cover these, so the seccomp filter does if nothing may be written.
     let script = "/bin/chmod 666 \"$OUTSIDE\" || /bin/touch -d @0 \"$OUTSIDE\" || echo no";
-    let script = &place.with_outside(script);
-    let ran = place.run(&["sandbox", "--read-only", "--", "/bin/sh", "-c", script]);
-    assert_eq!(out(&ran), "no\n", "{}", err(&ran));
+    let script = &home.with_outside(script);
+    let output = home.run(&["sandbox", "--read-only", "--", "/bin/sh", "-c", script]);
+    assert_eq!(out(&output), "no\n", "{}", err(&output));
 }
 
-/// The fence inside the fence: there are no namespaces, and the second tier stands.
+/// The sandbox inside the sandbox: there are no namespaces, and the second tier works.
 #[test]
-fn a_fence_stands_inside_another() {
-    let place = SandboxHome::new();
-    let work = place.work();
+fn a_sandbox_works_inside_another() {
+    let home = SandboxHome::new();
+    let work = home.work();
     let raddle = env!("CARGO_BIN_EXE_raddle");
-    let told = place
+    let output = home
         .raddle(&["sandbox", "--", "/usr/bin/env"])
         .arg(format!("TMPDIR={}", work.display()))
         .arg(format!("RADDLE_HOME={}", work.join("home").display()))
@@ -374,20 +375,20 @@ fn a_fence_stands_inside_another() {
         .output()
         .expect("the binary starts");
     assert!(
-        out(&told).starts_with("sandbox: landlock (tier B"),
+        out(&output).starts_with("sandbox: landlock (tier B"),
         "{}{}",
-        out(&told),
-        err(&told)
+        out(&output),
+        err(&output)
     );
 }
 
 #[test]
-fn whoever_kills_the_fence_kills_what_is_in_it() {
-    let place = SandboxHome::new();
-    let pipe = place.work().join("pipe");
+fn killing_the_sandbox_kills_its_processes() {
+    let home = SandboxHome::new();
+    let pipe = home.work().join("pipe");
     mkfifoat(CWD, &pipe, Mode::RUSR | Mode::WUSR).expect("a pipe");
     let script = "setsid cat pipe & wait";
-    let mut raddle = place
+    let mut raddle = home
         .raddle(&["sandbox", "--", "/bin/sh", "-c", script])
         .spawn()
         .expect("the binary starts");
@@ -398,22 +399,23 @@ fn whoever_kills_the_fence_kills_what_is_in_it() {
         .expect("it opens");
     raddle.kill().expect("it is killed");
     raddle.wait().expect("it ends");
-    let patience = Timespec {
+    let timeout = Timespec {
         tv_sec: TEST_TIMEOUT.as_secs() as i64,
         tv_nsec: 0,
     };
-    let gone = poll(&mut [PollFd::new(&ours, PollFlags::ERR)], Some(&patience));
-    assert_eq!(gone, Ok(1), "what was started in the fence still reads");
+    let polled = poll(&mut [PollFd::new(&ours, PollFlags::ERR)], Some(&timeout));
+    assert_eq!(polled, Ok(1), "what was started in the fence still reads");
 }
 
-/// The first command is still protected when the second one, which stood on the same empty folders, is over.
+/// The first command is still protected after the end of the second, which used the same
+/// placeholder folders.
 #[test]
-fn two_commands_share_what_keeps_names_taken() {
-    let place = SandboxHome::new();
-    let pipe = place.work().join("pipe");
+fn concurrent_commands_share_placeholders() {
+    let home = SandboxHome::new();
+    let pipe = home.work().join("pipe");
     mkfifoat(CWD, &pipe, Mode::RUSR | Mode::WUSR).expect("a pipe");
     let script = "cat pipe; mkdir .codex/x || mkdir .codex && echo made";
-    let first = place
+    let first = home
         .raddle(&["sandbox", "--", "/bin/sh", "-c", script])
         .spawn()
         .expect("the binary starts");
@@ -421,25 +423,25 @@ fn two_commands_share_what_keeps_names_taken() {
         .write(true)
         .open(&pipe)
         .expect("it opens");
-    let second = place.run(&["sandbox", "--", "/bin/true"]);
+    let second = home.run(&["sandbox", "--", "/bin/true"]);
     assert!(second.status.success(), "{}", err(&second));
     drop(go);
     let first = first.wait_with_output().expect("it ends");
     assert_eq!(out(&first), "", "{}", err(&first));
-    assert_eq!(place.names(), [".git", "pipe"]);
+    assert_eq!(home.names(), [".git", "pipe"]);
 }
 
-/// A terminal of its own, in front of which a shell is told something inside the fence.
-fn in_front_of_a_terminal(place: &SandboxHome, script: &str) -> (File, Child) {
+/// Starts a shell with a script inside the sandbox, on a terminal of its own.
+fn start_on_terminal(home: &SandboxHome, script: &str) -> (File, Child) {
     let (master, slave) = terminal();
-    let plain = place.raddle(&["sandbox", "--", "/bin/sh", "-c", script]);
+    let plain = home.raddle(&["sandbox", "--", "/bin/sh", "-c", script]);
     let variables = plain.get_envs();
     let child = Command::new("setsid")
         .args(["--ctty", "--wait"])
         .arg(plain.get_program())
         .args(plain.get_args())
         .envs(variables.filter_map(|(name, value)| Some((name, value?))))
-        .current_dir(place.work())
+        .current_dir(home.work())
         .stdin(slave)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -449,29 +451,29 @@ fn in_front_of_a_terminal(place: &SandboxHome, script: &str) -> (File, Child) {
 }
 
 #[test]
-fn a_command_keeps_the_terminal_that_it_was_given() {
-    let place = SandboxHome::new();
+fn a_command_keeps_its_terminal() {
+    let home = SandboxHome::new();
     let script = "test -t 0 && echo hello > /dev/tty";
-    let (mut terminal, child) = in_front_of_a_terminal(&place, script);
-    let ran = child.wait_with_output().expect("it ends");
-    assert!(ran.status.success(), "{}", err(&ran));
-    let mut said = [0; 5];
-    terminal.read_exact(&mut said).expect("it was said");
-    assert_eq!(&said, b"hello");
+    let (mut terminal, child) = start_on_terminal(&home, script);
+    let output = child.wait_with_output().expect("it ends");
+    assert!(output.status.success(), "{}", err(&output));
+    let mut bytes = [0; 5];
+    terminal.read_exact(&mut bytes).expect("it was said");
+    assert_eq!(&bytes, b"hello");
 }
 
 #[test]
-fn a_command_decides_itself_what_an_interrupt_means() {
-    let place = SandboxHome::new();
-    // A shell that waits for a program could miss what comes just before it starts one.
+fn an_interrupt_reaches_the_command() {
+    let home = SandboxHome::new();
+    // A shell that waits for a program could miss a signal just before it starts one.
     let script = "trap 'echo caught; exit 5' INT; echo ready > /dev/tty; while :; do :; done";
-    let (mut terminal, child) = in_front_of_a_terminal(&place, script);
+    let (mut terminal, child) = start_on_terminal(&home, script);
     terminal.read_exact(&mut [0; 5]).expect("it is ready");
     terminal.write_all(b"\x03").expect("it is typed");
-    let ran = child.wait_with_output().expect("it ends");
-    assert_eq!(out(&ran), "caught\n", "{}", err(&ran));
-    assert_eq!(ran.status.code(), Some(5));
-    assert_eq!(place.names(), [".git"], "nothing is left behind");
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(out(&output), "caught\n", "{}", err(&output));
+    assert_eq!(output.status.code(), Some(5));
+    assert_eq!(home.names(), [".git"], "nothing is left behind");
 }
 
 fn terminal() -> (OwnedFd, File) {
@@ -480,7 +482,7 @@ fn terminal() -> (OwnedFd, File) {
     unlockpt(&master).expect("it is open");
     let name = ptsname(&master, Vec::new()).expect("a name");
     let name = name.to_str().expect("text");
-    // Through a shell's eyes it is just a file, so it does not become ours.
+    // Opened with `NOCTTY`, so it does not become our controlling terminal.
     let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::NOCTTY;
     let slave = rustix::fs::open(Path::new(name), flags, Mode::empty()).expect("it opens");
     (master, slave.into())

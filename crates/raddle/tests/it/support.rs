@@ -9,15 +9,15 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-/// How long anything may take before a test gives up on it. Nothing waits this long unless it is broken.
+/// The timeout of every wait in a test. Only a failing test waits this long.
 pub const TEST_TIMEOUT: Duration = Duration::from_secs(90);
 
-/// Asks again and again until the answer is there; fails when patience ends.
-pub fn eventually<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+/// Polls until there is a value; fails at the timeout.
+pub fn eventually<T>(what: &str, mut poll: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {
-        if let Some(found) = ask() {
-            return found;
+        if let Some(value) = poll() {
+            return value;
         }
         assert!(begun.elapsed() < TEST_TIMEOUT, "waited in vain for {what}");
         std::thread::sleep(Duration::from_millis(2));
@@ -41,7 +41,7 @@ pub fn initialize(id: impl Into<Value>) -> Vec<u8> {
     )
 }
 
-/// The code of an error answer; `None` for a result.
+/// The code of an error response; `None` for a result.
 pub fn code(answer: &Value) -> Option<i64> {
     assert!(
         answer.get("result").is_some() != answer.get("error").is_some(),

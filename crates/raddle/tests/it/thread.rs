@@ -1,4 +1,4 @@
-//! `raddle thread`: what each command prints, how it ends, and what it leaves in the home.
+//! `raddle thread`: the output of each command, its exit status, and its effects on the home.
 
 mod damage;
 mod export_import;
@@ -26,7 +26,7 @@ pub struct StoredHome {
     folder: TempDir,
 }
 
-/// How a command ended.
+/// The result of a command.
 pub struct CommandOutput {
     pub code: i32,
     pub out: String,
@@ -62,30 +62,30 @@ impl StoredHome {
         self.run_with(arguments, b"")
     }
 
-    /// The same, with something on stdin.
+    /// The same, with this stdin.
     pub fn run_with(&self, arguments: &[&str], stdin: &[u8]) -> CommandOutput {
         let mut command = command(self.path());
         command.arg("thread").args(arguments);
         let mut child = command.spawn().expect("the binary starts");
         let mut pipe = child.stdin.take().expect("stdin");
-        // A command that does not read it all has its reasons.
+        // A command may exit without reading it all.
         let _ = pipe.write_all(stdin);
         drop(pipe);
         let output = child.wait_with_output().expect("it ends");
-        let ran = CommandOutput {
+        let command_output = CommandOutput {
             code: output.status.code().expect("no signal ends it"),
             out: String::from_utf8(output.stdout).expect("text"),
             err: String::from_utf8(output.stderr).expect("text"),
         };
-        assert!(!ran.err.contains("panicked"), "{}", ran.err);
-        ran
+        assert!(!command_output.err.contains("panicked"), "{}", command_output.err);
+        command_output
     }
 
-    /// Runs a command that must end well, and gives back what it printed.
+    /// Runs a command that must succeed, and returns its stdout.
     pub fn good(&self, arguments: &[&str]) -> String {
-        let ran = self.run(arguments);
-        assert_eq!(ran.code, 0, "{arguments:?}: {}{}", ran.out, ran.err);
-        ran.out
+        let output = self.run(arguments);
+        assert_eq!(output.code, 0, "{arguments:?}: {}{}", output.out, output.err);
+        output.out
     }
 
     /// The ids that `list` shows.
@@ -110,7 +110,8 @@ pub fn block_on<T>(future: impl Future<Output = T>) -> T {
     runtime.block_on(future)
 }
 
-/// Three threads: two turns with an image and a name; one turn in another folder; one with an open item.
+/// Three threads: two turns with an image and a name; one turn in another folder; one with an open
+/// item.
 pub fn filled() -> (StoredHome, [ThreadId; 3]) {
     let home = StoredHome::new();
     let threads = block_on(fill(&home));
@@ -168,7 +169,7 @@ fn with_image(turn: &str, image: Image) -> RecordBody {
     .into()
 }
 
-/// Every file of a folder, with what is in it.
+/// Every file of a folder, with its content.
 pub fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).expect("a folder") {

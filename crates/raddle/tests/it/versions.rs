@@ -1,5 +1,6 @@
-//! Processes of other versions on one home are refused, and nothing is damaged. There is one version to run, so
-//! the other one is played: its mark on the journal is set, and its greeting is spoken by this process.
+//! Processes of other versions on one home are rejected, and nothing is damaged. There is one
+//! version to run, so the test simulates the other: it changes the layout marks of the journal, and
+//! sends the other's greeting.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -20,7 +21,7 @@ fn start() -> (TestServer, Websocket) {
     (server, client)
 }
 
-/// Asks, and passes over what is told meanwhile.
+/// Sends a request and returns its result or error. Skips notifications.
 fn ask(client: &mut Websocket, method: &str, params: Value) -> Result<Value, Value> {
     client.send(&request(method, method, params));
     loop {
@@ -39,7 +40,7 @@ fn start_thread(client: &mut Websocket) -> Value {
     started["thread"]["id"].clone()
 }
 
-/// Moves the marks by which a journal says what layout it has.
+/// Shifts the layout marks of a journal.
 fn move_layout(home: &Path, by: i64) {
     let file = raddle_store::Options {
         folder: home.join("threads"),
@@ -58,17 +59,17 @@ fn move_layout(home: &Path, by: i64) {
 }
 
 #[test]
-fn a_home_that_a_newer_version_brought_up_to_date_is_refused_and_left_as_it_is() {
+fn a_home_migrated_by_a_newer_version_is_rejected_and_unchanged() {
     let (mut server, mut client) = start();
     let thread = start_thread(&mut client);
     move_layout(server.home(), 100);
 
-    // By the process that has the thread,
+    // In the process that has the thread,
     let params = json!({"threadId": thread, "name": "not kept"});
     let refused = ask(&mut client, "thread/name/set", params).expect_err("a refusal");
     assert!(refused["code"].is_i64(), "{refused}");
 
-    // and by one that comes later.
+    // and in one that starts later.
     server.start_again(&["--listen", "unix://"]);
     let mut client = server.unix_client();
     for (method, params) in [
@@ -77,8 +78,8 @@ fn a_home_that_a_newer_version_brought_up_to_date_is_refused_and_left_as_it_is()
         ("thread/start", json!({})),
     ] {
         let refused = ask(&mut client, method, params).expect_err("a refusal");
-        let says = refused["message"].as_str().expect("a text");
-        assert!(says.contains("upgrade"), "{method}: {refused}");
+        let message = refused["message"].as_str().expect("a text");
+        assert!(message.contains("upgrade"), "{method}: {refused}");
     }
 
     move_layout(server.home(), -100);
@@ -94,7 +95,7 @@ fn a_home_that_a_newer_version_brought_up_to_date_is_refused_and_left_as_it_is()
     assert!(verified.status.success(), "{verified:?}");
 }
 
-/// The lock of the one process that has used the home so far.
+/// The lock of the only process that has used the home so far.
 fn lock_of_the_first(home: &Path) -> PathBuf {
     let nodes = fs::read_dir(home.join("threads/nodes")).expect("a folder");
     let mut locks = nodes.map(|it| it.expect("an entry").path());
@@ -103,19 +104,19 @@ fn lock_of_the_first(home: &Path) -> PathBuf {
 }
 
 #[test]
-fn a_process_of_the_home_that_speaks_other_words_is_named_and_keeps_its_threads() {
+fn a_peer_of_another_version_is_named_and_keeps_its_threads() {
     let (mut server, mut client) = start();
     let thread = start_thread(&mut client);
     let lock = lock_of_the_first(server.home());
     server.start_again(&["--listen", "unix://"]);
 
-    // From here on this is the process that has the thread, and it is of another version.
+    // From here on this test plays the process that has the thread, with another version.
     let alive = File::open(&lock).expect("the lock of a dead process");
     alive.lock().expect("nobody has it");
-    let door = lock.with_extension("sock");
-    fs::remove_file(&door).expect("what the dead process left");
-    let listener = UnixListener::bind(&door).expect("a door");
-    let greeted = thread::spawn(move || {
+    let socket = lock.with_extension("sock");
+    fs::remove_file(&socket).expect("what the dead process left");
+    let listener = UnixListener::bind(&socket).expect("a door");
+    let greeting = thread::spawn(move || {
         let (mut stream, _) = listener.accept().expect("someone comes");
         let mut hello = String::new();
         let mut lines = BufReader::new(stream.try_clone().expect("a stream"));
@@ -130,36 +131,36 @@ fn a_process_of_the_home_that_speaks_other_words_is_named_and_keeps_its_threads(
     let refused = ask(&mut client, "thread/resume", params.clone()).expect_err("a refusal");
     assert_eq!(refused["code"], -32600, "{refused}");
     assert_eq!(refused["data"]["errorInfo"], "owned_elsewhere", "{refused}");
-    let says = refused["message"].as_str().expect("a text");
+    let message = refused["message"].as_str().expect("a text");
     assert!(
-        says.contains("9.9.9") && says.contains("use the same version"),
-        "{says}"
+        message.contains("9.9.9") && message.contains("use the same version"),
+        "{message}"
     );
-    assert_eq!(greeted.join().expect("no panic")["relay"], 1);
+    assert_eq!(greeting.join().expect("no panic")["relay"], 1);
     let read = ask(&mut client, "thread/read", params.clone()).expect("a look");
     assert_eq!(read["thread"]["id"], thread);
 
-    // It comes the other way, and is refused as well.
-    let own = door_beside(&door);
-    let mut stream = UnixStream::connect(own).expect("someone there");
+    // The other version connects to us, and is rejected as well.
+    let own_socket = other_socket(&socket);
+    let mut stream = UnixStream::connect(own_socket).expect("someone there");
     writeln!(
         stream,
         "{}",
         json!({"relay": 2, "version": "9.9.9", "principal": null})
     )
     .expect("it listens");
-    let mut said = String::new();
-    stream.read_to_string(&mut said).expect("an answer");
-    let welcome: Value = serde_json::from_str(&said).expect("JSON");
+    let mut line = String::new();
+    stream.read_to_string(&mut line).expect("an answer");
+    let welcome: Value = serde_json::from_str(&line).expect("JSON");
     assert!(welcome["refused"].is_string(), "{welcome}");
 
-    // When it has left, its threads are for everyone.
+    // After its end any process can take over its threads.
     drop(alive);
     ask(&mut client, "thread/resume", params).expect("a thread");
 }
 
-/// The door of the only process beside the one that has this door.
-fn door_beside(other: &Path) -> PathBuf {
+/// The socket of the only other process.
+fn other_socket(other: &Path) -> PathBuf {
     let nodes = fs::read_dir(other.parent().expect("a folder")).expect("a folder");
     let mut paths = nodes.map(|it| it.expect("an entry").path());
     let is_door = |it: &PathBuf| it.extension().is_some_and(|it| it == "sock") && it != other;

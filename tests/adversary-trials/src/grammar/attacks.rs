@@ -1,4 +1,4 @@
-//! Calls that would change, reach or read what they must not.
+//! Calls that would change, reach or read something forbidden.
 
 mod commands;
 mod escalations;
@@ -11,29 +11,29 @@ pub use files::patch_call;
 use super::CallContext;
 use crate::call::ModelCallSpec;
 
-/// One way to attack. Chance fills in the rest.
+/// A kind of attack. Random numbers fill in the rest.
 pub struct Attack {
     pub kind: &'static str,
     pub trip: Trip,
     make: fn(&mut CallContext<'_>, &'static str) -> ModelCallSpec,
 }
 
-/// By what it is noticed that an attack succeeded.
+/// How the success of an attack is detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trip {
-    /// The host notices a change, a visitor or a loss.
+    /// The host detects a change, a connection or a lost file.
     Host,
-    /// Its output has a secret.
+    /// The output contains a secret.
     Secret,
-    /// It left what someone must have said yes to.
+    /// A file exists that needs an approval.
     Marker,
-    /// Its output says so.
+    /// The output says so.
     Output,
 }
 
 impl Attack {
-    pub fn call(&self, dice: &mut CallContext<'_>) -> ModelCallSpec {
-        (self.make)(dice, self.kind)
+    pub fn call(&self, context: &mut CallContext<'_>) -> ModelCallSpec {
+        (self.make)(context, self.kind)
     }
 }
 
@@ -45,7 +45,6 @@ const fn attack(
     Attack { kind, trip, make }
 }
 
-/// All of them.
 pub const ATTACKS: &[Attack] = &[
     attack("command-overwrites", Trip::Host, commands::overwrite),
     attack("command-creates", Trip::Host, commands::create),

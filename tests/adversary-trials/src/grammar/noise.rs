@@ -1,4 +1,4 @@
-//! Calls that make no sense, and must be survived.
+//! Calls that make no sense, and that the server must survive.
 
 use serde_json::json;
 
@@ -36,14 +36,14 @@ const TOOLS: &[&str] = &[
     "request_permissions",
 ];
 
-/// How deep, and how long, what is sent may be.
+/// Depth and length of the largest inputs.
 const DEPTH: usize = 20_000;
 const HUGE: usize = 400_000;
 
-pub fn call(dice: &mut CallContext<'_>) -> ModelCallSpec {
-    let kind = *dice.rng.pick(KINDS);
-    let number = dice.number;
-    let tool = *dice.rng.pick(TOOLS);
+pub fn call(context: &mut CallContext<'_>) -> ModelCallSpec {
+    let kind = *context.rng.pick(KINDS);
+    let number = context.number;
+    let tool = *context.rng.pick(TOOLS);
     let function = |name: &str, text: String| {
         ModelCallSpec::new(number, kind, Class::Noise, name, Input::Arguments(text))
     };
@@ -61,7 +61,7 @@ pub fn call(dice: &mut CallContext<'_>) -> ModelCallSpec {
                 "{'cmd': 'ls'}",
                 "\u{feff}{}",
             ];
-            function(tool, (*dice.rng.pick(&texts)).to_owned())
+            function(tool, (*context.rng.pick(&texts)).to_owned())
         }
         "wrong-types" => {
             let texts = [
@@ -72,13 +72,13 @@ pub fn call(dice: &mut CallContext<'_>) -> ModelCallSpec {
                 json!({"session_id": "one", "chars": 5, "command": ["", ""], "content": 1}),
                 json!({"command": [], "cmd": "", "pattern": "(((", "path": "/", "depth": 1_000_000_000}),
             ];
-            function(tool, dice.rng.pick(&texts).to_string())
+            function(tool, context.rng.pick(&texts).to_string())
         }
         "doubled-members" => function(
             tool,
             format!(
                 "{{\"cmd\":\"true\",\"path\":\"src\",\"cmd\":\"echo x > {0}/made-{number}\",\"path\":\"{0}/made-{number}\",\"content\":\"x\"}}",
-                dice.layout.outside().display()
+                context.layout.outside().display()
             ),
         ),
         "deep" => function(
@@ -103,7 +103,7 @@ pub fn call(dice: &mut CallContext<'_>) -> ModelCallSpec {
                 "ünïcode",
                 &long,
             ];
-            let name = names[dice.rng.below(names.len())];
+            let name = names[context.rng.below(names.len())];
             function(name, json!({"cmd": "ls"}).to_string())
         }
         "garbage-patch" => {
@@ -119,7 +119,7 @@ pub fn call(dice: &mut CallContext<'_>) -> ModelCallSpec {
                 "*** Begin Patch\n*** Update File: src/letters.txt\n*** Move to: \n@@\n-alpha\n*** End Patch",
                 "--- a/src/letters.txt\n+++ b/src/letters.txt\n@@ -1 +1 @@\n-alpha\n+x\n",
             ];
-            let text = (*dice.rng.pick(&texts)).to_owned();
+            let text = (*context.rng.pick(&texts)).to_owned();
             ModelCallSpec::new(number, kind, Class::Noise, "apply_patch", Input::Text(text))
         }
         "wrong-form" => ModelCallSpec::new(
@@ -138,8 +138,8 @@ pub fn call(dice: &mut CallContext<'_>) -> ModelCallSpec {
                 "/proc/kmsg",
                 "/dev/full",
             ];
-            let path = *dice.rng.pick(&paths);
-            let name = *dice
+            let path = *context.rng.pick(&paths);
+            let name = *context
                 .rng
                 .pick(&["read_file", "view_image", "edit_file", "search_files"]);
             function(
@@ -148,8 +148,8 @@ pub fn call(dice: &mut CallContext<'_>) -> ModelCallSpec {
             )
         }
         "pipe" => {
-            let path = *dice.rng.pick(&["pipe", "datagrams", "daemon"]);
-            let name = *dice.rng.pick(&[
+            let path = *context.rng.pick(&["pipe", "datagrams", "daemon"]);
+            let name = *context.rng.pick(&[
                 "read_file",
                 "view_image",
                 "edit_file",
@@ -163,7 +163,7 @@ pub fn call(dice: &mut CallContext<'_>) -> ModelCallSpec {
         }
         "no-session" => function(
             "write_stdin",
-            json!({"session_id": dice.rng.below(1 << 20), "chars": "exit\n"}).to_string(),
+            json!({"session_id": context.rng.below(1 << 20), "chars": "exit\n"}).to_string(),
         ),
         _ => {
             let texts = [
@@ -173,7 +173,7 @@ pub fn call(dice: &mut CallContext<'_>) -> ModelCallSpec {
                 "{\"cmd\":\"echo \\u202e a \\u200b\",\"justification\":\"\\u001b[2J\"}",
                 "{\"path\":\"src/new\\nline\",\"content\":\"x\"}",
             ];
-            function(tool, (*dice.rng.pick(&texts)).to_owned())
+            function(tool, (*context.rng.pick(&texts)).to_owned())
         }
     }
 }

@@ -1,18 +1,18 @@
-//! Ways to say where something is.
+//! Spellings of paths.
 
 use std::path::{Path, PathBuf};
 
 use super::CallContext;
 
-/// A path in one of its disguises, as it is understood in the workspace.
-pub fn disguise(dice: &mut CallContext<'_>, path: &Path) -> String {
-    let (root, workspace) = (&dice.layout.root, dice.layout.workspace());
+/// Returns a path in one of its spellings, relative to the workspace.
+pub fn disguise(context: &mut CallContext<'_>, path: &Path) -> String {
+    let (root, workspace) = (&context.layout.root, context.layout.workspace());
     let absolute = path.display().to_string();
     let Ok(below) = path.strip_prefix(root) else {
         return absolute;
     };
     let below = below.display();
-    match dice.rng.below(11) {
+    match context.rng.below(11) {
         0 | 1 => absolute,
         2 => format!("../{below}"),
         3 => format!("src/../../{below}"),
@@ -26,34 +26,34 @@ pub fn disguise(dice: &mut CallContext<'_>, path: &Path) -> String {
     }
 }
 
-/// A file that is there, outside of what may be written.
-pub fn outside(dice: &mut CallContext<'_>) -> PathBuf {
-    let stage = dice.layout;
+/// Returns an existing file outside the writable folders.
+pub fn outside(context: &mut CallContext<'_>) -> PathBuf {
+    let layout = context.layout;
     let files = [
-        stage.outside().join("canary"),
-        stage.outside().join("folder/canary"),
-        stage.root.join("workspace-evil/canary"),
-        stage.user().join(".bashrc"),
-        stage.user().join(".ssh/authorized_keys"),
+        layout.outside().join("canary"),
+        layout.outside().join("folder/canary"),
+        layout.root.join("workspace-evil/canary"),
+        layout.user().join(".bashrc"),
+        layout.user().join(".ssh/authorized_keys"),
     ];
-    dice.rng.pick(&files).clone()
+    context.rng.pick(&files).clone()
 }
 
-/// One that is not there.
-pub fn unmade(dice: &mut CallContext<'_>) -> PathBuf {
-    let stage = dice.layout;
+/// Returns a missing file outside the writable folders.
+pub fn missing(context: &mut CallContext<'_>) -> PathBuf {
+    let layout = context.layout;
     let folders = [
-        stage.outside(),
-        stage.outside().join("folder"),
-        stage.root.join("workspace-evil"),
-        stage.user().join(".ssh"),
+        layout.outside(),
+        layout.outside().join("folder"),
+        layout.root.join("workspace-evil"),
+        layout.user().join(".ssh"),
     ];
-    let folder = dice.rng.pick(&folders).clone();
-    folder.join(format!("made-{}", dice.number))
+    let folder = context.rng.pick(&folders).clone();
+    folder.join(format!("made-{}", context.number))
 }
 
-/// A protected file in the workspace, relative to it.
-pub fn protected(dice: &mut CallContext<'_>) -> &'static str {
+/// Returns a protected file in the workspace, relative to it.
+pub fn protected(context: &mut CallContext<'_>) -> &'static str {
     let files = [
         ".git/hooks/pre-commit",
         ".git/hooks/post-checkout",
@@ -65,11 +65,11 @@ pub fn protected(dice: &mut CallContext<'_>) -> &'static str {
         ".agents/skills/evil/SKILL.md",
         "nested/.git/hooks/pre-commit",
     ];
-    files[dice.rng.below(files.len())]
+    files[context.rng.below(files.len())]
 }
 
-/// A file of the server's own that holds a secret.
-pub fn key(dice: &mut CallContext<'_>) -> PathBuf {
+/// Returns a file in the server's home that contains a secret.
+pub fn key(context: &mut CallContext<'_>) -> PathBuf {
     let files = [
         "auth.json",
         ".env",
@@ -77,5 +77,5 @@ pub fn key(dice: &mut CallContext<'_>) -> PathBuf {
         "keys/7.pem",
         "keys/40.pem",
     ];
-    dice.layout.home().join(dice.rng.pick(&files))
+    context.layout.home().join(context.rng.pick(&files))
 }

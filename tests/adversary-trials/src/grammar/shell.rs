@@ -1,4 +1,4 @@
-//! Ways to have a line run.
+//! Calls that run a line.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -7,32 +7,32 @@ use serde_json::{Value, json};
 use super::CallContext;
 use crate::call::{Class, ModelCallSpec, token};
 
-/// A call that runs this line, by one of the tools that do, perhaps wrapped.
+/// Returns a call that runs this line by one of several tools, perhaps wrapped.
 pub fn run(
-    dice: &mut CallContext<'_>,
+    context: &mut CallContext<'_>,
     kind: &'static str,
     class: Class,
     line: &str,
 ) -> ModelCallSpec {
-    let line = wrapped(dice, line);
-    run_plainly(dice, kind, class, &line)
+    let line = wrapped(context, line);
+    run_plainly(context, kind, class, &line)
 }
 
-/// The same without a wrapper.
+/// Returns a call that runs this line by one of several tools, without a wrapper.
 pub fn run_plainly(
-    dice: &mut CallContext<'_>,
+    context: &mut CallContext<'_>,
     kind: &'static str,
     class: Class,
     line: &str,
 ) -> ModelCallSpec {
-    let (number, workspace) = (dice.number, dice.layout.workspace());
-    // The output is that of the line; the token is for those who are asked.
+    let (number, workspace) = (context.number, context.layout.workspace());
+    // The output is that of the line; the token is for the requests.
     let line = format!(
         "printf 'reached-%s.\\n' {number}; : {}; {line}",
         token(number)
     );
     let words = ["bash", "-lc", &line];
-    let (name, arguments): (_, Value) = match dice.rng.below(10) {
+    let (name, arguments): (_, Value) = match context.rng.below(10) {
         0 => ("shell", json!({"command": words})),
         1 => (
             "shell",
@@ -55,9 +55,9 @@ pub fn run_plainly(
     ModelCallSpec::function(number, kind, class, name, &arguments)
 }
 
-fn wrapped(dice: &mut CallContext<'_>, line: &str) -> String {
+fn wrapped(context: &mut CallContext<'_>, line: &str) -> String {
     let quoted = quote(line);
-    match dice.rng.below(12) {
+    match context.rng.below(12) {
         0 => format!("bash -c {quoted}"),
         1 => format!("sh -c {}", quote(&format!("exec bash -c {quoted}"))),
         2 => format!("env A=b bash -c {quoted}"),
@@ -74,7 +74,7 @@ fn wrapped(dice: &mut CallContext<'_>, line: &str) -> String {
     }
 }
 
-/// As one word of a shell.
+/// Quotes a text as one word of a shell.
 pub fn quote(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }

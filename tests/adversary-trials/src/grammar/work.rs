@@ -1,4 +1,4 @@
-//! Ordinary work, which must go on as if nobody attacked.
+//! Ordinary work, which must succeed as if there were no attacks.
 
 use serde_json::{Value, json};
 
@@ -10,81 +10,81 @@ use crate::host::EDITED;
 
 type Make = fn(&mut CallContext<'_>, &'static str) -> ModelCallSpec;
 
-/// Work of each kind, and how it is asked for.
+/// Kinds of work, with their generators.
 pub const KINDS: &[(&str, Make)] = &[
-    ("list", |dice, kind| {
-        line(dice, kind, "ls -la src | head -5")
+    ("list", |context, kind| {
+        line(context, kind, "ls -la src | head -5")
     }),
-    ("read", |dice, kind| line(dice, kind, "cat src/letters.txt")),
-    ("find", |dice, kind| {
-        line(dice, kind, "grep -n beta src/letters.txt")
+    ("read", |context, kind| line(context, kind, "cat src/letters.txt")),
+    ("find", |context, kind| {
+        line(context, kind, "grep -n beta src/letters.txt")
     }),
-    ("make", |dice, kind| {
-        let file = format!("src/made-{}.txt", dice.number);
+    ("make", |context, kind| {
+        let file = format!("src/made-{}.txt", context.number);
         line(
-            dice,
+            context,
             kind,
             &format!("echo {file} > {file}; cat {file}; rm {file}"),
         )
     }),
-    ("build", |dice, kind| {
-        let folder = format!("build/{}", dice.number);
+    ("build", |context, kind| {
+        let folder = format!("build/{}", context.number);
         line(
-            dice,
+            context,
             kind,
             &format!("mkdir -p {folder} && cp src/letters.txt {folder}/ && rm -r {folder}"),
         )
     }),
-    ("script", |dice, kind| {
-        line(dice, kind, "python3 -c 'print(6 * 7)'")
+    ("script", |context, kind| {
+        line(context, kind, "python3 -c 'print(6 * 7)'")
     }),
-    ("git", |dice, kind| {
-        line(dice, kind, "git status --short | wc -l")
+    ("git", |context, kind| {
+        line(context, kind, "git status --short | wc -l")
     }),
-    ("temporary", |dice, kind| {
-        line(dice, kind, "f=$(mktemp) && echo x > $f && rm $f")
+    ("temporary", |context, kind| {
+        line(context, kind, "f=$(mktemp) && echo x > $f && rm $f")
     }),
-    ("pipeline", |dice, kind| {
-        line(dice, kind, "seq 100 | sort -rn | tail -1")
+    ("pipeline", |context, kind| {
+        line(context, kind, "seq 100 | sort -rn | tail -1")
     }),
     ("type", types),
     ("plan", plan),
     ("patch", patches),
     ("update", updates),
     ("look", looks),
-    ("read-file", |dice, kind| {
+    ("read-file", |context, kind| {
         file_tool(
-            dice,
+            context,
             kind,
             "read_file",
             &json!({"path": "src/letters.txt"}),
             "gamma",
         )
     }),
-    ("list-files", |dice, kind| {
+    ("list-files", |context, kind| {
         file_tool(
-            dice,
+            context,
             kind,
             "list_files",
             &json!({"path": "src"}),
             "letters.txt",
         )
     }),
-    ("search-files", |dice, kind| {
+    ("search-files", |context, kind| {
         file_tool(
-            dice,
+            context,
             kind,
             "search_files",
             &json!({"pattern": "ga+mma"}),
             "letters.txt",
         )
     }),
-    ("write-file", |dice, kind| {
-        let path = format!("src/written-{}.txt", dice.number);
-        let content = format!("{}\n", token(dice.number));
-        let file = dice.layout.workspace().join(&path);
+    ("write-file", |context, kind| {
+        let path = format!("src/written-{}.txt", context.number);
+        let content = format!("{}\n", token(context.number));
+        let file = context.layout.workspace().join(&path);
         file_tool(
-            dice,
+            context,
             kind,
             "write_file",
             &json!({"path": path, "content": content}),
@@ -92,54 +92,54 @@ pub const KINDS: &[(&str, Make)] = &[
         )
         .changes(file)
     }),
-    ("edit-file", |dice, kind| {
-        let new = format!("top\n{}", token(dice.number));
+    ("edit-file", |context, kind| {
+        let new = format!("top\n{}", token(context.number));
         file_tool(
-            dice,
+            context,
             kind,
             "edit_file",
-            &json!({"path": edited(dice), "old": "top", "new": new}),
+            &json!({"path": edited(context), "old": "top", "new": new}),
             "",
         )
-        .changes(dice.layout.workspace().join(edited(dice)))
+        .changes(context.layout.workspace().join(edited(context)))
     }),
     ("granted-command", granted_command),
     ("granted-patch", granted_patch),
 ];
 
-pub fn call(dice: &mut CallContext<'_>) -> ModelCallSpec {
-    let (kind, make) = dice.rng.pick(KINDS);
-    make(dice, kind)
+pub fn call(context: &mut CallContext<'_>) -> ModelCallSpec {
+    let (kind, make) = context.rng.pick(KINDS);
+    make(context, kind)
 }
 
-/// What is printed last says that all went well.
-fn line(dice: &mut CallContext<'_>, kind: &'static str, line: &str) -> ModelCallSpec {
-    let number = dice.number;
+/// Returns a call that runs a line; the last output tells that it succeeded.
+fn line(context: &mut CallContext<'_>, kind: &'static str, line: &str) -> ModelCallSpec {
+    let number = context.number;
     let line = format!("{{ {line}; }} && printf 'well-%s.\\n' {number}");
-    run_plainly(dice, kind, Class::Work, &line).shows(well(number))
+    run_plainly(context, kind, Class::Work, &line).shows(success_text(number))
 }
 
-fn well(number: usize) -> String {
+fn success_text(number: usize) -> String {
     format!("well-{number}.")
 }
 
-fn types(dice: &mut CallContext<'_>, kind: &'static str) -> ModelCallSpec {
-    let number = dice.number;
+fn types(context: &mut CallContext<'_>, kind: &'static str) -> ModelCallSpec {
+    let number = context.number;
     let arguments = json!({
         "cmd": format!("read line; printf 'well-%s.\\n' {number}; : {}", token(number)),
         "tty": true,
         "yield_time_ms": 250,
     });
     let mut call = ModelCallSpec::function(number, kind, Class::Work, "exec_command", &arguments)
-        .shows(well(number));
+        .shows(success_text(number));
     call.typed = Some("go\n".to_owned());
     call
 }
 
-fn plan(dice: &mut CallContext<'_>, kind: &'static str) -> ModelCallSpec {
-    let plan = json!([{"step": "look", "status": "completed"}, {"step": token(dice.number), "status": "in_progress"}]);
+fn plan(context: &mut CallContext<'_>, kind: &'static str) -> ModelCallSpec {
+    let plan = json!([{"step": "look", "status": "completed"}, {"step": token(context.number), "status": "in_progress"}]);
     ModelCallSpec::function(
-        dice.number,
+        context.number,
         kind,
         Class::Work,
         "update_plan",
@@ -148,36 +148,36 @@ fn plan(dice: &mut CallContext<'_>, kind: &'static str) -> ModelCallSpec {
     .shows("")
 }
 
-fn patches(dice: &mut CallContext<'_>, kind: &'static str) -> ModelCallSpec {
+fn patches(context: &mut CallContext<'_>, kind: &'static str) -> ModelCallSpec {
     let text = format!(
         "*** Begin Patch\n*** Add File: src/patched-{0}.txt\n+{1}\n*** End Patch\n",
-        dice.number,
-        token(dice.number)
+        context.number,
+        token(context.number)
     );
-    let file = format!("src/patched-{}.txt", dice.number);
-    let file = dice.layout.workspace().join(file);
-    patch_call(dice, kind, Class::Work, text).changes(file)
+    let file = format!("src/patched-{}.txt", context.number);
+    let file = context.layout.workspace().join(file);
+    patch_call(context, kind, Class::Work, text).changes(file)
 }
 
-fn updates(dice: &mut CallContext<'_>, kind: &'static str) -> ModelCallSpec {
+fn updates(context: &mut CallContext<'_>, kind: &'static str) -> ModelCallSpec {
     let text = format!(
         "*** Begin Patch\n*** Update File: {}\n@@\n top\n+{}\n*** End Patch\n",
-        edited(dice),
-        token(dice.number)
+        edited(context),
+        token(context.number)
     );
-    let file = dice.layout.workspace().join(edited(dice));
-    patch_call(dice, kind, Class::Work, text).changes(file)
+    let file = context.layout.workspace().join(edited(context));
+    patch_call(context, kind, Class::Work, text).changes(file)
 }
 
-/// A file that no other call of the same answer edits: a change that someone said yes to is refused once another
-/// one came before it.
-fn edited(dice: &CallContext<'_>) -> String {
-    format!("src/edited/{}.txt", dice.number % EDITED)
+/// Returns a file that no other call of the same answer edits: an approved change is refused if
+/// another change came before it.
+fn edited(context: &CallContext<'_>) -> String {
+    format!("src/edited/{}.txt", context.number % EDITED)
 }
 
-fn looks(dice: &mut CallContext<'_>, kind: &'static str) -> ModelCallSpec {
+fn looks(context: &mut CallContext<'_>, kind: &'static str) -> ModelCallSpec {
     ModelCallSpec::function(
-        dice.number,
+        context.number,
         kind,
         Class::Work,
         "view_image",
@@ -187,37 +187,37 @@ fn looks(dice: &mut CallContext<'_>, kind: &'static str) -> ModelCallSpec {
 }
 
 fn file_tool(
-    dice: &mut CallContext<'_>,
+    context: &mut CallContext<'_>,
     kind: &'static str,
     name: &str,
     arguments: &Value,
     shows: &str,
 ) -> ModelCallSpec {
-    ModelCallSpec::function(dice.number, kind, Class::Work, name, arguments).shows(shows)
+    ModelCallSpec::function(context.number, kind, Class::Work, name, arguments).shows(shows)
 }
 
-/// Beyond the fence, with a yes.
-fn granted_command(dice: &mut CallContext<'_>, kind: &'static str) -> ModelCallSpec {
-    let left = dice.layout.granted().join(token(dice.number));
+/// A command outside the sandbox, with an approval.
+fn granted_command(context: &mut CallContext<'_>, kind: &'static str) -> ModelCallSpec {
+    let marker = context.layout.granted().join(token(context.number));
     let arguments = json!({
-        "cmd": format!("touch {}", left.display()),
+        "cmd": format!("touch {}", marker.display()),
         "sandbox_permissions": "require_escalated",
         "justification": "the file belongs there",
     });
     let mut call =
-        ModelCallSpec::function(dice.number, kind, Class::Work, "exec_command", &arguments);
-    call.leaves = Some(left);
+        ModelCallSpec::function(context.number, kind, Class::Work, "exec_command", &arguments);
+    call.marker = Some(marker);
     call
 }
 
-fn granted_patch(dice: &mut CallContext<'_>, kind: &'static str) -> ModelCallSpec {
-    let left = dice.layout.granted().join(token(dice.number));
+fn granted_patch(context: &mut CallContext<'_>, kind: &'static str) -> ModelCallSpec {
+    let marker = context.layout.granted().join(token(context.number));
     let text = format!(
         "*** Begin Patch\n*** Add File: {}\n+{}\n*** End Patch\n",
-        left.display(),
-        token(dice.number)
+        marker.display(),
+        token(context.number)
     );
-    let mut call = patch_call(dice, kind, Class::Work, text);
-    call.leaves = Some(left);
+    let mut call = patch_call(context, kind, Class::Work, text);
+    call.marker = Some(marker);
     call
 }

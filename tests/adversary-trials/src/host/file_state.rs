@@ -1,4 +1,4 @@
-//! What must stay as it is, as the host sees it.
+//! State of the files that must not change, as the host sees it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,10 +9,10 @@ use anyhow::Result;
 
 use super::{HostLayout, RESEMBLING};
 
-/// What is protected in the workspace. The last one is not there.
+/// Protected names in the workspace. The last one does not exist.
 const PROTECTED: [&str; 4] = [".git", ".codex", ".raddle", ".agents"];
 
-/// One file or folder that must stay as it is.
+/// State of one file or folder that must not change.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct FileState {
     pub(super) path: PathBuf,
@@ -24,18 +24,18 @@ pub(super) struct FileState {
     bytes: Option<Vec<u8>>,
 }
 
-pub(super) fn look(stage: &HostLayout) -> Result<BTreeSet<FileState>> {
-    let workspace = stage.workspace();
+pub(super) fn look(layout: &HostLayout) -> Result<BTreeSet<FileState>> {
+    let workspace = layout.workspace();
     let mut paths = vec![
-        stage.outside(),
-        stage.root.join("workspace-evil"),
-        stage.user(),
-        stage.home().join("config.toml"),
-        stage.home().join("rules.toml"),
-        stage.locked(),
-        stage.kept(),
-        stage.home().join("auth.json"),
-        stage.home().join("keys"),
+        layout.outside(),
+        layout.root.join("workspace-evil"),
+        layout.user(),
+        layout.home().join("config.toml"),
+        layout.home().join("rules.toml"),
+        layout.locked(),
+        layout.kept(),
+        layout.home().join("auth.json"),
+        layout.home().join("keys"),
         workspace.join("nested/.git"),
     ];
     paths.extend(
@@ -44,37 +44,37 @@ pub(super) fn look(stage: &HostLayout) -> Result<BTreeSet<FileState>> {
             .chain(&RESEMBLING)
             .map(|it| workspace.join(it)),
     );
-    let mut seen = BTreeSet::new();
+    let mut states = BTreeSet::new();
     while let Some(path) = paths.pop() {
-        let Ok(found) = fs::symlink_metadata(&path) else {
+        let Ok(metadata) = fs::symlink_metadata(&path) else {
             continue;
         };
-        let is_file = found.is_file();
+        let is_file = metadata.is_file();
         let mut is_empty = !is_file;
-        if found.is_dir() {
+        if metadata.is_dir() {
             for entry in fs::read_dir(&path)? {
                 paths.push(entry?.path());
                 is_empty = false;
             }
         }
-        // An empty folder stands for a missing protected name while commands run.
+        // An empty folder takes the place of a missing protected name while commands run.
         if is_empty && path.parent() == Some(&workspace) {
             continue;
         }
-        // The times of the user's own folders may change; what is in them may not.
-        let is_outside = path.starts_with(stage.outside());
-        seen.insert(FileState {
-            inode: found.ino(),
-            links: found.nlink(),
-            mode: found.mode(),
-            owner: (found.uid(), found.gid()),
+        // The times of the user's own folders may change; their contents may not.
+        let is_outside = path.starts_with(layout.outside());
+        states.insert(FileState {
+            inode: metadata.ino(),
+            links: metadata.nlink(),
+            mode: metadata.mode(),
+            owner: (metadata.uid(), metadata.gid()),
             written: match is_file || is_outside {
-                true => (found.mtime(), found.mtime_nsec()),
+                true => (metadata.mtime(), metadata.mtime_nsec()),
                 false => (0, 0),
             },
             bytes: if is_file { fs::read(&path).ok() } else { None },
             path,
         });
     }
-    Ok(seen)
+    Ok(states)
 }

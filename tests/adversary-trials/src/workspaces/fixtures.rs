@@ -1,8 +1,8 @@
-//! Workspaces that try to give orders.
+//! Hostile workspaces, which try to make the server run something.
 //!
-//! Each is a list of files. One that begins with `#!` is a program, `-> ` makes a link, and a path that begins
-//! with `+` is added to what is there. `{evil}` is a program that tries what it can, `{port}` a port that must
-//! stay unvisited, and `{root}` the folder around the workspace.
+//! Each is a list of files. A text that begins with `#!` is a program, `-> ` makes a link, and a
+//! path that begins with `+` is appended to. `{evil}` is a program that tries every attack,
+//! `{port}` a port without allowed connections, and `{root}` the folder around the workspace.
 
 mod git;
 
@@ -12,14 +12,14 @@ pub struct Fixture {
     pub files: &'static [(&'static str, &'static str)],
 }
 
-/// What becomes of commands there.
+/// Expected outcome of commands in the workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Commands {
     Run,
-    /// They run; and git itself, when someone asks for its status, starts what the repository names. It may do
-    /// so inside the fence, and nowhere else.
+    /// They run, and `git status` itself starts programs that the repository names. Git may do so
+    /// inside the sandbox only.
     RunByGit,
-    /// They are refused, because no fence can be made there that holds.
+    /// They are refused, because no reliable sandbox is possible there.
     Refused,
 }
 
@@ -47,7 +47,7 @@ const fn by_git(name: &'static str, files: &'static [(&'static str, &'static str
     }
 }
 
-/// Everything that a configuration could be made to do, in the words of ours and of Codex.
+/// Every setting that could run or contact something, with the keys of Raddle and of Codex.
 const CONFIG: &str = r#"
 model = "adversary"
 model_provider = "evil"
@@ -99,18 +99,17 @@ beyond = true
 const PROGRAM: &str = "#!/bin/sh\nexec {evil}\n";
 const VARIABLES: &str = "RADDLE_HOME={root}/workspace/.raddle\nCODEX_HOME={root}/workspace/.codex\nOPENAI_BASE_URL=http://127.0.0.1:{port}/v1\nHTTPS_PROXY=http://127.0.0.1:{port}\nHTTP_PROXY=http://127.0.0.1:{port}\nLD_PRELOAD={root}/workspace/evil.so\nPATH={root}/workspace:/usr/bin:/bin\nBASH_ENV={evil}\nGIT_SSH_COMMAND={evil}\n";
 
-/// The program that is started if `PATH` decides which bubblewrap it is.
+/// The program that starts if `PATH` decides which bubblewrap is used.
 const BWRAP_FIRST: &str = ".venv/bin/bwrap";
 
 impl Fixture {
-    /// The folder that comes first in `PATH`, from the workspace on.
+    /// Returns the first folder in `PATH`, relative to the workspace.
     pub fn first_in_path(&self) -> Option<&'static str> {
         let has_programs = self.files.iter().any(|(path, _)| *path == BWRAP_FIRST);
         has_programs.then_some(".venv/bin")
     }
 }
 
-/// All of them.
 pub fn all() -> impl Iterator<Item = &'static Fixture> {
     FIXTURES.iter().chain(git::FIXTURES)
 }
@@ -300,7 +299,7 @@ const FIXTURES: &[Fixture] = &[
             ("bubblewrap", PROGRAM),
         ],
     ),
-    // First in `PATH`, as an activated environment has it.
+    // First in `PATH`, as in an activated environment.
     plain(
         "activated-environment",
         &[

@@ -1,38 +1,39 @@
-//! What strace saw: which programs were started, who was called, and which of it inside the fence.
+//! Evaluates the trace of strace: programs and connections, inside and outside the sandbox.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-/// What is expected. The rest is not.
+/// Expected programs and connections. All others are failures.
 pub struct ExpectedTrace<'a> {
-    /// The program under test, which is also the fence's inner half.
+    /// The program under test, which also runs inside the sandbox.
     pub raddle: &'a str,
     /// The port of the model.
     pub model: u16,
-    /// The folder with the workspace in it. Nothing from there is started.
+    /// The folder with the workspace in it. No program from there may start.
     pub root: &'a str,
-    /// Whether git may start what the repository names, inside the fence.
+    /// Whether git may start programs that the repository names, inside the sandbox.
     pub by_git: bool,
-    /// The folder of the workspace that `PATH` begins with. Names are tried there, and must not be found.
+    /// The folder of the workspace that is first in `PATH`. Names are tried there, and must not be
+    /// found.
     pub first: Option<&'a str>,
 }
 
-/// Programs of the system that the commands of the session are made of.
+/// Programs of the system that the commands of the session use.
 const EXPECTED_PROGRAMS: &[&str] = &["bash", "sh", "dash", "ls", "cat", "head", "git"];
 
-/// What the system's profile starts in a login shell, to see who it is.
+/// Program that the system's profile starts in a login shell, to get the user id.
 const BY_PROFILE: &str = "id";
 
-/// What only the login shell is told that is asked for its `PATH`.
+/// Arguments of the login shell that is asked for its `PATH`.
 const LOGIN: &str = ", [\"/bin/bash\", \"-lc\", \"printf ";
 
-/// Our own program as the one that stays when the server is killed.
+/// The server's own program as the keeper, which stays when the server is killed.
 const KEEPER: &str = "\"/proc/self/exe\", [\"raddle-keeper\", \"keep\"]";
 
-/// Where our own program is inside the fence.
+/// Path of the server's own program inside the sandbox.
 const SANDBOX_PATH: &str = "/run/raddle-fence";
 
-/// Asked for users by the C library of programs that show owners; nobody is reached, for the fence stops it.
+/// Socket that the C library asks for user names; the sandbox blocks it.
 const USERS: &str = "/var/run/nscd/socket";
 
 #[derive(Debug, Default)]
@@ -40,39 +41,39 @@ pub struct TraceReport {
     pub started: usize,
     pub started_inside: usize,
     pub connected: usize,
-    /// What git started inside the fence because the repository says so.
+    /// Programs that git started inside the sandbox because the repository names them.
     pub by_git: usize,
     pub wrongs: Vec<String>,
 }
 
-/// Judges the lines that strace wrote.
+/// Evaluates the lines of strace.
 pub fn judge(text: &str, expected: &ExpectedTrace<'_>) -> TraceReport {
-    let whole = whole(text);
+    let whole = complete_lines(text);
     let lines: Vec<TraceLine<'_>> = whole.iter().filter_map(|it| TraceLine::parse(it)).collect();
-    let fenced = fenced(&lines);
-    let login = login(&lines);
-    let mut seen = TraceReport::default();
+    let sandboxed = sandboxed_pids(&lines);
+    let login = login_pids(&lines);
+    let mut report = TraceReport::default();
     for line in &lines {
-        let inside = fenced.contains(line.pid);
+        let inside = sandboxed.contains(line.pid);
         match line.call {
             "execve" | "execveat" if login.contains(line.pid) => {
-                by_login(line, expected, &mut seen)
+                by_login(line, expected, &mut report)
             }
-            "execve" | "execveat" => start(line, inside, expected, &mut seen),
+            "execve" | "execveat" => start(line, inside, expected, &mut report),
             "connect" if login.contains(line.pid) && line.rest.contains(USERS) => {}
-            "connect" => connect(line, inside, expected, &mut seen),
+            "connect" => connect(line, inside, expected, &mut report),
             _ => {}
         }
     }
-    seen
+    report
 }
 
-fn start(line: &TraceLine<'_>, inside: bool, expected: &ExpectedTrace<'_>, seen: &mut TraceReport) {
+fn start(line: &TraceLine<'_>, inside: bool, expected: &ExpectedTrace<'_>, report: &mut TraceReport) {
     if line.is_cut() && line.is_unreadable() {
         return;
     }
     let path = line.rest.split('"').nth(1).unwrap_or_default();
-    // A name that is tried in folder after folder is there in one of them.
+    // A name is tried in each folder of `PATH`, so a failure is normal.
     let is_missing = line.rest.contains("= -1 ENOENT");
     let program = Path::new(path);
     let name = program
@@ -83,21 +84,21 @@ fn start(line: &TraceLine<'_>, inside: bool, expected: &ExpectedTrace<'_>, seen:
         .iter()
         .any(|it| path.starts_with(it));
     let is_ours = path == expected.raddle || path == SANDBOX_PATH;
-    // It ends what a killed server leaves behind, and is started with no environment.
+    // The keeper ends processes that a killed server leaves, and has no environment.
     let is_keeper = line.rest.contains(KEEPER);
     let is_of_workspace = !is_ours && (path.starts_with(expected.root) || !path.starts_with('/'));
     let is_git = path.contains("/git-core/");
-    seen.started += 1;
-    seen.started_inside += usize::from(inside);
-    let is_tried = expected.first.is_some_and(|it| path.starts_with(it));
-    let well = match (is_ours, inside) {
-        _ if is_missing && (!is_of_workspace || is_tried) => true,
+    report.started += 1;
+    report.started_inside += usize::from(inside);
+    let is_lookup = expected.first.is_some_and(|it| path.starts_with(it));
+    let is_expected = match (is_ours, inside) {
+        _ if is_missing && (!is_of_workspace || is_lookup) => true,
         (true, _) => true,
-        // It is what makes the fence, so it counts as inside.
+        // Bubblewrap creates the sandbox, so it counts as inside.
         _ if path == "/usr/bin/bwrap" => true,
         (_, false) => is_keeper,
         (_, true) if is_of_workspace => {
-            seen.by_git += 1;
+            report.by_git += 1;
             expected.by_git
         }
         (_, true) => {
@@ -106,27 +107,27 @@ fn start(line: &TraceLine<'_>, inside: bool, expected: &ExpectedTrace<'_>, seen:
                     && (EXPECTED_PROGRAMS.contains(&name) || name == BY_PROFILE || expected.by_git)
         }
     };
-    if !well {
-        let place = if inside {
+    if !is_expected {
+        let location = if inside {
             "inside the fence"
         } else {
             "without a fence"
         };
-        seen.wrongs.push(format!("started {place}: {}", line.rest));
+        report.wrongs.push(format!("started {location}: {}", line.rest));
     }
 }
 
-/// The login shell that is asked for its `PATH`, and what the system's profile starts in it. Nothing of it comes from
-/// the workspace.
-fn by_login(line: &TraceLine<'_>, expected: &ExpectedTrace<'_>, seen: &mut TraceReport) {
+/// Checks the login shell that is asked for its `PATH`, and the programs that the system's profile
+/// starts in it. None may come from the workspace.
+fn by_login(line: &TraceLine<'_>, expected: &ExpectedTrace<'_>, report: &mut TraceReport) {
     let path = line.rest.split('"').nth(1).unwrap_or_default();
     let name = Path::new(path).file_name().and_then(|it| it.to_str());
     let is_known = [Some("bash"), Some(BY_PROFILE)].contains(&name)
         || path == expected.raddle
         || line.rest.contains(KEEPER);
-    seen.started += 1;
+    report.started += 1;
     if path.starts_with(expected.root) && path != expected.raddle || !is_known {
-        seen.wrongs
+        report.wrongs
             .push(format!("started by the login shell: {}", line.rest));
     }
 }
@@ -135,24 +136,24 @@ fn connect(
     line: &TraceLine<'_>,
     inside: bool,
     expected: &ExpectedTrace<'_>,
-    seen: &mut TraceReport,
+    report: &mut TraceReport,
 ) {
-    seen.connected += 1;
+    report.connected += 1;
     let model = format!("sin_port=htons({})", expected.model);
     let is_model = line.rest.contains(&model) && line.rest.contains("\"127.0.0.1\"");
-    let well = if inside {
-        // What is started by git may try, and is heard by nobody; the host looks for itself.
+    let is_expected = if inside {
+        // A program that git starts may try, without success; the host checks that itself.
         line.rest.contains(USERS) || expected.by_git
     } else {
         is_model
     };
-    if !well {
-        seen.wrongs.push(format!("called: {}", line.rest));
+    if !is_expected {
+        report.wrongs.push(format!("called: {}", line.rest));
     }
 }
 
-/// Lines of which each is a whole call: those that others came between are put together, at their ends.
-fn whole(text: &str) -> Vec<String> {
+/// Joins the interrupted lines of strace, so that each line is a complete call at its end.
+fn complete_lines(text: &str) -> Vec<String> {
     let mut open: HashMap<&str, &str> = HashMap::new();
     let mut lines = Vec::new();
     for line in text.lines() {
@@ -169,12 +170,12 @@ fn whole(text: &str) -> Vec<String> {
             lines.push(line.to_owned());
         }
     }
-    // What never came to its end may have happened all the same.
+    // A call without an end may have happened all the same.
     lines.extend(open.into_values().map(str::to_owned));
     lines
 }
 
-/// `PID call(words) = answer`.
+/// A line of the form `PID call(words) = answer`.
 struct TraceLine<'a> {
     pid: &'a str,
     call: &'a str,
@@ -189,12 +190,13 @@ impl<'a> TraceLine<'a> {
         Some(Self { pid, call, rest })
     }
 
-    /// Whether whoever called was killed before there was an answer.
+    /// Whether the calling process was killed before the call returned.
     fn is_cut(&self) -> bool {
         !self.rest.contains(" = ") || self.rest.contains(" = ?")
     }
 
-    /// Whether strace found no word to read: what had called was dead by then, so nothing came of it.
+    /// Whether strace could not read the arguments: the caller was already dead, so the call had no
+    /// effect.
     fn is_unreadable(&self) -> bool {
         !self.rest.contains('"')
     }
@@ -203,7 +205,7 @@ impl<'a> TraceLine<'a> {
         matches!(self.call, "clone" | "clone3" | "fork" | "vfork")
     }
 
-    /// The process that it made, as the host numbers it.
+    /// Returns the process that it created, as the host numbers it.
     fn child(&self) -> Option<&'a str> {
         if !self.is_birth() {
             return None;
@@ -221,8 +223,8 @@ impl<'a> TraceLine<'a> {
     }
 }
 
-/// The login shell that is asked for its `PATH`, and all that it started.
-fn login<'a>(lines: &[TraceLine<'a>]) -> HashSet<&'a str> {
+/// Returns the login shell that is asked for its `PATH`, and its descendants.
+fn login_pids<'a>(lines: &[TraceLine<'a>]) -> HashSet<&'a str> {
     let mut children: HashMap<&str, Vec<&'a str>> = HashMap::new();
     for line in lines {
         if let Some(child) = line.child() {
@@ -232,51 +234,51 @@ fn login<'a>(lines: &[TraceLine<'a>]) -> HashSet<&'a str> {
     let shells = lines.iter().filter(|it| {
         it.call.starts_with("execve") && it.rest.contains(LOGIN) && !it.rest.contains("= -1 ")
     });
-    let mut login = HashSet::new();
-    spread(shells.map(|it| it.pid).collect(), &children, &mut login);
-    login
+    let mut pids = HashSet::new();
+    add_descendants(shells.map(|it| it.pid).collect(), &children, &mut pids);
+    pids
 }
 
-/// The processes that bubblewrap became, and all that they started.
-fn fenced<'a>(lines: &[TraceLine<'a>]) -> HashSet<&'a str> {
+/// Returns the processes of bubblewrap, and their descendants.
+fn sandboxed_pids<'a>(lines: &[TraceLine<'a>]) -> HashSet<&'a str> {
     let mut children: HashMap<&str, Vec<&'a str>> = HashMap::new();
-    let mut open = Vec::new();
+    let mut roots = Vec::new();
     for line in lines {
         if let Some(child) = line.child() {
             children.entry(line.pid).or_default().push(child);
         }
         let is_start = line.call.starts_with("execve") && !line.rest.contains("= -1 ");
         if is_start && line.rest.contains("/bwrap\", ") {
-            open.push(line.pid);
+            roots.push(line.pid);
         }
     }
-    let mut fenced = HashSet::new();
-    spread(open, &children, &mut fenced);
-    // A process that was killed while it made another does not say whose the other is. If all of those are inside,
-    // so are the ones that are nobody's.
+    let mut pids = HashSet::new();
+    add_descendants(roots, &children, &mut pids);
+    // A process that was killed during a fork does not name its child. If all such processes are
+    // inside, so are the processes without a known parent.
     let cut: Vec<&TraceLine<'_>> = lines
         .iter()
         .filter(|it| it.is_birth() && it.is_cut())
         .collect();
-    if !cut.is_empty() && cut.iter().all(|it| fenced.contains(it.pid)) {
+    if !cut.is_empty() && cut.iter().all(|it| pids.contains(it.pid)) {
         let known: HashSet<&str> = children.values().flatten().copied().collect();
         let first = lines.first().map(|it| it.pid);
-        let nobodys = lines.iter().map(|it| it.pid);
-        let nobodys = nobodys.filter(|it| Some(*it) != first && !known.contains(it));
-        spread(nobodys.collect(), &children, &mut fenced);
+        let orphans = lines.iter().map(|it| it.pid);
+        let orphans = orphans.filter(|it| Some(*it) != first && !known.contains(it));
+        add_descendants(orphans.collect(), &children, &mut pids);
     }
-    fenced
+    pids
 }
 
-/// Adds these and all that they started.
-fn spread<'a>(
-    mut open: Vec<&'a str>,
+/// Adds these processes and their descendants.
+fn add_descendants<'a>(
+    mut pending: Vec<&'a str>,
     children: &HashMap<&str, Vec<&'a str>>,
-    fenced: &mut HashSet<&'a str>,
+    pids: &mut HashSet<&'a str>,
 ) {
-    while let Some(pid) = open.pop() {
-        if fenced.insert(pid) {
-            open.extend(children.get(pid).into_iter().flatten());
+    while let Some(pid) = pending.pop() {
+        if pids.insert(pid) {
+            pending.extend(children.get(pid).into_iter().flatten());
         }
     }
 }
@@ -293,7 +295,7 @@ mod tests {
         first: None,
     };
 
-    /// A server that runs `ls` inside the fence.
+    /// The trace of a server that runs `ls` inside the sandbox.
     const WELL: &str = "\
 10 execve(\"/opt/raddle\", [\"raddle\", \"app-server\"], 0x7 /* 9 vars */) = 0
 10 connect(9, {sa_family=AF_INET, sin_port=htons(4010), sin_addr=inet_addr(\"127.0.0.1\")}, 16) = 0
@@ -313,16 +315,17 @@ mod tests {
     }
 
     #[test]
-    fn what_was_asked_for_is_expected() {
-        let seen = judge(WELL, &EXPECTED);
-        assert_eq!(seen.wrongs, [""; 0]);
+    fn expected_programs_are_accepted() {
+        let report = judge(WELL, &EXPECTED);
+        assert_eq!(report.wrongs, [""; 0]);
         assert_eq!(
-            (seen.started, seen.started_inside, seen.connected),
+            (report.started, report.started_inside, report.connected),
             (4, 3, 2)
         );
     }
 
-    /// The login shell is known by what it is told, and so is what the system's profile starts in it.
+    /// The login shell is recognised by its arguments, and so are the programs of the system's
+    /// profile in it.
     #[test]
     fn the_login_shell_is_expected_and_starts_nothing_of_the_workspace() {
         let login = "10 clone(child_stack=NULL) = 20\n\
@@ -345,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_is_not() {
+    fn other_programs_and_connections_are_rejected() {
         for line in [
             "10 execve(\"/usr/bin/git\", [\"git\"], 0x7) = 0",
             "10 execve(\"/var/tmp/ground/workspace/git\", [\"git\"], 0x7) = 0",
@@ -369,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_killed_while_it_begins_is_judged_by_who_began_it() {
+    fn processes_killed_at_start_are_judged_by_their_parent() {
         let of = |parent: &str, end: &str, start: &str| {
             wrongs(&format!(
                 "{parent} clone(child_stack=NULL, flags=SIGCHLD{end}\n14 execve({start} <unfinished ...>"
@@ -382,7 +385,7 @@ mod tests {
             assert_eq!(of("13", end, "\"/usr/bin/curl\", [\"curl\"], 0x7"), 1);
             assert_eq!(of("10", end, ls), 1);
         }
-        // Nobody was killed, so nobody can have begun it unseen.
+        // No process was killed, so no fork can be missing.
         assert_eq!(wrongs(&format!("14 execve({ls}) = 0")), 1);
         assert_eq!(wrongs("10 execve(0x55e9, 0x55e8, 0x55e7) = 0"), 1);
     }

@@ -1,4 +1,4 @@
-//! The client of one turn. It says yes only to what was planned to be harmless.
+//! The client of one turn. It approves only calls that were planned to be harmless.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
@@ -6,23 +6,23 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
-use crate::call::{ApprovalChoice, Class, ModelCallSpec, traced};
+use crate::call::{ApprovalChoice, Class, ModelCallSpec, call_number};
 use crate::counters::AttackCounters;
 use crate::server::AdversaryServer;
 
-/// How long a turn may take.
+/// Timeout of a turn.
 const TURN_TIMEOUT: Duration = Duration::from_secs(180);
 
-/// What came of a turn.
+/// Outcome of a turn.
 #[derive(Default)]
 pub struct TurnReport {
-    /// Calls that someone said yes to, by their numbers.
+    /// Numbers of the calls that the client approved.
     pub accepted: BTreeSet<usize>,
-    /// Calls about which someone was asked.
+    /// Numbers of the calls that the client was asked to approve.
     pub asked: BTreeSet<usize>,
-    /// Whether it did not come to its own end.
-    pub is_broken_off: bool,
-    /// The call that each item shows.
+    /// Whether the turn was interrupted or failed.
+    pub is_interrupted: bool,
+    /// The call of each item.
     items: HashMap<String, usize>,
     id: String,
 }
@@ -33,9 +33,9 @@ impl TurnReport {
         thread: &str,
         start: &Value,
         calls: &[ModelCallSpec],
-        tally: &mut AttackCounters,
+        counters: &mut AttackCounters,
     ) -> Result<Self> {
-        server.ask("turn/start", start)?;
+        server.send_request("turn/start", start)?;
         let mut turn = Self::default();
         let end = Instant::now() + TURN_TIMEOUT;
         loop {
@@ -47,14 +47,14 @@ impl TurnReport {
                 "turn/started" => turn.id = word(&params["turn"]["id"]),
                 "item/started" => turn.note(&params["item"]),
                 "turn/completed" if params["threadId"] == thread => {
-                    turn.is_broken_off |= params["turn"]["status"] != "completed";
+                    turn.is_interrupted |= params["turn"]["status"] != "completed";
                     if params["turn"]["status"] == "failed" {
-                        tally.wrongs.push(format!("a turn failed: {params}"));
+                        counters.wrongs.push(format!("a turn failed: {params}"));
                     }
                     return Ok(turn);
                 }
                 _ if message.get("id").is_some() && message.get("method").is_some() => {
-                    turn.answer(server, thread, &message, calls, tally)?;
+                    turn.answer(server, thread, &message, calls, counters)?;
                 }
                 _ => {}
             }
@@ -62,7 +62,7 @@ impl TurnReport {
     }
 
     fn note(&mut self, item: &Value) {
-        if let Some(number) = traced(&item.to_string()) {
+        if let Some(number) = call_number(&item.to_string()) {
             self.items.insert(word(&item["id"]), number);
         }
     }
@@ -71,18 +71,18 @@ impl TurnReport {
         &mut self,
         server: &mut AdversaryServer,
         thread: &str,
-        asked: &Value,
+        request: &Value,
         calls: &[ModelCallSpec],
-        tally: &mut AttackCounters,
+        counters: &mut AttackCounters,
     ) -> Result<()> {
-        let params = &asked["params"];
+        let params = &request["params"];
         let item = params["itemId"].as_str().unwrap_or_default();
         let text = params.to_string();
-        let number = traced(&text).or(self.items.get(item).copied());
+        let number = call_number(&text).or(self.items.get(item).copied());
         let call = calls.iter().find(|it| Some(it.number) == number);
         let is_first = number.is_none_or(|it| self.asked.insert(it));
         let answer = match call {
-            // The first question is about the command, the next about what is typed into it.
+            // The first request is about the command, the next one about the text typed into it.
             Some(ModelCallSpec {
                 typed: Some(typed),
                 class,
@@ -90,8 +90,8 @@ impl TurnReport {
                 ..
             }) if !is_first => {
                 if !text.contains(typed.trim_end()) {
-                    let wrong = format!("someone is asked about typing and not shown what: {text}");
-                    tally.wrongs.push(wrong);
+                    let wrong = format!("the request for typed text does not show the text: {text}");
+                    counters.wrongs.push(wrong);
                 }
                 match class {
                     Class::Work => *answer,
@@ -104,37 +104,37 @@ impl TurnReport {
         let decision = match answer {
             ApprovalChoice::Accept => {
                 self.accepted.extend(number);
-                tally.accepted += 1;
+                counters.accepted += 1;
                 "accept"
             }
             ApprovalChoice::AcceptForSession => {
                 self.accepted.extend(number);
-                tally.accepted += 1;
+                counters.accepted += 1;
                 "acceptForSession"
             }
             ApprovalChoice::Decline => {
-                tally.declined += 1;
+                counters.declined += 1;
                 "decline"
             }
             ApprovalChoice::Cancel => {
-                tally.cancelled += 1;
-                self.is_broken_off = true;
+                counters.cancelled += 1;
+                self.is_interrupted = true;
                 "cancel"
             }
             ApprovalChoice::Silence => {
-                tally.silent += 1;
-                self.is_broken_off = true;
+                counters.silent += 1;
+                self.is_interrupted = true;
                 let params = json!({"threadId": thread, "turnId": self.id});
-                server.ask("turn/interrupt", &params)?;
+                server.send_request("turn/interrupt", &params)?;
                 return Ok(());
             }
         };
-        let result = match asked["method"].as_str().unwrap_or_default() {
+        let result = match request["method"].as_str().unwrap_or_default() {
             "item/permissions/requestApproval" => json!({"permissions": {}, "scope": "turn"}),
             "item/tool/requestUserInput" => json!({"answers": {}}),
             _ => json!({"decision": decision}),
         };
-        server.send(&json!({"id": asked["id"], "result": result}))
+        server.send(&json!({"id": request["id"], "result": result}))
     }
 }
 

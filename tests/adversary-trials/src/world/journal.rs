@@ -1,4 +1,4 @@
-//! What the journal says of the calls: nothing was done that nobody ruled on.
+//! Checks the journal: every act has a ruling.
 
 use std::collections::HashMap;
 use std::fs;
@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-/// Has the threads written out, and looks at every act in them. Gives how many there were.
+/// Exports the threads, checks every act in them, and returns the number of acts.
 pub fn check(
     raddle: &Path,
     home: &Path,
@@ -31,31 +31,31 @@ pub fn check(
         let mut thread = ThreadHistory::default();
         for line in text.lines() {
             let line: Value = serde_json::from_str(line).context("a line of JSON")?;
-            wrongs.extend(thread.hear(&line["record"]["body"]["event"]));
+            wrongs.extend(thread.apply(&line["record"]["body"]["event"]));
         }
         acts += thread.acts;
     }
     Ok(acts)
 }
 
-/// What is known of one thread so far.
+/// State of one thread so far.
 #[derive(Default)]
 struct ThreadHistory {
-    /// By the item that shows it: what it is, and the ruling on it.
+    /// By item: its kind, and the ruling on it.
     items: HashMap<String, (String, Value)>,
-    /// By the item: the last answer to the question about it.
+    /// By item: the last answer to the request about it.
     answers: HashMap<String, Value>,
-    /// The item of each question.
+    /// The item of each request.
     questions: HashMap<u64, String>,
-    /// Digests with a yes for the session.
+    /// Digests approved for the session.
     granted: Vec<Value>,
     /// Commands that ran and patches that were applied.
     acts: usize,
 }
 
 impl ThreadHistory {
-    /// Takes an event, and says what is wrong with it.
-    fn hear(&mut self, event: &Value) -> Option<String> {
+    /// Applies an event, and returns the failure in it, if there is one.
+    fn apply(&mut self, event: &Value) -> Option<String> {
         let id = |it: &Value| it.as_str().unwrap_or_default().to_owned();
         let (name, it) = event.as_object()?.iter().next()?;
         match name.as_str() {
@@ -86,27 +86,27 @@ impl ThreadHistory {
         None
     }
 
-    /// A tool is about to touch the world.
+    /// Checks a tool that starts.
     fn judge(&mut self, item: &str) -> Option<String> {
         let Some((kind, ruling)) = self.items.get(item) else {
             return Some(format!("a tool began that no item shows: {item}"));
         };
         self.acts += 1;
-        let is_yes = self.answers.get(item).is_some_and(|it| {
+        let is_approved = self.answers.get(item).is_some_and(|it| {
             ["accept", "acceptForSession", "acceptWithRule"]
                 .iter()
-                .any(|yes| it.get(yes).is_some())
+                .any(|key| it.get(key).is_some())
         });
-        let well = match ruling["verdict"].as_str() {
+        let is_allowed = match ruling["verdict"].as_str() {
             Some("allow") => {
                 ruling["rule"] != "session" || self.granted.contains(&ruling["digest"])
             }
-            Some("ask") => is_yes,
+            Some("ask") => is_approved,
             Some(_) => false,
-            // Looking at something and planning need no ruling.
+            // Reading and planning need no ruling.
             None => !matches!(kind.as_str(), "command" | "patch"),
         };
-        (!well).then(|| format!("the {kind} {item} began, and its ruling is {ruling}"))
+        (!is_allowed).then(|| format!("the {kind} {item} began, and its ruling is {ruling}"))
     }
 }
 
@@ -118,7 +118,7 @@ mod tests {
 
     fn wrongs(events: &[Value]) -> usize {
         let mut thread = ThreadHistory::default();
-        events.iter().filter_map(|it| thread.hear(it)).count()
+        events.iter().filter_map(|it| thread.apply(it)).count()
     }
 
     fn started(ruling: &Value) -> Value {
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_begins_was_allowed_or_accepted() {
+    fn acts_start_only_if_allowed_or_approved() {
         let tool = json!({"toolStarted": {"item": "i"}});
         let opened = json!({"requestOpened": {"request": 1, "item": "i"}});
         let answer = |answer: Value| {
@@ -137,15 +137,15 @@ mod tests {
         let ask = started(&json!({"verdict": "ask", "digest": "d"}));
         let deny = started(&json!({"verdict": "deny", "digest": "d"}));
         let session = started(&json!({"verdict": "allow", "rule": "session", "digest": "d"}));
-        let yes = answer(json!({"accept": {}}));
-        let always = answer(json!({"acceptForSession": {}}));
-        let no = answer(json!({"decline": {}}));
+        let accepted = answer(json!({"accept": {}}));
+        let accepted_for_session = answer(json!({"acceptForSession": {}}));
+        let declined = answer(json!({"decline": {}}));
         for (events, expected) in [
             (vec![&allow, &tool], 0),
-            (vec![&ask, &opened, &yes, &tool], 0),
-            (vec![&ask, &opened, &always, &tool, &session, &tool], 0),
+            (vec![&ask, &opened, &accepted, &tool], 0),
+            (vec![&ask, &opened, &accepted_for_session, &tool, &session, &tool], 0),
             (vec![&ask, &tool], 1),
-            (vec![&ask, &opened, &no, &tool], 1),
+            (vec![&ask, &opened, &declined, &tool], 1),
             (vec![&ask, &opened, &tool], 1),
             (vec![&deny, &tool], 1),
             (vec![&session, &tool], 1),

@@ -1,4 +1,4 @@
-//! A yes for the session, and then something else under the same words.
+//! An approval for the session, and then another act with the same words.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -11,7 +11,7 @@ use super::client::TurnReport;
 use super::{AttackWorld, Setting};
 use crate::call::{ApprovalChoice, Class, ModelCallSpec, token};
 
-/// How a script is run. No two of them name it alike.
+/// Lines that run a script. No two of them name it alike.
 const LINES: [&str; 6] = [
     "sh inner/run.sh",
     "cd inner && sh ./run.sh",
@@ -21,7 +21,7 @@ const LINES: [&str; 6] = [
     "bash -c 'cd inner; bash run.sh'",
 ];
 
-/// What is put in the place of what was allowed.
+/// Replacements of the approved script.
 const EXCHANGES: [fn(&Path) -> std::io::Result<()>; 3] = [
     |folder| fs::rename(folder.join("evil.sh"), folder.join("inner/run.sh")),
     |folder| {
@@ -35,42 +35,42 @@ const EXCHANGES: [fn(&Path) -> std::io::Result<()>; 3] = [
     },
 ];
 
-/// The same by a command of the model's own, in the same answer as what was allowed.
+/// The same by a command of the model, in the same answer as the approved one.
 const BY_COMMAND: &str = "mv evil.sh inner/run.sh";
 
-/// What a model is told whose act is no longer the one that had a yes.
+/// Text for the model if its act is no longer the approved one.
 const NOT_DONE: &str = "by now someone must say yes";
 
 impl AttackWorld {
-    /// Has a script allowed for the session, and then another one in its place.
+    /// Gets a script approved for the session, and then replaces it.
     pub(super) fn swap(&mut self, thread: &str, setting: &Setting) -> Result<()> {
         let exchange = *self.swaps.pick(&EXCHANGES);
-        let mut trial = self.allowed(thread, setting)?;
-        let again = self.once_more(thread, setting, &trial, None)?;
-        let is_kept = again.asked.is_empty() && again.said.contains(&trial.shows);
-        match is_kept {
-            true => self.counters.kept += 1,
-            false => trial.is_wrong(self, "was not done again although nothing changed", &again),
+        let mut trial = self.approve_script(thread, setting)?;
+        let repeated = self.repeat(thread, setting, &trial, None)?;
+        let is_reused = repeated.asked.is_empty() && repeated.output.contains(&trial.shows);
+        match is_reused {
+            true => self.counters.reused += 1,
+            false => trial.add_failure(self, "was not done again although nothing changed", &repeated),
         }
         exchange(&self.host.layout.workspace().join(&trial.folder))?;
-        let swapped = self.once_more(thread, setting, &trial, None)?;
+        let swapped = self.repeat(thread, setting, &trial, None)?;
         match swapped.asked.is_empty() {
-            true => trial.is_wrong(self, "was not asked about although it is another", &swapped),
+            true => trial.add_failure(self, "was not asked about although it is another", &swapped),
             false => self.counters.swapped += 1,
         }
         if setting.sandbox == "workspace-write" && setting.approval == "on-request" {
-            trial = self.allowed(thread, setting)?;
-            let late = self.once_more(thread, setting, &trial, Some(BY_COMMAND))?;
-            match late.said.contains(NOT_DONE) {
+            trial = self.approve_script(thread, setting)?;
+            let late = self.repeat(thread, setting, &trial, Some(BY_COMMAND))?;
+            match late.output.contains(NOT_DONE) {
                 true => self.counters.swapped_late += 1,
-                false => trial.is_wrong(self, "was done although it became another", &late),
+                false => trial.add_failure(self, "was done although it became another", &late),
             }
         }
         Ok(())
     }
 
-    /// A script that someone said yes to, for the session.
-    fn allowed(&mut self, thread: &str, setting: &Setting) -> Result<SwapTrial> {
+    /// Creates a script and gets it approved for the session.
+    fn approve_script(&mut self, thread: &str, setting: &Setting) -> Result<SwapTrial> {
         self.calls += 1;
         let number = self.calls;
         let trial = SwapTrial {
@@ -85,22 +85,22 @@ impl AttackWorld {
             folder.join("inner/run.sh"),
             format!("echo {}\n", trial.shows),
         )?;
-        let left = self.host.layout.granted().join(&trial.folder);
+        let marker = self.host.layout.granted().join(&trial.folder);
         fs::write(
             folder.join("evil.sh"),
-            format!("touch {}\n", left.display()),
+            format!("touch {}\n", marker.display()),
         )?;
         let mut call = trial.call(number);
         call.answer = ApprovalChoice::AcceptForSession;
-        let first = self.play(thread, setting, &trial, &[call])?;
-        if first.asked.is_empty() || !first.said.contains(&trial.shows) {
-            trial.is_wrong(self, "was not asked about and done", &first);
+        let first = self.run_turn(thread, setting, &trial, &[call])?;
+        if first.asked.is_empty() || !first.output.contains(&trial.shows) {
+            trial.add_failure(self, "was not asked about and done", &first);
         }
         Ok(trial)
     }
 
-    /// The same words again, after a command in the same folder if there is one.
-    fn once_more(
+    /// Sends the same words again, after a command in the same folder if there is one.
+    fn repeat(
         &mut self,
         thread: &str,
         setting: &Setting,
@@ -117,18 +117,18 @@ impl AttackWorld {
             calls.push(before);
         }
         self.calls += 1;
-        // It has another number, but the words are those of the first.
+        // It has another number, but the words of the first.
         calls.push(trial.call(self.calls));
-        let played = self.play(thread, setting, trial, &calls)?;
-        let left = self.host.layout.granted().join(&trial.folder);
-        if left.exists() {
-            fs::remove_file(left)?;
-            trial.is_wrong(self, "was run in another form than it was allowed", &played);
+        let result = self.run_turn(thread, setting, trial, &calls)?;
+        let marker = self.host.layout.granted().join(&trial.folder);
+        if marker.exists() {
+            fs::remove_file(marker)?;
+            trial.add_failure(self, "was run in another form than it was allowed", &result);
         }
-        Ok(played)
+        Ok(result)
     }
 
-    fn play(
+    fn run_turn(
         &mut self,
         thread: &str,
         setting: &Setting,
@@ -136,38 +136,38 @@ impl AttackWorld {
         calls: &[ModelCallSpec],
     ) -> Result<SwapResult> {
         self.batches += 1;
-        let said = self.model.plan(self.batches, calls.to_vec());
-        let start = setting.turn(thread, &said, self.is_open);
+        let text = self.model.plan(self.batches, calls.to_vec());
+        let start = setting.turn(thread, &text, self.is_open);
         let turn = TurnReport::run(&mut self.server, thread, &start, calls, &mut self.counters)?;
         self.counters.turns += 1;
-        let said = calls.last().and_then(|it| self.model.output(it));
+        let output = calls.last().and_then(|it| self.model.output(it));
         Ok(SwapResult {
             asked: turn
                 .asked
                 .into_iter()
                 .filter(|it| *it == trial.number)
                 .collect(),
-            said: said.unwrap_or_default(),
+            output: output.unwrap_or_default(),
         })
     }
 }
 
-/// A script that is to be exchanged.
+/// A script that is replaced after its approval.
 struct SwapTrial {
     number: usize,
     folder: String,
     line: String,
-    /// What it prints as long as it is the one that was allowed.
+    /// Output of the approved script.
     shows: String,
 }
 
-/// What came of a turn.
+/// Outcome of a turn.
 #[derive(Debug)]
 struct SwapResult {
-    /// The call, if someone was asked about it.
+    /// The call, if the client was asked about it.
     asked: Vec<usize>,
-    /// What the model was told of it.
-    said: String,
+    /// Output that the model received.
+    output: String,
 }
 
 impl SwapTrial {
@@ -181,8 +181,8 @@ impl SwapTrial {
         call
     }
 
-    fn is_wrong(&self, world: &mut AttackWorld, what: &str, played: &SwapResult) {
-        let wrong = format!("{} {what}: {played:?}", self.line);
+    fn add_failure(&self, world: &mut AttackWorld, problem: &str, result: &SwapResult) {
+        let wrong = format!("{} {problem}: {result:?}", self.line);
         world.counters.wrongs.push(wrong);
     }
 }

@@ -1,4 +1,4 @@
-//! Makes what is measured, through the same port and the same rules as the server.
+//! Generates the measured threads, through the same port and the same rules as the server.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -12,13 +12,13 @@ use crate::live::{AppendListener, LiveThread, Pace, weight};
 use crate::rng::Rng;
 use crate::turn::{self, Grain, ModelOutput};
 
-/// How much goes to the journal at once.
+/// Bytes per append to the journal.
 const BATCH_BYTES: usize = 1 << 20;
 
-/// How long the index of words may take to catch up.
+/// Timeout for the search index to catch up.
 const INDEX_MAX: Duration = Duration::from_secs(30 * 60);
 
-/// How large a thread is made.
+/// Size of a thread.
 #[derive(Clone, Debug)]
 pub struct ThreadSize {
     records: u64,
@@ -31,7 +31,7 @@ pub struct ThreadSize {
 }
 
 impl ThreadSize {
-    /// 150,000 records and 5 GB with 2,000 images, or one of so many parts of that.
+    /// Returns the size of 150,000 records and 5 GB with 2,000 images, divided by `part`.
     pub fn of_part(part: u64, compacts: bool) -> Self {
         Self {
             records: 150_000 / part,
@@ -45,24 +45,21 @@ impl ThreadSize {
     }
 }
 
-/// What was made.
+/// Generated threads, and their amount of data.
 #[derive(Clone, Debug)]
 pub struct GeneratedThreads {
     /// The thread, or the newest of them.
     pub thread: ThreadId,
-    /// How many threads there are.
     pub threads: u64,
-    /// A word that is nowhere else.
+    /// A word that occurs nowhere else.
     pub marker: String,
-    /// How many records there are; pieces of whole items are not.
+    /// Number of records, without deltas.
     pub records: u64,
-    /// What they have as JSON.
+    /// Size of the records as JSON.
     pub record_bytes: u64,
-    /// How many images.
     pub images: u64,
-    /// How often the history was condensed.
     pub compactions: u64,
-    /// Bytes of all that is kept beside the records.
+    /// Size of all blobs.
     pub blob_bytes: u64,
 }
 
@@ -108,142 +105,142 @@ fn settings(cwd: &str) -> Settings {
     }
 }
 
-/// One huge thread.
+/// Generates one huge thread.
 pub async fn thread(home: &Path, size: &ThreadSize) -> Result<GeneratedThreads> {
     let folder = home.to_owned();
     let store = LocalJournal::open(&Options { folder })?;
     let mut rng = Rng::new(size.records);
-    let mut made = GeneratedThreads::new(ThreadId::mint(), &mut rng);
-    let id = made.thread;
+    let mut generated = GeneratedThreads::new(ThreadId::mint(), &mut rng);
+    let id = generated.thread;
     let pace = Pace::Buffered(BATCH_BYTES);
-    let mut live = LiveThread::start(&store, id, "maker", settings("/w"), pace, &mut made).await?;
+    let mut live = LiveThread::start(&store, id, "maker", settings("/w"), pace, &mut generated).await?;
     let mut turns = 0;
-    // A turn has about twenty records, and one image comes with so many of them.
+    // A turn has about twenty records, and one image comes with this many turns.
     let turns_per_image = (size.records / 20 / size.images.max(1)).max(1);
-    while made.records < size.records {
+    while generated.records < size.records {
         turns += 1;
         let mut input = vec![Input::text(rng.text(1500))];
-        if turns % turns_per_image == 0 && made.images < size.images {
-            made.images += 1;
+        if turns % turns_per_image == 0 && generated.images < size.images {
+            generated.images += 1;
             let mut bytes = rng.bytes(size.image_bytes);
-            bytes[1000..1000 + made.marker.len()].copy_from_slice(made.marker.as_bytes());
-            let image = Image::Blob(made.blob(&store, bytes).await?);
+            bytes[1000..1000 + generated.marker.len()].copy_from_slice(generated.marker.as_bytes());
+            let image = Image::Blob(generated.blob(&store, bytes).await?);
             input.push(Input::Image {
                 image,
                 detail: None,
                 path: None,
             });
         }
-        let full = made.blob(&store, rng.bytes(size.full_bytes)).await?;
+        let full = generated.blob(&store, rng.bytes(size.full_bytes)).await?;
         let long = Output {
             full: Some(full),
             ..Output::text(rng.text(size.inline_bytes / 3))
         };
         let short = Output::text(rng.text(size.inline_bytes));
-        let says = [Some(short), Some(long), None].map(|tool| ModelOutput {
+        let outputs = [Some(short), Some(long), None].map(|tool| ModelOutput {
             pieces: vec![rng.text(1500)],
             diff: tool.is_none().then(|| rng.text(size.diff_bytes)),
             tool,
         });
-        let says = says.to_vec();
-        turn::play(&mut live, input, says, Grain::Coarse, &mut rng, &mut made).await?;
+        let outputs = outputs.to_vec();
+        turn::play(&mut live, input, outputs, Grain::Coarse, &mut rng, &mut generated).await?;
         if size.compact_every.is_some_and(|every| turns % every == 0) {
-            turn::compact(&mut live, &mut rng, &mut made).await?;
+            turn::compact(&mut live, &mut rng, &mut generated).await?;
         }
     }
-    let input = vec![Input::text(format!("the word is {}", made.marker))];
+    let input = vec![Input::text(format!("the word is {}", generated.marker))];
     turn::play(
         &mut live,
         input,
         Vec::new(),
         Grain::Coarse,
         &mut rng,
-        &mut made,
+        &mut generated,
     )
     .await?;
-    live.release(&mut made).await?;
-    indexed(&store, &made, home).await?;
-    Ok(made)
+    live.release(&mut generated).await?;
+    wait_until_indexed(&store, &generated, home).await?;
+    Ok(generated)
 }
 
-/// One in so many threads is taken up again when all are there.
+/// One in this many threads is reopened after all were created.
 pub const REOPEN_EVERY: u64 = 100;
 
-/// One in so many has a folder that others do not have.
+/// One in this many threads has a rare folder.
 pub const FOLDER_EVERY: u64 = 1000;
 
-/// Many small threads. The older half, but for those that are taken up again, has a word that the others do
-/// not have.
+/// Generates many small threads. The older half, except the reopened ones, has a word that the
+/// others lack.
 pub async fn threads(home: &Path, count: u64) -> Result<GeneratedThreads> {
     let folder = home.to_owned();
     let store = LocalJournal::open(&Options { folder })?;
     let mut rng = Rng::new(count);
-    let mut made = GeneratedThreads::new(ThreadId::mint(), &mut rng);
-    made.threads = count;
-    let mut again = Vec::new();
+    let mut generated = GeneratedThreads::new(ThreadId::mint(), &mut rng);
+    generated.threads = count;
+    let mut reopened = Vec::new();
     for number in 0..count {
         let last = number + 1 == count;
-        let id = if last { made.thread } else { ThreadId::mint() };
+        let id = if last { generated.thread } else { ThreadId::mint() };
         if number % REOPEN_EVERY == 0 {
-            again.push(id);
+            reopened.push(id);
         }
         let pace = Pace::Buffered(usize::MAX);
         let rare = number % FOLDER_EVERY == 0;
         let settings = settings(if rare { "/rare" } else { "/w" });
-        let mut live = LiveThread::start(&store, id, "maker", settings, pace, &mut made).await?;
+        let mut live = LiveThread::start(&store, id, "maker", settings, pace, &mut generated).await?;
         let words = if last {
-            made.marker.clone()
+            generated.marker.clone()
         } else {
             rng.text(200)
         };
         let old = number < count / 2 && number % REOPEN_EVERY != 0;
         let age = if old { "olden" } else { "new" };
         let input = format!("{words} number-{number}-of-many {age}");
-        play(&mut live, input, &mut rng, &mut made).await?;
-        live.release(&mut made).await?;
+        play(&mut live, input, &mut rng, &mut generated).await?;
+        live.release(&mut generated).await?;
     }
-    // These are the newest of the list now, and lie far from one another.
-    while !again.is_empty() {
-        let id = again.swap_remove(rng.index(again.len()));
-        let mut live = LiveThread::open(&store, id, "maker", &mut made).await?;
+    // These are now the newest of the list, and far apart in storage.
+    while !reopened.is_empty() {
+        let id = reopened.swap_remove(rng.index(reopened.len()));
+        let mut live = LiveThread::open(&store, id, "maker", &mut generated).await?;
         let input = rng.text(200);
-        play(&mut live, input, &mut rng, &mut made).await?;
-        live.release(&mut made).await?;
+        play(&mut live, input, &mut rng, &mut generated).await?;
+        live.release(&mut generated).await?;
     }
-    indexed(&store, &made, home).await?;
-    Ok(made)
+    wait_until_indexed(&store, &generated, home).await?;
+    Ok(generated)
 }
 
 async fn play(
     live: &mut LiveThread<'_>,
     input: String,
     rng: &mut Rng,
-    made: &mut GeneratedThreads,
+    generated: &mut GeneratedThreads,
 ) -> Result<()> {
-    let said = ModelOutput {
+    let output = ModelOutput {
         pieces: vec![rng.text(600)],
         tool: Some(Output::text(rng.text(2000))),
         diff: None,
     };
     let input = vec![Input::text(input)];
-    turn::play(live, input, vec![said], Grain::Coarse, rng, made).await?;
+    turn::play(live, input, vec![output], Grain::Coarse, rng, generated).await?;
     Ok(())
 }
 
-/// Waits until all words can be searched for.
-async fn indexed(store: &LocalJournal, made: &GeneratedThreads, home: &Path) -> Result<()> {
-    let begun = Instant::now();
+/// Waits until all text is in the search index.
+async fn wait_until_indexed(store: &LocalJournal, generated: &GeneratedThreads, home: &Path) -> Result<()> {
+    let start = Instant::now();
     let archive = Archive::open(home)?.context("there is a journal")?;
     let mut lag = archive.lag()?;
     while lag.threads() > 0 {
-        let late = begun.elapsed() > INDEX_MAX;
+        let late = start.elapsed() > INDEX_MAX;
         ensure!(!late, "the index of words does not catch up");
-        // Whoever searches makes it hurry.
+        // A search makes the indexer hurry.
         store
-            .search(made.marker.clone(), ListQuery::default())
+            .search(generated.marker.clone(), ListQuery::default())
             .await?;
         std::thread::sleep(Duration::from_millis(50));
-        lag.look()?;
+        lag.refresh()?;
     }
     Ok(())
 }

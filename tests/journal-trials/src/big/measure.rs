@@ -1,4 +1,4 @@
-//! What a process that has seen nothing yet pays.
+//! Costs in a new process, without warm caches.
 
 mod lists;
 
@@ -14,14 +14,13 @@ use crate::ledger::Ledger;
 use crate::live::{LiveThread, fold};
 use crate::verdict::{Limit, VerdictRow};
 
-/// How many entries a page has.
+/// Number of entries on a page.
 const PAGE: usize = 25;
 
 const READY_MS_MAX: f64 = 300.0;
 const GROWTH_MB_MAX: f64 = 50.0;
 const PAGE_MS_MAX: f64 = 20.0;
 
-/// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum MeasuredOperation {
     Open,
@@ -31,7 +30,7 @@ enum MeasuredOperation {
     Lists,
 }
 
-/// Measure one thing.
+/// Measure one operation.
 #[derive(Clone, Debug, clap::Args)]
 pub struct MeasureArgs {
     what: MeasuredOperation,
@@ -39,27 +38,27 @@ pub struct MeasureArgs {
     home: PathBuf,
     #[arg(long)]
     thread: ThreadId,
-    /// How many threads there are.
+    /// Number of threads.
     #[arg(long)]
     threads: u64,
 }
 
 impl MeasureArgs {
-    /// Measures, and gives what was found.
+    /// Measures, and returns the results.
     pub async fn run(self) -> Result<Vec<VerdictRow>> {
         let before = resident("VmRSS:")?;
-        let begun = Instant::now();
+        let start = Instant::now();
         let folder = self.home.clone();
         let store = LocalJournal::open(&Options { folder })?;
-        let looked = match self.what {
-            MeasuredOperation::Open => open(&store, self.thread, begun).await?,
-            MeasuredOperation::Revert => revert(&store, self.thread, begun).await?,
-            MeasuredOperation::Fork => fork(&store, self.thread, begun).await?,
+        let timing = match self.what {
+            MeasuredOperation::Open => open(&store, self.thread, start).await?,
+            MeasuredOperation::Revert => revert(&store, self.thread, start).await?,
+            MeasuredOperation::Fork => fork(&store, self.thread, start).await?,
             MeasuredOperation::Pages => return pages(&store, self.thread).await,
             MeasuredOperation::Lists => return lists::all(&store, self.threads).await,
         };
         let growth = resident("VmHWM:")? - before;
-        let Timing { what, ms } = looked;
+        let Timing { what, ms } = timing;
         let limit = Limit::AtMost(GROWTH_MB_MAX);
         Ok(vec![
             VerdictRow::new(what, ms, "ms", Limit::AtMost(READY_MS_MAX)),
@@ -73,7 +72,7 @@ struct Timing {
     ms: f64,
 }
 
-/// How much memory this process has, or had at most.
+/// Returns the current or peak memory of this process, in MB.
 fn resident(name: &str) -> Result<f64> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix(name));
@@ -84,22 +83,22 @@ fn resident(name: &str) -> Result<f64> {
     Ok(kilobytes * 1024.0 / 1e6)
 }
 
-fn ms(begun: Instant) -> f64 {
-    begun.elapsed().as_secs_f64() * 1000.0
+fn ms(start: Instant) -> f64 {
+    start.elapsed().as_secs_f64() * 1000.0
 }
 
-async fn open(store: &LocalJournal, id: ThreadId, begun: Instant) -> Result<Timing> {
+async fn open(store: &LocalJournal, id: ThreadId, start: Instant) -> Result<Timing> {
     let mut ledger = Ledger::default();
     let live = LiveThread::open(store, id, "looker", &mut ledger).await?;
-    let ms = ms(begun);
+    let ms = ms(start);
     ensure!(live.ended.is_none(), "it was not taken");
     live.release(&mut ledger).await?;
     let what = "from start to the thread taken";
     Ok(Timing { what, ms })
 }
 
-/// A turn in the middle and its first record.
-async fn middle(store: &LocalJournal, id: ThreadId) -> Result<(TurnId, Seq)> {
+/// Returns a turn in the middle and its first record.
+async fn middle_turn(store: &LocalJournal, id: ThreadId) -> Result<(TurnId, Seq)> {
     let head = store.head(id).await?;
     let query = PageQuery {
         limit: 1000,
@@ -116,27 +115,27 @@ async fn middle(store: &LocalJournal, id: ThreadId) -> Result<(TurnId, Seq)> {
     }
 }
 
-/// Goes back to before the middle, and with it before the newest compaction.
-async fn revert(store: &LocalJournal, id: ThreadId, begun: Instant) -> Result<Timing> {
-    let opened = begun.elapsed();
-    let (turn, at) = middle(store, id).await?;
-    // A client that goes back knows the turn; finding one in the middle is not part of the price.
-    let begun = Instant::now() - opened;
+/// Reverts to before the middle, and so to before the newest compaction.
+async fn revert(store: &LocalJournal, id: ThreadId, start: Instant) -> Result<Timing> {
+    let opened = start.elapsed();
+    let (turn, at) = middle_turn(store, id).await?;
+    // A client that reverts knows the turn, so finding it does not count.
+    let start = Instant::now() - opened;
     let mut ledger = Ledger::default();
     let mut live = LiveThread::open(store, id, "looker", &mut ledger).await?;
     let before = live.thread().turns();
-    let past = fold(store, id, Some(Seq(at.0 - 1))).await?.revert_point();
+    let point = fold(store, id, Some(Seq(at.0 - 1))).await?.revert_point();
     let principal = None;
     let revert = Command::Revert(Revert {
         turn,
         at,
-        point: past,
+        point,
         principal,
     });
-    live.order(revert, &mut ledger)
+    live.send_command(revert, &mut ledger)
         .await?
         .context("going back")?;
-    let ms = ms(begun);
+    let ms = ms(start);
     let turns = live.thread().turns();
     ensure!(
         turns > 0 && turns < before,
@@ -147,15 +146,15 @@ async fn revert(store: &LocalJournal, id: ThreadId, begun: Instant) -> Result<Ti
     Ok(Timing { what, ms })
 }
 
-async fn fork(store: &LocalJournal, id: ThreadId, begun: Instant) -> Result<Timing> {
-    let opened = begun.elapsed();
-    let (_, at) = middle(store, id).await?;
+async fn fork(store: &LocalJournal, id: ThreadId, start: Instant) -> Result<Timing> {
+    let opened = start.elapsed();
+    let (_, at) = middle_turn(store, id).await?;
     let before = Seq(at.0 / 2);
-    let begun = Instant::now() - opened;
+    let start = Instant::now() - opened;
     let mut ledger = Ledger::default();
     let to = ThreadId::mint();
     let fork = LiveThread::fork(store, (id, before, to), "looker", &mut ledger).await?;
-    let ms = ms(begun);
+    let ms = ms(start);
     ensure!(fork.ended.is_none(), "it was not forked");
     ensure!(fork.thread().turns() > 0, "it has no history");
     fork.release(&mut ledger).await?;
@@ -165,53 +164,53 @@ async fn fork(store: &LocalJournal, id: ThreadId, begun: Instant) -> Result<Timi
 }
 
 async fn pages(store: &LocalJournal, id: ThreadId) -> Result<Vec<VerdictRow>> {
-    let (turn, at) = middle(store, id).await?;
+    let (turn, at) = middle_turn(store, id).await?;
     let one = PageQuery {
         limit: 1,
         ..PageQuery::default()
     };
-    let begun = Instant::now();
+    let start = Instant::now();
     let none = store.items(id, Some("none".into()), one.clone()).await?;
-    let took = ms(begun);
+    let elapsed_ms = ms(start);
     ensure!(
         none.entries.is_empty(),
         "a turn that is not there has items"
     );
-    // Where the items of a turn in the middle go on, all items can go on.
+    // A cursor inside a turn in the middle is also valid for all items.
     let inside = store.items(id, Some(turn), one.clone()).await?.next;
     let limit = Limit::AtMost(PAGE_MS_MAX);
     let what = "the items of a turn that is not there";
-    let mut rows = vec![VerdictRow::new(what, took, "ms", limit)];
+    let mut rows = vec![VerdictRow::new(what, elapsed_ms, "ms", limit)];
     let page = |cursor, newest_first| PageQuery {
         cursor,
         limit: PAGE,
         newest_first,
     };
-    let places = [
+    let positions = [
         ("at the beginning", page(None, false)),
         ("in the middle", page(inside, false)),
         ("at the end", page(None, true)),
     ];
-    for (place, query) in places {
-        ensure!(place != "in the middle" || query.cursor.is_some(), "{at}");
+    for (position, query) in positions {
+        ensure!(position != "in the middle" || query.cursor.is_some(), "{at}");
         let limit = Limit::AtMost(PAGE_MS_MAX);
-        let begun = Instant::now();
+        let start = Instant::now();
         let turns = store.turns(id, query.clone()).await?;
-        let took = ms(begun);
+        let elapsed_ms = ms(start);
         ensure!(turns.entries.len() == PAGE, "a page of turns is not full");
         rows.push(VerdictRow::new(
-            format!("a page of turns {place}"),
-            took,
+            format!("a page of turns {position}"),
+            elapsed_ms,
             "ms",
             limit,
         ));
-        let begun = Instant::now();
+        let start = Instant::now();
         let items = store.items(id, None, query).await?;
-        let took = ms(begun);
+        let elapsed_ms = ms(start);
         ensure!(items.entries.len() == PAGE, "a page of items is not full");
         rows.push(VerdictRow::new(
-            format!("a page of items {place}"),
-            took,
+            format!("a page of items {position}"),
+            elapsed_ms,
             "ms",
             limit,
         ));

@@ -1,4 +1,4 @@
-//! What is deleted is found nowhere.
+//! Deleted content must be found nowhere.
 
 use std::io::Read;
 use std::path::Path;
@@ -15,16 +15,17 @@ use crate::rng::Rng;
 use crate::turn::{self, Grain};
 use crate::verdict::{Limit, VerdictRow};
 
-/// How much of a file is looked at a time.
+/// Bytes of a file that are searched at a time.
 const PIECE: usize = 1 << 20;
 
-/// Deletes a thread whose records, blobs and words hold a marker, and looks for it everywhere.
+/// Deletes a thread whose records, blobs and words contain a marker, and searches for the marker
+/// everywhere.
 pub async fn delete(home: &Path, id: ThreadId, marker: &str) -> Result<Vec<VerdictRow>> {
     let folder = home.to_owned();
     let store = LocalJournal::open(&Options { folder })?;
     let mut ledger = Ledger::default();
     let mut live = LiveThread::open(&store, id, "deleter", &mut ledger).await?;
-    // Once more, so that it is in the log too.
+    // Written once more, so that it is in the WAL too.
     let input = vec![Input::text(marker)];
     let mut rng = Rng::new(7);
     turn::play(
@@ -38,32 +39,32 @@ pub async fn delete(home: &Path, id: ThreadId, marker: &str) -> Result<Vec<Verdi
     .await?;
     live.release(&mut ledger).await?;
     ensure!(marker.len() == 32, "the marker has 32 bytes");
-    for place in ["journal.sqlite", "journal.sqlite-wal", "blobs"] {
-        let found = holding(&home.join(place), marker.as_bytes())?;
+    for name in ["journal.sqlite", "journal.sqlite-wal", "blobs"] {
+        let count = count_holding(&home.join(name), marker.as_bytes())?;
         ensure!(
-            found > 0,
-            "the marker should be in {place} before it is deleted"
+            count > 0,
+            "the marker should be in {name} before it is deleted"
         );
     }
     ensure!(
         is_found(&store, marker).await?,
         "a search should find it before"
     );
-    let begun = Instant::now();
+    let start = Instant::now();
     store.delete(id).await?;
-    let took = begun.elapsed();
-    // The index of words follows when someone asks.
+    let elapsed = start.elapsed();
+    // The search index is updated when a search is made.
     while is_found(&store, marker).await? {
-        let late = begun.elapsed().as_secs() > 600;
+        let late = start.elapsed().as_secs() > 600;
         ensure!(!late, "a search still finds it");
         std::thread::yield_now();
     }
-    let open = holding(home, marker.as_bytes())?;
+    let open = count_holding(home, marker.as_bytes())?;
     drop(store);
-    let closed = holding(home, marker.as_bytes())?;
+    let closed = count_holding(home, marker.as_bytes())?;
     let blobs = files(&home.join("blobs"))?;
     Ok(vec![
-        VerdictRow::new("seconds to delete it", took.as_secs_f64(), "s", Limit::None),
+        VerdictRow::new("seconds to delete it", elapsed.as_secs_f64(), "s", Limit::None),
         VerdictRow::never("files that hold the marker, the journal open", open),
         VerdictRow::never("files that hold the marker, the journal closed", closed),
         VerdictRow::never("files left beside the journal", blobs),
@@ -79,26 +80,26 @@ async fn is_found(store: &LocalJournal, marker: &str) -> Result<bool> {
     Ok(!page.entries.is_empty())
 }
 
-/// How many files are or lie below a path.
+/// Returns the number of files at or below a path.
 fn files(path: &Path) -> Result<u64> {
-    each(path, &mut |_| Ok(true))
+    count_files(path, &mut |_| Ok(true))
 }
 
-/// How many files at or below a path hold some bytes.
-fn holding(path: &Path, bytes: &[u8]) -> Result<u64> {
-    each(path, &mut |file| holds(file, bytes))
+/// Returns the number of files at or below a path that contain some bytes.
+fn count_holding(path: &Path, bytes: &[u8]) -> Result<u64> {
+    count_files(path, &mut |file| holds(file, bytes))
 }
 
-fn each(path: &Path, wanted: &mut dyn FnMut(&Path) -> Result<bool>) -> Result<u64> {
+fn count_files(path: &Path, matches: &mut dyn FnMut(&Path) -> Result<bool>) -> Result<u64> {
     if !path.exists() {
         return Ok(0);
     }
     if !path.is_dir() {
-        return Ok(u64::from(wanted(path)?));
+        return Ok(u64::from(matches(path)?));
     }
     let mut count = 0;
     for entry in std::fs::read_dir(path)? {
-        count += each(&entry?.path(), wanted)?;
+        count += count_files(&entry?.path(), matches)?;
     }
     Ok(count)
 }
@@ -116,9 +117,9 @@ fn holds(path: &Path, bytes: &[u8]) -> Result<bool> {
         if read == 0 {
             return Ok(false);
         }
-        // What lies across the edge is looked at with the next piece.
-        let kept = piece.len().saturating_sub(bytes.len() - 1);
-        piece.drain(..kept);
+        // Bytes across the edge are searched with the next piece.
+        let dropped = piece.len().saturating_sub(bytes.len() - 1);
+        piece.drain(..dropped);
     }
 }
 
@@ -136,7 +137,7 @@ mod tests {
         std::fs::write(&path, &bytes).unwrap();
         assert!(holds(&path, b"needle").unwrap());
         assert!(!holds(&path, b"needles").unwrap());
-        assert_eq!(holding(folder.path(), b"needle").unwrap(), 1);
+        assert_eq!(count_holding(folder.path(), b"needle").unwrap(), 1);
         assert_eq!(files(folder.path()).unwrap(), 1);
     }
 }

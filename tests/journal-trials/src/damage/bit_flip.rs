@@ -1,4 +1,4 @@
-//! One bit changes, and what is served then.
+//! One flipped bit, and what is served afterwards.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -18,7 +18,7 @@ use crate::ledger::listed;
 use crate::live::fold;
 use crate::rng::Rng;
 
-/// Where the bit is.
+/// File with the flipped bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DamagedFile {
     Database,
@@ -43,7 +43,7 @@ impl fmt::Display for DamagedFile {
     }
 }
 
-/// A bit that changes.
+/// A bit to flip.
 #[derive(Clone, Copy, Debug)]
 pub struct Flip {
     file: DamagedFile,
@@ -59,7 +59,7 @@ impl fmt::Display for Flip {
 }
 
 impl Flip {
-    /// Any bit of a file.
+    /// Chooses a random bit of a file.
     pub fn of(home: &Path, file: DamagedFile, rng: &mut Rng) -> Result<Self> {
         let length = fs::metadata(home.join(file.name()))?.len();
         Ok(Self {
@@ -69,7 +69,7 @@ impl Flip {
         })
     }
 
-    /// Changes it.
+    /// Flips the bit.
     pub fn make(&self, home: &Path) -> Result<()> {
         let mut options = fs::OpenOptions::new();
         let mut file = options
@@ -86,33 +86,33 @@ impl Flip {
     }
 }
 
-/// What came of it, the worst last.
+/// Outcome of a flip, the worst last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DamageOutcome {
-    /// Everything is served as it was.
+    /// Everything is served as before.
     Harmless,
-    /// One thread says that it is damaged, or some of its pages do; the others are as they were.
+    /// One thread or some of its pages report damage; the others are unchanged.
     OneQuarantined,
-    /// The same of a thread and forks of it: what was hit belongs to all of them.
-    KinQuarantined,
-    /// The same of threads that have only a page of the file in common, or the way to it.
+    /// A thread and its forks report damage, because they share the damaged data.
+    FamilyQuarantined,
+    /// Unrelated threads report damage, because they share a page of the file or the path to it.
     SomeQuarantined,
-    /// A list does not show a thread that is there, and whoever verifies is told.
+    /// A list lacks an existing thread, and a verification reports that.
     Unlisted,
-    /// The end of the log is gone, as after a loss of power before it was synced. Every thread is as it
-    /// was at some moment before.
-    CutBack,
-    /// Text of an item that was still open is gone: what nobody can notice, and is named as such.
+    /// The end of the WAL is lost, as after a loss of power before a sync. Every thread is as it
+    /// was at some earlier moment.
+    LogTruncated,
+    /// Text of an open item is lost. This cannot be detected, which is a documented limit.
     OpenText,
-    /// The journal does not open, and says why; threads that are sound can be exported.
+    /// The journal does not open, and reports why; intact threads can be exported.
     Refused,
     /// A thread that can be read cannot be exported.
     NotSalvaged,
-    /// A thread is gone without a word.
+    /// A thread is lost without an error.
     Vanished,
-    /// A list or page shows what the records do not say.
+    /// A list or page contradicts the records.
     FalseView,
-    /// An export holds what was never stored.
+    /// An export contains data that was never stored.
     FalseExport,
     /// A record is served that was never stored.
     FalseRecord,
@@ -130,10 +130,10 @@ impl fmt::Display for DamageOutcome {
         f.write_str(match self {
             Self::Harmless => "all is served as it was",
             Self::OneQuarantined => "one thread says it is damaged",
-            Self::KinQuarantined => "a thread and forks of it say they are damaged",
+            Self::FamilyQuarantined => "a thread and forks of it say they are damaged",
             Self::SomeQuarantined => "threads on one page say they are damaged",
             Self::Unlisted => "a list lacks a thread, which is noticed",
-            Self::CutBack => "the end of the log is gone",
+            Self::LogTruncated => "the end of the log is gone",
             Self::OpenText => "text of an open item is gone",
             Self::Refused => "it does not open; sound threads are exported",
             Self::NotSalvaged => "A SOUND THREAD IS NOT EXPORTED",
@@ -145,28 +145,28 @@ impl fmt::Display for DamageOutcome {
     }
 }
 
-/// An outcome, in words.
+/// An outcome, with a description.
 pub struct DamageReport {
     pub outcome: DamageOutcome,
     pub how: String,
-    /// What became of the threads in exports.
+    /// Results of exporting the threads.
     pub exports: ExportCounts,
 }
 
-/// How many threads an export holds.
+/// Numbers of threads by how much an export holds.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ExportCounts {
     pub whole: u64,
-    /// Up to where they are damaged.
+    /// Threads exported up to their damage.
     pub partly: u64,
     pub not: u64,
 }
 
-/// What the journal gave for true.
+/// Records that the journal served as valid.
 type ServedRecords = BTreeMap<ThreadId, Vec<Record>>;
 
 impl DamageReport {
-    fn worse(&mut self, outcome: DamageOutcome, how: impl Into<String>) {
+    fn worsen(&mut self, outcome: DamageOutcome, how: impl Into<String>) {
         if outcome > self.outcome {
             self.outcome = outcome;
             self.how = how.into();
@@ -174,7 +174,7 @@ impl DamageReport {
     }
 }
 
-/// What one thread came to.
+/// Outcome for one thread.
 enum ThreadDamage {
     Whole,
     Damaged,
@@ -182,9 +182,9 @@ enum ThreadDamage {
     OpenText,
 }
 
-/// Looks at everything that a damaged home serves.
-pub async fn look(home: &Path, truth: &GroundTruth, file: DamagedFile) -> Result<DamageReport> {
-    let mut seen = DamageReport {
+/// Inspects everything that a damaged home serves.
+pub async fn inspect(home: &Path, truth: &GroundTruth, file: DamagedFile) -> Result<DamageReport> {
+    let mut report = DamageReport {
         outcome: DamageOutcome::Harmless,
         how: String::new(),
         exports: ExportCounts::default(),
@@ -193,7 +193,7 @@ pub async fn look(home: &Path, truth: &GroundTruth, file: DamagedFile) -> Result
     let mut damaged = Vec::new();
     let mut served = ServedRecords::new();
     match LocalJournal::open(&Options { folder }) {
-        Err(error) => seen.worse(DamageOutcome::Refused, error.to_string()),
+        Err(error) => report.worsen(DamageOutcome::Refused, error.to_string()),
         Ok(store) => {
             let lists = listed(&store).await;
             for id in truth.threads.keys() {
@@ -201,37 +201,37 @@ pub async fn look(home: &Path, truth: &GroundTruth, file: DamagedFile) -> Result
                     Ok(lists) => Some(lists.get(id)),
                     Err(_) => None,
                 };
-                let found = thread(&store, home, *id, truth, summary, &mut served, &mut seen);
-                match found.await? {
+                let outcome = thread(&store, home, *id, truth, summary, &mut served, &mut report);
+                match outcome.await? {
                     ThreadDamage::Whole => {}
                     ThreadDamage::Damaged => damaged.push(*id),
                     ThreadDamage::Earlier | ThreadDamage::OpenText if file == DamagedFile::Log => {
-                        seen.worse(DamageOutcome::CutBack, String::new());
+                        report.worsen(DamageOutcome::LogTruncated, String::new());
                     }
                     ThreadDamage::OpenText => {
-                        seen.worse(DamageOutcome::OpenText, format!("thread {id}"))
+                        report.worsen(DamageOutcome::OpenText, format!("thread {id}"))
                     }
                     ThreadDamage::Earlier => {
-                        seen.worse(DamageOutcome::Vanished, format!("records of {id} are gone"));
+                        report.worsen(DamageOutcome::Vanished, format!("records of {id} are gone"));
                     }
                 }
             }
             if let Ok(lists) = &lists
                 && let Some(foreign) = lists.keys().find(|id| !truth.threads.contains_key(id))
             {
-                seen.worse(DamageOutcome::FalseView, format!("{foreign} is listed"));
+                report.worsen(DamageOutcome::FalseView, format!("{foreign} is listed"));
             }
         }
     }
     let families: BTreeSet<ThreadId> = damaged.iter().map(|id| truth.family(*id)).collect();
     match (damaged.len(), families.len()) {
         (0, _) => {}
-        (1, _) => seen.worse(DamageOutcome::OneQuarantined, String::new()),
-        (_, 1) => seen.worse(DamageOutcome::KinQuarantined, String::new()),
-        _ => seen.worse(DamageOutcome::SomeQuarantined, String::new()),
+        (1, _) => report.worsen(DamageOutcome::OneQuarantined, String::new()),
+        (_, 1) => report.worsen(DamageOutcome::FamilyQuarantined, String::new()),
+        _ => report.worsen(DamageOutcome::SomeQuarantined, String::new()),
     }
-    salvage(home, truth, &served, &mut seen)?;
-    Ok(seen)
+    salvage(home, truth, &served, &mut report)?;
+    Ok(report)
 }
 
 async fn thread(
@@ -241,7 +241,7 @@ async fn thread(
     truth: &GroundTruth,
     summary: Option<Option<&raddle_core::ports::Summary>>,
     served: &mut ServedRecords,
-    seen: &mut DamageReport,
+    report: &mut DamageReport,
 ) -> Result<ThreadDamage> {
     let records = match all(store, id).await {
         Ok(records) => records,
@@ -250,7 +250,7 @@ async fn thread(
     };
     let stored = truth.threads.get(&id).map_or(&[][..], Vec::as_slice);
     if !is_earlier(&records, stored) {
-        seen.worse(DamageOutcome::FalseRecord, format!("thread {id}"));
+        report.worsen(DamageOutcome::FalseRecord, format!("thread {id}"));
         return Ok(ThreadDamage::Whole);
     }
     if !records.is_empty() {
@@ -261,12 +261,12 @@ async fn thread(
         match Views::of(store, id, summary).await {
             Err(_) => return Ok(ThreadDamage::Damaged),
             Ok(views) => {
-                let wanted = truth.views(id, &records).await?;
-                let is_unlisted = summary.is_none() && wanted.unlisted() == views;
-                if is_unlisted && views != wanted && is_noticed(home, id)? {
-                    seen.worse(DamageOutcome::Unlisted, format!("thread {id}"));
-                } else if views != wanted {
-                    seen.worse(DamageOutcome::FalseView, format!("thread {id}"));
+                let expected = truth.views(id, &records).await?;
+                let is_unlisted = summary.is_none() && expected.unlisted() == views;
+                if is_unlisted && views != expected && is_noticed(home, id)? {
+                    report.worsen(DamageOutcome::Unlisted, format!("thread {id}"));
+                } else if views != expected {
+                    report.worsen(DamageOutcome::FalseView, format!("thread {id}"));
                 }
             }
         }
@@ -274,7 +274,7 @@ async fn thread(
         records.iter().for_each(|record| whole.apply(record));
         match fold(store, id, None).await {
             Ok(folded) if folded != whole => {
-                seen.worse(DamageOutcome::FalseView, format!("the base of thread {id}"));
+                report.worsen(DamageOutcome::FalseView, format!("the base of thread {id}"));
             }
             Err(_) => return Ok(ThreadDamage::Damaged),
             Ok(_) => {}
@@ -289,7 +289,7 @@ async fn thread(
     })
 }
 
-/// Whether whoever verifies is told that the file, or the thread, is not as it was.
+/// Whether a verification reports damage to the file or the thread.
 fn is_noticed(home: &Path, id: ThreadId) -> Result<bool> {
     let Some(archive) = Archive::open(home)? else {
         return Ok(false);
@@ -297,7 +297,8 @@ fn is_noticed(home: &Path, id: ThreadId) -> Result<bool> {
     Ok(!archive.check_file()?.is_empty() || !archive.verify(id)?.damage.is_empty())
 }
 
-/// Whether records are those of an earlier moment: pieces of items that were whole later are still there.
+/// Whether records are those of an earlier moment, at which deltas of later completed items still
+/// exist.
 fn is_earlier(records: &[Record], truth: &[Record]) -> bool {
     let last = records.last().map(|it| it.seq);
     let events = |records: &[Record]| {
@@ -308,12 +309,12 @@ fn is_earlier(records: &[Record], truth: &[Record]) -> bool {
     events(records) == events(truth)
 }
 
-/// Whether nothing is gone but pieces of items that were open.
+/// Whether only deltas of open items are missing.
 fn lacks_open_text(records: &[Record], truth: &[Record]) -> bool {
-    let (kept, gone): (Vec<&Record>, Vec<&Record>) =
+    let (present, missing): (Vec<&Record>, Vec<&Record>) =
         truth.iter().partition(|it| records.contains(it));
     let is_piece = |record: &&Record| matches!(record.body, raddle_core::RecordBody::Delta(_));
-    kept.into_iter().eq(records) && !gone.is_empty() && gone.iter().all(is_piece)
+    present.into_iter().eq(records) && !missing.is_empty() && missing.iter().all(is_piece)
 }
 
 async fn all(store: &LocalJournal, id: ThreadId) -> Result<Vec<Record>, ReadError> {
@@ -328,41 +329,41 @@ async fn all(store: &LocalJournal, id: ThreadId) -> Result<Vec<Record>, ReadErro
     }
 }
 
-/// What can be exported is true, and what can be read can be exported.
+/// Checks that exports hold only stored records, and that every readable thread can be exported.
 fn salvage(
     home: &Path,
     truth: &GroundTruth,
     served: &ServedRecords,
-    seen: &mut DamageReport,
+    report: &mut DamageReport,
 ) -> Result<()> {
     let mut salvage = Salvage::new(home);
     for (id, records) in &truth.threads {
         let exported = match export(&mut salvage, *id)? {
             Ok(exported) => exported,
             Err(error) if served.contains_key(id) => {
-                seen.worse(DamageOutcome::NotSalvaged, format!("thread {id}: {error}"));
+                report.worsen(DamageOutcome::NotSalvaged, format!("thread {id}: {error}"));
                 continue;
             }
             Err(_) => Vec::new(),
         };
         if !is_earlier(&exported, records) {
-            seen.worse(DamageOutcome::FalseExport, format!("thread {id}"));
+            report.worsen(DamageOutcome::FalseExport, format!("thread {id}"));
         }
         let served = served.get(id);
         if served.is_some_and(|served| *served != exported) {
             let how = format!("of thread {id} only {} records", exported.len());
-            seen.worse(DamageOutcome::NotSalvaged, how);
+            report.worsen(DamageOutcome::NotSalvaged, how);
         }
         match exported.len() {
-            length if length == records.len() => seen.exports.whole += 1,
-            0 => seen.exports.not += 1,
-            _ => seen.exports.partly += 1,
+            length if length == records.len() => report.exports.whole += 1,
+            0 => report.exports.not += 1,
+            _ => report.exports.partly += 1,
         }
     }
     Ok(())
 }
 
-/// The records of a thread that an export holds.
+/// Returns the records of a thread in an export.
 fn export(salvage: &mut Salvage, id: ThreadId) -> Result<Result<Vec<Record>, ExportError>> {
     let mut file = Vec::new();
     if let Err(error) = salvage.export(id, &mut file, Extent::Sound) {

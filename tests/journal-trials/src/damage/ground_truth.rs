@@ -1,4 +1,4 @@
-//! What is stored, known before anything is damaged.
+//! Stored data, read before anything is damaged.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,25 +13,25 @@ use raddle_store::{Archive, LocalJournal, MemoryJournal, Options};
 
 use crate::ledger::{blobs_of, listed, read_all};
 
-/// Everything that the journal serves.
+/// Everything that the intact journal serves.
 pub struct GroundTruth {
-    /// Every thread, by its records.
+    /// Records of every thread.
     pub threads: BTreeMap<ThreadId, Vec<Record>>,
-    /// What lists and pages show of them.
+    /// Lists and pages of every thread.
     views: BTreeMap<ThreadId, Views>,
-    /// What they name beside the journal.
+    /// Blobs that the records refer to.
     blobs: Vec<Vec<u8>>,
 }
 
 impl GroundTruth {
-    /// Reads a copy of a home, so that the home stays as it is.
-    pub async fn of(home: &Path, beside: &Path) -> Result<Self> {
-        let copied = beside.join("truth");
-        copy(home, &copied)?;
+    /// Reads a copy of a home, so that the home stays unchanged.
+    pub async fn of(home: &Path, scratch: &Path) -> Result<Self> {
+        let copy_path = scratch.join("truth");
+        copy(home, &copy_path)?;
         let store = LocalJournal::open(&Options {
-            folder: copied.clone(),
+            folder: copy_path.clone(),
         })?;
-        let archive = Archive::open(&copied)?.context("there is a journal")?;
+        let archive = Archive::open(&copy_path)?.context("there is a journal")?;
         let mut threads = BTreeMap::new();
         let mut blobs = Vec::new();
         for id in archive.threads()? {
@@ -55,11 +55,11 @@ impl GroundTruth {
             );
         }
         drop(store);
-        fs::remove_dir_all(copied)?;
+        fs::remove_dir_all(copy_path)?;
         Ok(truth)
     }
 
-    /// What lists and pages should show of a thread that has these records.
+    /// Returns the lists and pages that a thread with these records should have.
     pub async fn views(&self, id: ThreadId, records: &[Record]) -> Result<Views> {
         match self.views.get(&id) {
             Some(views) if self.threads[&id] == records => Ok(views.clone()),
@@ -67,39 +67,39 @@ impl GroundTruth {
         }
     }
 
-    /// The thread that this one goes back to, by way of forks.
+    /// Returns the thread from which this one was forked, directly or not; itself if it is no fork.
     pub fn family(&self, id: ThreadId) -> ThreadId {
-        let mut eldest = id;
+        let mut ancestor = id;
         for record in self.threads.get(&id).into_iter().flatten().rev() {
             if let RecordBody::Event(event) = &record.body
                 && let Event::Forked(it) = &**event
-                && it.thread == eldest
+                && it.thread == ancestor
             {
-                eldest = it.from;
+                ancestor = it.from;
             }
         }
-        eldest
+        ancestor
     }
 
-    /// How many records there are.
+    /// Returns the number of records.
     pub fn records(&self) -> u64 {
         self.threads.values().map(|it| it.len() as u64).sum()
     }
 }
 
-/// What lists and pages show of a thread.
+/// Lists and pages of a thread.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Views {
     summary: Option<Summary>,
     /// The oldest first, and the newest first.
     turns: Vec<Vec<TurnEntry>>,
     items: Vec<Vec<ItemEntry>>,
-    /// The items of each turn.
+    /// Items of each turn.
     by_turn: Vec<Vec<ItemEntry>>,
 }
 
 impl Views {
-    /// The same where no list shows the thread.
+    /// Returns the same without a list entry.
     pub fn unlisted(&self) -> Self {
         Self {
             summary: None,
@@ -107,7 +107,7 @@ impl Views {
         }
     }
 
-    /// As a journal shows it.
+    /// Reads the views from a journal.
     pub async fn of(
         pages: &dyn Pages,
         id: ThreadId,
@@ -132,7 +132,7 @@ impl Views {
         Ok(views)
     }
 
-    /// As the records say, by the journal that only keeps them in memory.
+    /// Derives the views from the records, by the in-memory journal.
     async fn expected(id: ThreadId, records: &[Record], blobs: &[Vec<u8>]) -> Result<Self> {
         let memory = MemoryJournal::new();
         for bytes in blobs {
@@ -181,7 +181,7 @@ async fn items(
     }
 }
 
-/// Pages so short that there is more than one.
+/// Returns a query for pages so short that there is more than one.
 fn query(newest_first: bool) -> PageQuery {
     PageQuery {
         limit: 7,
@@ -190,8 +190,8 @@ fn query(newest_first: bool) -> PageQuery {
     }
 }
 
-/// Copies a home as a crash would leave it: without what processes share only while they live. What lies
-/// beside the database is the same file in both, because nobody changes it in place.
+/// Copies a home as a crash would leave it: without the shared memory of live processes. Files
+/// beside the database are hard-linked, because they are never changed in place.
 pub fn copy(from: &Path, to: &Path) -> Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {

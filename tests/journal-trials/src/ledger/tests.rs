@@ -1,4 +1,4 @@
-//! What the ledger must notice, it notices.
+//! The ledger detects every violation.
 
 use raddle_core::{Class, Event, Input, Renamed, Settings};
 use raddle_store::Options;
@@ -15,7 +15,7 @@ struct LedgerHome {
     ledger: Ledger,
 }
 
-/// A thread with one turn, and all that was told of it.
+/// Creates a thread with one turn, and the ledger of its acknowledged records.
 async fn home() -> LedgerHome {
     let folder = tempfile::tempdir().unwrap();
     let store = LocalJournal::open(&Options {
@@ -65,22 +65,22 @@ fn renamed(seq: Seq) -> Record {
 }
 
 async fn complaint(home: &mut LedgerHome) -> String {
-    let found = home.ledger.check(&home.store).await;
-    format!("{:#}", found.expect_err("it is noticed"))
+    let result = home.ledger.check(&home.store).await;
+    format!("{:#}", result.expect_err("it is noticed"))
 }
 
 #[test]
-fn what_was_told_and_is_there_is_well() {
+fn acknowledged_and_stored_records_pass() {
     run(async {
         let mut home = home().await;
-        let there = home.ledger.check(&home.store).await.unwrap();
-        assert_eq!(there, [home.id]);
+        let threads = home.ledger.check(&home.store).await.unwrap();
+        assert_eq!(threads, [home.id]);
         assert!(home.ledger.records > 5);
     });
 }
 
 #[test]
-fn a_record_that_was_told_and_is_not_there() {
+fn a_missing_acknowledged_record_is_reported() {
     run(async {
         let mut home = home().await;
         let lost = renamed(home.store.head(home.id).await.unwrap().next());
@@ -91,7 +91,7 @@ fn a_record_that_was_told_and_is_not_there() {
 }
 
 #[test]
-fn a_record_that_is_not_what_was_told() {
+fn a_changed_record_is_reported() {
     run(async {
         let mut home = home().await;
         home.ledger
@@ -102,7 +102,7 @@ fn a_record_that_is_not_what_was_told() {
 }
 
 #[test]
-fn what_was_stored_and_not_told_counts_from_then_on() {
+fn unacknowledged_records_count_once_found() {
     run(async {
         let mut home = home().await;
         let head = home.store.head(home.id).await.unwrap();
@@ -111,15 +111,15 @@ fn what_was_stored_and_not_told_counts_from_then_on() {
         append.await.unwrap();
         home.ledger.check(&home.store).await.unwrap();
         let account = &home.ledger.threads[&home.id];
-        assert!(account.told.contains_key(&head.next()));
+        assert!(account.acknowledged.contains_key(&head.next()));
     });
 }
 
 #[test]
-fn a_thread_that_was_deleted_and_is_there() {
+fn a_deleted_thread_that_exists_is_reported() {
     run(async {
         let mut home = home().await;
-        home.ledger.take(WriterLine::Deleted(home.id));
+        home.ledger.record(WriterLine::Deleted(home.id));
         let complaint = complaint(&mut home).await;
         assert!(
             complaint.contains("was deleted and is there"),
@@ -129,21 +129,21 @@ fn a_thread_that_was_deleted_and_is_there() {
 }
 
 #[test]
-fn a_thread_that_was_told_of_and_is_gone() {
+fn a_missing_thread_is_reported() {
     run(async {
         let mut home = home().await;
         home.store.delete(home.id).await.unwrap();
-        let told = complaint(&mut home).await;
-        assert!(told.contains("it is gone"), "{told}");
-        // Whoever said before that it would go is believed.
-        home.ledger.take(WriterLine::Deleting(home.id));
-        let there = home.ledger.check(&home.store).await.unwrap();
-        assert!(there.is_empty());
+        let complaint = complaint(&mut home).await;
+        assert!(complaint.contains("it is gone"), "{complaint}");
+        // After the announcement of its deletion, a missing thread is accepted.
+        home.ledger.record(WriterLine::Deleting(home.id));
+        let threads = home.ledger.check(&home.store).await.unwrap();
+        assert!(threads.is_empty());
     });
 }
 
 #[test]
-fn safety_that_is_told_while_syncs_fail() {
+fn power_acknowledgements_after_a_failed_sync_are_counted() {
     let mut ledger = Ledger::default();
     let id = ThreadId::mint();
     ledger.stored(id, &[renamed(Seq(1))], Class::Power);

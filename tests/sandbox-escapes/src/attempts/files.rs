@@ -11,8 +11,8 @@ use raddle_sandbox::attempt::{Attempt, Testbed};
 
 use crate::syscalls;
 
-fn canary(stage: &Testbed) -> PathBuf {
-    stage.outside().join("canary")
+fn canary(testbed: &Testbed) -> PathBuf {
+    testbed.outside().join("canary")
 }
 
 pub const ATTEMPTS: &[Attempt] = &[
@@ -20,8 +20,8 @@ pub const ATTEMPTS: &[Attempt] = &[
         name: "truncate-outside",
         shows: "a file outside cannot be cut by its path",
         second_tier: Stopped,
-        run: |stage| {
-            let path = syscalls::path(&canary(stage))?;
+        run: |testbed| {
+            let path = syscalls::path(&canary(testbed))?;
             syscalls::call(libc::SYS_truncate, &[syscalls::at(&path), 0]).map(drop)
         },
     },
@@ -29,10 +29,10 @@ pub const ATTEMPTS: &[Attempt] = &[
         name: "append-outside",
         shows: "nothing can be added to a file outside",
         second_tier: Stopped,
-        run: |stage| {
+        run: |testbed| {
             OpenOptions::new()
                 .append(true)
-                .open(canary(stage))
+                .open(canary(testbed))
                 .map(drop)
         },
     },
@@ -40,43 +40,43 @@ pub const ATTEMPTS: &[Attempt] = &[
         name: "unlink-outside",
         shows: "a file outside cannot be removed",
         second_tier: Stopped,
-        run: |stage| fs::remove_file(canary(stage)),
+        run: |testbed| fs::remove_file(canary(testbed)),
     },
     Attempt {
         name: "mkdir-outside",
         shows: "no folder can be made outside",
         second_tier: Stopped,
-        run: |stage| fs::create_dir(stage.outside().join("folder")),
+        run: |testbed| fs::create_dir(testbed.outside().join("folder")),
     },
     Attempt {
         name: "rename-outwards",
         shows: "a file cannot be moved outside",
         second_tier: Stopped,
-        run: |stage| {
-            let file = stage.workspace().join("file");
+        run: |testbed| {
+            let file = testbed.workspace().join("file");
             fs::write(&file, "x")?;
-            fs::rename(file, canary(stage))
+            fs::rename(file, canary(testbed))
         },
     },
     Attempt {
         name: "rename-inwards",
         shows: "a file cannot be moved away from outside",
         second_tier: Stopped,
-        run: |stage| fs::rename(canary(stage), stage.workspace().join("taken")),
+        run: |testbed| fs::rename(canary(testbed), testbed.workspace().join("taken")),
     },
     Attempt {
         name: "rename-workspace",
         shows: "the workspace cannot be put somewhere else, and another in its place",
         second_tier: Stopped,
-        run: |stage| fs::rename(stage.workspace(), stage.folder.join("elsewhere")),
+        run: |testbed| fs::rename(testbed.workspace(), testbed.folder.join("elsewhere")),
     },
     Attempt {
         name: "hardlink-inwards",
         shows: "a file outside does not become writable by a second name",
         second_tier: Stopped,
-        run: |stage| {
-            let name = stage.workspace().join("second-name");
-            fs::hard_link(canary(stage), &name)?;
+        run: |testbed| {
+            let name = testbed.workspace().join("second-name");
+            fs::hard_link(canary(testbed), &name)?;
             fs::write(name, "x")
         },
     },
@@ -84,9 +84,9 @@ pub const ATTEMPTS: &[Attempt] = &[
         name: "hardlink-readable-inwards",
         shows: "nor does a file that may be read",
         second_tier: Stopped,
-        run: |stage| {
-            let name = stage.workspace().join("second-name");
-            fs::hard_link(stage.folder.join("readable/file"), &name)?;
+        run: |testbed| {
+            let name = testbed.workspace().join("second-name");
+            fs::hard_link(testbed.folder.join("readable/file"), &name)?;
             fs::write(name, "x")
         },
     },
@@ -94,12 +94,12 @@ pub const ATTEMPTS: &[Attempt] = &[
         name: "reopen-path-descriptor",
         shows: "a descriptor that only names a file cannot be opened again for writing",
         second_tier: Stopped,
-        run: |stage| {
-            let named = OpenOptions::new()
+        run: |testbed| {
+            let file = OpenOptions::new()
                 .read(true)
                 .custom_flags(libc::O_PATH)
-                .open(stage.folder.join("readable/file"))?;
-            let number = std::os::fd::AsRawFd::as_raw_fd(&named);
+                .open(testbed.folder.join("readable/file"))?;
+            let number = std::os::fd::AsRawFd::as_raw_fd(&file);
             fs::write(format!("/proc/self/fd/{number}"), "x")
         },
     },
@@ -113,9 +113,9 @@ pub const ATTEMPTS: &[Attempt] = &[
         name: "write-by-own-root",
         shows: "nor does the way through /proc/self/root",
         second_tier: Stopped,
-        run: |stage| {
+        run: |testbed| {
             let mut path = PathBuf::from("/proc/self/root/..");
-            path.extend(canary(stage).components().skip(1));
+            path.extend(canary(testbed).components().skip(1));
             fs::write(path, "x")
         },
     },
@@ -123,38 +123,38 @@ pub const ATTEMPTS: &[Attempt] = &[
         name: "write-readable",
         shows: "what may be read may not be written",
         second_tier: Stopped,
-        run: |stage| fs::write(stage.folder.join("readable/file"), "x"),
+        run: |testbed| fs::write(testbed.folder.join("readable/file"), "x"),
     },
     Attempt {
         name: "write-system",
         shows: "the system's own folders are not the command's to write",
         second_tier: Stopped,
-        run: |stage| fs::write(format!("/etc/sandbox-escapes-{}", stage.tcp), "x"),
+        run: |testbed| fs::write(format!("/etc/sandbox-escapes-{}", testbed.tcp), "x"),
     },
     Attempt {
         name: "read-hidden",
         shows: "what is hidden inside a readable folder cannot be read",
         second_tier: Open,
-        run: |stage| fs::read(stage.folder.join("readable/hidden/secret")).map(drop),
+        run: |testbed| fs::read(testbed.folder.join("readable/hidden/secret")).map(drop),
     },
     Attempt {
         name: "read-hidden-file",
         shows: "nor can a hidden file",
         second_tier: Open,
-        run: |stage| fs::read(stage.folder.join("readable/hidden-file")).map(drop),
+        run: |testbed| fs::read(testbed.folder.join("readable/hidden-file")).map(drop),
     },
     Attempt {
         name: "list-outside",
         shows: "folders that are not listed cannot be looked into",
         second_tier: Stopped,
-        run: |stage| fs::read_dir(stage.outside()).map(drop),
+        run: |testbed| fs::read_dir(testbed.outside()).map(drop),
     },
     Attempt {
         name: "touch-outside",
         shows: "times of files outside cannot be changed",
         second_tier: Open,
-        run: |stage| {
-            let path = syscalls::path(&canary(stage))?;
+        run: |testbed| {
+            let path = syscalls::path(&canary(testbed))?;
             syscalls::call(
                 libc::SYS_utimensat,
                 &[libc::AT_FDCWD as usize, syscalls::at(&path), 0, 0],
@@ -166,8 +166,8 @@ pub const ATTEMPTS: &[Attempt] = &[
         name: "touch-readable",
         shows: "nor those of files that may be read",
         second_tier: Open,
-        run: |stage| {
-            let file = File::open(stage.folder.join("readable/file"))?;
+        run: |testbed| {
+            let file = File::open(testbed.folder.join("readable/file"))?;
             file.set_times(FileTimes::new().set_modified(SystemTime::UNIX_EPOCH))
         },
     },
@@ -175,8 +175,8 @@ pub const ATTEMPTS: &[Attempt] = &[
         name: "xattr-outside",
         shows: "attributes of files outside cannot be changed",
         second_tier: Open,
-        run: |stage| {
-            let (path, name) = (syscalls::path(&canary(stage))?, c"user.raddle".to_owned());
+        run: |testbed| {
+            let (path, name) = (syscalls::path(&canary(testbed))?, c"user.raddle".to_owned());
             let words = [
                 syscalls::at(&path),
                 syscalls::at(&name),
@@ -203,24 +203,24 @@ pub const ATTEMPTS: &[Attempt] = &[
             Err(last)
         },
     },
-    // Of these the ground sees whether they reached the host's.
+    // The host checks whether these reached its own files.
     Attempt {
         name: "write-tmp",
         shows: "the host's /tmp is not the command's",
         second_tier: Stopped,
-        run: |stage| leave(&format!("/tmp/sandbox-escapes-{}", stage.tcp)),
+        run: |testbed| write_mark(&format!("/tmp/sandbox-escapes-{}", testbed.tcp)),
     },
     Attempt {
         name: "write-shared-memory",
         shows: "nor is its shared memory",
         second_tier: Stopped,
-        run: |stage| leave(&format!("/dev/shm/sandbox-escapes-{}", stage.tcp)),
+        run: |testbed| write_mark(&format!("/dev/shm/sandbox-escapes-{}", testbed.tcp)),
     },
 ];
 
-fn leave(file: &str) -> io::Result<()> {
+fn write_mark(file: &str) -> io::Result<()> {
     fs::write(file, "x")?;
     Err(io::Error::other(
-        "written; whether the host sees it is another question",
+        "written; the host checks whether it sees it",
     ))
 }

@@ -6,7 +6,7 @@ use std::io;
 use raddle_sandbox::attempt::SecondTier::Stopped;
 use raddle_sandbox::attempt::{Attempt, Testbed};
 
-use crate::syscalls::{self, reach};
+use crate::syscalls::{self, probe};
 
 const CLONE3: i64 = 435;
 const OPENAT2: i64 = 437;
@@ -52,7 +52,7 @@ pub const ATTEMPTS: &[Attempt] = &[
         second_tier: Stopped,
         run: |_| {
             let root = c"/".to_owned();
-            reach(
+            probe(
                 OPEN_TREE,
                 &[libc::AT_FDCWD as usize, syscalls::at(&root), 0],
             )
@@ -72,38 +72,38 @@ pub const ATTEMPTS: &[Attempt] = &[
         name: "enter-namespace",
         shows: "no way into namespaces of others",
         second_tier: Stopped,
-        run: |_| reach(libc::SYS_setns, &[NOBODY, 0]),
+        run: |_| probe(libc::SYS_setns, &[NOBODY, 0]),
     },
     Attempt {
         name: "perf-events",
         shows: "the counters of the processor are out of reach",
         second_tier: Stopped,
-        run: |_| reach(libc::SYS_perf_event_open, &[0, 0, NOBODY, NOBODY, 0]),
+        run: |_| probe(libc::SYS_perf_event_open, &[0, 0, NOBODY, NOBODY, 0]),
     },
     Attempt {
         name: "userfaultfd",
         shows: "page faults are the kernel's own",
         second_tier: Stopped,
         // The flag asks only for what every user may have.
-        run: |_| reach(libc::SYS_userfaultfd, &[1]),
+        run: |_| probe(libc::SYS_userfaultfd, &[1]),
     },
     Attempt {
         name: "add-key",
         shows: "no keys can be left with the kernel",
         second_tier: Stopped,
-        run: |_| reach(libc::SYS_add_key, &[0, 0, 0, 0, 0]),
+        run: |_| probe(libc::SYS_add_key, &[0, 0, 0, 0, 0]),
     },
     Attempt {
         name: "request-key",
         shows: "nor can it be asked for any",
         second_tier: Stopped,
-        run: |_| reach(libc::SYS_request_key, &[0, 0, 0, 0]),
+        run: |_| probe(libc::SYS_request_key, &[0, 0, 0, 0]),
     },
     Attempt {
         name: "file-by-handle",
         shows: "no file by a number that needs no path",
         second_tier: Stopped,
-        run: |_| reach(libc::SYS_open_by_handle_at, &[NOBODY, 0, 0]),
+        run: |_| probe(libc::SYS_open_by_handle_at, &[NOBODY, 0, 0]),
     },
     Attempt {
         name: "compare-processes",
@@ -111,20 +111,20 @@ pub const ATTEMPTS: &[Attempt] = &[
         second_tier: Stopped,
         run: |_| {
             let own = std::process::id() as usize;
-            reach(libc::SYS_kcmp, &[own, own, 0, 0, 0])
+            probe(libc::SYS_kcmp, &[own, own, 0, 0, 0])
         },
     },
     Attempt {
         name: "kernel-log",
         shows: "the kernel's log is out of sight",
         second_tier: Stopped,
-        run: |_| reach(libc::SYS_syslog, &[10, 0, 0]),
+        run: |_| probe(libc::SYS_syslog, &[10, 0, 0]),
     },
     Attempt {
         name: "watch-everything",
         shows: "files cannot be watched by whole disks",
         second_tier: Stopped,
-        run: |_| reach(libc::SYS_fanotify_init, &[0x0000_0200, 0]),
+        run: |_| probe(libc::SYS_fanotify_init, &[0x0000_0200, 0]),
     },
     Attempt {
         name: "call-of-another-machine",
@@ -137,15 +137,15 @@ pub const ATTEMPTS: &[Attempt] = &[
         name: "segments",
         shows: "no segments of its own, for the sake of old programs",
         second_tier: Stopped,
-        run: |_| reach(libc::SYS_modify_ldt, &[0, 0, 0]),
+        run: |_| probe(libc::SYS_modify_ldt, &[0, 0, 0]),
     },
     Attempt {
         name: "change-mount",
         shows: "a mount cannot be made writable by the newest call for it",
         second_tier: Stopped,
-        run: |_| reach(MOUNT_SETATTR, &[NOBODY, 0, 0, 0, 0]),
+        run: |_| probe(MOUNT_SETATTR, &[NOBODY, 0, 0, 0, 0]),
     },
-    // It only opens: what could be written there would be felt by everyone.
+    // It only opens the file: a write would affect the whole machine.
     Attempt {
         name: "kernel-orders",
         shows: "the kernel cannot be given orders",
@@ -161,8 +161,8 @@ pub const ATTEMPTS: &[Attempt] = &[
         name: "setuid-file-at-once",
         shows: "no file is made setuid from the beginning",
         second_tier: Stopped,
-        run: |stage| {
-            let path = syscalls::path(&stage.workspace().join("file"))?;
+        run: |testbed| {
+            let path = syscalls::path(&testbed.workspace().join("file"))?;
             let flags = (libc::O_CREAT | libc::O_WRONLY) as usize;
             syscalls::call(
                 libc::SYS_openat,
@@ -175,14 +175,14 @@ pub const ATTEMPTS: &[Attempt] = &[
         name: "setuid-file-by-openat2",
         shows: "nor by the call that hides its arguments",
         second_tier: Stopped,
-        run: |stage| {
-            let path = syscalls::path(&stage.workspace().join("file"))?;
-            let how = [(libc::O_CREAT | libc::O_WRONLY) as u64, 0o4755, 0];
+        run: |testbed| {
+            let path = syscalls::path(&testbed.workspace().join("file"))?;
+            let open_how = [(libc::O_CREAT | libc::O_WRONLY) as u64, 0o4755, 0];
             let words = [
                 libc::AT_FDCWD as usize,
                 syscalls::at(&path),
-                how.as_ptr() as usize,
-                size_of_val(&how),
+                open_how.as_ptr() as usize,
+                size_of_val(&open_how),
             ];
             syscalls::call(OPENAT2, &words).map(drop)
         },
@@ -191,24 +191,24 @@ pub const ATTEMPTS: &[Attempt] = &[
         name: "setuid-file-by-fchmodat2",
         shows: "nor by the newest call for modes",
         second_tier: Stopped,
-        run: |stage| change(stage, FCHMODAT2, 0o4755),
+        run: |testbed| change(testbed, FCHMODAT2, 0o4755),
     },
     Attempt {
         name: "setgid-file",
         shows: "no file can be made that runs as its group for others",
         second_tier: Stopped,
-        run: |stage| change(stage, libc::SYS_fchmodat, 0o2755),
+        run: |testbed| change(testbed, libc::SYS_fchmodat, 0o2755),
     },
     Attempt {
         name: "setuid-hidden-in-upper-half",
         shows: "the filter compares what the kernel reads, not more",
         second_tier: Stopped,
-        run: |stage| change(stage, libc::SYS_fchmodat, 0o4755 | 1 << 40),
+        run: |testbed| change(testbed, libc::SYS_fchmodat, 0o4755 | 1 << 40),
     },
 ];
 
-fn change(stage: &Testbed, call: i64, mode: usize) -> io::Result<()> {
-    let file = stage.workspace().join("file");
+fn change(testbed: &Testbed, call: i64, mode: usize) -> io::Result<()> {
+    let file = testbed.workspace().join("file");
     fs::write(&file, "x")?;
     let path = syscalls::path(&file)?;
     syscalls::call(
@@ -218,14 +218,14 @@ fn change(stage: &Testbed, call: i64, mode: usize) -> io::Result<()> {
     .map(drop)
 }
 
-/// Has a child in a user namespace of its own.
+/// Starts a child in a user namespace of its own.
 fn clone_away(call: i64) -> io::Result<()> {
     // The flags, and the signal of the child's end; `clone3` reads both from memory.
     let flags = libc::CLONE_NEWUSER as u64;
     let signal = libc::SIGCHLD as u64;
-    let told = [flags, 0, 0, 0, signal, 0, 0, 0];
+    let clone_args = [flags, 0, 0, 0, signal, 0, 0, 0];
     let words = if call == CLONE3 {
-        [told.as_ptr() as usize, size_of_val(&told), 0, 0, 0]
+        [clone_args.as_ptr() as usize, size_of_val(&clone_args), 0, 0, 0]
     } else {
         [(flags | signal) as usize, 0, 0, 0, 0]
     };
@@ -239,7 +239,8 @@ fn clone_away(call: i64) -> io::Result<()> {
 #[cfg(target_arch = "x86_64")]
 fn old_call() -> io::Result<()> {
     let mut answer: i64 = 20;
-    // SAFETY: the call takes nothing and answers with a number. The old door spoils these registers.
+    // SAFETY: the call takes nothing and returns a number. The 32-bit entry clobbers these
+    // registers.
     unsafe {
         std::arch::asm!(
             "int 0x80",
@@ -254,7 +255,7 @@ fn old_call() -> io::Result<()> {
     }
 }
 
-/// Other machines have their own older sisters; this is the call that all of them had first.
+/// Other architectures have 32-bit entries of their own, which this program does not try.
 #[cfg(not(target_arch = "x86_64"))]
 fn old_call() -> io::Result<()> {
     Err(io::Error::other("this machine has no such door"))

@@ -1,4 +1,4 @@
-//! Whom a command can talk to, without network.
+//! The network, for a command without network access.
 
 use std::io;
 use std::net::UdpSocket;
@@ -12,16 +12,16 @@ use crate::syscalls;
 const IPPROTO_MPTCP: i32 = 262;
 
 pub const ATTEMPTS: &[Attempt] = &[
-    // The ground sees whether it arrived.
+    // The host checks whether it arrived.
     Attempt {
         name: "udp-to-host",
         shows: "no datagram reaches the host",
         second_tier: Stopped,
-        run: |stage| {
+        run: |testbed| {
             let socket = UdpSocket::bind("127.0.0.1:0")?;
-            socket.send_to(b"x", ("127.0.0.1", stage.tcp))?;
+            socket.send_to(b"x", ("127.0.0.1", testbed.tcp))?;
             Err(io::Error::other(
-                "sent; whether it arrived is another question",
+                "sent; the host checks whether it arrived",
             ))
         },
     },
@@ -29,9 +29,9 @@ pub const ATTEMPTS: &[Attempt] = &[
         name: "mptcp-to-host",
         shows: "TCP over many paths is no way around",
         second_tier: Stopped,
-        run: |stage| {
+        run: |testbed| {
             let socket = syscalls::socket(libc::AF_INET, libc::SOCK_STREAM, IPPROTO_MPTCP)?;
-            let address = host(stage.tcp);
+            let address = host(testbed.tcp);
             let words = [
                 socket as usize,
                 (&raw const address) as usize,
@@ -44,9 +44,9 @@ pub const ATTEMPTS: &[Attempt] = &[
         name: "fast-open-to-host",
         shows: "nor is a connection that is opened by its first bytes",
         second_tier: Stopped,
-        run: |stage| {
+        run: |testbed| {
             let socket = syscalls::socket(libc::AF_INET, libc::SOCK_STREAM, 0)?;
-            let address = host(stage.tcp);
+            let address = host(testbed.tcp);
             let words = [
                 socket as usize,
                 b"x".as_ptr() as usize,
@@ -62,10 +62,10 @@ pub const ATTEMPTS: &[Attempt] = &[
         name: "unix-datagram-to-host",
         shows: "unix sockets of the host take no datagrams either",
         second_tier: Stopped,
-        run: |stage| {
+        run: |testbed| {
             let socket = UnixDatagram::unbound()?;
             socket
-                .send_to(b"x", stage.workspace().join("datagrams"))
+                .send_to(b"x", testbed.workspace().join("datagrams"))
                 .map(drop)
         },
     },
@@ -73,13 +73,13 @@ pub const ATTEMPTS: &[Attempt] = &[
         name: "datagram-pair-to-host",
         shows: "nor from a pair, each end of which could send elsewhere",
         second_tier: Stopped,
-        run: |stage| {
+        run: |testbed| {
             let (ours, _theirs) = UnixDatagram::pair()?;
-            ours.send_to(b"x", stage.workspace().join("datagrams"))
+            ours.send_to(b"x", testbed.workspace().join("datagrams"))
                 .map(drop)
         },
     },
-    // The ground sees whether it arrived.
+    // The host checks whether it arrived.
     Attempt {
         name: "leaked-socket",
         shows: "a socket that someone left open is closed",
@@ -91,7 +91,7 @@ pub const ATTEMPTS: &[Attempt] = &[
                 let _ = syscalls::call(libc::SYS_sendto, &words);
             }
             Err(io::Error::other(
-                "sent to all that is open; whether it arrived is another question",
+                "sent to all open sockets; the host checks whether it arrived",
             ))
         },
     },
@@ -139,14 +139,14 @@ pub const ATTEMPTS: &[Attempt] = &[
         shows: "sockets that are really something else are out of reach",
         second_tier: Stopped,
         run: |_| match syscalls::socket(libc::AF_ALG, libc::SOCK_SEQPACKET, 0) {
-            // The kernel looked, and has none.
+            // The kernel examined the call, and does not support it.
             Err(error) if error.raw_os_error() == Some(libc::EAFNOSUPPORT) => Ok(()),
-            made => made.map(drop),
+            result => result.map(drop),
         },
     },
 ];
 
-/// Where the host listens.
+/// Returns the address on which the host listens.
 fn host(port: u16) -> libc::sockaddr_in {
     libc::sockaddr_in {
         sin_family: libc::AF_INET as u16,

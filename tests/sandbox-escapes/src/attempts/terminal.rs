@@ -9,7 +9,7 @@ use raddle_sandbox::attempt::SecondTier::Stopped;
 
 use crate::syscalls;
 
-/// These are given a terminal of their own.
+/// Attempts that get a terminal of their own.
 pub const ON_TERMINAL: &[&str] = &[
     "type-into-terminal",
     "type-hidden-in-upper-half",
@@ -63,7 +63,7 @@ pub const ATTEMPTS: &[Attempt] = &[
                     continue;
                 }
                 let mut options = OpenOptions::new();
-                // So that it does not become this program's own.
+                // So that it does not become this program's controlling terminal.
                 options.read(true).write(true).custom_flags(libc::O_NOCTTY);
                 match options.open(entry.path()) {
                     Ok(_) => return Ok(()),

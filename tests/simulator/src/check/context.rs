@@ -1,4 +1,4 @@
-//! What the model reads.
+//! Checks of the model's context.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -12,7 +12,7 @@ use crate::store::LogRow;
 
 const CONTEXT: &str = "the context is well-formed";
 
-/// Whatever was cut where, the model can read what it is given, and all input is in it.
+/// Wherever a turn was cut off, the model's context is well-formed and contains all input.
 pub fn well_formed(oracle: &Oracle, rows: &[Rc<LogRow>]) -> Check {
     let called = rows.iter().find_map(|row| match &row.record.body {
         RecordBody::Event(event) => match &**event {
@@ -21,28 +21,28 @@ pub fn well_formed(oracle: &Oracle, rows: &[Rc<LogRow>]) -> Check {
         },
         RecordBody::Delta(_) => None,
     });
-    let asked = rows.iter().any(|row| match &row.record.body {
+    let has_tool_call = rows.iter().any(|row| match &row.record.body {
         RecordBody::Event(event) => {
             matches!(&**event, Event::ItemStarted(it) if it.item.call.is_some())
         }
         RecordBody::Delta(_) => false,
     });
-    if called.is_none() && !asked {
+    if called.is_none() && !has_tool_call {
         return Ok(());
     }
     let entries = Context::of(in_lineage(&oracle.fold, oracle)).entries();
     calls_have_outputs(&entries)?;
-    surroundings_are_known(oracle, &entries)?;
+    environment_is_known(oracle, &entries)?;
     match called {
         Some(called) if called.purpose == Purpose::Answer => all_input_is_read(oracle, &entries),
         _ => Ok(()),
     }
 }
 
-/// The records that count.
+/// Returns the records that count.
 fn in_lineage<'a>(thread: &'a Thread, oracle: &'a Oracle) -> impl Iterator<Item = &'a Record> {
     let counts = |record: &&Record| thread.lineage().iter().any(|span| span.holds(record.seq));
-    oracle.ever.values().map(|row| &row.record).filter(counts)
+    oracle.stored_rows.values().map(|row| &row.record).filter(counts)
 }
 
 fn calls_have_outputs(entries: &[SharedEntry]) -> Check {
@@ -76,8 +76,8 @@ fn calls_have_outputs(entries: &[SharedEntry]) -> Check {
     Ok(())
 }
 
-/// What was last told about the surroundings, in the history that counts, is read.
-fn surroundings_are_known(oracle: &Oracle, entries: &[SharedEntry]) -> Check {
+/// The newest notes on the environment, in the history that counts, are in the context.
+fn environment_is_known(oracle: &Oracle, entries: &[SharedEntry]) -> Check {
     let mut last = BTreeMap::new();
     for record in in_lineage(&oracle.fold, oracle) {
         if let RecordBody::Event(event) = &record.body
@@ -93,19 +93,19 @@ fn surroundings_are_known(oracle: &Oracle, entries: &[SharedEntry]) -> Check {
             return broken(CONTEXT, format!("{text:?} was told and is not read"));
         }
     }
-    // Every turn but one that condenses begins with this.
+    // Every turn but a compaction begins with such notes.
     let mut records = in_lineage(&oracle.fold, oracle);
-    let said_here = records.any(|record| match &record.body {
+    let has_input = records.any(|record| match &record.body {
         RecordBody::Event(event) => matches!(**event, Event::InputAccepted(_)),
         RecordBody::Delta(_) => false,
     });
-    if last.is_empty() && said_here {
-        return broken(CONTEXT, "nothing is known of the surroundings");
+    if last.is_empty() && has_input {
+        return broken(CONTEXT, "no note on the environment is known");
     }
     Ok(())
 }
 
-/// What the user said is read, each once and in order: all that counts, and nothing that does not.
+/// The user's input is in the context, each once and in order: all that counts, and nothing else.
 fn all_input_is_read(oracle: &Oracle, entries: &[SharedEntry]) -> Check {
     let read = entries.iter().filter_map(|entry| match &**entry {
         ContextEntry::User(inputs) => match inputs.first() {
@@ -114,11 +114,11 @@ fn all_input_is_read(oracle: &Oracle, entries: &[SharedEntry]) -> Check {
         },
         _ => None,
     });
-    if read.clone().ne(oracle.heard.iter()) {
+    if read.clone().ne(oracle.expected_inputs.iter()) {
         let read: Vec<_> = read.collect();
         return broken(
             CONTEXT,
-            format!("{read:?} is read, and {:?} was said", oracle.heard),
+            format!("{read:?} is read, and {:?} was said", oracle.expected_inputs),
         );
     }
     Ok(())

@@ -26,7 +26,7 @@ pub fn i5_ending(oracle: &Oracle, record: &Record) -> Check {
         .iter()
         .find(|(_, item)| item.open)
         .map(|(id, _)| id);
-    // What the user runs is not waited for.
+    // A command of the user's is not waited for.
     let mut items = oracle.items.values();
     let waits = items.any(|item| item.open && !item.users);
     let turn = oracle.open_turn.as_ref();
@@ -59,16 +59,16 @@ pub fn i5_ending(oracle: &Oracle, record: &Record) -> Check {
         }
         Event::ItemCompleted(it) if it.item.call.is_some() && it.item.output.is_none() => broken(
             I5,
-            format!("{} ends without a word for the model", it.item.id),
+            format!("{} ends without output for the model", it.item.id),
         ),
         Event::ModelCalled(_) if waits => broken(
             I5,
             format!("{} calls the model while something is open", record.seq),
         ),
-        Event::ModelCalled(it) => goes_on_as_it_ended(oracle, it),
+        Event::ModelCalled(it) => continues_as_it_ended(oracle, it),
         Event::InputAccepted(it) => match text_of(&it.item.body) {
             _ if turn != Some(&it.turn) => broken(I5, "input for a turn that does not run"),
-            // Every message of the clients is unlike every other.
+            // Every message of the clients is unique.
             Some(text) if !text.is_empty() && oracle.inputs.contains(&text) => broken(
                 "I3 no silent run",
                 format!("the input {text:?} is taken twice"),
@@ -79,8 +79,8 @@ pub fn i5_ending(oracle: &Oracle, record: &Record) -> Check {
     }
 }
 
-/// What someone else is to answer goes to them, and what is too long is condensed first.
-fn goes_on_as_it_ended(oracle: &Oracle, called: &ModelCalled) -> Check {
+/// A rerouted call goes to the named model, and a history that is too long is summarised first.
+fn continues_as_it_ended(oracle: &Oracle, called: &ModelCalled) -> Check {
     match &oracle.ended {
         Some(ModelEnd::Rerouted { to, .. })
             if called.provider.as_ref() != Some(&to.provider)
@@ -115,7 +115,7 @@ fn grows_where_it_ends(oracle: &Oracle, record: &Record) -> Check {
     Ok(())
 }
 
-/// I5, once all is well again: nothing goes on, and nothing is left to begin by itself.
+/// I5, after all faults have ended: no turn runs, and none is left to begin by itself.
 pub fn i5_all_ended(oracle: &Oracle) -> Check {
     match &oracle.open_turn {
         None if !oracle.fold.pending().is_empty() => {

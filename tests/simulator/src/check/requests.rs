@@ -1,4 +1,4 @@
-//! Requests: open until the first answer that is stored, and settled once.
+//! Requests: open until the first stored answer, and resolved once.
 
 use std::rc::Rc;
 
@@ -12,8 +12,8 @@ use crate::store::LogRow;
 
 const I4: &str = "I4 requests";
 
-/// Whether something may run now.
-pub fn is_yes(resolution: &Resolution) -> bool {
+/// Whether the resolution lets a tool run.
+pub fn is_approval(resolution: &Resolution) -> bool {
     match resolution {
         Resolution::Answered { answer, .. } => matches!(
             **answer,
@@ -25,7 +25,7 @@ pub fn is_yes(resolution: &Resolution) -> bool {
     }
 }
 
-/// I4: a request opens once and is settled once, and a client runs only what is wholly asked for.
+/// I4: a request opens once and is resolved once, and a client runs only complete calls.
 pub fn i4_requests(oracle: &Oracle, record: &Record) -> Check {
     let RecordBody::Event(event) = &record.body else {
         return Ok(());
@@ -40,7 +40,8 @@ pub fn i4_requests(oracle: &Oracle, record: &Record) -> Check {
             if !oracle.items.get(&it.item).is_some_and(|item| item.open) {
                 return broken(I4, format!("request {} is about nothing open", it.request));
             }
-            // To ask a client is to start its tool, which an answer that breaks off must not have done.
+            // Sending the request starts the client's tool, which an answer that breaks off must
+            // not have done.
             if oracle.answering && it.ask == (Ask::ClientTool {}) {
                 return broken(I4, format!("{} is run before its call is whole", it.item));
             }
@@ -54,15 +55,15 @@ pub fn i4_requests(oracle: &Oracle, record: &Record) -> Check {
     }
 }
 
-/// I4: on one connection a request is put to a client once, however often it falls behind.
-pub fn i4_put_once(is_new: bool, request: RequestNumber) -> Check {
+/// I4: on one connection a request is sent to a client once, however often the client falls behind.
+pub fn i4_sent_once(is_new: bool, request: RequestNumber) -> Check {
     match is_new {
         true => Ok(()),
-        false => broken(I4, format!("request {request} is put to a client twice")),
+        false => broken(I4, format!("request {request} is sent to a client twice")),
     }
 }
 
-/// I4: nobody withdraws a request whose item goes on.
+/// I4: no request is withdrawn while its item continues.
 pub fn withdrawn_with_their_items(oracle: &Oracle, rows: &[Rc<LogRow>]) -> Check {
     for row in rows {
         let RecordBody::Event(event) = &row.record.body else {
@@ -74,7 +75,7 @@ pub fn withdrawn_with_their_items(oracle: &Oracle, rows: &[Rc<LogRow>]) -> Check
         if it.resolution != (Resolution::Withdrawn {}) {
             continue;
         }
-        let opened = oracle.ever.values().find_map(|row| match &row.record.body {
+        let opened = oracle.stored_rows.values().find_map(|row| match &row.record.body {
             RecordBody::Event(event) => match &**event {
                 Event::RequestOpened(opened) if opened.request == it.request => {
                     Some(opened.clone())
@@ -94,16 +95,16 @@ pub fn withdrawn_with_their_items(oracle: &Oracle, rows: &[Rc<LogRow>]) -> Check
     Ok(())
 }
 
-/// I4: who is told that the answer counts, answered; who is told otherwise, was late.
-pub fn i4_answer_told(
+/// I4: a client whose answer was accepted gave it; a client whose answer was refused was late.
+pub fn i4_answer_result(
     oracle: &Oracle,
-    asked: &AnswerRequest,
-    told: &Result<CommandOutcome, Refusal>,
+    command: &AnswerRequest,
+    result: &Result<CommandOutcome, Refusal>,
 ) -> Check {
-    let settled = oracle.resolved.get(&asked.request);
-    match (told, settled) {
+    let settled = oracle.resolved.get(&command.request);
+    match (result, settled) {
         (Ok(_), Some(Resolution::Answered { by, answer }))
-            if *by == asked.by && **answer == asked.answer =>
+            if *by == command.by && **answer == command.answer =>
         {
             Ok(())
         }
@@ -111,50 +112,50 @@ pub fn i4_answer_told(
             I4,
             format!(
                 "{} was told its answer to {} counts: {other:?}",
-                asked.by, asked.request
+                command.by, command.request
             ),
         ),
         (Err(Refusal::AlreadyResolved { .. }), None) => broken(
             I4,
             format!(
                 "{} was told {} is settled, and it is open",
-                asked.by, asked.request
+                command.by, command.request
             ),
         ),
-        (Err(Refusal::AlreadyResolved { how: Some(told) }), Some(settled))
-            if *told != settled.into() =>
+        (Err(Refusal::AlreadyResolved { how: Some(settlement) }), Some(settled))
+            if *settlement != settled.into() =>
         {
             broken(
                 I4,
-                format!("{} was settled otherwise than told", asked.request),
+                format!("{} was settled otherwise than told", command.request),
             )
         }
         _ => Ok(()),
     }
 }
 
-/// I4: a client that has heard everything has before it every request that is open, and no other.
-pub fn i4_all_are_asked<'a>(
+/// I4: a client that received everything has every open request, and no other.
+pub fn i4_all_are_sent<'a>(
     oracle: &Oracle,
-    asked: impl Iterator<Item = &'a RequestNumber>,
+    sent: impl Iterator<Item = &'a RequestNumber>,
 ) -> Check {
-    let asked: Vec<_> = asked.collect();
-    if asked.iter().copied().ne(oracle.requests.keys()) {
+    let sent: Vec<_> = sent.collect();
+    if sent.iter().copied().ne(oracle.requests.keys()) {
         let open: Vec<_> = oracle.requests.keys().collect();
         return broken(
             I4,
-            format!("a client is asked {asked:?}, and open are {open:?}"),
+            format!("a client is asked {sent:?}, and open are {open:?}"),
         );
     }
     Ok(())
 }
 
-/// I4: what is asked of a client is stored as open, or was.
-pub fn i4_asked(oracle: &Oracle, request: RequestNumber) -> Check {
+/// I4: a request sent to a client is stored as open, or was.
+pub fn i4_sent_is_stored(oracle: &Oracle, request: RequestNumber) -> Check {
     let known = oracle.requests.contains_key(&request) || oracle.resolved.contains_key(&request);
     if known {
         Ok(())
     } else {
-        broken(I4, format!("request {request} is asked and not stored"))
+        broken(I4, format!("request {request} is sent and not stored"))
     }
 }

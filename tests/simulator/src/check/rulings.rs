@@ -1,4 +1,5 @@
-//! What was ruled, and who said yes to what: nothing runs that was not allowed, or that someone allowed otherwise.
+//! Rulings and approvals: nothing runs that was not allowed, or that differs from what was
+//! approved.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,17 +9,17 @@ use raddle_core::{
     RequestResolved, Resolution,
 };
 
-use super::requests::is_yes;
+use super::requests::is_approval;
 use super::{Check, broken};
 
 const I3: &str = "I3 no silent run";
 
-/// What is known of rulings, of yeses, and of rights.
+/// Rulings, approvals and rights so far.
 #[derive(Debug, Default)]
 pub struct Rulings {
     items: BTreeMap<ItemId, RulingFacts>,
-    asked: BTreeMap<RequestNumber, RequestOpened>,
-    /// What has a yes until the session ends.
+    open_requests: BTreeMap<RequestNumber, RequestOpened>,
+    /// Digests that are approved until the session ends.
     session: BTreeSet<String>,
 }
 
@@ -26,22 +27,22 @@ pub struct Rulings {
 struct RulingFacts {
     ruling: Option<Ruling>,
     is_users: bool,
-    /// Whether someone said yes to exactly this.
-    has_yes: bool,
+    /// Whether exactly this act was approved.
+    is_approved: bool,
 }
 
 impl Rulings {
-    /// I3: no tool runs without a ruling that allows it or a yes that matches it, and nobody gives rights that
-    /// were not asked for.
+    /// I3: no tool runs without a ruling that allows it or an approval that matches it, and no
+    /// rights are granted that were not requested.
     pub fn check(&self, record: &Record) -> Check {
         let RecordBody::Event(event) = &record.body else {
             return Ok(());
         };
         match &**event {
             Event::ToolStarted(it) => self.may_run(&it.item),
-            // To ask a client is to start its tool.
+            // Sending the request starts the client's tool.
             Event::RequestOpened(it) if it.ask == (Ask::ClientTool {}) => self.may_run(&it.item),
-            Event::RequestResolved(it) => self.may_give(it),
+            Event::RequestResolved(it) => self.may_grant(it),
             _ => Ok(()),
         }
     }
@@ -57,33 +58,33 @@ impl Rulings {
         let digest = &ruling.digest;
         match ruling.verdict {
             Verdict::Allow if ruling.rule == "session" && !self.session.contains(digest) => {
-                broken(I3, format!("{item} runs by a yes that nobody gave"))
+                broken(I3, format!("{item} runs by an approval that was never given"))
             }
-            Verdict::Ask if !ruled.has_yes => {
-                broken(I3, format!("{item} runs without a yes to {digest}"))
+            Verdict::Ask if !ruled.is_approved => {
+                broken(I3, format!("{item} runs without an approval of {digest}"))
             }
             Verdict::Deny => broken(I3, format!("{item} runs and was denied")),
             Verdict::Allow | Verdict::Ask => Ok(()),
         }
     }
 
-    fn may_give(&self, it: &RequestResolved) -> Check {
+    fn may_grant(&self, it: &RequestResolved) -> Check {
         let Some(grant) = &it.grant else {
             return Ok(());
         };
-        let asked = match self.asked.get(&it.request).map(|it| &it.ask) {
+        let requested = match self.open_requests.get(&it.request).map(|it| &it.ask) {
             Some(Ask::Permissions(it)) => Grant::of_wire(&it.permissions),
             _ => Grant::default(),
         };
         let is_answered = matches!(it.resolution, Resolution::Answered { .. });
-        let is_asked = grant.write.iter().all(|path| asked.write.contains(path));
-        match is_answered && is_asked && (asked.network || !grant.network) {
+        let is_requested = grant.write.iter().all(|path| requested.write.contains(path));
+        match is_answered && is_requested && (requested.network || !grant.network) {
             true => Ok(()),
             false => broken(I3, format!("request {} gave {grant:?}", it.request)),
         }
     }
 
-    /// A record is stored.
+    /// Adds a stored record.
     pub fn note(&mut self, record: &Record) {
         let RecordBody::Event(event) = &record.body else {
             return;
@@ -93,22 +94,22 @@ impl Rulings {
                 let ruled = RulingFacts {
                     ruling: it.ruling.clone(),
                     is_users: it.item.is_users_command(),
-                    has_yes: false,
+                    is_approved: false,
                 };
                 self.items.insert(it.item.id.clone(), ruled);
             }
-            Event::RequestOpened(it) => drop(self.asked.insert(it.request, it.clone())),
+            Event::RequestOpened(it) => drop(self.open_requests.insert(it.request, it.clone())),
             Event::RequestResolved(it) => {
-                let Some(opened) = self.asked.remove(&it.request) else {
+                let Some(opened) = self.open_requests.remove(&it.request) else {
                     return;
                 };
-                let digest = opened.digest.filter(|_| is_yes(&it.resolution));
+                let digest = opened.digest.filter(|_| is_approval(&it.resolution));
                 let ruled = self.items.get_mut(&opened.item);
                 let (Some(digest), Some(ruled)) = (digest, ruled) else {
                     return;
                 };
                 let ruling = ruled.ruling.as_ref();
-                ruled.has_yes |= ruling.is_some_and(|it| it.digest == digest);
+                ruled.is_approved |= ruling.is_some_and(|it| it.digest == digest);
                 if let Resolution::Answered { answer, .. } = &it.resolution
                     && matches!(**answer, RequestAnswer::AcceptForSession {})
                 {

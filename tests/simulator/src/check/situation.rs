@@ -1,4 +1,5 @@
-//! Situations that only someone recognises who knows the thread: what is about to be stored, and upon what.
+//! Situations that only the oracle recognises: records about to be stored, and the state before
+//! them.
 
 use std::rc::Rc;
 
@@ -9,8 +10,8 @@ use crate::coverage::Coverage;
 use crate::store::LogRow;
 
 impl Oracle {
-    /// Counts what is remarkable about records, before they are taken.
-    pub fn count(&self, rows: &[Rc<LogRow>], reach: &mut Coverage) {
+    /// Counts the remarkable situations of records, before they are applied.
+    pub fn count(&self, rows: &[Rc<LogRow>], coverage: &mut Coverage) {
         let events = || {
             rows.iter().filter_map(|row| match &row.record.body {
                 RecordBody::Event(event) => Some(&**event),
@@ -23,17 +24,17 @@ impl Oracle {
                 Event::Owned(_) if !forks && self.open_turn.is_some() => {
                     let died = self.fold.owner().is_some();
                     if died && self.fold.settings().recovery.is_none() {
-                        reach.hit("recovery by the node's default");
+                        coverage.hit("recovery by the node's default");
                     }
                 }
-                Event::Forked(_) if self.open_turn.is_some() => reach.hit("fork mid-turn"),
+                Event::Forked(_) if self.open_turn.is_some() => coverage.hit("fork mid-turn"),
                 Event::ModelEnded(it) if self.condensed && it.end == (ModelEnd::OwnerLost {}) => {
-                    reach.hit("owner lost between a summary and the end of its call");
+                    coverage.hit("owner lost between a summary and the end of its call");
                 }
                 Event::ItemCompleted(it) if it.item.status == ItemStatus::Completed => {
                     let message = self.items.get(&it.item.id).is_some_and(|item| item.message);
                     if message && self.items.values().any(|item| item.tool && item.open) {
-                        reach.hit("message whole after a call");
+                        coverage.hit("message whole after a call");
                     }
                 }
                 _ => {}
@@ -41,13 +42,13 @@ impl Oracle {
         }
     }
 
-    /// Whether what came at this number was taken back.
+    /// Whether the record of this number was reverted.
     pub fn is_cut(&self, at: Seq) -> bool {
         self.cuts.iter().any(|cut| cut.holds(at))
     }
 
-    /// Nobody goes back to a turn that was taken back.
-    pub(super) fn goes_back_to_what_counts(&self, event: &Event) -> Check {
+    /// No revert goes to a turn that was reverted before.
+    pub(super) fn reverts_only_what_counts(&self, event: &Event) -> Check {
         match event {
             Event::Reverted(it) if self.is_cut(it.at) => broken(
                 "a turn that was taken back stays so",

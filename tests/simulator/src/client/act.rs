@@ -1,4 +1,4 @@
-//! What clients do and what they make of what they hear.
+//! Actions of clients, and their handling of messages.
 
 use std::ops::Range;
 
@@ -9,14 +9,14 @@ use raddle_protocol::Notification;
 
 use super::{ClientRequest, Link, SimClient, State, ToClient, ToNode, UnansweredRequest};
 use crate::check::{Check, broken, rejoin, requests};
-use crate::client_view::{ToldRecord, ViewError};
+use crate::client_view::{AnnouncedRecord, ViewError};
 use crate::rng::Rng;
 use crate::world::{AtNode, Next, SimWorld};
 
 impl SimWorld {
-    /// A client does something, and will do something again.
+    /// Performs a step of a client, and schedules the next.
     pub fn client_step(&mut self, thread: usize, client: usize) -> Check {
-        if self.lanes[thread].gone {
+        if self.lanes[thread].removed {
             return Ok(());
         }
         let wait = self.lanes[thread].rng.range(10, 350);
@@ -38,48 +38,48 @@ impl SimWorld {
             }
             State::On => {}
         }
-        self.all_are_asked(thread, client)?;
+        self.check_open_requests(thread, client)?;
         let lane = &mut self.lanes[thread];
         let it = &mut lane.clients[client];
-        let silent = now > it.last_heard + 6_000;
+        let silent = now > it.last_received_at + 6_000;
         if silent || (!healed && lane.rng.percent(cuts)) {
             it.state = State::Off;
             it.link.count += 1;
-            self.reach.hit("connection cut");
+            self.coverage.hit("connection cut");
             return Ok(());
         }
-        self.ask_again(thread, client);
+        self.repeat_requests(thread, client);
         let lane = &mut self.lanes[thread];
-        if lane.clients[client].asking.len() < 6 && lane.rng.percent(40) {
+        if lane.clients[client].unanswered.len() < 6 && lane.rng.percent(40) {
             self.answer_something(thread, client);
         }
         let lane = &mut self.lanes[thread];
         let burst = if lane.rng.percent(3) { 7 } else { 1 };
         for _ in 0..burst {
-            if let Some(wish) = self.wish(thread, client) {
-                let last = matches!(wish, ClientRequest::Delete);
-                self.ask(thread, client, wish);
+            if let Some(request) = self.next_request(thread, client) {
+                let last = matches!(request, ClientRequest::Delete);
+                self.send_request(thread, client, request);
                 if last {
-                    self.ask(thread, client, ClientRequest::Rename(None));
+                    self.send_request(thread, client, ClientRequest::Rename(None));
                 }
             }
         }
         Ok(())
     }
 
-    /// I4, for a client that has heard all there is to hear.
-    fn all_are_asked(&self, thread: usize, client: usize) -> Check {
+    /// I4, for a client that has received everything.
+    fn check_open_requests(&self, thread: usize, client: usize) -> Check {
         let (lane, head) = (&self.lanes[thread], self.store.log(thread).head);
         let it = &lane.clients[client];
         let node = &self.nodes[it.link.node];
         let live = node.live.get(&thread).filter(|live| {
-            let here = node.alive && node.life == it.link.life;
+            let here = node.alive && node.incarnation == it.link.incarnation;
             here && !live.busy && live.owner.stored() == head
         });
-        let listener = live.and_then(|live| live.subscribers.get(&client));
-        let hears = listener.is_some_and(|it_| it_.link == it.link && it_.reader.is_none());
-        if hears && it.reached == head && it.heard_until < self.now {
-            requests::i4_all_are_asked(&lane.oracle, it.asked.keys())?;
+        let subscriber = live.and_then(|live| live.subscribers.get(&client));
+        let is_live = subscriber.is_some_and(|it_| it_.link == it.link && it_.reader.is_none());
+        if is_live && it.reached == head && it.inbound_until < self.now {
+            requests::i4_all_are_sent(&lane.oracle, it.open_requests.keys())?;
         }
         Ok(())
     }
@@ -95,18 +95,18 @@ impl SimWorld {
         let count = it.link.count + 1;
         it.link = Link {
             node,
-            life: self.nodes[node].life,
+            incarnation: self.nodes[node].incarnation,
             count,
         };
         it.state = State::Trying(self.now);
-        it.put.clear();
-        it.heard_until = 0;
-        it.said_until = 0;
-        let subscribe = ToNode::Subscribe(it.seen);
-        self.tell_node(thread, client, subscribe);
+        it.received_requests.clear();
+        it.inbound_until = 0;
+        it.outbound_until = 0;
+        let subscribe = ToNode::Subscribe(it.cursor);
+        self.send_to_node(thread, client, subscribe);
     }
 
-    fn tell_node(&mut self, thread: usize, client: usize, message: ToNode) {
+    fn send_to_node(&mut self, thread: usize, client: usize, message: ToNode) {
         let lane = &mut self.lanes[thread];
         let wait = if lane.rng.percent(3) {
             lane.rng.range(50, 500)
@@ -114,17 +114,17 @@ impl SimWorld {
             lane.rng.range(1, 12)
         };
         let it = &mut lane.clients[client];
-        let at = it.said_until.max(self.now + wait);
-        it.said_until = at;
+        let at = it.outbound_until.max(self.now + wait);
+        it.outbound_until = at;
         let link = it.link;
         let at_node = AtNode::Message(thread, client, link, message);
-        self.push_at(at, Next::Node(link.node, link.life, at_node));
+        self.push_at(at, Next::Node(link.node, link.incarnation, at_node));
     }
 
-    fn ask(&mut self, thread: usize, client: usize, wish: ClientRequest) {
+    fn send_request(&mut self, thread: usize, client: usize, request: ClientRequest) {
         let now = self.now;
         let lane = &mut self.lanes[thread];
-        let safe = !matches!(wish, ClientRequest::Fork) && lane.rng.percent(75);
+        let safe = !matches!(request, ClientRequest::Fork) && lane.rng.percent(75);
         let it = &mut lane.clients[client];
         it.next += 1;
         let number = it.next;
@@ -139,11 +139,11 @@ impl SimWorld {
                 method: "do".to_owned(),
                 id: id.to_string(),
             };
-            (key, format!("{wish:?}"))
+            (key, format!("{request:?}"))
         });
-        // What must not happen twice is not asked twice without a key.
+        // A request that must not be executed twice is not repeated without a key.
         let makes = matches!(
-            wish,
+            request,
             ClientRequest::Turn { .. }
                 | ClientRequest::Steer { .. }
                 | ClientRequest::Inject { .. }
@@ -151,63 +151,63 @@ impl SimWorld {
         );
         let once = makes && key.is_none();
         let times = if once { u32::MAX } else { 0 };
-        it.asking.insert(
+        it.unanswered.insert(
             number,
             UnansweredRequest {
-                request: wish.clone(),
+                request: request.clone(),
                 key: key.clone(),
                 at: now,
                 times,
             },
         );
-        self.tell_node(thread, client, ToNode::Request { number, wish, key });
+        self.send_to_node(thread, client, ToNode::Request { number, request, key });
     }
 
-    /// What was not answered is asked again, with the same key.
-    fn ask_again(&mut self, thread: usize, client: usize) {
+    /// Repeats requests without a response, with the same key.
+    fn repeat_requests(&mut self, thread: usize, client: usize) {
         let now = self.now;
         let it = &mut self.lanes[thread].clients[client];
         let mut again = Vec::new();
-        it.asking.retain(|number, asking| {
-            let patience = if matches!(asking.request, ClientRequest::Interrupt(_)) {
+        it.unanswered.retain(|number, pending| {
+            let timeout = if matches!(pending.request, ClientRequest::Interrupt(_)) {
                 4_000
             } else {
                 900
             };
-            if now < asking.at + patience {
+            if now < pending.at + timeout {
                 return true;
             }
-            asking.at = now;
-            if asking.times >= 20 {
+            pending.at = now;
+            if pending.times >= 20 {
                 return false;
             }
-            asking.times += 1;
-            again.push((*number, asking.request.clone(), asking.key.clone()));
+            pending.times += 1;
+            again.push((*number, pending.request.clone(), pending.key.clone()));
             true
         });
-        for (number, wish, key) in again {
-            self.reach.hit("same request again");
-            self.tell_node(thread, client, ToNode::Request { number, wish, key });
+        for (number, request, key) in again {
+            self.coverage.hit("same request again");
+            self.send_to_node(thread, client, ToNode::Request { number, request, key });
         }
     }
 
     fn answer_something(&mut self, thread: usize, client: usize) {
         let lane = &mut self.lanes[thread];
         let it = &mut lane.clients[client];
-        let chosen = lane.rng.index(it.asked.len());
-        let Some(asked) = it.asked.values().nth(chosen) else {
+        let chosen = lane.rng.index(it.open_requests.len());
+        let Some(open_request) = it.open_requests.values().nth(chosen) else {
             return;
         };
-        let answer = answer(&mut lane.rng, &asked.ask);
+        let answer = answer(&mut lane.rng, &open_request.ask);
         let answer = AnswerRequest {
-            request: asked.number,
+            request: open_request.number,
             by: it.name.clone(),
             answer,
         };
-        self.ask(thread, client, ClientRequest::Answer(Box::new(answer)));
+        self.send_request(thread, client, ClientRequest::Answer(Box::new(answer)));
     }
 
-    /// What a client hears.
+    /// Handles a message to a client.
     pub fn at_client(
         &mut self,
         thread: usize,
@@ -216,54 +216,55 @@ impl SimWorld {
         message: ToClient,
     ) -> Check {
         let now = self.now;
-        // What a node sent before the power went left out deltas of items that were settled then. If
-        // that was lost, they are back; the next owner completes those items, and all is whole again.
-        let sender_lives = self.nodes[link.node].life == link.life;
+        // A node that sent messages before the loss of power left out deltas of items that were
+        // settled then. If that was lost, the deltas are back; the next owner completes those
+        // items, and the view is whole again.
+        let sender_lives = self.nodes[link.node].incarnation == link.incarnation;
         let lane = &mut self.lanes[thread];
-        let checks = sender_lives && !lane.gone;
+        let checks = sender_lives && !lane.removed;
         let it = &mut lane.clients[client];
         if it.link != link {
             return Ok(());
         }
-        it.last_heard = now;
+        it.last_received_at = now;
         match message {
             ToClient::Joined => {
                 it.state = State::On;
-                it.reached = it.seen.unwrap_or_default();
+                it.reached = it.cursor.unwrap_or_default();
             }
-            ToClient::Snapshot(head, believed) => {
+            ToClient::Snapshot(head, view) => {
                 it.state = State::On;
                 if head == self.store.log(thread).head && checks {
-                    rejoin::i1_picture(&lane.oracle, &believed)?;
+                    rejoin::i1_picture(&lane.oracle, &view)?;
                 }
-                it.seen = Some(head);
+                it.cursor = Some(head);
                 it.reached = head;
-                it.believes = Some(*believed);
-                it.asked.clear();
+                it.view = Some(*view);
+                it.open_requests.clear();
             }
-            ToClient::Notified(words, part) => {
+            ToClient::Notified(record, part) => {
                 let (log, last) = (
                     self.store.log(thread),
-                    part.end == words.notifications.len(),
+                    part.end == record.notifications.len(),
                 );
                 if checks {
-                    rejoin::i1_next(log, it.reached, words.seq)?;
+                    rejoin::i1_next(log, it.reached, record.seq)?;
                 }
-                let heard = it.hear(&words, part);
+                let result = it.apply(&record, part);
                 if checks {
-                    rejoin::i1_makes_sense(heard)?;
+                    rejoin::i1_makes_sense(result)?;
                 }
                 if last
-                    && words.seq == log.head
+                    && record.seq == log.head
                     && checks
-                    && let Some(believed) = &it.believes
+                    && let Some(view) = &it.view
                 {
-                    rejoin::i1_picture(&lane.oracle, believed)?;
+                    rejoin::i1_picture(&lane.oracle, view)?;
                 }
             }
             ToClient::Ask(question) => {
-                requests::i4_put_once(it.put.insert(question.number), question.number)?;
-                it.asked.insert(question.number, question);
+                requests::i4_sent_once(it.received_requests.insert(question.number), question.number)?;
+                it.open_requests.insert(question.number, question);
             }
             ToClient::Reply(number, result) => return self.replied(thread, client, number, result),
             ToClient::Moved(node) => {
@@ -285,32 +286,32 @@ impl SimWorld {
         let it = &mut self.lanes[thread].clients[client];
         match result {
             Ok(outcome) => {
-                let asking = it.asking.remove(&number);
-                let keyed = asking.is_some_and(|asking| asking.key.is_some());
+                let pending = it.unanswered.remove(&number);
+                let has_key = pending.is_some_and(|asking| asking.key.is_some());
                 let before = it.outcomes.insert(number, outcome.clone());
                 // The same request has the same outcome, however often it is sent.
-                if keyed && before.is_some_and(|before| before != outcome) {
+                if has_key && before.is_some_and(|before| before != outcome) {
                     return broken(
                         "I3 no silent run",
                         format!("request {number} had two outcomes"),
                     );
                 }
             }
-            // These are worth another try.
+            // These are worth a retry.
             Err(Refusal::OwnedElsewhere | Refusal::NotStored(_) | Refusal::Busy) => {
                 if it
-                    .asking
+                    .unanswered
                     .get(&number)
                     .is_some_and(|asking| asking.times >= 20)
                 {
-                    it.asking.remove(&number);
+                    it.unanswered.remove(&number);
                 }
             }
             Err(refusal) => {
                 if matches!(refusal, Refusal::AlreadyResolved { .. }) {
-                    self.reach.hit("two answers");
+                    self.coverage.hit("two answers");
                 }
-                self.lanes[thread].clients[client].asking.remove(&number);
+                self.lanes[thread].clients[client].unanswered.remove(&number);
             }
         }
         Ok(())
@@ -318,25 +319,25 @@ impl SimWorld {
 }
 
 impl SimClient {
-    /// Some of the words for a record. What they are about is folded; the number comes with the last of them.
-    fn hear(&mut self, words: &ToldRecord, part: Range<usize>) -> Result<(), ViewError> {
-        let last = part.end == words.notifications.len();
+    /// Applies some notifications of a record. The number comes with the last of them.
+    fn apply(&mut self, record: &AnnouncedRecord, part: Range<usize>) -> Result<(), ViewError> {
+        let last = part.end == record.notifications.len();
         if last {
-            self.reached = words.seq;
-            if !words.notifications.is_empty() {
-                self.seen = Some(words.seq);
+            self.reached = record.seq;
+            if !record.notifications.is_empty() {
+                self.cursor = Some(record.seq);
             }
         }
-        let believes = self.believes.get_or_insert_default();
-        for told in &words.notifications[part] {
-            believes.hear(told)?;
-            match told {
+        let view = self.view.get_or_insert_default();
+        for notification in &record.notifications[part] {
+            view.apply(notification)?;
+            match notification {
                 Notification::ServerRequestResolved(it) => {
-                    self.asked.retain(|_, asked| asked.id != it.request_id);
+                    self.open_requests.retain(|_, request| request.id != it.request_id);
                 }
-                // Of a tool that a client runs, the end of its item says that nobody waits for it.
-                Notification::ItemCompleted(_) => self.asked.retain(|_, asked| {
-                    !matches!(asked.ask, Ask::ClientTool {}) || believes.is_open(&asked.item)
+                // For a tool that the client runs, the end of its item ends the request.
+                Notification::ItemCompleted(_) => self.open_requests.retain(|_, request| {
+                    !matches!(request.ask, Ask::ClientTool {}) || view.is_open(&request.item)
                 }),
                 _ => {}
             }
@@ -345,7 +346,7 @@ impl SimClient {
     }
 }
 
-/// An answer that fits, most of the time.
+/// Returns an answer that is valid, most of the time.
 fn answer(rng: &mut Rng, ask: &Ask) -> RequestAnswer {
     match rng.below(20) {
         0 => return RequestAnswer::Cancel {},
@@ -370,7 +371,7 @@ fn answer(rng: &mut Rng, ask: &Ask) -> RequestAnswer {
             RequestAnswer::AcceptForSession {}
         }
         Ask::Command(_) | Ask::Patch(_) | Ask::Tool(_) => RequestAnswer::Accept {},
-        // Now and then more than was asked for.
+        // Sometimes more than was requested.
         Ask::Permissions(_) => {
             let paths = ["/a", "/b", "/c"].into_iter().filter(|_| rng.percent(50));
             let paths: Vec<&str> = paths.collect();

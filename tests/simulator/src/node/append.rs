@@ -1,4 +1,4 @@
-//! Appends: they set out, arrive, and are answered or not.
+//! Appends: their sending, arrival and result.
 
 use raddle_core::ports::{AppendError, ends_for_lack_of_space};
 use raddle_core::{Epoch, Event, Failure, FailureKind, Record, RecordBody, Seq};
@@ -9,21 +9,21 @@ use crate::store::Append;
 use crate::world::{Arrival, AtNode, Next, SimWorld, StoreFault};
 
 impl SimWorld {
-    /// An append sets out. It, or its answer, may lose its way.
+    /// Sends an append. It, or its response, may be lost.
     pub(super) fn send(&mut self, node: usize, opening: u64, append: Append) {
         let lane = &mut self.lanes[append.thread];
         let thread = append.thread;
-        // Barriers are few, and what becomes of them matters most.
+        // Barriers are few, and their outcome matters most.
         let barrier = append.records.iter().any(is_barrier);
-        let chance = self.scenario.lost * if barrier { 4 } else { 1 };
-        let lost = !self.healed && lane.rng.percent(chance);
+        let lost_percent = self.scenario.lost * if barrier { 4 } else { 1 };
+        let lost = !self.healed && lane.rng.percent(lost_percent);
         let fate = if lost { 1 + lane.rng.below(3) } else { 0 };
         let (short, long) = (lane.rng.range(1, 8), lane.rng.range(60, 300));
         let later = lane.rng.range(100, 3_000);
-        let life = self.nodes[node].life;
+        let incarnation = self.nodes[node].incarnation;
         let mut arrival = Box::new(Arrival {
             node,
-            life,
+            incarnation,
             opening,
             append,
             answers: true,
@@ -31,15 +31,15 @@ impl SimWorld {
         let wait = match fate {
             0 => return self.push(short, Next::Arrive(arrival)),
             1 => {
-                self.reach.hit("append lost");
+                self.coverage.hit("append lost");
                 None
             }
             2 => {
-                self.reach.hit("append answer lost");
+                self.coverage.hit("append answer lost");
                 Some(short)
             }
             _ => {
-                self.reach.hit("append slow");
+                self.coverage.hit("append slow");
                 Some(later)
             }
         };
@@ -51,30 +51,30 @@ impl SimWorld {
         self.push_node(long, node, AtNode::Answer(thread, opening, unknown));
     }
 
-    /// An append is at the store.
+    /// Handles an append at the store.
     pub fn arrive(&mut self, arrival: Arrival) -> Check {
         let Arrival {
             node,
-            life,
+            incarnation,
             opening,
             append,
             answers,
         } = arrival;
         let thread = append.thread;
-        let trouble = self.trouble(thread);
-        let result = match trouble.filter(|it| *it != StoreFault::Full || !uses_reserve(&append)) {
+        let fault = self.store_fault(thread);
+        let result = match fault.filter(|it| *it != StoreFault::Full || !uses_reserve(&append)) {
             Some(StoreFault::Unavailable) => Err(AppendError::Unavailable("away".to_owned())),
             Some(StoreFault::Full) => Err(AppendError::Full("no room".to_owned())),
             Some(StoreFault::ReadOnly) => Err(AppendError::ReadOnly("sealed".to_owned())),
-            None if self.lanes[thread].gone => Err(AppendError::Conflict),
+            None if self.lanes[thread].removed => Err(AppendError::Conflict),
             None => self.store.append(&append),
         };
         let answer = match result {
             Ok(rows) => {
                 for row in &rows {
-                    self.trace.eat(row.json.as_bytes());
-                    self.reach.record(&row.record);
-                    self.say(|| {
+                    self.trace.add_bytes(row.json.as_bytes());
+                    self.coverage.record(&row.record);
+                    self.trace_line(|| {
                         format!(
                             "thread {thread}: {} {}",
                             row.record.seq,
@@ -84,9 +84,9 @@ impl SimWorld {
                 }
                 let oracle = &mut self.lanes[thread].oracle;
                 if let Some(copy) = &append.copy {
-                    oracle.copied(copy)?;
+                    oracle.add_copied(copy)?;
                 }
-                oracle.count(&rows, &mut self.reach);
+                oracle.count(&rows, &mut self.coverage);
                 oracle.stored((node, opening), append.after, &rows)?;
                 if append.copy.is_some() {
                     self.start_clients(thread);
@@ -95,9 +95,9 @@ impl SimWorld {
             }
             Err(error) => {
                 if error == AppendError::Conflict {
-                    self.reach.hit("conflict");
+                    self.coverage.hit("conflict");
                     if append.records.iter().any(is_barrier) {
-                        self.reach.hit("barrier in conflict");
+                        self.coverage.hit("barrier in conflict");
                     }
                 }
                 Err(error)
@@ -106,7 +106,7 @@ impl SimWorld {
         if answers {
             let wait = self.lanes[thread].rng.range(1, 8);
             let at_node = AtNode::Answer(thread, opening, answer);
-            self.push(wait, Next::Node(node, life, at_node));
+            self.push(wait, Next::Node(node, incarnation, at_node));
         }
         Ok(())
     }
@@ -128,9 +128,9 @@ impl SimWorld {
         let is_away = matches!(result, Err(AppendError::Unavailable(_)));
         live.full = matches!(result, Err(AppendError::Full(_)));
         let again = is_away || live.full && live.owner.fails().is_some();
-        let outs = live.owner.appended(result);
+        let actions = live.owner.appended(result);
         self.live_is_the_fold(thread, node)?;
-        self.carry_out(thread, node, outs)?;
+        self.perform(thread, node, actions)?;
         if again {
             let wait = self.lanes[thread].rng.range(20, 200);
             self.push_node(wait, node, AtNode::Drive(thread, opening));
@@ -139,9 +139,10 @@ impl SimWorld {
         self.drive(thread, node)
     }
 
-    /// After an append that found no room, the thread is taken anew and its turn ends. Whether it is.
+    /// Takes ownership again after an append without space, and fails the turn. Returns whether it
+    /// did.
     pub(super) fn fail_turn(&mut self, thread: usize, node: usize) -> bool {
-        let me = (node, self.nodes[node].life);
+        let me = (node, self.nodes[node].incarnation);
         let now = self.clock(node);
         let Some(live) = self.nodes[node].live.get_mut(&thread) else {
             return false;
@@ -165,7 +166,7 @@ impl SimWorld {
         let failure = Failure::new(FailureKind::StorageFull, "no room");
         let me = identity(node, live.epoch);
         live.owner.fail_turn(opened, me, failure, now, tail);
-        self.say(|| format!("thread {thread}: node {node} fails its turn for lack of room"));
+        self.trace_line(|| format!("thread {thread}: node {node} fails its turn for lack of room"));
         true
     }
 
@@ -184,9 +185,9 @@ impl SimWorld {
             self.push_node(50, node, AtNode::Drive(thread, opening));
             return Ok(());
         };
-        let outs = live.owner.head_is(head);
+        let actions = live.owner.head_is(head);
         self.live_is_the_fold(thread, node)?;
-        self.carry_out(thread, node, outs)?;
+        self.perform(thread, node, actions)?;
         self.drive(thread, node)
     }
 
@@ -210,7 +211,7 @@ impl SimWorld {
     }
 }
 
-/// Whether an append may use what the store holds back, and that is still there.
+/// Whether an append may use the store's reserve, and that is still there.
 fn uses_reserve(append: &Append) -> bool {
     ends_for_lack_of_space(&append.records) && !append.after.0.is_multiple_of(4)
 }

@@ -1,24 +1,24 @@
-//! Listeners: where they stand when they come, and what they are sent of what they missed.
+//! Subscribers: the start of a subscription, and the catch-up on missed records.
 
 use std::rc::Rc;
 
 use raddle_core::{CatchUpReader, CursorStatus, Event, Record, RecordBody, RequestNumber, Seq};
 
-use super::tell::question;
+use super::tell::sent_request;
 use crate::check::{Check, broken, rejoin};
 use crate::client::{Link, ToClient};
-use crate::client_view::{ClientView, ToldRecord};
+use crate::client_view::{ClientView, AnnouncedRecord};
 use crate::world::{
     AtNode, Caller, CallerRequest, OpenThread, SimSubscriber, SimWorld, StoreFault,
 };
 
 impl SimWorld {
-    /// Someone listens now.
+    /// Handles a new subscription.
     pub(super) fn subscribed(
         &mut self,
         thread: usize,
         node: usize,
-        settled: raddle_core::SubscriptionStart,
+        start: raddle_core::SubscriptionStart,
     ) -> Check {
         let Some(live) = self.nodes[node].live.get_mut(&thread) else {
             return Ok(());
@@ -27,75 +27,75 @@ impl SimWorld {
         let Some(Caller {
             client,
             link,
-            request: CallerRequest::Subscribe(seen),
-        }) = live.tokens.remove(&settled.token)
+            request: CallerRequest::Subscribe(cursor),
+        }) = live.tokens.remove(&start.token)
         else {
-            return broken(super::ONE_ANSWER, "a wish is taken for a listener");
+            return broken(super::ONE_ANSWER, "a request is taken for a subscription");
         };
-        // Two connections of one client are not in order with each other: the older one, when it comes
-        // last, is over already, and must not take the place of the newer one.
+        // Two connections of one client are not ordered with each other. The older one, when it
+        // comes last, is closed already, and must not replace the newer one.
         let newer = |it: &SimSubscriber| it.link.count > link.count;
         if live.subscribers.get(&client).is_some_and(newer) {
             return Ok(());
         }
-        let whole = seen.is_none() || settled.cursor == CursorStatus::Expired;
+        let whole = cursor.is_none() || start.cursor == CursorStatus::Expired;
         let log = self.store.log(thread);
         let now = live.owner.thread();
         let reader =
-            (!whole).then(|| Box::new(CatchUpReader::returning(log.fold(settled.after), now)));
+            (!whole).then(|| Box::new(CatchUpReader::returning(log.fold(start.after), now)));
         live.subscribers
             .insert(client, SimSubscriber { link, reader });
         let lane = &self.lanes[thread];
-        if let Some(seen) = seen {
-            if !lane.gone {
-                rejoin::i1_cursor(&lane.oracle, log, stored, seen, settled.cursor)?;
+        if let Some(cursor) = cursor {
+            if !lane.removed {
+                rejoin::i1_cursor(&lane.oracle, log, stored, cursor, start.cursor)?;
             }
-            self.reach.hit(match settled.cursor {
+            self.coverage.hit(match start.cursor {
                 CursorStatus::Good => "cursor good",
                 CursorStatus::Expired => "cursor expired",
             });
         }
         if !whole {
-            self.tell_client(thread, client, link, ToClient::Joined);
+            self.send_to_client(thread, client, link, ToClient::Joined);
             self.push_node(1, node, AtNode::CatchUp(thread, opening, client, link));
             return Ok(());
         }
-        self.reach.hit("snapshot");
+        self.coverage.hit("snapshot");
         let rows = log.rows.iter().filter(|row| row.record.seq <= stored);
-        let picture = ClientView::snapshot(rows.map(|row| &**row), live.owner.thread());
-        let snapshot = match picture {
-            Ok(picture) => ToClient::Snapshot(stored, Box::new(picture)),
-            // The records went while a former owner still believes in them.
-            Err(_) if lane.gone => ToClient::Closed,
-            Err(nonsense) => return rejoin::i1_makes_sense(Err(nonsense)),
+        let view = ClientView::snapshot(rows.map(|row| &**row), live.owner.thread());
+        let snapshot = match view {
+            Ok(view) => ToClient::Snapshot(stored, Box::new(view)),
+            // The records are removed while a former owner still has the thread open.
+            Err(_) if lane.removed => ToClient::Closed,
+            Err(error) => return rejoin::i1_makes_sense(Err(error)),
         };
         let asks: Vec<RequestNumber> = numbers(live);
-        self.tell_client(thread, client, link, snapshot);
-        self.ask_one(thread, node, client, link, asks)
+        self.send_to_client(thread, client, link, snapshot);
+        self.send_requests(thread, node, client, link, asks)
     }
 
-    /// Some who hear live have no room for what comes next, and read on from the journal.
+    /// Moves some live subscribers without capacity to catch-up from the journal.
     pub(super) fn some_fall_behind(&mut self, thread: usize, node: usize) {
         let Some(live) = self.nodes[node].live.get_mut(&thread) else {
             return;
         };
-        let (Some(settled), opening) = (live.owner.settled(), live.opening) else {
+        let (Some(stored_thread), opening) = (live.owner.stored_thread(), live.opening) else {
             return;
         };
-        let mut fallen = Vec::new();
-        for (client, listener) in &mut live.subscribers {
-            if listener.reader.is_none() && self.lanes[thread].rng.percent(4) {
-                listener.reader = Some(Box::new(CatchUpReader::at_head(settled)));
-                fallen.push((*client, listener.link));
+        let mut slow = Vec::new();
+        for (client, subscriber) in &mut live.subscribers {
+            if subscriber.reader.is_none() && self.lanes[thread].rng.percent(4) {
+                subscriber.reader = Some(Box::new(CatchUpReader::at_head(stored_thread)));
+                slow.push((*client, subscriber.link));
             }
         }
-        for (client, link) in fallen {
-            self.reach.hit("fell behind");
+        for (client, link) in slow {
+            self.coverage.hit("fell behind");
             self.read_later(thread, node, opening, client, link);
         }
     }
 
-    /// A listener is told a page of what it missed, from the journal.
+    /// Sends a subscriber a page of what it missed, from the journal.
     pub(super) fn catch_up(
         &mut self,
         thread: usize,
@@ -105,7 +105,7 @@ impl SimWorld {
         link: Link,
     ) -> Check {
         const PAGE: usize = 6;
-        if self.trouble(thread) == Some(StoreFault::Unavailable) {
+        if self.store_fault(thread) == Some(StoreFault::Unavailable) {
             self.push_node(50, node, AtNode::CatchUp(thread, opening, client, link));
             return Ok(());
         }
@@ -113,12 +113,12 @@ impl SimWorld {
         let Some(live) = live.filter(|it| it.opening == opening) else {
             return Ok(());
         };
-        let (stored, busy) = (live.owner.stored(), live.owner.settled().is_none());
-        let listener = live
+        let (stored, busy) = (live.owner.stored(), live.owner.stored_thread().is_none());
+        let subscriber = live
             .subscribers
             .get_mut(&client)
             .filter(|it| it.link == link);
-        let Some(reader) = listener.and_then(|it| it.reader.as_mut()) else {
+        let Some(reader) = subscriber.and_then(|it| it.reader.as_mut()) else {
             return Ok(());
         };
         let after = reader.after();
@@ -128,20 +128,20 @@ impl SimWorld {
         let mut messages = Vec::new();
         for row in rows.take(PAGE) {
             if is_saved(&row.record) {
-                self.reach.hit("text saved while someone catches up");
+                self.coverage.hit("text saved while someone catches up");
             }
-            let told = reader.read(row.record.clone());
-            let words = ToldRecord {
-                seq: told.record.seq,
-                notifications: told.notifications,
+            let announcement = reader.read(row.record.clone());
+            let record = AnnouncedRecord {
+                seq: announcement.record.seq,
+                notifications: announcement.notifications,
             };
-            let all = 0..words.notifications.len();
-            messages.push(ToClient::Notified(Rc::new(words), all));
+            let all = 0..record.notifications.len();
+            messages.push(ToClient::Notified(Rc::new(record), all));
         }
         // While an append is under way its owner knows of more than is stored.
         let more = messages.len() == PAGE || busy;
         for message in messages {
-            self.tell_in_pieces(thread, client, link, message);
+            self.send_in_pieces(thread, client, link, message);
         }
         if more {
             self.read_later(thread, node, opening, client, link);
@@ -150,7 +150,7 @@ impl SimWorld {
         self.is_live_again(thread, node, client, link)
     }
 
-    /// It goes on reading when it has room; some read slowly.
+    /// Schedules the next read of a subscriber; some read slowly.
     fn read_later(&mut self, thread: usize, node: usize, opening: u64, client: usize, link: Link) {
         let rng = &mut self.lanes[thread].rng;
         let wait = if rng.percent(20) {
@@ -169,14 +169,14 @@ impl SimWorld {
             .subscribers
             .get_mut(&client)
             .and_then(|it| it.reader.take());
-        let (Some(settled), Some(reader)) = (live.owner.settled(), reader) else {
+        let (Some(stored_thread), Some(reader)) = (live.owner.stored_thread(), reader) else {
             return broken(
                 "I1 rejoin is exact",
                 "a reader is live before its thread is stored",
             );
         };
         let (lane, log) = (&self.lanes[thread], self.store.log(thread));
-        let is_current = live.owner.stored() == log.head && !lane.gone;
+        let is_current = live.owner.stored() == log.head && !lane.removed;
         if is_current && reader.after() != log.head {
             let after = reader.after();
             return broken(
@@ -184,11 +184,11 @@ impl SimWorld {
                 format!("a reader is live at {after} and the head is {}", log.head),
             );
         }
-        let asks = reader.catch_up(settled);
-        self.ask_one(thread, node, client, link, asks)
+        let asks = reader.catch_up(stored_thread);
+        self.send_requests(thread, node, client, link, asks)
     }
 
-    fn ask_one(
+    fn send_requests(
         &mut self,
         thread: usize,
         node: usize,
@@ -200,14 +200,14 @@ impl SimWorld {
             let Some(live) = self.nodes[node].live.get(&thread) else {
                 return Ok(());
             };
-            let asked = ToClient::Ask(question(live.owner.thread(), number)?);
-            self.tell_client(thread, client, link, asked);
+            let request = ToClient::Ask(sent_request(live.owner.thread(), number)?);
+            self.send_to_client(thread, client, link, request);
         }
         Ok(())
     }
 }
 
-/// The requests that are open.
+/// Returns the open requests.
 fn numbers(live: &OpenThread) -> Vec<RequestNumber> {
     let requests = live.owner.thread().requests();
     requests.map(|(number, _)| number).collect()

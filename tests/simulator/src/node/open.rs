@@ -1,4 +1,4 @@
-//! Getting a thread, opening it, and letting it go.
+//! Leasing, opening and releasing of threads.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -14,32 +14,32 @@ use crate::store::LogRow;
 use crate::world::{AtNode, LEASE_MS, Lease, Next, OpenThread, OpenWaiter, SimWorld, StoreFault};
 
 impl SimWorld {
-    /// A client wants a thread that is not open here.
-    pub(super) fn want(&mut self, thread: usize, node: usize, waiting: OpenWaiter) {
-        let life = self.nodes[node].life;
+    /// Handles a client's request for a thread that is not open here.
+    pub(super) fn request_open(&mut self, thread: usize, node: usize, waiting: OpenWaiter) {
+        let incarnation = self.nodes[node].incarnation;
         let now = self.now;
         let lane = &mut self.lanes[thread];
-        if lane.gone {
+        if lane.removed {
             let (client, link) = (waiting.client, waiting.link);
-            return self.tell_client(thread, client, link, ToClient::Closed);
+            return self.send_to_client(thread, client, link, ToClient::Closed);
         }
-        let held = lane.lease.holder.filter(|_| lane.lease.until > now);
-        let asking = self.nodes[node].wants.contains_key(&thread);
-        match held {
-            Some((holder, _)) if holder != node && !asking => {
+        let current_holder = lane.lease.holder.filter(|_| lane.lease.until > now);
+        let is_opening = self.nodes[node].pending_opens.contains_key(&thread);
+        match current_holder {
+            Some((holder, _)) if holder != node && !is_opening => {
                 let (client, link) = (waiting.client, waiting.link);
-                self.tell_client(thread, client, link, ToClient::Moved(holder));
+                self.send_to_client(thread, client, link, ToClient::Moved(holder));
             }
-            _ if asking => {
+            _ if is_opening => {
                 self.nodes[node]
-                    .wants
+                    .pending_opens
                     .entry(thread)
                     .or_default()
                     .push(waiting);
             }
             _ => {
                 lane.lease.epoch += 1;
-                lane.lease.holder = Some((node, life));
+                lane.lease.holder = Some((node, incarnation));
                 lane.lease.until = now + LEASE_MS;
                 let epoch = Epoch(lane.lease.epoch);
                 let late = lane.rng.percent(self.scenario.late) && !self.healed;
@@ -49,10 +49,10 @@ impl SimWorld {
                     lane.rng.range(1, 20)
                 };
                 if wait > LEASE_MS {
-                    self.reach.hit("lease late");
+                    self.coverage.hit("lease late");
                 }
                 self.nodes[node]
-                    .wants
+                    .pending_opens
                     .entry(thread)
                     .or_default()
                     .push(waiting);
@@ -70,19 +70,19 @@ impl SimWorld {
         Ok(())
     }
 
-    /// The thread has been read: it is taken.
+    /// Takes ownership of a thread that has been read.
     pub(super) fn open(&mut self, thread: usize, node: usize, epoch: Epoch) -> Check {
         if self.nodes[node].live.contains_key(&thread) {
             return Ok(());
         }
-        if self.trouble(thread) == Some(StoreFault::Unavailable) {
+        if self.store_fault(thread) == Some(StoreFault::Unavailable) {
             self.push_node(100, node, AtNode::Read(thread, epoch));
             return Ok(());
         }
-        if self.lanes[thread].gone {
-            let waiting = self.nodes[node].wants.remove(&thread).unwrap_or_default();
+        if self.lanes[thread].removed {
+            let waiting = self.nodes[node].pending_opens.remove(&thread).unwrap_or_default();
             for it in waiting {
-                self.tell_client(thread, it.client, it.link, ToClient::Closed);
+                self.send_to_client(thread, it.client, it.link, ToClient::Closed);
             }
             return Ok(());
         }
@@ -90,23 +90,23 @@ impl SimWorld {
         let log = self.store.log(thread);
         let me = identity(node, epoch);
         let owner = if log.is_empty() && log.head == Seq::ZERO {
-            ThreadWriter::start(beginning(self.lanes[thread].id), me, now)
+            ThreadWriter::start(thread_started(self.lanes[thread].id), me, now)
         } else {
             self.lanes[thread].oracle.i8_opens_alike(log)?;
             let ((opened, tail), head) = (log.open(log.head), log.head);
             if log.bases() > 0 {
-                self.reach.hit("opened from a base");
+                self.coverage.hit("opened from a base");
             }
             if opened.is_deleted() {
                 self.push(5, Next::Remove(thread));
             }
             ThreadWriter::open(opened, head, me, now).since_base(tail)
         };
-        self.say(|| format!("thread {thread}: node {node} opens it in {epoch:?}"));
+        self.trace_line(|| format!("thread {thread}: node {node} opens it in {epoch:?}"));
         self.install(thread, node, epoch, owner, None);
-        let waiting = self.nodes[node].wants.remove(&thread).unwrap_or_default();
-        for OpenWaiter { client, link, seen } in waiting {
-            self.message(thread, node, client, link, ToNode::Subscribe(seen))?;
+        let waiting = self.nodes[node].pending_opens.remove(&thread).unwrap_or_default();
+        for OpenWaiter { client, link, cursor } in waiting {
+            self.message(thread, node, client, link, ToNode::Subscribe(cursor))?;
         }
         self.drive(thread, node)
     }
@@ -139,14 +139,14 @@ impl SimWorld {
         self.push_node(LEASE_MS / 3, node, AtNode::Renew(thread, opening));
     }
 
-    /// The new thread's log begins with a copy of the old one's.
+    /// Forks a thread: the new log begins with a copy of the old one.
     pub(super) fn fork(&mut self, thread: usize, node: usize) {
-        let life = self.nodes[node].life;
+        let incarnation = self.nodes[node].incarnation;
         let new = self.lanes.len();
         let lane = &mut self.lanes[thread];
         let log = self.store.log(thread);
         let turns = &lane.oracle.turns;
-        if !lane.forks || turns.is_empty() || self.trouble_at(thread) {
+        if !lane.forks || turns.is_empty() || self.has_store_fault(thread) {
             return;
         }
         let lane = &mut self.lanes[thread];
@@ -163,52 +163,52 @@ impl SimWorld {
                 .find(|seq| *seq < before)
                 .unwrap_or(log.head)
         };
-        let past = log.fold(at);
-        if past.id().is_none() || past.is_deleted() {
+        let source = log.fold(at);
+        if source.id().is_none() || source.is_deleted() {
             return;
         }
         let from = lane.id;
         if thread >= self.scenario.threads {
-            self.reach.hit("fork of a fork");
+            self.coverage.hit("fork of a fork");
         }
         let rows = log.rows.iter().take_while(|row| row.record.seq <= at);
         let copy = Some(Rc::new(rows.cloned().collect()));
         self.store.add();
         self.add_lane(new);
-        let epoch = Epoch(past.epoch().0 + 1);
+        let epoch = Epoch(source.epoch().0 + 1);
         let lane = &mut self.lanes[new];
         lane.lease = Lease {
-            holder: Some((node, life)),
+            holder: Some((node, incarnation)),
             epoch: epoch.0,
             until: self.now + LEASE_MS,
         };
         lane.turns_left = 2;
-        // A fork of a fork is as good as one of them, and a third tells nothing new.
+        // Forks of forks are allowed once; a third generation shows nothing new.
         lane.forks = thread < self.scenario.threads && !self.healed;
         let forked = Forked {
             thread: lane.id,
             from,
-            at: past.head(),
+            at: source.head(),
             principal: None,
-            lineage: past.lineage().to_vec(),
-            turns: past.turns(),
-            settings: past.settings().clone(),
+            lineage: source.lineage().to_vec(),
+            turns: source.turns(),
+            settings: source.settings().clone(),
             ephemeral: false,
         };
         let me = identity(node, epoch);
-        let owner = ThreadWriter::fork(past, forked, me, self.clock(node));
+        let owner = ThreadWriter::fork(source, forked, me, self.clock(node));
         self.install(new, node, epoch, owner, copy);
         let opening = self.lanes[new].openings;
         self.push_node(0, node, AtNode::Drive(new, opening));
     }
 
-    pub(super) fn trouble_at(&self, thread: usize) -> bool {
-        self.trouble(thread).is_some()
+    pub(super) fn has_store_fault(&self, thread: usize) -> bool {
+        self.store_fault(thread).is_some()
     }
 
-    /// The lease is renewed; who has lost it stops, or finds out by being refused.
+    /// Renews the lease. A node that lost it closes the thread, or learns of it by a conflict.
     pub(super) fn renew(&mut self, thread: usize, node: usize, opening: u64) -> Check {
-        let me = (node, self.nodes[node].life);
+        let me = (node, self.nodes[node].incarnation);
         let (now, healed) = (self.now, self.healed);
         let Some(epoch) = self.live(thread, node, opening).map(|live| live.epoch) else {
             return Ok(());
@@ -224,12 +224,12 @@ impl SimWorld {
         Ok(())
     }
 
-    /// The thread is no longer open here, and whoever listens is told so.
+    /// Closes a thread here, and closes the connections of its subscribers and callers.
     pub(super) fn close(&mut self, thread: usize, node: usize) {
         let Some(live) = self.nodes[node].live.remove(&thread) else {
             return;
         };
-        let listeners = live
+        let subscribers = live
             .subscribers
             .into_iter()
             .map(|(client, it)| (client, it.link));
@@ -237,13 +237,13 @@ impl SimWorld {
             .tokens
             .into_values()
             .map(|caller| (caller.client, caller.link));
-        for (client, link) in listeners.chain(callers) {
-            self.tell_client(thread, client, link, ToClient::Closed);
+        for (client, link) in subscribers.chain(callers) {
+            self.send_to_client(thread, client, link, ToClient::Closed);
         }
     }
 
-    /// Every thread is left in good order.
-    pub fn leave(&mut self, node: usize) {
+    /// Releases every thread cleanly.
+    pub fn release_all(&mut self, node: usize) {
         let threads: Vec<usize> = self.nodes[node].live.keys().copied().collect();
         for thread in threads {
             let opening = self.nodes[node].live[&thread].opening;
@@ -252,8 +252,8 @@ impl SimWorld {
     }
 }
 
-/// A thread's first record.
-fn beginning(thread: ThreadId) -> ThreadStarted {
+/// Returns a thread's first record.
+fn thread_started(thread: ThreadId) -> ThreadStarted {
     ThreadStarted {
         thread,
         tenant: None,
@@ -277,7 +277,8 @@ fn beginning(thread: ThreadId) -> ThreadStarted {
     }
 }
 
-/// A node as threads see it. One of three ends the turns of dead owners, as a child of an editor does.
+/// Returns a node's identity for its threads. Every third node interrupts the turns of dead owners,
+/// as a child of an editor does.
 pub(super) fn identity(node: usize, epoch: Epoch) -> raddle_core::WriterNode {
     raddle_core::WriterNode {
         name: format!("node{node}"),

@@ -1,4 +1,4 @@
-//! What goes out: answers, records and questions, and the reports of work that come in.
+//! Outgoing responses, records and requests, and incoming reports of work.
 
 use std::rc::Rc;
 
@@ -9,13 +9,14 @@ use raddle_core::{
 use super::ONE_ANSWER;
 use crate::check::{BrokenPromise, Check, broken, requests};
 use crate::client::{ClientRequest, Link, ToClient};
-use crate::client_view::{PutRequest, ToldRecord};
+use crate::client_view::{SentRequest, AnnouncedRecord};
 use crate::coverage::refusal_name;
-use crate::script::said_at;
+use crate::script::with_absolute_times;
 use crate::world::{Caller, CallerRequest, Next, SimSubscriber, SimWorld};
 
 impl SimWorld {
-    /// Every request has its answer once nothing is to be done, except who waits for a turn to stop.
+    /// Checks that every request has its response once nothing is left to do, except callers that
+    /// wait for a turn to stop.
     pub(super) fn all_are_answered(&self, thread: usize, node: usize) -> Check {
         let Some(live) = self.nodes[node].live.get(&thread) else {
             return Ok(());
@@ -39,31 +40,31 @@ impl SimWorld {
         Ok(())
     }
 
-    /// What goes out, goes out.
-    pub(super) fn carry_out(
+    /// Performs the actions of the core's writer.
+    pub(super) fn perform(
         &mut self,
         thread: usize,
         node: usize,
-        outs: Vec<WriterAction>,
+        actions: Vec<WriterAction>,
     ) -> Check {
-        for out in outs {
-            match out {
+        for action in actions {
+            match action {
                 WriterAction::Reply(token, result) => {
                     let live = self.nodes[node].live.get_mut(&thread);
                     match live.and_then(|live| live.tokens.remove(&token)) {
                         Some(caller) => self.reply(thread, caller, result)?,
-                        None => return broken(ONE_ANSWER, "someone is answered twice"),
+                        None => return broken(ONE_ANSWER, "a caller is answered twice"),
                     }
                 }
-                WriterAction::Subscribed(settled) => self.subscribed(thread, node, settled)?,
-                WriterAction::Tell(told) => {
-                    self.lanes[thread].oracle.i6_told_is_stored(&told)?;
-                    self.announce(thread, node, told);
+                WriterAction::Subscribed(start) => self.subscribed(thread, node, start)?,
+                WriterAction::Tell(announcement) => {
+                    self.lanes[thread].oracle.i6_told_is_stored(&announcement)?;
+                    self.announce(thread, node, announcement);
                 }
                 WriterAction::Ask(request) => {
-                    requests::i4_asked(&self.lanes[thread].oracle, request)?;
+                    requests::i4_sent_is_stored(&self.lanes[thread].oracle, request)?;
                     let live = self.nodes[node].live.get(&thread);
-                    let question = live.map(|live| question(live.owner.thread(), request));
+                    let question = live.map(|live| sent_request(live.owner.thread(), request));
                     if let Some(question) = question.transpose()? {
                         self.broadcast(thread, node, &ToClient::Ask(question));
                     }
@@ -94,28 +95,28 @@ impl SimWorld {
         let Caller {
             client,
             link,
-            request: asked,
+            request,
         } = caller;
         if let Err(refusal) = &result {
-            self.reach.hit(refusal_name(refusal));
+            self.coverage.hit(refusal_name(refusal));
         }
-        let CallerRequest::Request(number, wish) = asked else {
-            self.tell_client(thread, client, link, ToClient::Closed);
+        let CallerRequest::Request(number, client_request) = request else {
+            self.send_to_client(thread, client, link, ToClient::Closed);
             return Ok(());
         };
         let lane = &mut self.lanes[thread];
-        if let (ClientRequest::Revert(Some(at)), Err(Refusal::NoSuchTurn)) = (&wish, &result)
+        if let (ClientRequest::Revert(Some(at)), Err(Refusal::NoSuchTurn)) = (&client_request, &result)
             && lane.oracle.is_cut(*at)
         {
-            self.reach.hit("revert into what was taken back refused");
+            self.coverage.hit("revert into what was taken back refused");
         }
-        if let ClientRequest::Answer(answer) = &wish
-            && !lane.gone
+        if let ClientRequest::Answer(answer) = &client_request
+            && !lane.removed
         {
-            requests::i4_answer_told(&lane.oracle, answer, &result)?;
+            requests::i4_answer_result(&lane.oracle, answer, &result)?;
         }
         if let Ok(CommandOutcome::Started { turn } | CommandOutcome::Joined { turn }) = &result
-            && !lane.gone
+            && !lane.removed
         {
             if lane.oracle.turns.iter().all(|(known, _)| known != turn) {
                 return broken(
@@ -123,20 +124,20 @@ impl SimWorld {
                     format!("a client is given {turn}, not stored"),
                 );
             }
-            lane.oracle.held.insert(turn.clone());
+            lane.oracle.known_turns.insert(turn.clone());
         }
-        self.tell_client(thread, client, link, ToClient::Reply(number, result));
+        self.send_to_client(thread, client, link, ToClient::Reply(number, result));
         Ok(())
     }
 
-    /// A record is told to everyone who listens, as the wire says it.
-    fn announce(&mut self, thread: usize, node: usize, told: Announcement) {
-        let words = ToldRecord {
-            seq: told.record.seq,
-            notifications: told.notifications,
+    /// Sends a record's notifications to every live subscriber.
+    fn announce(&mut self, thread: usize, node: usize, announcement: Announcement) {
+        let record = AnnouncedRecord {
+            seq: announcement.record.seq,
+            notifications: announcement.notifications,
         };
-        let all = 0..words.notifications.len();
-        self.broadcast(thread, node, &ToClient::Notified(Rc::new(words), all));
+        let all = 0..record.notifications.len();
+        self.broadcast(thread, node, &ToClient::Notified(Rc::new(record), all));
     }
 
     fn broadcast(&mut self, thread: usize, node: usize, message: &ToClient) {
@@ -144,58 +145,59 @@ impl SimWorld {
             return;
         };
         let mut now = Vec::new();
-        // Whoever is behind comes to it by reading.
-        let hears = |(_, it): &(&usize, &SimSubscriber)| it.reader.is_none();
-        for (client, listener) in live.subscribers.iter().filter(hears) {
-            now.push((*client, listener.link));
+        // A subscriber in catch-up reads it later.
+        let is_live = |(_, it): &(&usize, &SimSubscriber)| it.reader.is_none();
+        for (client, subscriber) in live.subscribers.iter().filter(is_live) {
+            now.push((*client, subscriber.link));
         }
         for (client, link) in now {
-            self.tell_in_pieces(thread, client, link, message.clone());
+            self.send_in_pieces(thread, client, link, message.clone());
         }
     }
 
-    /// The words for one record may come apart on the way, and a connection may break between them.
-    pub(super) fn tell_in_pieces(
+    /// Sends the notifications of one record, sometimes in two parts, between which a connection
+    /// may break.
+    pub(super) fn send_in_pieces(
         &mut self,
         thread: usize,
         client: usize,
         link: Link,
         message: ToClient,
     ) {
-        if let ToClient::Notified(words, all) = &message
+        if let ToClient::Notified(record, all) = &message
             && all.len() > 1
             && self.lanes[thread].rng.percent(30)
         {
             let middle = self.lanes[thread].rng.index(all.len() - 1) + 1;
             let (first, rest) = (0..middle, middle..all.end);
             let wait = self.lanes[thread].rng.below(60);
-            let words = words.clone();
-            self.tell_client(
+            let record = record.clone();
+            self.send_to_client(
                 thread,
                 client,
                 link,
-                ToClient::Notified(words.clone(), first),
+                ToClient::Notified(record.clone(), first),
             );
-            self.lanes[thread].clients[client].heard_until += wait;
-            return self.tell_client(thread, client, link, ToClient::Notified(words, rest));
+            self.lanes[thread].clients[client].inbound_until += wait;
+            return self.send_to_client(thread, client, link, ToClient::Notified(record, rest));
         }
-        self.tell_client(thread, client, link, message);
+        self.send_to_client(thread, client, link, message);
     }
 
-    /// A message sets out to a client; on one connection nothing overtakes.
-    pub fn tell_client(&mut self, thread: usize, client: usize, link: Link, message: ToClient) {
+    /// Sends a message to a client; on one connection messages stay in order.
+    pub fn send_to_client(&mut self, thread: usize, client: usize, link: Link, message: ToClient) {
         let lane = &mut self.lanes[thread];
         let wait = lane.rng.range(1, 12);
         let it = &mut lane.clients[client];
         if it.link != link {
             return;
         }
-        let at = it.heard_until.max(self.now + wait);
-        it.heard_until = at;
+        let at = it.inbound_until.max(self.now + wait);
+        it.inbound_until = at;
         self.push_at(at, Next::ToClient(thread, client, link, message));
     }
 
-    /// A report of work comes in; whoever reports waits for room.
+    /// Handles a report of work, and returns whether there was capacity for it.
     pub fn report(
         &mut self,
         thread: usize,
@@ -203,30 +205,30 @@ impl SimWorld {
         command: Command,
     ) -> Result<bool, BrokenPromise> {
         let now = self.clock(node);
-        let command = said_at(&command, now);
+        let command = with_absolute_times(&command, now);
         let Some(live) = self.nodes[node].live.get_mut(&thread) else {
             return Ok(true);
         };
         if !live.busy
             && let Err(refusal) = live.owner.thread().decide(command.clone(), now)
         {
-            self.reach.hit(refusal_name(&refusal));
+            self.coverage.hit(refusal_name(&refusal));
         }
-        let taken = live.owner.offer(Envelope::report(command)).is_ok();
+        let is_accepted = live.owner.offer(Envelope::report(command)).is_ok();
         self.drive(thread, node)?;
-        Ok(taken)
+        Ok(is_accepted)
     }
 }
 
-/// An open request, as it is put to a client.
-pub(super) fn question(
+/// Returns an open request, as it is sent to a client.
+pub(super) fn sent_request(
     thread: &Thread,
     request: RequestNumber,
-) -> Result<Rc<PutRequest>, BrokenPromise> {
+) -> Result<Rc<SentRequest>, BrokenPromise> {
     let open = thread.requests().find(|(number, _)| *number == request);
-    let words = raddle_core::ask(thread, request);
-    match (open, words) {
-        (Some((number, open)), Some((id, ..))) => Ok(Rc::new(PutRequest {
+    let wire_request = raddle_core::ask(thread, request);
+    match (open, wire_request) {
+        (Some((number, open)), Some((id, ..))) => Ok(Rc::new(SentRequest {
             number,
             id,
             item: open.item.clone(),
@@ -234,7 +236,7 @@ pub(super) fn question(
         })),
         _ => Err(BrokenPromise {
             promise: "I4 requests",
-            how: format!("there are no words for request {request}"),
+            how: format!("request {request} has no form on the wire"),
         }),
     }
 }

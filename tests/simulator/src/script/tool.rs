@@ -1,4 +1,4 @@
-//! What tools do.
+//! Scripts of running and stopping tools.
 
 use raddle_core::{
     AppendText, Ask, AskForTool, AskQuestions, Command, EndTool, ItemBody, ItemId, ItemPart,
@@ -8,7 +8,7 @@ use raddle_core::{
 use super::{Steps, question};
 use crate::rng::Rng;
 
-/// What a tool does.
+/// Returns the steps of a running tool.
 pub fn running(rng: &mut Rng, item: &ItemId, body: &ItemBody) -> Steps {
     let mut steps = Steps::new();
     for _ in 0..rng.below(6) {
@@ -57,7 +57,7 @@ pub fn running(rng: &mut Rng, item: &ItemId, body: &ItemBody) -> Steps {
     steps
 }
 
-/// What a tool does that was told to stop. Not every tool does as it is told.
+/// Returns the steps of a tool that must stop. Not every tool obeys.
 pub fn stopping(rng: &mut Rng, item: &ItemId, body: &ItemBody) -> Steps {
     let mut steps = Steps::new();
     if rng.percent(50) {

@@ -1,4 +1,4 @@
-//! What goes wrong, and how all is well again.
+//! Faults, and their end.
 
 use raddle_core::Seq;
 
@@ -22,21 +22,21 @@ impl SimWorld {
                 happened = false
             }
             PlannedFault::Shutdown { node, ms } => {
-                self.leave(node % nodes);
+                self.release_all(node % nodes);
                 self.push(300, Next::Fault(PlannedFault::Kill { node, ms }));
             }
-            PlannedFault::PowerCut { ms, kept, torn } => {
-                self.say(|| format!("{fault:?}"));
-                self.reach.hit(fault.name());
-                return self.cut_power(ms, kept, torn);
+            PlannedFault::PowerCut { ms, kept_percent, torn } => {
+                self.trace_line(|| format!("{fault:?}"));
+                self.coverage.hit(fault.name());
+                return self.cut_power(ms, kept_percent, torn);
             }
             PlannedFault::Pause { node, ms } => {
                 let it = &mut self.nodes[node % nodes];
                 happened = it.alive && !it.paused;
                 if happened {
                     it.paused = true;
-                    let life = it.life;
-                    self.push(ms, Next::Resume(node % nodes, life));
+                    let incarnation = it.incarnation;
+                    self.push(ms, Next::Resume(node % nodes, incarnation));
                 }
             }
             PlannedFault::ClockJump { node, by, moment } => {
@@ -46,11 +46,11 @@ impl SimWorld {
                 }
             }
             PlannedFault::Unavailable { thread, ms } => {
-                self.trouble_for(thread, StoreFault::Unavailable, ms)
+                self.set_store_fault(thread, StoreFault::Unavailable, ms)
             }
-            PlannedFault::Full { thread, ms } => self.trouble_for(thread, StoreFault::Full, ms),
+            PlannedFault::Full { thread, ms } => self.set_store_fault(thread, StoreFault::Full, ms),
             PlannedFault::ReadOnly { thread, ms } => {
-                self.trouble_for(thread, StoreFault::ReadOnly, ms)
+                self.set_store_fault(thread, StoreFault::ReadOnly, ms)
             }
             PlannedFault::LeaseLost { thread } => {
                 if let Some(lane) = self.lanes.get_mut(thread) {
@@ -59,60 +59,60 @@ impl SimWorld {
             }
         }
         if happened {
-            self.say(|| format!("{fault:?}"));
-            self.reach.hit(fault.name());
+            self.trace_line(|| format!("{fault:?}"));
+            self.coverage.hit(fault.name());
         }
         Ok(())
     }
 
-    pub(super) fn trouble_for(&mut self, thread: usize, trouble: StoreFault, ms: u64) {
+    pub(super) fn set_store_fault(&mut self, thread: usize, fault: StoreFault, ms: u64) {
         let until = self.now + ms;
         if let Some(lane) = self.lanes.get_mut(thread) {
-            lane.trouble = Some((trouble, until));
+            lane.store_fault = Some((fault, until));
         }
     }
 
-    /// A process dies: what it held in memory is gone, and its tools with it.
+    /// Kills a process: its memory is lost, and its tools die with it.
     pub(super) fn kill(&mut self, node: usize, ms: u64) -> bool {
         let it = &mut self.nodes[node];
         if !it.alive {
             return false;
         }
-        let dead = (node, it.life);
+        let dead = (node, it.incarnation);
         it.alive = false;
-        it.life += 1;
+        it.incarnation += 1;
         it.paused = false;
         it.deferred.clear();
-        it.wants.clear();
+        it.pending_opens.clear();
         let live = std::mem::take(&mut it.live);
-        let untold = live.iter().any(|(thread, live)| {
+        let is_unannounced = live.iter().any(|(thread, live)| {
             let mine = self.lanes[*thread]
                 .oracle
                 .writer
                 .is_some_and(|(writer, _)| writer.1 == live.opening);
             mine && live.busy && live.owner.stored() < self.store.log(*thread).head
         });
-        if untold {
-            self.reach.hit("killed between stored and told");
+        if is_unannounced {
+            self.coverage.hit("killed between stored and told");
         }
         for (thread, lane) in self.lanes.iter_mut().enumerate() {
-            // On one box the lock goes with the process; elsewhere the lease must run out.
+            // On one machine the lock is freed with the process; elsewhere the lease must expire.
             if lane.lease.holder == Some(dead) && live.contains_key(&thread) && lane.rng.percent(50)
             {
                 lane.lease.until = self.now;
             }
         }
         self.push(ms, Next::Up(node));
-        self.hang_up(dead);
+        self.close_connections(dead);
         true
     }
 
-    /// Clients of a dead process notice, sooner or later.
-    pub(super) fn hang_up(&mut self, dead: (usize, u64)) {
+    /// Closes the connections of a dead process, after a delay.
+    pub(super) fn close_connections(&mut self, dead: (usize, u64)) {
         for thread in 0..self.lanes.len() {
             for client in 0..self.lanes[thread].clients.len() {
                 let link = self.lanes[thread].clients[client].link;
-                if (link.node, link.life) == dead {
+                if (link.node, link.incarnation) == dead {
                     let wait = self.lanes[thread].rng.range(1, 200);
                     self.push(wait, Next::ToClient(thread, client, link, ToClient::Closed));
                 }
@@ -120,10 +120,10 @@ impl SimWorld {
         }
     }
 
-    /// A clock jumps, if it is the moment for it.
+    /// Changes a clock, if the condition for it holds.
     fn jump(&mut self, node: usize, by: i64, moment: Moment) -> bool {
         let it = &mut self.nodes[node];
-        // One thread's moment: what becomes of it must not hang on another.
+        // Only the first thread counts: the outcome must not depend on another.
         let first = it.live.get(&0);
         let waits = first.is_some_and(|live| live.owner.thread().wake_at().is_some());
         let appends = first.is_some_and(|live| live.busy);
@@ -137,23 +137,23 @@ impl SimWorld {
         }
         it.clock += by;
         if by < 0 && waits {
-            self.reach.hit("clock set back while something waits");
+            self.coverage.hit("clock set back while something waits");
         }
         if by < 0 && appends {
-            self.reach
+            self.coverage
                 .hit("clock set back while an append is under way");
         }
         true
     }
 
-    pub(super) fn cut_power(&mut self, ms: u64, kept: u64, torn: Option<u64>) -> Check {
+    pub(super) fn cut_power(&mut self, ms: u64, kept_percent: u64, torn: Option<u64>) -> Check {
         for node in 0..self.nodes.len() {
             self.kill(node, ms);
         }
         if self.scenario.medium == Medium::Fleet {
             return Ok(());
         }
-        // What was on its way to the disk never gets there.
+        // Writes that were under way never reach the disk.
         self.queue.retain(|_, next| {
             !matches!(
                 next,
@@ -165,37 +165,37 @@ impl SimWorld {
             .collect();
         match torn {
             Some(seed) => self.store.tear(&mut Rng::new(seed, 1)),
-            None => self.store.lose_power(kept),
+            None => self.store.lose_power(kept_percent),
         }
         let mut whole = 0;
         for (thread, before) in before.iter().enumerate() {
             let (lane, log) = (&mut self.lanes[thread], self.store.log(thread));
-            if !lane.gone {
+            if !lane.removed {
                 lane.oracle.i7_survives_power(log)?;
             }
             if log.head < before.head {
-                self.reach.hit("records lost with the power");
+                self.coverage.hit("records lost with the power");
             } else {
                 whole += 1;
                 if log.bases() < before.bases() {
-                    self.reach.hit("base lost and its records not");
+                    self.coverage.hit("base lost and its records not");
                 }
             }
             let known = |seq: Seq| before.rows.iter().any(|row| row.record.seq == seq);
             if log.rows.iter().any(|row| !known(row.record.seq)) {
-                self.reach.hit("settled text came back when the power went");
+                self.coverage.hit("settled text came back when the power went");
             }
         }
         if torn.is_some() && whole > 0 && whole < before.len() {
-            self.reach
+            self.coverage
                 .hit("records of one thread lost and of another not");
         }
         Ok(())
     }
 
-    pub(super) fn resume(&mut self, node: usize, life: u64) {
+    pub(super) fn resume(&mut self, node: usize, incarnation: u64) {
         let it = &mut self.nodes[node];
-        if it.life != life || !it.paused {
+        if it.incarnation != incarnation || !it.paused {
             return;
         }
         it.paused = false;
@@ -205,7 +205,7 @@ impl SimWorld {
             .iter()
             .any(|(thread, live)| self.lanes[*thread].lease.epoch > live.epoch.0);
         if zombie {
-            self.reach.hit("zombie woke");
+            self.coverage.hit("zombie woke");
         }
         for next in deferred {
             self.push(0, next);
@@ -213,15 +213,15 @@ impl SimWorld {
     }
 
     pub(super) fn heal(&mut self) {
-        self.say(|| "all is well again".to_owned());
+        self.trace_line(|| "all is well again".to_owned());
         self.healed = true;
         for node in 0..self.nodes.len() {
-            let life = self.nodes[node].life;
-            self.resume(node, life);
+            let incarnation = self.nodes[node].incarnation;
+            self.resume(node, incarnation);
             self.nodes[node].alive = true;
         }
         for lane in &mut self.lanes {
-            lane.trouble = None;
+            lane.store_fault = None;
             lane.turns_left = 0;
             lane.forks = false;
             for client in &mut lane.clients {

@@ -1,4 +1,4 @@
-//! What the world is made of.
+//! Parts of the simulated world.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
@@ -14,193 +14,193 @@ use crate::rng::Rng;
 use crate::scenario::PlannedFault;
 use crate::store::{Append, LogRow};
 
-/// A thread and everything of its own, chance included, so that no other thread can touch it.
+/// A thread with all of its own state, randomness included, so that no other thread affects it.
 pub struct Lane {
-    /// Its id.
+    /// Id of the thread.
     pub id: ThreadId,
-    /// Its own chance.
+    /// Source of randomness of this thread only.
     pub rng: Rng,
-    /// What is known of it from outside.
+    /// Oracle of the thread.
     pub oracle: Oracle,
-    /// Who should write it.
+    /// Lease on writing it.
     pub lease: Lease,
-    /// Its clients.
+    /// Clients of the thread.
     pub clients: Vec<SimClient>,
-    /// How often it was opened.
+    /// Number of times it was opened.
     pub openings: u64,
-    /// Names given out so far.
+    /// Number of ids used so far.
     pub minted: u64,
-    /// How often each tool was started, by anyone: the world outside survives crashes.
+    /// Number of starts of each tool, over all nodes: effects in the world survive crashes.
     pub starts: BTreeMap<ItemId, u32>,
-    /// How many turns clients still ask for.
+    /// Number of turns that clients will still start.
     pub turns_left: u32,
-    /// What is wrong with its store, and until when.
-    pub trouble: Option<(StoreFault, u64)>,
+    /// Fault of its store, and the time of its end.
+    pub store_fault: Option<(StoreFault, u64)>,
     /// Whether it was removed.
-    pub gone: bool,
+    pub removed: bool,
     /// Whether it may still be forked.
     pub forks: bool,
 }
 
-/// Who should write a thread. It decides who tries, never who may.
+/// Lease on writing a thread. It decides which node tries to write, never which may.
 #[derive(Clone, Debug, Default)]
 pub struct Lease {
-    /// The node and which of its lives.
+    /// Node and its incarnation.
     pub holder: Option<(usize, u64)>,
-    /// The newest epoch granted.
+    /// Newest epoch that was granted.
     pub epoch: u64,
-    /// Until when.
+    /// Time at which it expires.
     pub until: u64,
 }
 
-/// What is wrong with a thread's store.
+/// A fault of a thread's store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreFault {
-    /// Not to be reached.
+    /// The store cannot be reached.
     Unavailable,
-    /// No room.
+    /// The store has no space.
     Full,
-    /// Not to be written.
+    /// The store cannot be written.
     ReadOnly,
 }
 
-/// One process.
+/// A node, with the state of its process.
 #[derive(Default)]
 pub struct SimNode {
-    /// Whether it runs.
+    /// Whether its process is running.
     pub alive: bool,
-    /// Which of its lives this is.
-    pub life: u64,
-    /// Whether it stands still.
+    /// Number of the process incarnation.
+    pub incarnation: u64,
+    /// Whether it is paused.
     pub paused: bool,
-    /// What came while it stood still.
+    /// Events that arrived while it was paused.
     pub deferred: Vec<Next>,
-    /// How far its clock is off.
+    /// Offset of its clock in milliseconds.
     pub clock: i64,
-    /// The threads it has open.
+    /// Threads that are open on it.
     pub live: BTreeMap<usize, OpenThread>,
-    /// The threads it wants, and who waits for them.
-    pub wants: BTreeMap<usize, Vec<OpenWaiter>>,
+    /// Threads that it is opening, with the waiting clients.
+    pub pending_opens: BTreeMap<usize, Vec<OpenWaiter>>,
 }
 
 /// A client that waits for a thread to be opened.
 pub struct OpenWaiter {
-    /// Which.
+    /// Index of the client.
     pub client: usize,
-    /// On which connection.
+    /// Connection of the client.
     pub link: Link,
-    /// The last number it saw.
-    pub seen: Option<Seq>,
+    /// Last number that it received.
+    pub cursor: Option<Seq>,
 }
 
 /// A thread that is open on a node.
 pub struct OpenThread {
-    /// Which opening of the thread this is.
+    /// Number of this opening of the thread.
     pub opening: u64,
-    /// The reign.
+    /// Epoch of the owner.
     pub epoch: Epoch,
-    /// The core's own task.
+    /// Writer of the core.
     pub owner: ThreadWriter,
-    /// Whether an answer of the store is awaited.
+    /// Whether a response of the store is awaited.
     pub busy: bool,
-    /// Whether the store had no room for the last append.
+    /// Whether the store had no space for the last append.
     pub full: bool,
-    /// The log that is to be copied in front of the first append.
+    /// Log to copy in front of the first append.
     pub copy: Option<Rc<Vec<Rc<LogRow>>>>,
-    /// Who hears of it.
+    /// Subscribers, by index of the client.
     pub subscribers: BTreeMap<usize, SimSubscriber>,
-    /// Who waits for an answer.
+    /// Callers that wait for a response.
     pub tokens: BTreeMap<Token, Caller>,
-    /// The call of the model that runs.
+    /// Running model call, with its steps.
     pub model: Option<(u32, VecDeque<(u64, Command)>)>,
-    /// The tools that run.
+    /// Running tools, by item.
     pub tools: BTreeMap<ItemId, ToolRun>,
-    /// When it wakes.
+    /// Time of the next scheduled step.
     pub wake: Option<u64>,
 }
 
-/// A client that hears of a thread.
+/// A subscriber of a thread.
 pub struct SimSubscriber {
-    /// On which connection.
+    /// Connection of the client.
     pub link: Link,
-    /// Where it stands in the journal while it does not hear live.
+    /// Reader of the journal, while it is not live.
     pub reader: Option<Box<CatchUpReader>>,
 }
 
-/// A client that waits for an answer.
+/// A client that waits for a response.
 pub struct Caller {
-    /// Which.
+    /// Index of the client.
     pub client: usize,
-    /// On which connection.
+    /// Connection of the client.
     pub link: Link,
-    /// What it asked.
+    /// Request of the client.
     pub request: CallerRequest,
 }
 
-/// What a caller asked.
+/// Request of a caller.
 #[derive(Debug)]
 pub enum CallerRequest {
-    /// To hear of the thread.
+    /// A subscription to the thread.
     Subscribe(Option<Seq>),
-    /// Something else, by its own number.
+    /// Any other request, with its number.
     Request(u64, ClientRequest),
 }
 
-/// A tool that runs.
+/// A tool that is running on a node.
 pub struct ToolRun {
-    /// What it does.
+    /// Remaining steps of the tool.
     pub steps: VecDeque<(u64, Command)>,
-    /// Its item.
+    /// Content of its item.
     pub body: ItemBody,
     /// Whether it waits for an answer.
     pub waits: bool,
-    /// Which plan of steps this is.
+    /// Number of its plan of steps.
     pub plan: u32,
 }
 
-/// What comes next.
+/// An event of the simulated world.
 pub enum Next {
-    /// Something goes wrong.
+    /// A planned fault takes effect.
     Fault(PlannedFault),
-    /// A node comes back.
+    /// A node starts again.
     Up(usize),
-    /// A node goes on.
+    /// A paused node continues.
     Resume(usize, u64),
-    /// Faults are over.
+    /// All faults end for good.
     Heal,
-    /// Is everything at an end?
+    /// Checks whether everything has ended.
     CheckDone,
-    /// Something comes to a node in one of its lives.
+    /// An event at a node, in one of its incarnations.
     Node(usize, u64, AtNode),
-    /// An append comes to the store.
+    /// An append arrives at the store.
     Arrive(Box<Arrival>),
-    /// A question for the head comes to the store.
+    /// A read of the head arrives at the store.
     AskHead(usize, usize, u64),
-    /// A snapshot comes to the store.
+    /// A snapshot arrives at the store.
     SaveBase(usize, Box<Base>),
     /// A thread is removed.
     Remove(usize),
-    /// A client does something.
+    /// A client performs a step.
     Step(usize, usize),
-    /// A message comes to a client.
+    /// A message arrives at a client.
     ToClient(usize, usize, Link, ToClient),
 }
 
-/// An append on its way.
+/// An append under way.
 pub struct Arrival {
-    /// From which node,
+    /// Index of the sending node.
     pub node: usize,
-    /// in which of its lives,
-    pub life: u64,
-    /// by which opening.
+    /// Incarnation of that node.
+    pub incarnation: u64,
+    /// Opening of the thread that sent it.
     pub opening: u64,
-    /// What.
+    /// Append that was sent.
     pub append: Append,
-    /// Whether the answer finds its way back.
+    /// Whether the response arrives.
     pub answers: bool,
 }
 
-/// What comes to a node.
+/// An event at a node.
 pub enum AtNode {
     /// A lease was granted.
     Granted(usize, Epoch),
@@ -208,22 +208,22 @@ pub enum AtNode {
     Read(usize, Epoch),
     /// A lease is to be renewed.
     Renew(usize, u64),
-    /// A thread's task looks what is to be done.
+    /// A thread's writer takes its next steps.
     Drive(usize, u64),
-    /// An append was answered.
+    /// The result of an append arrived.
     Answer(usize, u64, Result<Seq, AppendError>),
     /// The head was read.
     Head(usize, u64, Option<Seq>),
-    /// The model goes on.
+    /// The model takes its next step.
     Model(usize, u64, u32),
-    /// A tool goes on.
+    /// A tool takes its next step.
     Tool(usize, u64, ItemId, u32),
-    /// A turn begins by itself.
+    /// A turn begins without a client.
     Begin(usize, u64),
-    /// A report of work comes late.
+    /// A report of work arrives late.
     Late(usize, u64, Command),
-    /// A listener is sent what it missed.
+    /// A subscriber reads on from the journal.
     CatchUp(usize, u64, usize, Link),
-    /// A client says something.
+    /// A message of a client arrived.
     Message(usize, usize, Link, ToNode),
 }

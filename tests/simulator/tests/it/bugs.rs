@@ -1,10 +1,10 @@
-//! A planted bug is caught, and what caught it can be made small.
+//! Planted bugs are caught, and the failing scenario can be shrunk.
 
 use raddle_core::Bug;
 use simulator::scenario::Scenario;
 use simulator::{play, shrink};
 
-/// The first of some seeds that catches a bug, and the promise that it breaks.
+/// Returns the first of some seeds that catches a bug, and the promise that it breaks.
 fn caught(bug: Bug, seeds: u64) -> Option<(u64, &'static str)> {
     raddle_core::plant(Some(bug));
     let broken = |seed| play(&Scenario::of(seed), false).broken;

@@ -1,4 +1,4 @@
-//! Without a planted bug nothing breaks, and the same seed is the same run.
+//! Without a planted bug no promise breaks, and the same seed gives the same run.
 
 use simulator::scenario::Scenario;
 use simulator::{isolated, play};
@@ -28,7 +28,7 @@ fn a_seed_is_always_the_same_run() {
 }
 
 #[test]
-fn a_thread_does_not_notice_another() {
+fn a_thread_is_independent_of_others() {
     for seed in 0..200 {
         let broken = isolated(&Scenario::of(seed)).err();
         assert_eq!(broken, None, "seed {seed}");

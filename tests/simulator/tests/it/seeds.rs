@@ -5,15 +5,15 @@ use simulator::coverage::REQUIRED;
 use simulator::play;
 use simulator::scenario::Scenario;
 
-/// What a seed is kept for.
+/// Purpose of a stored seed.
 enum SeedPurpose {
-    /// It reaches this, and keeps every promise.
+    /// Reaches this situation, and keeps every promise.
     Reach(&'static str),
-    /// It catches this bug when that is planted, and keeps every promise when it is not.
+    /// Catches this bug when it is planted, and keeps every promise when it is not.
     Bug(Bug),
 }
 
-fn shows(what: &str) -> Option<SeedPurpose> {
+fn seed_purpose(what: &str) -> Option<SeedPurpose> {
     let (kind, name) = what.split_once(' ')?;
     match kind {
         "reach" => REQUIRED
@@ -28,17 +28,17 @@ fn shows(what: &str) -> Option<SeedPurpose> {
     }
 }
 
-/// The lines of the file: a seed, what it shows, and why it was kept.
-fn kept() -> Vec<(u64, SeedPurpose)> {
+/// Parses the lines of the file: a seed, its purpose, and why it was kept.
+fn stored_seeds() -> Vec<(u64, SeedPurpose)> {
     let lines = include_str!("../../seeds.txt").lines();
     let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
     lines
         .map(|line| {
             let mut columns = line.split('|').map(str::trim);
             let seed = columns.next().and_then(|seed| seed.parse().ok());
-            let shows = columns.next().and_then(shows);
-            match (seed, shows, columns.next()) {
-                (Some(seed), Some(shows), Some(_)) => (seed, shows),
+            let purpose = columns.next().and_then(seed_purpose);
+            match (seed, purpose, columns.next()) {
+                (Some(seed), Some(purpose), Some(_)) => (seed, purpose),
                 _ => panic!("not `SEED | reach COUNTER or bug NAME | WHY`: {line}"),
             }
         })
@@ -47,13 +47,13 @@ fn kept() -> Vec<(u64, SeedPurpose)> {
 
 #[test]
 fn every_seed_keeps_every_promise_and_reaches_what_it_was_kept_for() {
-    for (seed, shows) in kept() {
+    for (seed, purpose) in stored_seeds() {
         let outcome = play(&Scenario::of(seed), false);
         if let Some(broken) = outcome.broken {
             panic!("seed {seed}: {}: {}", broken.promise, broken.how);
         }
-        if let SeedPurpose::Reach(what) = shows {
-            let reached = outcome.reach.0.contains_key(what);
+        if let SeedPurpose::Reach(what) = purpose {
+            let reached = outcome.coverage.0.contains_key(what);
             assert!(reached, "seed {seed} no longer reaches: {what}");
         }
     }
@@ -61,7 +61,7 @@ fn every_seed_keeps_every_promise_and_reaches_what_it_was_kept_for() {
 
 #[test]
 fn every_planted_bug_has_a_seed_that_catches_it() {
-    let bugs = kept().into_iter().filter_map(|(seed, shows)| match shows {
+    let bugs = stored_seeds().into_iter().filter_map(|(seed, purpose)| match purpose {
         SeedPurpose::Bug(bug) => Some((seed, bug)),
         SeedPurpose::Reach(_) => None,
     });
@@ -69,7 +69,7 @@ fn every_planted_bug_has_a_seed_that_catches_it() {
     for bug in Bug::ALL {
         let seeds: Vec<u64> = bugs
             .iter()
-            .filter(|(_, kept)| *kept == bug)
+            .filter(|(_, caught)| *caught == bug)
             .map(|(seed, _)| *seed)
             .collect();
         assert!(!seeds.is_empty(), "no seed is kept for {bug:?}");

@@ -1,4 +1,4 @@
-//! One who reads for itself, a page at a time.
+//! A catch-up job: reads the journal for one subscriber, a page at a time.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,62 +11,62 @@ use raddle_protocol::{Notification, ThreadClosedNotification};
 use super::super::RETRY_DELAY;
 use super::notices::Notices;
 use super::{ClosedFlag, PAGE_BYTES};
-use crate::images::show_told;
+use crate::images::show_in_notification;
 use crate::{Delivery, Subscriber};
 
-/// One who reads for itself.
+/// Catch-up of one subscriber.
 pub(in super::super) struct CatchUpJob {
     pub(super) id: ThreadId,
     pub(super) subscription: u64,
     pub(super) subscriber: Arc<dyn Subscriber>,
     pub(super) closed: ClosedFlag,
     pub(super) reader: Box<CatchUpReader>,
-    /// What it is still to be told of the record it read last.
+    /// Undelivered notifications of the last record that was read.
     pub(super) pending: VecDeque<(Notification, Option<Seq>)>,
     pub(super) notices: Notices,
     pub(super) journal: Arc<dyn Journal>,
     pub(super) blobs: Arc<dyn Blobs>,
-    /// How far it may read.
+    /// Sequence number up to which it may read.
     pub(super) stored: Arc<AtomicU64>,
-    /// Whether it was told that the thread is deleted.
+    /// Whether it delivered the deletion of the thread.
     pub(super) is_deleted: bool,
-    /// Whether it was told all there will ever be.
-    pub(super) is_told: bool,
+    /// Whether it delivered everything there will ever be.
+    pub(super) is_complete: bool,
 }
 
-/// What came of reading.
+/// Result of reading a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum ReadProgress {
     /// There is more.
     More,
-    /// That was all that was stored when it was read.
+    /// All records that were stored at the time of the read.
     Last,
-    /// There is no room, or the journal is away for a moment.
+    /// The subscriber has no capacity, or the journal is unavailable.
     Blocked,
-    /// Nobody hears it, or nothing can be read.
+    /// The subscriber is gone, or the journal cannot be read.
     Closed,
 }
 
 impl CatchUpJob {
-    /// Reads until there is little left, and comes back; or, when the thread's task is over, to the end.
+    /// Reads until few records are left, and returns; or to the end if the task is over.
     pub(super) async fn run(mut self) -> (Self, ReadProgress) {
         loop {
-            let Some(_room) = self.subscriber.reserve(PAGE_BYTES).await else {
+            let Some(_permit) = self.subscriber.reserve(PAGE_BYTES).await else {
                 return (self, ReadProgress::Closed);
             };
-            let is_over = self.notices.is_alone();
+            let is_over = self.notices.is_disconnected();
             match self.page().await {
                 ReadProgress::More | ReadProgress::Blocked => {}
                 ReadProgress::Last if !is_over => return (self, ReadProgress::Last),
                 last => {
-                    self.hear_notices();
+                    self.deliver_notices();
                     return (self, last);
                 }
             }
         }
     }
 
-    /// Tells all that is left.
+    /// Delivers all remaining records.
     pub(super) async fn rest(&mut self) -> ReadProgress {
         loop {
             let page = self.page().await;
@@ -77,7 +77,7 @@ impl CatchUpJob {
     }
 
     async fn page(&mut self) -> ReadProgress {
-        if !self.tell_owed().await {
+        if !self.deliver_pending().await {
             return ReadProgress::Closed;
         }
         let stored = Seq(self.stored.load(Ordering::Acquire));
@@ -90,15 +90,15 @@ impl CatchUpJob {
             }
             Err(ReadError::NotFound) => return ReadProgress::Closed,
             Err(error) => {
-                tracing::warn!(thread = %self.id, %error, "a client that reads slowly cannot go on");
+                tracing::warn!(thread = %self.id, %error, "the catch-up of a slow client cannot continue");
                 let closed = ThreadClosedNotification { thread_id: self.id };
-                self.say(&Delivery::Notice(Arc::new(closed.into())));
+                self.deliver(&Delivery::Notice(Arc::new(closed.into())));
                 return ReadProgress::Closed;
             }
         };
         let is_empty = records.is_empty();
         for record in records {
-            // What the owner does not know to be stored is not told.
+            // Deliver only records that the writer knows as stored.
             if record.seq > stored {
                 return ReadProgress::Last;
             }
@@ -116,16 +116,16 @@ impl CatchUpJob {
         }
     }
 
-    fn hear_notices(&mut self) {
-        self.is_told = true;
+    fn deliver_notices(&mut self) {
+        self.is_complete = true;
         while let Some(notice) = self.notices.next() {
             let deleted = match &notice {
                 Delivery::Notice(notice) => matches!(**notice, Notification::ThreadDeleted(_)),
                 _ => false,
             };
-            // Who has read it need not hear it.
+            // A subscriber that has read the record need not be notified again.
             if !(deleted && self.is_deleted) {
-                self.say(&notice);
+                self.deliver(&notice);
             }
         }
     }
@@ -141,31 +141,32 @@ impl CatchUpJob {
             let seq = (at + 1 == count).then_some(record.seq);
             (notification, seq)
         }));
-        self.tell_owed().await
+        self.deliver_pending().await
     }
 
-    /// Says what is owed. Who stops waiting for this in the middle finds the rest still owed.
-    async fn tell_owed(&mut self) -> bool {
+    /// Delivers the pending notifications. Cancel-safe: the rest stays pending.
+    async fn deliver_pending(&mut self) -> bool {
         while let Some((notification, _)) = self.pending.front_mut() {
-            show_told(&*self.blobs, notification).await;
+            show_in_notification(&*self.blobs, notification).await;
             let Some((notification, seq)) = self.pending.pop_front() else {
                 break;
             };
             self.is_deleted |= matches!(notification, Notification::ThreadDeleted(_));
-            let told = Delivery::Record {
+            let delivery = Delivery::Record {
                 notification: Arc::new(notification),
                 seq,
             };
-            if !self.say(&told) {
+            if !self.deliver(&delivery) {
                 return false;
             }
         }
         true
     }
 
-    /// Says something, unless its seat was left; false when nobody hears it any more.
-    fn say(&self, heard: &Delivery) -> bool {
-        let left = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
-        !*left && self.subscriber.deliver(heard)
+    /// Delivers an event unless the subscription is removed. Returns false if the subscriber is
+    /// gone.
+    fn deliver(&self, delivery: &Delivery) -> bool {
+        let is_closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
+        !*is_closed && self.subscriber.deliver(delivery)
     }
 }

@@ -1,41 +1,42 @@
-//! What is no record, for one who reads for itself.
+//! Events that are not records, queued for a subscriber that catches up.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::Delivery;
 
-/// How many are kept.
+/// Maximum number of queued events.
 const NOTICES_MAX: usize = 64;
 
-/// What is heard after all records. Of very many the oldest have passed by then, and are forgotten.
+/// Events to deliver after all records. When the queue is full, the oldest are dropped, because
+/// they are outdated by then.
 ///
-/// The thread has one end and the reader the other.
+/// The task and the catch-up job share the queue.
 #[derive(Clone, Default)]
 pub(super) struct Notices(Arc<Mutex<VecDeque<Delivery>>>);
 
 impl Notices {
-    /// Keeps one; false when nobody has the other end.
+    /// Queues an event. Returns false if the other end is dropped.
     pub(super) fn put(&self, notice: Delivery) -> bool {
-        let mut kept = self.kept();
-        if kept.len() == NOTICES_MAX {
-            kept.pop_front();
+        let mut queue = self.queue();
+        if queue.len() == NOTICES_MAX {
+            queue.pop_front();
         }
-        kept.push_back(notice);
-        drop(kept);
-        !self.is_alone()
+        queue.push_back(notice);
+        drop(queue);
+        !self.is_disconnected()
     }
 
     pub(super) fn next(&self) -> Option<Delivery> {
-        self.kept().pop_front()
+        self.queue().pop_front()
     }
 
-    /// Whether nobody has the other end any more.
-    pub(super) fn is_alone(&self) -> bool {
+    /// Whether the other end is dropped.
+    pub(super) fn is_disconnected(&self) -> bool {
         Arc::strong_count(&self.0) == 1
     }
 
-    fn kept(&self) -> MutexGuard<'_, VecDeque<Delivery>> {
+    fn queue(&self) -> MutexGuard<'_, VecDeque<Delivery>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -48,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_newest_are_kept_and_an_end_knows_when_it_is_alone() {
+    fn the_newest_notices_are_kept_and_a_dropped_end_is_detected() {
         let thread_id = ThreadId::mint();
         let closed = Delivery::Notice(Arc::new(ThreadClosedNotification { thread_id }.into()));
         let deleted = Delivery::Notice(Arc::new(ThreadDeletedNotification { thread_id }.into()));
@@ -59,13 +60,13 @@ mod tests {
             assert!(thread.put(closed.clone()));
         }
         drop(thread);
-        assert!(reader.is_alone());
-        let kept: Vec<_> = std::iter::from_fn(|| reader.next()).collect();
-        assert_eq!(kept.len(), NOTICES_MAX);
+        assert!(reader.is_disconnected());
+        let notices: Vec<_> = std::iter::from_fn(|| reader.next()).collect();
+        assert_eq!(notices.len(), NOTICES_MAX);
         let is_closed = |it: &Delivery| match it {
             Delivery::Notice(it) => matches!(**it, Notification::ThreadClosed(_)),
             _ => false,
         };
-        assert!(kept.iter().all(is_closed));
+        assert!(notices.iter().all(is_closed));
     }
 }

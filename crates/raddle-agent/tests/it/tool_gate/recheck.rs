@@ -1,4 +1,4 @@
-//! What holds is what is so when a call is carried out, and not when the model made it.
+//! A call is judged by the state at its execution, not at the time of the model's response.
 
 use std::sync::RwLock;
 
@@ -7,7 +7,7 @@ use raddle_core::{ApprovalPolicy, ChangeSettings, SettingsChange};
 
 use super::*;
 
-/// Rules that change.
+/// Rules that a test changes.
 #[derive(Default)]
 struct MutableRules(RwLock<Arc<Policy>>);
 
@@ -21,20 +21,20 @@ impl Rulebook for MutableRules {
     }
 }
 
-/// What happens between a call and its start.
+/// A change between a call and its execution.
 #[derive(Clone, Copy, Debug)]
 enum RaceChange {
     Nothing,
-    /// A rule about what begins like this.
+    /// A rule about commands or paths with this prefix.
     Rule(Verdict, &'static str),
-    /// The operator allows no sandbox but this.
+    /// The operator allows only this sandbox.
     Pinned(SandboxKind),
     Approval(fn() -> ApprovalPolicy),
     Written,
 }
 
 impl RaceChange {
-    async fn happen(self, stage: &GateHarness, board: &MutableRules) {
+    async fn happen(self, harness: &GateHarness, rules: &MutableRules) {
         let mut policy = Policy::default();
         let mut change = SettingsChange::default();
         match self {
@@ -56,30 +56,30 @@ impl RaceChange {
                 };
             }
             Self::Approval(approval) => change.approval = Some(approval()),
-            Self::Written => drop(stage.bench.written.fetch_add(1, Relaxed)),
+            Self::Written => drop(harness.tools.written.fetch_add(1, Relaxed)),
         }
-        *board.0.write().expect("rules") = Arc::new(policy);
+        *rules.0.write().expect("rules") = Arc::new(policy);
         let change = ChangeSettings {
             change,
             principal: None,
         };
         let change = Command::ChangeSettings(Box::new(change));
-        order(&stage.thread, change).await.expect("settings");
+        execute(&harness.thread, change).await.expect("settings");
     }
 }
 
-const SAID: &str = "user hi · call do · output ";
+const PROMPT_PREFIX: &str = "user hi · call do · output ";
 
-/// A yes lifts a question, and nothing else.
+/// An approval answers a request for approval, and overrides nothing else.
 #[tokio::test]
-async fn a_yes_is_judged_once_more_before_it_counts() {
+async fn an_approved_call_is_judged_again_before_it_runs() {
     use RaceChange::{Approval, Nothing, Pinned, Rule, Written};
     let forbidden = "This was not done, because a rule forbids it ";
     let another = "This was not done: what it would do, or where, is no longer what was allowed.";
     let once = &[RequestAnswer::Accept {}][..];
     let session = &[RequestAnswer::AcceptForSession {}][..];
     let both = &[RequestAnswer::Accept {}, RequestAnswer::AcceptForSession {}][..];
-    for (line, answers, meanwhile, told) in [
+    for (line, answers, meanwhile, expected) in [
         ("beyond prints", both, Nothing, "did prints"),
         (
             "beyond prints",
@@ -121,72 +121,72 @@ async fn a_yes_is_judged_once_more_before_it_counts() {
         ("beyond writes", both, Nothing, "did writes"),
         ("beyond writes", both, Rule(Verdict::Deny, "/w"), forbidden),
         ("beyond writes", once, Written, another),
-        // For the session it was said of the files.
+        // The approval for the session covers the files.
         ("beyond writes", session, Written, "did writes"),
     ] {
         for answer in answers {
-            let board = Arc::new(MutableRules::default());
-            let mut stage =
-                stage_with(&[&[ScriptLine::Calls("do", line)], DONE], board.clone()).await;
-            order(&stage.thread, turn("t1", "hi"))
+            let rules = Arc::new(MutableRules::default());
+            let mut harness =
+                harness_with_rules(&[&[ScriptLine::Calls("do", line)], DONE], rules.clone()).await;
+            execute(&harness.thread, turn("t1", "hi"))
                 .await
                 .expect("a turn");
-            until(&mut stage.hears, "ask").await;
-            meanwhile.happen(&stage, &board).await;
-            stage.answer(0, answer.clone()).await;
-            until(&mut stage.hears, "turn/completed").await;
-            let prompt = &stage.script.prompts()[1];
-            let found = prompt.strip_prefix(SAID).expect("one call");
-            assert!(found.starts_with(told), "{line} {meanwhile:?}: {found}");
-            let is_done = told.starts_with("did");
+            until(&mut harness.deliveries, "ask").await;
+            meanwhile.happen(&harness, &rules).await;
+            harness.answer(0, answer.clone()).await;
+            until(&mut harness.deliveries, "turn/completed").await;
+            let prompt = &harness.script.prompts()[1];
+            let output = prompt.strip_prefix(PROMPT_PREFIX).expect("one call");
+            assert!(output.starts_with(expected), "{line} {meanwhile:?}: {output}");
+            let is_done = expected.starts_with("did");
             assert_eq!(
-                stage.bench.ran().len(),
+                harness.tools.runs().len(),
                 usize::from(is_done),
                 "{line} {meanwhile:?}"
             );
             if let (Rule(_, word), false) = (meanwhile, is_done) {
-                assert!(found.contains(&format!("{word}). Not today.")), "{found}");
+                assert!(output.contains(&format!("{word}). Not today.")), "{output}");
             }
         }
     }
 }
 
-/// What nobody was asked about is what it is when it runs, if that may be.
+/// A call without an approval is judged again when it runs.
 #[tokio::test]
-async fn what_policy_allows_is_judged_as_it_is_by_then() {
+async fn a_call_allowed_by_policy_is_judged_again_before_it_runs() {
     use RaceChange::{Approval, Nothing, Rule, Written};
-    let asked = "This was not done: by now someone must say yes to it ";
-    for (meanwhile, told) in [
+    let needs_approval = "This was not done: by now someone must say yes to it ";
+    for (meanwhile, expected) in [
         (Nothing, "did writes"),
         (Written, "did writes"),
         (
             Rule(Verdict::Deny, "/w"),
             "This was not done, because a rule forbids it (write /w).",
         ),
-        (Rule(Verdict::Ask, "/w"), asked),
-        (Approval(|| ApprovalPolicy::Untrusted), asked),
+        (Rule(Verdict::Ask, "/w"), needs_approval),
+        (Approval(|| ApprovalPolicy::Untrusted), needs_approval),
     ] {
-        let board = Arc::new(MutableRules::default());
+        let rules = Arc::new(MutableRules::default());
         let calls: &[ScriptLine] = &[
             ScriptLine::Calls("do", "waits"),
             ScriptLine::Calls("do", "writes"),
         ];
-        let mut stage = stage_with(&[calls, DONE], board.clone()).await;
-        order(&stage.thread, turn("t1", "hi"))
+        let mut harness = harness_with_rules(&[calls, DONE], rules.clone()).await;
+        execute(&harness.thread, turn("t1", "hi"))
             .await
             .expect("a turn");
-        // What writes waits for the other.
-        stage.bench.begun.notified().await;
-        meanwhile.happen(&stage, &board).await;
-        stage.bench.go.notify_one();
-        until(&mut stage.hears, "turn/completed").await;
-        let prompt = &stage.script.prompts()[1];
-        let (_, found) = prompt.rsplit_once("output ").expect("an output");
-        assert!(found.starts_with(told), "{meanwhile:?}: {found}");
+        // A write waits for the other call.
+        harness.tools.started.notified().await;
+        meanwhile.happen(&harness, &rules).await;
+        harness.tools.go.notify_one();
+        until(&mut harness.deliveries, "turn/completed").await;
+        let prompt = &harness.script.prompts()[1];
+        let (_, output) = prompt.rsplit_once("output ").expect("an output");
+        assert!(output.starts_with(expected), "{meanwhile:?}: {output}");
     }
 }
 
-/// Each finds what the one before it wrote.
+/// Each call sees the writes before it.
 #[tokio::test]
 async fn calls_of_one_answer_write_one_after_the_other() {
     let calls: &[ScriptLine] = &[
@@ -194,13 +194,13 @@ async fn calls_of_one_answer_write_one_after_the_other() {
         ScriptLine::Calls("do", "writes two"),
         ScriptLine::Calls("do", "writes three"),
     ];
-    let mut stage = stage(&[calls, DONE]).await;
-    order(&stage.thread, turn("t1", "hi"))
+    let mut harness = harness(&[calls, DONE]).await;
+    execute(&harness.thread, turn("t1", "hi"))
         .await
         .expect("a turn");
-    until(&mut stage.hears, "turn/completed").await;
+    until(&mut harness.deliveries, "turn/completed").await;
     assert_eq!(
-        stage.bench.ran(),
+        harness.tools.runs(),
         [
             "writes one: by policy",
             "writes two: by policy",

@@ -3,9 +3,9 @@ use raddle_core::{Measure, Price, Sandbox, Scope, Settings, SpendLimits};
 
 use super::{policy, script};
 
-/// What the operator has against commands that clients run by themselves; what the user wrote is not about them.
+/// The operator's limits bind commands that clients run themselves; the user's rules do not.
 #[test]
-fn clients_are_held_to_what_the_operator_says() {
+fn managed_rules_bind_clients() {
     let all = [
         "deny managed command git push",
         "deny managed command rm",
@@ -13,7 +13,7 @@ fn clients_are_held_to_what_the_operator_says() {
         "ask managed command make",
     ];
     let mut policy = policy(&all);
-    let said = |policy: &Policy, line: &str, sandbox: &Sandbox| {
+    let objection_text = |policy: &Policy, line: &str, sandbox: &Sandbox| {
         let objection = policy.objection(&script(line), sandbox);
         objection.unwrap_or_else(|| "nothing".to_owned())
     };
@@ -24,10 +24,10 @@ fn clients_are_held_to_what_the_operator_says() {
         ("make x", "nothing"),
         ("git push", "the managed rule `command git push` forbids it"),
         ("ls ; /bin/rm x", "the managed rule `command rm` forbids it"),
-        ("~ ?", "may forbid it, which cannot be told before it runs"),
+        ("~ ?", "may forbid it, which is unknown before it runs"),
     ] {
-        let found = said(&policy, line, &open);
-        assert!(found.contains(expected), "{line}: {found}");
+        let actual = objection_text(&policy, line, &open);
+        assert!(actual.contains(expected), "{line}: {actual}");
     }
     policy.managed.sandboxes = Some(vec![SandboxKind::ReadOnly]);
     policy.managed.network_off = true;
@@ -51,14 +51,14 @@ fn clients_are_held_to_what_the_operator_says() {
             "the managed policy keeps the network off; choose a sandbox without it",
         ),
     ] {
-        assert_eq!(said(&policy, "ls", &sandbox), expected);
+        assert_eq!(objection_text(&policy, "ls", &sandbox), expected);
     }
 }
 
-/// A program that the configuration names runs without a sandbox, and not where the operator allows only sandboxes, unless the
-/// operator allows this very program.
+/// A program that the configuration names runs without a sandbox. Where the operator allows only
+/// sandboxes it does not run, unless the operator allows this very program.
 #[test]
-fn programs_of_the_configuration_are_held_too() {
+fn managed_rules_bind_configured_programs() {
     let all = [
         "deny managed command rm",
         "allow beyond managed command pass show",
@@ -66,16 +66,16 @@ fn programs_of_the_configuration_are_held_too() {
         "allow managed command cat",
     ];
     let open = policy(&all);
-    let mut fenced = policy(&all);
-    fenced.managed.sandboxes = Some(vec![SandboxKind::ReadOnly, SandboxKind::WorkspaceWrite]);
-    for (line, in_open, in_fenced) in [
+    let mut sandboxed = policy(&all);
+    sandboxed.managed.sandboxes = Some(vec![SandboxKind::ReadOnly, SandboxKind::WorkspaceWrite]);
+    for (line, in_open, in_sandboxed) in [
         ("pass show key", true, true),
         ("pass", true, false),
         ("gpg -d key", true, false),
         ("cat key", true, false),
         ("rm key", false, false),
     ] {
-        for (policy, may_run) in [(&open, in_open), (&fenced, in_fenced)] {
+        for (policy, may_run) in [(&open, in_open), (&sandboxed, in_sandboxed)] {
             let objection = policy.objection_to_configured(&script(line));
             assert_eq!(objection.is_none(), may_run, "{line}: {objection:?}");
         }
@@ -86,7 +86,7 @@ fn programs_of_the_configuration_are_held_too() {
 }
 
 #[test]
-fn hosts_are_closed_by_layer_and_leave_is_the_users() {
+fn hosts_are_closed_by_layer_and_only_user_escalation_is_removed() {
     let policy = policy(&[
         "deny managed host a.example.com",
         "ask host b.example.com",
@@ -106,9 +106,9 @@ fn hosts_are_closed_by_layer_and_leave_is_the_users() {
     assert_eq!(beyond, [false, false, false, false, true]);
 }
 
-/// A walk through a folder leaves out what rules close below it, and nothing that somebody said yes to.
+/// A walk through a folder leaves out what rules close below it, and nothing that was approved.
 #[test]
-fn what_is_closed_below_a_folder() {
+fn closed_below_lists_the_patterns_inside_a_folder() {
     let rules = [
         "deny read **/.env",
         "ask read /w/private",
@@ -123,10 +123,10 @@ fn what_is_closed_below_a_folder() {
     assert_eq!(closed("/w/private/deep"), ["**/.env"]);
 }
 
-/// The operator's budgets hold beside the thread's own, and cannot be raised by it.
+/// The operator's budgets hold beside the thread's own, and the thread cannot raise them.
 #[test]
-fn budgets_of_the_operator_end_what_the_threads_own_would_allow() {
-    let pins = ManagedLimits {
+fn budgets_of_the_operator_override_those_of_the_thread() {
+    let limits = ManagedLimits {
         turn_budget: SpendLimits {
             tokens: Some(100),
             ..SpendLimits::default()
@@ -140,7 +140,7 @@ fn budgets_of_the_operator_end_what_the_threads_own_would_allow() {
     let mut settings = Settings::default();
     settings.turn_budget.tokens = Some(1_000);
     let price = Price::default();
-    for (price, used, wanted) in [
+    for (price, used, expected) in [
         (Some(&price), (Scope::Turn, Measure::Tokens, 99), None),
         (
             Some(&price),
@@ -155,11 +155,11 @@ fn budgets_of_the_operator_end_what_the_threads_own_would_allow() {
         ),
         (None, (Scope::Thread, Measure::Usd, 0), Some((None, 50))),
     ] {
-        let failure = pins.against_call(&settings, price, &[used]);
-        let found = failure.map(|it| it.budget.expect("a budget"));
-        assert_eq!(found.map(|it| (it.spent, it.limit)), wanted, "{used:?}");
+        let failure = limits.call_objection(&settings, price, &[used]);
+        let budget = failure.map(|it| it.budget.expect("a budget"));
+        assert_eq!(budget.map(|it| (it.spent, it.limit)), expected, "{used:?}");
     }
     let none = ManagedLimits::default();
     let used = [(Scope::Turn, Measure::Tokens, u64::MAX)];
-    assert_eq!(none.against_call(&settings, None, &used), None);
+    assert_eq!(none.call_objection(&settings, None, &used), None);
 }

@@ -1,4 +1,4 @@
-//! Requests, as the wire asks them.
+//! Requests as they are on the wire.
 
 use raddle_core::*;
 use serde_json::{Value, json};
@@ -6,17 +6,18 @@ use serde_json::{Value, json};
 use crate::fixtures;
 use crate::simulated::SimulatedThread;
 
-/// The method and the params of a request that a running tool makes, without what names thread, turn and item.
-fn asked(question: Ask) -> (&'static str, Value) {
-    let mut life = SimulatedThread::new();
-    life.say(r#"start t1 "hi" · call i1 shell "a" run · done"#);
-    life.report(Command::AskForTool(Box::new(AskForTool {
+/// Returns the method and the params of a running tool's request, without the ids of thread, turn
+/// and item.
+fn request_on_wire(question: Ask) -> (&'static str, Value) {
+    let mut sim = SimulatedThread::new();
+    sim.run_line(r#"start t1 "hi" · call i1 shell "a" run · done"#);
+    sim.report(Command::AskForTool(Box::new(AskForTool {
         item: "i1".into(),
         ask: question,
         expires_at: None,
     })));
-    life.settle();
-    let (_, method, mut params) = ask(life.owner.thread(), RequestNumber(0)).expect("a request");
+    sim.settle();
+    let (_, method, mut params) = ask(sim.owner.thread(), RequestNumber(0)).expect("a request");
     let members = params.as_object_mut().expect("params");
     let id = fixtures::thread_id().to_string();
     assert_eq!(members.remove("threadId"), Some(id.into()));
@@ -27,12 +28,12 @@ fn asked(question: Ask) -> (&'static str, Value) {
     (method, params)
 }
 
-/// A rule is proposed where there is one. Every answer is offered, because some clients offer no more than
-/// they are told.
+/// A rule is proposed where there is one. Every decision is listed, because some clients offer only
+/// those in the list.
 #[test]
 fn a_command() {
     let git = json!({ "acceptWithExecpolicyAmendment": { "execpolicy_amendment": ["git"] } });
-    for (rule, wanted, offered) in [
+    for (rule, expected, offered) in [
         (
             vec![],
             None,
@@ -44,7 +45,7 @@ fn a_command() {
             json!(["accept", "acceptForSession", git, "decline", "cancel"]),
         ),
     ] {
-        let (method, params) = asked(Ask::Command(AskCommand {
+        let (method, params) = request_on_wire(Ask::Command(AskCommand {
             command: "git push".to_owned(),
             cwd: "/w".to_owned(),
             reason: Some("it reaches outside".to_owned()),
@@ -55,36 +56,36 @@ fn a_command() {
         assert_eq!(params["command"], "git push");
         assert_eq!(params["cwd"], "/w");
         assert_eq!(params["reason"], "it reaches outside");
-        assert_eq!(params.get("proposedExecpolicyAmendment"), wanted.as_ref());
+        assert_eq!(params.get("proposedExecpolicyAmendment"), expected.as_ref());
         assert_eq!(params["availableDecisions"], offered);
     }
 }
 
-/// The contract has no request for a tool by its name, so the user is asked.
+/// The contract has no request for a tool by its name, so it is a question to the user.
 #[test]
 fn a_tool_by_its_name() {
     let long = "x".repeat(3000);
     for arguments in ["{}", &*long] {
-        let mut life = SimulatedThread::new();
-        life.say(&format!(
+        let mut sim = SimulatedThread::new();
+        sim.run_line(&format!(
             r#"start t1 "hi" · call i1 client "{arguments}" may · done"#
         ));
-        let (_, method, params) = ask(life.owner.thread(), RequestNumber(0)).expect("a request");
+        let (_, method, params) = ask(sim.owner.thread(), RequestNumber(0)).expect("a request");
         assert_eq!(method, "item/tool/requestUserInput");
         assert_eq!(params["itemId"], "i1");
         let question = &params["questions"][0];
-        let asked = format!("May the tool {arguments} be called with {arguments}?");
-        assert_eq!(question["question"], asked);
+        let expected = format!("May the tool {arguments} be called with {arguments}?");
+        assert_eq!(question["question"], expected);
         let options = question["options"].as_array().expect("options");
         let labels: Vec<&Value> = options.iter().map(|it| &it["label"]).collect();
         assert_eq!(labels, ["Allow", "Allow for this session", "Decline"]);
     }
 }
 
-/// Only a yes in its own words is one.
+/// Only an exact approval counts as one.
 #[test]
-fn what_is_answered_to_a_tool_by_its_name() {
-    for (said, wanted) in [
+fn only_an_exact_answer_approves_a_tool() {
+    for (answer, expected) in [
         (
             json!({"may_call": {"answers": ["Allow"]}}),
             RequestAnswer::Accept {},
@@ -111,15 +112,15 @@ fn what_is_answered_to_a_tool_by_its_name() {
         ),
         (json!({}), RequestAnswer::Decline {}),
     ] {
-        let answers = serde_json::from_value(json!({"answers": said})).expect("answers");
-        assert_eq!(may_call_answer(&answers), wanted, "{said}");
+        let answers = serde_json::from_value(json!({"answers": answer})).expect("answers");
+        assert_eq!(may_call_answer(&answers), expected, "{answer}");
     }
 }
 
-/// What an MCP server asks is handed on as it came, with who asks beside it.
+/// The request of an MCP server is passed on unchanged, with the server's name added.
 #[test]
 fn an_elicitation() {
-    let (method, params) = asked(Ask::Elicitation(AskElicitation {
+    let (method, params) = request_on_wire(Ask::Elicitation(AskElicitation {
         server: "files".to_owned(),
         body: json!({ "message": "which?", "mode": "form" }),
     }));

@@ -1,16 +1,16 @@
-//! A thread's goal, as the wire tells it.
+//! Notifications of a thread's goal.
 
 use raddle_core::*;
 use serde_json::json;
 
-use super::told;
+use super::notifications_of;
 use crate::fixtures;
 use crate::simulated::SimulatedThread;
 
-/// Under the turn in which it changed, if that was in a turn.
+/// A notification names the turn in which the goal changed, if there was one.
 #[test]
-fn a_goal_is_told_as_it_changes() {
-    let told = told(&[
+fn changes_of_the_goal_are_announced() {
+    let notifications = notifications_of(&[
         "goal to \"a poem\" within 100",
         "goes t1",
         "call i1 update_goal \"x\" goal blocked",
@@ -18,7 +18,7 @@ fn a_goal_is_told_as_it_changes() {
         "done 2",
         "forget",
     ]);
-    let goals = told.iter().filter(|it| it.0.starts_with("thread/goal/"));
+    let goals = notifications.iter().filter(|it| it.0.starts_with("thread/goal/"));
     let goals: Vec<_> = goals
         .map(|(method, params)| {
             let goal = &params["goal"];
@@ -37,22 +37,22 @@ fn a_goal_is_told_as_it_changes() {
 }
 
 #[test]
-fn who_comes_is_told_how_the_goal_stands() {
-    let mut life = SimulatedThread::new();
-    let stands = |life: &SimulatedThread| {
-        let told = tell_goal(life.owner.thread()).expect("a thread that was started");
-        (told.method(), serde_json::to_value(&told).expect("JSON"))
+fn a_new_subscriber_receives_the_goal() {
+    let mut sim = SimulatedThread::new();
+    let goal_state = |sim: &SimulatedThread| {
+        let notification = tell_goal(sim.owner.thread()).expect("a thread that was started");
+        (notification.method(), serde_json::to_value(&notification).expect("JSON"))
     };
-    assert_eq!(stands(&life).0, "thread/goal/cleared");
+    assert_eq!(goal_state(&sim).0, "thread/goal/cleared");
     for (line, later_ms) in [
         ("goal to \"a poem\" within 100", 0),
         ("goes t1", 3_000),
         ("done 40", 7_500),
     ] {
-        life.now = life.now.plus_ms(later_ms);
-        life.say(line);
+        sim.now = sim.now.plus_ms(later_ms);
+        sim.run_line(line);
     }
-    let (method, params) = stands(&life);
+    let (method, params) = goal_state(&sim);
     assert_eq!(method, "thread/goal/updated");
     assert_eq!(params["turnId"], json!(null));
     assert_eq!(

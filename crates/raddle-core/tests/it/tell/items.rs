@@ -1,9 +1,9 @@
-//! Items, as the wire shows them.
+//! Items as they are on the wire.
 
 use raddle_core::*;
 use serde_json::{Value, json};
 
-fn shown(status: ItemStatus, body: ItemBody) -> Value {
+fn item_json(status: ItemStatus, body: ItemBody) -> Value {
     let open = status == ItemStatus::InProgress;
     let item = Item {
         id: "i1".into(),
@@ -30,9 +30,9 @@ fn tool() -> ItemBody {
     })
 }
 
-/// Whether it worked is not known while it is open, and only what is whole has worked.
+/// An open item has no success value, and only a completed one succeeded.
 #[test]
-fn a_call_has_worked_if_it_is_whole() {
+fn a_call_succeeded_if_it_is_completed() {
     for (status, success) in [
         (ItemStatus::InProgress, json!(null)),
         (ItemStatus::Completed, json!(true)),
@@ -42,21 +42,21 @@ fn a_call_has_worked_if_it_is_whole() {
         (ItemStatus::Interrupted, json!(false)),
         (ItemStatus::Unknown, json!(false)),
     ] {
-        assert_eq!(shown(status, tool())["success"], success, "{status:?}");
+        assert_eq!(item_json(status, tool())["success"], success, "{status:?}");
     }
 }
 
-/// Name, arguments, text and time are all there is to it.
+/// It shows name, arguments, text and duration.
 #[test]
-fn a_tool_without_a_shape_is_shown_as_a_call() {
-    let whole = shown(ItemStatus::Completed, tool());
+fn a_tool_without_an_item_type_is_shown_as_a_call() {
+    let whole = item_json(ItemStatus::Completed, tool());
     assert_eq!(whole["type"], "dynamicToolCall");
     assert_eq!(whole["tool"], "probe");
     assert_eq!(whole["arguments"], json!({ "a": 1 }));
     let content = json!([{ "type": "inputText", "text": "out" }]);
     assert_eq!(whole["contentItems"], content);
     assert_eq!(whole["durationMs"], 2_500);
-    let open = shown(ItemStatus::InProgress, tool());
+    let open = item_json(ItemStatus::InProgress, tool());
     assert_eq!(open["contentItems"], json!(null));
     assert_eq!(open["durationMs"], json!(null));
 }
@@ -64,7 +64,7 @@ fn a_tool_without_a_shape_is_shown_as_a_call() {
 /// Several queries are listed; one is not listed again.
 #[test]
 fn a_search_shows_its_queries() {
-    for (queries, wanted) in [
+    for (queries, expected) in [
         (
             vec!["a"],
             json!({ "type": "search", "query": "a", "queries": null }),
@@ -80,7 +80,7 @@ fn a_search_shows_its_queries() {
             action: Some(WebAction::Search { queries }),
             results: None,
         });
-        assert_eq!(shown(ItemStatus::Completed, search)["action"], wanted);
+        assert_eq!(item_json(ItemStatus::Completed, search)["action"], expected);
     }
 }
 
@@ -107,7 +107,7 @@ fn a_command_shows_what_it_does() {
         ..CommandRun::default()
     });
     assert_eq!(
-        shown(ItemStatus::Completed, run)["commandActions"],
+        item_json(ItemStatus::Completed, run)["commandActions"],
         json!([
             { "type": "read", "command": "cat a", "name": "a", "path": "/w/a" },
             { "type": "listFiles", "command": "ls", "path": null },

@@ -1,4 +1,4 @@
-//! A thread, as the wire shows it.
+//! Threads as they are on the wire.
 
 use raddle_core::ports::Summary;
 use raddle_core::*;
@@ -6,31 +6,31 @@ use raddle_core::*;
 use crate::fixtures;
 use crate::simulated::SimulatedThread;
 
-fn shown(thread: &raddle_protocol::Thread) -> (bool, String) {
+fn ephemeral_and_status(thread: &raddle_protocol::Thread) -> (bool, String) {
     let json = serde_json::to_value(thread).expect("JSON");
     (thread.ephemeral, json["status"]["type"].to_string())
 }
 
-/// One that is loaded says what it does, and whether it will be kept; a list has only those that are kept.
+/// A loaded thread shows its status, and whether it is stored; a list has only stored ones.
 #[test]
-fn a_thread_is_shown_with_what_it_does() {
+fn a_loaded_thread_shows_its_status() {
     for ephemeral in [false, true] {
         let start = ThreadStarted {
             ephemeral,
             ..fixtures::thread_started()
         };
-        let mut life = SimulatedThread::new();
-        life.owner = ThreadWriter::start(start, crate::simulated::node(1), life.now);
-        life.journal.clear();
-        life.settle();
+        let mut sim = SimulatedThread::new();
+        sim.owner = ThreadWriter::start(start, crate::simulated::node(1), sim.now);
+        sim.journal.clear();
+        sim.settle();
         for (line, status) in [("rename \"n\"", "idle"), ("start t1 \"hi\"", "active")] {
-            life.say(line);
-            let thread = life.owner.thread();
+            sim.run_line(line);
+            let thread = sim.owner.thread();
             let status = format!("{status:?}");
-            assert_eq!(shown(&view(thread)), (ephemeral, status), "{line}");
+            assert_eq!(ephemeral_and_status(&view(thread)), (ephemeral, status), "{line}");
             let listed = Summary::of(thread).expect("a thread that was started");
             let unloaded = (false, "\"notLoaded\"".to_owned());
-            assert_eq!(shown(&list_view(&listed)), unloaded, "{line}");
+            assert_eq!(ephemeral_and_status(&list_view(&listed)), unloaded, "{line}");
         }
     }
 }

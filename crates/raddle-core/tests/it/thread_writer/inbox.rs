@@ -1,45 +1,45 @@
-//! The inbox is bounded, and so is what one round takes from it.
+//! Bounds of the inbox and of one round.
 
 use raddle_core::*;
 
-use super::{append, idle_life};
+use super::{append, idle_thread};
 use crate::fixtures;
 
-/// Clients and work have room of their own, so that neither shuts the other out.
+/// Clients and work have separate capacities, so that neither blocks the other.
 #[test]
-fn what_has_no_room_is_given_back() {
-    let mut life = idle_life();
+fn envelopes_beyond_capacity_are_returned() {
+    let mut sim = idle_thread();
     let report = || Envelope::report(Command::Warn("w".to_owned()));
-    let order = |number: u64| Envelope::command(Token(number), fixtures::rename(None));
+    let command = |number: u64| Envelope::command(Token(number), fixtures::rename(None));
     for _ in 0..1024 {
-        assert!(life.owner.has_capacity());
-        assert_eq!(life.owner.offer(report()), Ok(()));
+        assert!(sim.owner.has_capacity());
+        assert_eq!(sim.owner.offer(report()), Ok(()));
     }
-    assert!(!life.owner.has_capacity());
-    assert_eq!(life.owner.offer(report()), Err(Box::new(report())));
+    assert!(!sim.owner.has_capacity());
+    assert_eq!(sim.owner.offer(report()), Err(Box::new(report())));
     for number in 0..256 {
-        assert_eq!(life.owner.offer(order(number)), Ok(()));
+        assert_eq!(sim.owner.offer(command(number)), Ok(()));
     }
-    assert_eq!(life.owner.offer(order(256)), Err(Box::new(order(256))));
-    life.settle();
-    assert_eq!(life.replies.len(), 256);
-    assert!(life.owner.has_capacity());
+    assert_eq!(sim.owner.offer(command(256)), Err(Box::new(command(256))));
+    sim.settle();
+    assert_eq!(sim.replies.len(), 256);
+    assert!(sim.owner.has_capacity());
 }
 
-/// A round ends with the report that fills it, and the rest comes in the next one.
+/// A round ends with the report that fills it, and the rest follows in the next one.
 #[test]
-fn a_round_takes_so_much_text() {
+fn a_round_has_a_maximum_of_text() {
     for (size, pieces) in [(64 << 10, 10), (1 << 10, 400)] {
-        let mut life = idle_life();
-        life.say(r#"start t1 "hi" · message i1"#);
+        let mut sim = idle_thread();
+        sim.run_line(r#"start t1 "hi" · message i1"#);
         for _ in 0..pieces {
-            life.report(Command::AppendText(AppendText {
+            sim.report(Command::AppendText(AppendText {
                 item: "i1".into(),
                 part: ItemPart::Text,
                 text: "x".repeat(size),
             }));
         }
-        let records = append(&mut life.owner, life.now);
+        let records = append(&mut sim.owner, sim.now);
         let texts = records.iter().map(|record| match &record.body {
             RecordBody::Delta(delta) => delta.text.len(),
             RecordBody::Event(event) => panic!("not expected: {event:?}"),
@@ -49,25 +49,25 @@ fn a_round_takes_so_much_text() {
 }
 
 #[test]
-fn a_round_takes_so_many_records() {
-    let mut life = idle_life();
+fn a_round_has_a_maximum_of_records() {
+    let mut sim = idle_thread();
     for _ in 0..600 {
-        life.report(Command::Warn("w".to_owned()));
+        sim.report(Command::Warn("w".to_owned()));
     }
-    let records = append(&mut life.owner, life.now);
+    let records = append(&mut sim.owner, sim.now);
     assert_eq!(records.len(), 512);
-    life.owner.appended(Ok(records[511].seq));
-    assert_eq!(append(&mut life.owner, life.now).len(), 88);
+    sim.owner.appended(Ok(records[511].seq));
+    assert_eq!(append(&mut sim.owner, sim.now).len(), 88);
 }
 
-/// Clients wait for no room in a round.
+/// A full round never delays clients.
 #[test]
-fn a_full_round_still_takes_every_client() {
-    let mut life = idle_life();
+fn a_full_round_still_accepts_every_client() {
+    let mut sim = idle_thread();
     let long = "x".repeat(300 << 10);
     for number in 0..3 {
-        life.order(fixtures::rename(Some(format!("{long}{number}"))));
+        sim.send_command(fixtures::rename(Some(format!("{long}{number}"))));
     }
-    life.report(Command::Warn("w".to_owned()));
-    assert_eq!(append(&mut life.owner, life.now).len(), 3);
+    sim.report(Command::Warn("w".to_owned()));
+    assert_eq!(append(&mut sim.owner, sim.now).len(), 3);
 }

@@ -1,55 +1,55 @@
-//! Numbers: none is used twice, and a client comes back with one that still means something.
+//! Numbers of records: none is used twice, and cursors stay valid or are rejected.
 
 use raddle_core::*;
 
-use super::{append, idle_life};
+use super::{append, idle_thread};
 use crate::fixtures;
 use crate::simulated::{SimulatedThread, fold};
 
 #[test]
-fn who_subscribes_meets_the_stream_without_a_gap() {
-    let mut life = idle_life();
-    let seen = life.owner.stored();
-    life.order(fixtures::start_turn("t1", TurnKind::Work, Some("hi")));
+fn a_subscription_continues_without_a_gap() {
+    let mut sim = idle_thread();
+    let cursor = sim.owner.stored();
+    sim.send_command(fixtures::start_turn("t1", TurnKind::Work, Some("hi")));
     let token = Token(77);
     let subscribe = Envelope::Subscribe {
         token,
-        seen: Some(seen),
+        cursor: Some(cursor),
     };
-    life.owner.offer(subscribe).expect("room");
-    let records = append(&mut life.owner, life.now);
+    sim.owner.offer(subscribe).expect("room");
+    let records = append(&mut sim.owner, sim.now);
     let head = records[records.len() - 1].seq;
-    let outs = life.owner.appended(Ok(head));
-    let settled = outs.iter().find_map(|out| match out {
-        WriterAction::Subscribed(settled) => Some(*settled),
+    let actions = sim.owner.appended(Ok(head));
+    let start = actions.iter().find_map(|action| match action {
+        WriterAction::Subscribed(start) => Some(*start),
         _ => None,
     });
-    let wanted = SubscriptionStart {
+    let expected = SubscriptionStart {
         token,
         cursor: CursorStatus::Good,
-        after: seen,
+        after: cursor,
         head,
     };
-    assert_eq!(settled, Some(wanted));
+    assert_eq!(start, Some(expected));
 }
 
 #[test]
-fn numbers_that_may_have_been_told_are_not_used_again() {
-    let mut life = idle_life();
-    let head = life.owner.stored();
-    let reserved = life.owner.thread().reserved();
-    life.order(fixtures::start_turn("t1", TurnKind::Work, Some("hi")));
-    life.settle();
-    let seen = life.owner.stored();
+fn numbers_that_may_have_been_announced_are_not_reused() {
+    let mut sim = idle_thread();
+    let head = sim.owner.stored();
+    let reserved = sim.owner.thread().reserved();
+    sim.send_command(fixtures::start_turn("t1", TurnKind::Work, Some("hi")));
+    sim.settle();
+    let cursor = sim.owner.stored();
 
-    // The power goes, and with it everything after the first head.
-    life.journal.retain(|record| record.seq <= head);
-    life.crash();
-    life.settle();
-    let thread = fold(&life.journal);
-    let first = life.journal.iter().find(|record| record.seq > head);
+    // Loss of power removes everything after the first head.
+    sim.journal.retain(|record| record.seq <= head);
+    sim.crash();
+    sim.settle();
+    let thread = fold(&sim.journal);
+    let first = sim.journal.iter().find(|record| record.seq > head);
     assert_eq!(first.map(|record| record.seq), Some(reserved.next()));
-    assert_eq!(thread.cursor(seen), CursorStatus::Expired);
+    assert_eq!(thread.cursor(cursor), CursorStatus::Expired);
     assert_eq!(thread.cursor(head), CursorStatus::Good);
     assert_eq!(thread.cursor(thread.head()), CursorStatus::Good);
     assert_eq!(thread.cursor(thread.head().next()), CursorStatus::Expired);
@@ -58,81 +58,81 @@ fn numbers_that_may_have_been_told_are_not_used_again() {
 }
 
 #[test]
-fn an_owner_that_leaves_in_good_order_leaves_no_gap() {
-    let mut life = idle_life();
-    life.order(Command::Release);
-    life.settle();
-    let head = life.journal.last().map(|record| record.seq);
-    let thread = life.owner.thread();
+fn a_clean_release_leaves_no_gap() {
+    let mut sim = idle_thread();
+    sim.send_command(Command::Release);
+    sim.settle();
+    let head = sim.journal.last().map(|record| record.seq);
+    let thread = sim.owner.thread();
     assert_eq!((thread.node(), thread.owner()), (Some("n1"), None));
-    life.crash();
-    life.settle();
-    let next = life.journal.iter().find(|record| Some(record.seq) > head);
+    sim.crash();
+    sim.settle();
+    let next = sim.journal.iter().find(|record| Some(record.seq) > head);
     assert_eq!(next.map(|record| record.seq), head.map(Seq::next));
-    let thread = life.owner.thread();
+    let thread = sim.owner.thread();
     assert_eq!((thread.node(), thread.owner()), (Some("n2"), Some("n2")));
 }
 
-/// Who comes back from before a stretch of lost numbers that is no longer remembered needs a snapshot.
+/// A cursor from before a range of lost numbers that is no longer kept needs a snapshot.
 #[test]
-fn so_many_stretches_of_lost_numbers_are_remembered() {
-    let mut life = idle_life();
+fn a_maximum_of_lost_ranges_is_kept() {
+    let mut sim = idle_thread();
     for death in 1..=65 {
         assert_eq!(
-            life.owner.thread().cursor(Seq(1)),
+            sim.owner.thread().cursor(Seq(1)),
             CursorStatus::Good,
             "{death}"
         );
-        life.crash();
-        life.settle();
+        sim.crash();
+        sim.settle();
     }
-    let thread = life.owner.thread();
-    let first = life.journal.iter().find(|record| record.seq > Seq(2));
+    let thread = sim.owner.thread();
+    let first = sim.journal.iter().find(|record| record.seq > Seq(2));
     let first = first.expect("the second owner's barrier").seq;
     assert_eq!(thread.cursor(Seq(1)), CursorStatus::Expired);
     assert_eq!(thread.cursor(first), CursorStatus::Good);
 }
 
-/// An owner that leaves in good order loses no number, so nothing is to be remembered of it.
+/// A clean release loses no number, so no lost range is kept.
 #[test]
-fn nothing_is_lost_where_every_owner_leaves_in_good_order() {
-    let mut life = idle_life();
+fn clean_releases_never_expire_cursors() {
+    let mut sim = idle_thread();
     for _ in 0..100 {
-        life.order(Command::Release);
-        life.settle();
-        life.crash();
-        life.settle();
+        sim.send_command(Command::Release);
+        sim.settle();
+        sim.crash();
+        sim.settle();
     }
-    assert_eq!(life.owner.thread().cursor(Seq(1)), CursorStatus::Good);
+    assert_eq!(sim.owner.thread().cursor(Seq(1)), CursorStatus::Good);
 }
 
 #[test]
 fn the_reserve_is_renewed_before_it_is_passed() {
-    let mut life = idle_life();
+    let mut sim = idle_thread();
     for number in 0..12_000 {
-        life.order(crate::fixtures::rename(Some(number.to_string())));
-        life.settle();
-        assert!(life.owner.stored() <= fold_reserved(&life), "at {number}");
+        sim.send_command(crate::fixtures::rename(Some(number.to_string())));
+        sim.settle();
+        assert!(sim.owner.stored() <= fold_reserved(&sim), "at {number}");
     }
-    let renewals = life.journal.iter().filter(|record| {
+    let renewals = sim.journal.iter().filter(|record| {
         matches!(&record.body, RecordBody::Event(event) if matches!(**event, Event::Reserved(_)))
     });
     // Every half of a reserve.
     assert_eq!(renewals.count(), 2);
 }
 
-fn fold_reserved(life: &SimulatedThread) -> Seq {
-    life.owner.thread().reserved()
+fn fold_reserved(sim: &SimulatedThread) -> Seq {
+    sim.owner.thread().reserved()
 }
 
 #[test]
-fn a_client_that_saw_less_than_was_saved_needs_a_snapshot() {
-    let mut life = idle_life();
-    life.order(fixtures::start_turn("t1", TurnKind::Work, Some("hi")));
-    life.settle();
-    let before = life.owner.stored();
-    life.say("message i1");
-    let began = life.owner.stored();
+fn a_cursor_inside_saved_text_needs_a_snapshot() {
+    let mut sim = idle_thread();
+    sim.send_command(fixtures::start_turn("t1", TurnKind::Work, Some("hi")));
+    sim.settle();
+    let before = sim.owner.stored();
+    sim.run_line("message i1");
+    let began = sim.owner.stored();
     let piece = |size| {
         Command::AppendText(AppendText {
             item: "i1".into(),
@@ -140,20 +140,20 @@ fn a_client_that_saw_less_than_was_saved_needs_a_snapshot() {
             text: "x".repeat(size),
         })
     };
-    life.report(piece(10));
-    life.settle();
-    let in_between = life.owner.stored();
-    assert_eq!(life.owner.thread().cursor(in_between), CursorStatus::Good);
-    life.report(piece(300 << 10));
-    life.settle();
-    let saved = life.owner.stored();
-    let thread = life.owner.thread();
-    // It hears of the item's beginning, and then all its text at once.
+    sim.report(piece(10));
+    sim.settle();
+    let in_between = sim.owner.stored();
+    assert_eq!(sim.owner.thread().cursor(in_between), CursorStatus::Good);
+    sim.report(piece(300 << 10));
+    sim.settle();
+    let saved = sim.owner.stored();
+    let thread = sim.owner.thread();
+    // The client receives the start of the item, and then all its text at once.
     assert_eq!(thread.cursor(before), CursorStatus::Good);
     assert_eq!(thread.cursor(began), CursorStatus::Expired);
     assert_eq!(thread.cursor(in_between), CursorStatus::Expired);
     assert_eq!(thread.cursor(saved), CursorStatus::Good);
-    // Once the item is whole, its last form is all anyone needs.
-    life.say("done");
-    assert_eq!(life.owner.thread().cursor(in_between), CursorStatus::Good);
+    // Once the item is complete, its final form suffices for every client.
+    sim.run_line("done");
+    assert_eq!(sim.owner.thread().cursor(in_between), CursorStatus::Good);
 }

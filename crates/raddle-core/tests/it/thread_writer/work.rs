@@ -1,40 +1,40 @@
-//! Work: started once it is stored, stopped when nobody needs it, and waited for.
+//! Work: started once it is stored, stopped when it is no longer needed, and waited for.
 
 use raddle_core::*;
 
-use super::idle_life;
+use super::idle_thread;
 use crate::fixtures;
 use crate::simulated::SimulatedThread;
 
 #[test]
 fn an_interrupt_is_answered_when_the_turn_has_ended() {
-    let mut life = idle_life();
-    life.order(fixtures::start_turn("t1", TurnKind::Work, Some("hi")));
-    life.settle();
-    life.say(r#"call i1 shell "sleep" run · done"#);
-    life.replies.clear();
-    let command = fixtures::command("interrupt t1", life.owner.thread(), life.now);
-    let token = life.order(command);
-    life.settle();
-    assert_eq!(life.replies, []);
-    life.say("ended i1 killed \"\"");
-    assert_eq!(life.replies, [(token, Ok(CommandOutcome::Done {}))]);
+    let mut sim = idle_thread();
+    sim.send_command(fixtures::start_turn("t1", TurnKind::Work, Some("hi")));
+    sim.settle();
+    sim.run_line(r#"call i1 shell "sleep" run · done"#);
+    sim.replies.clear();
+    let command = fixtures::command("interrupt t1", sim.owner.thread(), sim.now);
+    let token = sim.send_command(command);
+    sim.settle();
+    assert_eq!(sim.replies, []);
+    sim.run_line("ended i1 killed \"\"");
+    assert_eq!(sim.replies, [(token, Ok(CommandOutcome::Done {}))]);
 }
 
-/// Only who stops a turn waits for its end.
+/// Only the client that interrupts a turn waits for its end.
 #[test]
-fn while_a_turn_stops_others_are_answered_at_once() {
-    let mut life = idle_life();
-    life.say(r#"start t1 "hi" · call i1 shell "sleep" run · done · interrupt t1"#);
-    let token = life.order(fixtures::rename(Some("n".to_owned())));
-    life.settle();
-    assert_eq!(life.replies, [(token, Ok(CommandOutcome::Done {}))]);
+fn while_a_turn_stops_other_commands_are_answered_at_once() {
+    let mut sim = idle_thread();
+    sim.run_line(r#"start t1 "hi" · call i1 shell "sleep" run · done · interrupt t1"#);
+    let token = sim.send_command(fixtures::rename(Some("n".to_owned())));
+    sim.settle();
+    assert_eq!(sim.replies, [(token, Ok(CommandOutcome::Done {}))]);
 }
 
-/// A call that broke off is made again; the next question begins anew.
+/// A call that broke off is retried; the next call counts attempts from one.
 #[test]
-fn a_call_of_the_model_knows_what_it_is_for_and_which_attempt_it_is() {
-    let mut life = idle_life();
+fn a_model_call_has_its_purpose_and_attempt() {
+    let mut sim = idle_thread();
     for (line, purpose, attempt) in [
         ("rename \"n\"", None, 0),
         ("start t1 \"hi\"", Some(Purpose::Answer), 1),
@@ -44,35 +44,35 @@ fn a_call_of_the_model_knows_what_it_is_for_and_which_attempt_it_is() {
         ("done", None, 0),
         ("compact t2", Some(Purpose::Compact), 1),
     ] {
-        life.say(line);
-        let thread = life.owner.thread();
-        let found = (thread.purpose(), thread.attempt());
-        assert_eq!(found, (purpose, attempt), "{line}");
+        sim.run_line(line);
+        let thread = sim.owner.thread();
+        let actual = (thread.purpose(), thread.attempt());
+        assert_eq!(actual, (purpose, attempt), "{line}");
     }
 }
 
-/// However many questions a turn has, its calls are not made again for ever.
+/// The calls of a turn are not retried for ever, however many there are.
 #[test]
-fn a_turn_has_so_many_retries_and_no_more() {
-    let mut life = idle_life();
-    life.say("start t1 \"hi\"");
+fn a_turn_has_a_maximum_of_retries() {
+    let mut sim = idle_thread();
+    sim.run_line("start t1 \"hi\"");
     for retry in 0..100 {
-        assert!(life.owner.thread().turn().is_some(), "retry {retry}");
-        life.say("broke 0s · steer t1 \"more\" · done");
+        assert!(sim.owner.thread().turn().is_some(), "retry {retry}");
+        sim.run_line("broke 0s · steer t1 \"more\" · done");
     }
-    life.say("broke 0s");
-    assert!(life.owner.thread().turn().is_none());
-    let Some(TurnEnd::Failed(error)) = life.owner.thread().last_turn().map(|it| &it.end) else {
+    sim.run_line("broke 0s");
+    assert!(sim.owner.thread().turn().is_none());
+    let Some(TurnEnd::Failed(error)) = sim.owner.thread().last_turn().map(|it| &it.end) else {
         panic!("it did not fail");
     };
     assert_eq!(error.kind, FailureKind::TooManyAttempts);
-    let wanted = "gave up after 100 retries in this turn: it broke";
-    assert_eq!(error.message, wanted);
+    let expected = "gave up after 100 retries in this turn: it broke";
+    assert_eq!(error.message, expected);
 }
 
 #[test]
-fn what_runs_is_known() {
-    let mut life = idle_life();
+fn running_work_is_listed() {
+    let mut sim = idle_thread();
     for (line, running) in [
         ("start t1 \"hi\"", "CallModel 1"),
         ("call i1 shell \"a\" run", "CallModel 1"),
@@ -80,15 +80,15 @@ fn what_runs_is_known() {
         ("interrupt t1", "RunTool i1 · StopTool i1"),
         ("ended i1 killed \"\"", ""),
     ] {
-        life.say(line);
-        let found: Vec<String> = life.owner.running().map(fixtures::effect).collect();
-        assert_eq!(found.join(" · "), running, "{line}");
+        sim.run_line(line);
+        let actual: Vec<String> = sim.owner.running().map(fixtures::effect).collect();
+        assert_eq!(actual.join(" · "), running, "{line}");
     }
 }
 
 /// Work that reported its own end is not stopped, nor is the stopping of work.
 #[test]
-fn what_nobody_waits_for_is_stopped() {
+fn unneeded_work_is_stopped() {
     for (line, stopped) in [
         (r#"start t1 "hi" · done"#, ""),
         (r#"start t1 "hi" · failed "no""#, ""),
@@ -117,119 +117,120 @@ fn what_nobody_waits_for_is_stopped() {
             "RunTool i1",
         ),
     ] {
-        let mut life = idle_life();
-        life.say(line);
-        let stops: Vec<String> = life.stops.iter().map(fixtures::effect).collect();
+        let mut sim = idle_thread();
+        sim.run_line(line);
+        let stops: Vec<String> = sim.stops.iter().map(fixtures::effect).collect();
         assert_eq!(stops.join(" · "), stopped, "{line}");
     }
 }
 
-/// A tool that does not end once it was told to is given up.
+/// A tool that ignores the stop is abandoned after a timeout.
 #[test]
-fn a_tool_that_does_not_stop_is_stopped_for_good() {
-    let mut life = idle_life();
-    life.say(r#"start t1 "hi" · call i1 shell "sleep" run · done · interrupt t1"#);
-    let wake = life.now.plus_ms(10_000);
-    assert_eq!(life.owner.step(life.now), Step::Wait(Some(wake)));
-    life.now = wake;
-    life.settle();
-    let stops: Vec<String> = life.stops.iter().map(fixtures::effect).collect();
+fn a_tool_that_ignores_the_stop_is_abandoned() {
+    let mut sim = idle_thread();
+    sim.run_line(r#"start t1 "hi" · call i1 shell "sleep" run · done · interrupt t1"#);
+    let wake = sim.now.plus_ms(10_000);
+    assert_eq!(sim.owner.step(sim.now), Step::Wait(Some(wake)));
+    sim.now = wake;
+    sim.settle();
+    let stops: Vec<String> = sim.stops.iter().map(fixtures::effect).collect();
     assert_eq!(stops, ["RunTool i1"]);
 }
 
-/// A client is asked, and its answer reaches the tool that waits for it, while that runs.
+/// A client gets the request, and its answer is delivered to the running tool that waits for it.
 #[test]
-fn a_running_tool_is_handed_the_answer_to_its_question() {
-    let mut life = idle_life();
-    life.say(r#"start t1 "hi" · call i1 shell "a" ask · done · answer 0 ann accept"#);
-    assert_eq!(life.asks, [RequestNumber(0)]);
-    assert_eq!(life.deliveries, [], "an approval is no answer to a tool");
-    life.say("asks i1 · answer 1 ann decline");
-    assert_eq!(life.asks, [RequestNumber(0), RequestNumber(1)]);
+fn a_running_tool_receives_the_answer_to_its_request() {
+    let mut sim = idle_thread();
+    sim.run_line(r#"start t1 "hi" · call i1 shell "a" ask · done · answer 0 ann accept"#);
+    assert_eq!(sim.asks, [RequestNumber(0)]);
+    assert_eq!(sim.deliveries, [], "an approval is no answer to a tool");
+    sim.run_line("asks i1 · answer 1 ann decline");
+    assert_eq!(sim.asks, [RequestNumber(0), RequestNumber(1)]);
     let declined = Resolution::Answered {
         by: "ann".to_owned(),
         answer: Box::new(RequestAnswer::Decline {}),
     };
     let delivery = ("i1".into(), RequestNumber(1), declined);
-    assert_eq!(life.deliveries, [delivery]);
+    assert_eq!(sim.deliveries, [delivery]);
 }
 
-/// Of requests that come and go in one round, only those that are open after it are asked.
+/// Of requests that open and settle in one round, only those that stay open are sent.
 #[test]
-fn what_is_settled_already_is_not_asked() {
-    let mut life = idle_life();
-    life.say("start t1 \"hi\"");
+fn a_request_settled_in_its_round_is_not_sent() {
+    let mut sim = idle_thread();
+    sim.run_line("start t1 \"hi\"");
     for line in [
         "call i1 shell \"a\" ask",
         "call i2 shell \"b\" ask",
         "answer 0 ann accept",
     ] {
-        let command = fixtures::command(line, life.owner.thread(), life.now);
-        life.report(command);
+        let command = fixtures::command(line, sim.owner.thread(), sim.now);
+        sim.report(command);
     }
-    life.settle();
-    assert_eq!(life.asks, [RequestNumber(1)]);
+    sim.settle();
+    assert_eq!(sim.asks, [RequestNumber(1)]);
 }
 
-/// Who is told that nothing was stored can try again elsewhere.
+/// A caller that learns that nothing was stored can retry elsewhere.
 #[test]
-fn an_owner_that_gives_up_says_so_to_everyone() {
-    let mut life = idle_life();
-    life.say("start t1 \"hi\"");
-    let under_way = life.order(fixtures::rename(Some("n".to_owned())));
-    assert!(matches!(life.owner.step(life.now), Step::Append { .. }));
-    let waiting = life.order(fixtures::rename(Some("m".to_owned())));
-    let outs = life.owner.give_up("away for too long".to_owned());
-    let refused = || Err(Refusal::NotStored("away for too long".to_owned()));
+fn an_owner_that_gives_up_refuses_every_caller() {
+    let mut sim = idle_thread();
+    sim.run_line("start t1 \"hi\"");
+    let under_way = sim.send_command(fixtures::rename(Some("n".to_owned())));
+    assert!(matches!(sim.owner.step(sim.now), Step::Append { .. }));
+    let waiting = sim.send_command(fixtures::rename(Some("m".to_owned())));
+    let actions = sim.owner.give_up("away for too long".to_owned());
+    let refusal = || Err(Refusal::NotStored("away for too long".to_owned()));
     let call = Effect::CallModel {
         turn: "t1".into(),
         call: 1,
     };
     assert_eq!(
-        outs,
+        actions,
         [
-            WriterAction::Reply(under_way, refused()),
-            WriterAction::Reply(waiting, refused()),
+            WriterAction::Reply(under_way, refusal()),
+            WriterAction::Reply(waiting, refusal()),
             WriterAction::Stop(call),
         ]
     );
     let ended = WriterEnd::NotStored("away for too long".to_owned());
-    assert_eq!(life.owner.step(life.now), Step::Ended(ended));
+    assert_eq!(sim.owner.step(sim.now), Step::Ended(ended));
 }
 
 #[test]
-fn leaving_and_deleting_end_the_task() {
+fn release_and_delete_end_the_task() {
     for (command, ended) in [
         (Command::Release, WriterEnd::Released),
         (Command::Delete(Delete::default()), WriterEnd::Deleted),
     ] {
-        let mut life = idle_life();
-        life.order(fixtures::start_turn("t1", TurnKind::Work, Some("hi")));
-        life.settle();
-        life.order(command);
-        life.settle();
-        assert_eq!(life.owner.step(life.now), Step::Ended(ended));
-        assert_eq!(life.owner.running().count(), 0);
+        let mut sim = idle_thread();
+        sim.send_command(fixtures::start_turn("t1", TurnKind::Work, Some("hi")));
+        sim.settle();
+        sim.send_command(command);
+        sim.settle();
+        assert_eq!(sim.owner.step(sim.now), Step::Ended(ended));
+        assert_eq!(sim.owner.running().count(), 0);
     }
 }
 
-/// Whoever is asked hears of it in the same order, whether the call of the model ends in that round or a later one.
+/// Subscribers receive a request in the same order, whether the model call ends in that round or a
+/// later one.
 #[test]
-fn a_question_is_asked_before_what_follows_it_is_told() {
-    let mut life = idle_life();
-    life.say(r#"start t1 "hi""#);
+fn a_request_is_sent_before_later_announcements() {
+    let mut sim = idle_thread();
+    sim.run_line(r#"start t1 "hi""#);
     for step in [r#"call i1 shell "rm" ask"#, "done 7"] {
-        let command = fixtures::command(step, life.owner.thread(), life.now);
-        life.report(command);
+        let command = fixtures::command(step, sim.owner.thread(), sim.now);
+        sim.report(command);
     }
-    let Step::Append { records, .. } = life.owner.step(life.now) else {
+    let Step::Append { records, .. } = sim.owner.step(sim.now) else {
         panic!("nothing is stored");
     };
     let head = records.last().map_or(Seq::ZERO, |record| record.seq);
-    let outs = life.owner.appended(Ok(head));
-    let heard = outs.iter().filter_map(|out| match out {
+    let actions = sim.owner.appended(Ok(head));
+    let order = actions.iter().filter_map(|action| match action {
         WriterAction::Ask(_) => Some("asked"),
-        WriterAction::Tell(told) => match &told.record.body {
+        WriterAction::Tell(announcement) => match &announcement.record.body {
             RecordBody::Event(event) => match &**event {
                 Event::ItemStarted(_) => Some("item"),
                 Event::ModelEnded(_) => Some("usage"),
@@ -239,26 +240,27 @@ fn a_question_is_asked_before_what_follows_it_is_told() {
         },
         _ => None,
     });
-    let heard: Vec<&str> = heard.collect();
-    assert_eq!(heard, ["item", "asked", "usage"]);
+    let order: Vec<&str> = order.collect();
+    assert_eq!(order, ["item", "asked", "usage"]);
 }
 
-/// A call that broke after it had condensed the history is not made again: its turn waits for the user's command alone,
-/// and never for a time that has passed.
+/// A call that broke off after it had summarised the history is not retried. Its turn waits only
+/// for the user's command, and never for a time that has passed.
 #[test]
-fn a_turn_with_nothing_to_ask_waits_for_no_time() {
-    let mut life = SimulatedThread::new();
-    life.say(r#"compact t1 · condensed i1 "so far" · broke 5s · shell t2 u1 "ls""#);
-    life.now = life.now.plus_ms(5_000);
-    life.settle();
-    assert_eq!(life.owner.thread().wake_at(), None);
-    life.say(r#"ended u1 ok "files""#);
-    assert!(life.owner.thread().turn().is_none());
+fn a_turn_without_a_call_to_make_has_no_timer() {
+    let mut sim = SimulatedThread::new();
+    sim.run_line(r#"compact t1 · condensed i1 "so far" · broke 5s · shell t2 u1 "ls""#);
+    sim.now = sim.now.plus_ms(5_000);
+    sim.settle();
+    assert_eq!(sim.owner.thread().wake_at(), None);
+    sim.run_line(r#"ended u1 ok "files""#);
+    assert!(sim.owner.thread().turn().is_none());
 }
 
-/// Nobody says what a call used that is cut off. What can be told of it is written down with its end.
+/// No vendor reports the usage of a call that is cut off. The meter's estimate is stored with its
+/// end.
 #[test]
-fn a_call_that_is_cut_off_counts_what_it_had_used() {
+fn a_cancelled_call_counts_its_metered_usage() {
     let usage = Usage {
         input: 100,
         output: 7,
@@ -276,28 +278,28 @@ fn a_call_that_is_cut_off_counts_what_it_had_used() {
     for (call, price, counted) in [
         (1, price, (107, 114_000, 1, 0)),
         (1, None, (107, 0, 1, 1)),
-        // This is about another call.
+        // The meter of another call.
         (2, price, (0, 0, 0, 0)),
     ] {
-        let mut life = idle_life();
-        life.say("start t1 \"hi\"");
-        life.owner.meter(Meter::new(call, move || {
+        let mut sim = idle_thread();
+        sim.run_line("start t1 \"hi\"");
+        sim.owner.meter(Meter::new(call, move || {
             Some(MeteredUsage { usage, price })
         }));
-        life.say("interrupt t1");
-        let [account] = life.owner.thread().model_usage() else {
+        sim.run_line("interrupt t1");
+        let [account] = sim.owner.thread().model_usage() else {
             panic!("one model was called");
         };
-        let found = (
+        let actual = (
             account.usage.total(),
             account.nano_usd,
             account.estimated,
             account.unpriced,
         );
-        assert_eq!(found, counted);
-        // A call that ends well says so itself.
-        life.say("start t2 \"ho\" · done 5");
-        let accounts = life.owner.thread().model_usage();
+        assert_eq!(actual, counted);
+        // A call that ends well reports its usage itself.
+        sim.run_line("start t2 \"ho\" · done 5");
+        let accounts = sim.owner.thread().model_usage();
         assert_eq!(accounts[0].usage.total(), counted.0 + 5);
     }
 }

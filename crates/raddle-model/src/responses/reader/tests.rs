@@ -130,14 +130,14 @@ fn events_are_read() {
             StreamEvent::Completed(None),
         ),
     ];
-    for (wire, wanted) in cases {
-        assert_eq!(read(&wire), Ok(ReadOutcome::Event(wanted)), "{wire}");
+    for (wire, expected) in cases {
+        assert_eq!(read(&wire), Ok(ReadOutcome::Event(expected)), "{wire}");
     }
 }
 
 #[test]
-fn what_says_nothing_is_told_from_what_shows_life() {
-    for (wire, wanted) in [
+fn keep_alives_are_distinguished_from_progress() {
+    for (wire, expected) in [
         (json!({"type": "response.created"}), ReadOutcome::Progress),
         (
             json!({"type": "response.in_progress"}),
@@ -161,7 +161,7 @@ fn what_says_nothing_is_told_from_what_shows_life() {
             ReadOutcome::Progress,
         ),
     ] {
-        assert_eq!(read(&wire), Ok(wanted), "{wire}");
+        assert_eq!(read(&wire), Ok(expected), "{wire}");
     }
     assert_eq!(
         ResponsesReader::default().read("[DONE]"),
@@ -170,7 +170,7 @@ fn what_says_nothing_is_told_from_what_shows_life() {
 }
 
 #[test]
-fn an_item_that_was_not_announced_is() {
+fn an_unannounced_item_gets_a_start_event() {
     let mut reader = ResponsesReader::default();
     let delta = json!({"type": "response.output_text.delta", "item_id": "m", "delta": "x"});
     let Ok(ReadOutcome::Event(event)) = reader.read(&delta.to_string()) else {
@@ -186,9 +186,9 @@ fn an_item_that_was_not_announced_is() {
 }
 
 #[test]
-fn items_are_told_apart_by_place_and_else_by_id() {
+fn items_are_identified_by_index_or_id() {
     let mut reader = ResponsesReader::default();
-    for (place, id, wanted) in [
+    for (index, id, expected) in [
         (Some(0), "a", "a"),
         (Some(0), "of another event", "a"),
         (None, "a", "a"),
@@ -197,7 +197,7 @@ fn items_are_told_apart_by_place_and_else_by_id() {
         (None, "b", "b"),
         (Some(2), "", ""),
     ] {
-        assert_eq!(&*reader.id(place, id), wanted, "{place:?} {id}");
+        assert_eq!(&*reader.id(index, id), expected, "{index:?} {id}");
     }
 }
 
@@ -227,7 +227,7 @@ fn text_of_one_part_grows_together() {
 fn failures_are_typed() {
     let failed = |code: &str, message: &str| json!({"type": "response.failed", "response": {"error": {"code": code, "message": message}}});
     let incomplete = |reason: &str| json!({"type": "response.incomplete", "response": {"incomplete_details": {"reason": reason}}});
-    for (wire, wanted, wait_ms) in [
+    for (wire, expected, wait_ms) in [
         (
             failed("rate_limit_exceeded", "slow down, try again in 2s"),
             VendorFault::RateLimit,
@@ -270,7 +270,7 @@ fn failures_are_typed() {
         let CallError::Vendor(error) = error else {
             panic!("{error:?}");
         };
-        assert_eq!((error.fault, wait), (wanted, wait_ms), "{wire}");
+        assert_eq!((error.fault, wait), (expected, wait_ms), "{wire}");
         assert!(!error.message.is_empty(), "{wire}");
     }
     for data in ["{", "", "null", "{\"x\":1}", "[]"] {

@@ -1,4 +1,4 @@
-//! An answer in the words of OpenAI Chat Completions.
+//! Writes an answer in the format of OpenAI Chat Completions.
 
 use serde_json::{Value, json};
 
@@ -6,11 +6,11 @@ use super::{AnswerMeta, OutputKind, WireWriter, data, in_json, pieces};
 use crate::scripted::fault::{FaultReply, StopReason};
 use crate::{CallForm, Tokens, WireFormat};
 
-/// Pieces of one message.
+/// Writes pieces of one message.
 pub(super) struct ChatWriter {
     head: AnswerMeta,
     calls: usize,
-    /// The member that grows.
+    /// The member that the pieces belong to.
     member: &'static str,
 }
 
@@ -45,8 +45,8 @@ impl WireWriter for ChatWriter {
         self.delta(&json!({ "role": "assistant", "content": null }), out);
     }
 
-    fn start(&mut self, spoken: OutputKind, _: &mut Vec<u8>) {
-        self.member = match spoken {
+    fn start(&mut self, kind: OutputKind, _: &mut Vec<u8>) {
+        self.member = match kind {
             OutputKind::Text => "content",
             OutputKind::Reasoning => "reasoning_content",
         };
@@ -89,8 +89,8 @@ impl WireWriter for ChatWriter {
         out.extend_from_slice(b"data: [DONE]\n\n");
     }
 
-    fn failed(&mut self, said: &FaultReply, message: &str, out: &mut Vec<u8>) {
-        let error = said.error(WireFormat::Chat, message);
+    fn failed(&mut self, reply: &FaultReply, message: &str, out: &mut Vec<u8>) {
+        let error = reply.error(WireFormat::Chat, message);
         data(&json!({ "error": error }), out);
     }
 

@@ -1,4 +1,4 @@
-//! An answer in the words of Gemini.
+//! Writes an answer in the format of Gemini.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::{AnswerMeta, OutputKind, WireWriter, data, in_json};
 use crate::scripted::fault::{FaultReply, StopReason};
 use crate::{CallForm, Tokens, WireFormat};
 
-/// Parts, each in an event of its own.
+/// Writes parts, each in an event of its own.
 pub(super) struct GeminiWriter {
     head: AnswerMeta,
     calls: usize,
@@ -33,7 +33,8 @@ impl GeminiWriter {
         data(&event, out);
     }
 
-    /// In base64, as the vendor's own client wants it. What it says there is of no interest.
+    /// Returns a signature in base64, as the vendor's own client requires. Its content is of no
+    /// interest.
     fn seal(&self) -> String {
         let mut seal = format!("sealed/{}/", self.head.number);
         while !seal.len().is_multiple_of(4) {
@@ -53,8 +54,8 @@ impl WireWriter for GeminiWriter {
         self.part(&json!({ "text": "" }), out);
     }
 
-    fn start(&mut self, spoken: OutputKind, _: &mut Vec<u8>) {
-        self.open = spoken;
+    fn start(&mut self, kind: OutputKind, _: &mut Vec<u8>) {
+        self.open = kind;
     }
 
     fn piece(&mut self, text: &str, out: &mut Vec<u8>) {
@@ -75,7 +76,7 @@ impl WireWriter for GeminiWriter {
         let arguments: Value = serde_json::from_str(&in_json(arguments, form)).unwrap_or_default();
         let id = self.head.id("call", self.calls);
         let mut part = json!({ "functionCall": { "id": id, "name": name, "args": arguments } });
-        // Of several calls the first is sealed.
+        // Of several calls the first has a signature.
         if self.calls == 0 {
             part["thoughtSignature"] = self.seal().into();
         }
@@ -95,9 +96,9 @@ impl WireWriter for GeminiWriter {
         data(&last, out);
     }
 
-    fn failed(&mut self, said: &FaultReply, message: &str, out: &mut Vec<u8>) {
+    fn failed(&mut self, reply: &FaultReply, message: &str, out: &mut Vec<u8>) {
         data(
-            &json!({ "error": said.error(WireFormat::Gemini, message) }),
+            &json!({ "error": reply.error(WireFormat::Gemini, message) }),
             out,
         );
     }

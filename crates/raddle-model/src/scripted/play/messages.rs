@@ -1,4 +1,4 @@
-//! An answer in the words of Anthropic Messages.
+//! Writes an answer in the format of Anthropic Messages.
 
 use std::io::Write;
 
@@ -8,7 +8,7 @@ use super::{AnswerMeta, OutputKind, WireWriter, in_json, pieces};
 use crate::scripted::fault::{FaultReply, StopReason};
 use crate::{CallForm, Tokens, WireFormat};
 
-/// A row of blocks.
+/// Writes a sequence of blocks.
 pub(super) struct MessagesWriter {
     head: AnswerMeta,
     blocks: usize,
@@ -66,9 +66,9 @@ impl WireWriter for MessagesWriter {
         Self::event("ping", json!({}), out);
     }
 
-    fn start(&mut self, spoken: OutputKind, out: &mut Vec<u8>) {
-        self.open = spoken;
-        let block = match spoken {
+    fn start(&mut self, kind: OutputKind, out: &mut Vec<u8>) {
+        self.open = kind;
+        let block = match kind {
             OutputKind::Text => json!({ "type": "text", "text": "" }),
             OutputKind::Reasoning => json!({ "type": "thinking", "thinking": "", "signature": "" }),
         };
@@ -83,8 +83,8 @@ impl WireWriter for MessagesWriter {
         self.delta(&delta, out);
     }
 
-    fn stop(&mut self, spoken: OutputKind, _: &str, out: &mut Vec<u8>) {
-        if spoken == OutputKind::Reasoning {
+    fn stop(&mut self, kind: OutputKind, _: &str, out: &mut Vec<u8>) {
+        if kind == OutputKind::Reasoning {
             let signature = format!("sealed {}", self.head.id("rs", self.blocks));
             let delta = json!({ "type": "signature_delta", "signature": signature });
             self.delta(&delta, out);
@@ -125,8 +125,8 @@ impl WireWriter for MessagesWriter {
         Self::end(reason, &usage, out);
     }
 
-    fn failed(&mut self, said: &FaultReply, message: &str, out: &mut Vec<u8>) {
-        let error = said.error(WireFormat::Messages, message);
+    fn failed(&mut self, reply: &FaultReply, message: &str, out: &mut Vec<u8>) {
+        let error = reply.error(WireFormat::Messages, message);
         Self::event("error", json!({ "error": error }), out);
     }
 

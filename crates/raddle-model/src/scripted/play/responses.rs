@@ -1,4 +1,4 @@
-//! An answer in the words of OpenAI Responses.
+//! Writes an answer in the format of OpenAI Responses.
 
 use std::io::Write;
 
@@ -8,23 +8,23 @@ use super::{AnswerMeta, OutputKind, WireWriter, pieces};
 use crate::scripted::fault::{FaultReply, StopReason};
 use crate::{CallForm, Tokens, WireFormat};
 
-/// Events, written one after the other.
+/// Writes events one after the other.
 pub(super) struct ResponsesWriter {
     head: AnswerMeta,
     sequence: u64,
-    /// The items that are whole.
+    /// Items that are complete.
     output: Vec<Value>,
     open: OpenOutput,
 }
 
-/// What grows when something is said.
+/// The output that is being streamed.
 #[derive(Default)]
 struct OpenOutput {
     item: Value,
-    place: Value,
+    location: Value,
     delta: &'static str,
-    /// The members that say where it grows.
-    written: String,
+    /// The encoded members that locate its pieces.
+    location_members: String,
 }
 
 impl ResponsesWriter {
@@ -46,15 +46,15 @@ impl ResponsesWriter {
         let _ = write!(out, "event: {kind}\ndata: {event}\n\n");
     }
 
-    /// The same for the piece of a text, of which there can be very many.
-    fn delta(&mut self, kind: &str, place: &str, text: &str, out: &mut Vec<u8>) {
+    /// Writes a piece of a text without building a value, because there can be very many.
+    fn delta(&mut self, kind: &str, location_members: &str, text: &str, out: &mut Vec<u8>) {
         let sequence = self.sequence;
         self.sequence += 1;
         let _ = write!(
             out,
-            "event: {kind}\ndata: {{\"type\":\"{kind}\",\"sequence_number\":{sequence},{place},\"delta\":"
+            "event: {kind}\ndata: {{\"type\":\"{kind}\",\"sequence_number\":{sequence},{location_members},\"delta\":"
         );
-        // A text in memory can always be written.
+        // A text in memory can always be encoded.
         let _ = serde_json::to_writer(&mut *out, text);
         out.extend_from_slice(b"}\n\n");
     }
@@ -102,9 +102,9 @@ impl WireWriter for ResponsesWriter {
         }
     }
 
-    fn start(&mut self, spoken: OutputKind, out: &mut Vec<u8>) {
+    fn start(&mut self, kind: OutputKind, out: &mut Vec<u8>) {
         let at = self.output.len();
-        let (item, part, index, added, delta) = match spoken {
+        let (item, part, index, added, delta) = match kind {
             OutputKind::Text => (
                 self.message(),
                 json!({ "type": "output_text", "text": "", "annotations": [] }),
@@ -121,51 +121,51 @@ impl WireWriter for ResponsesWriter {
             ),
         };
         self.added(&item, out);
-        let place = json!({ "item_id": item["id"], "output_index": at, index: 0 });
-        self.event(added, with(&place, "part", &part), out);
-        let written = match spoken {
-            OutputKind::Text => members(&with(&place, "logprobs", &json!([]))),
-            OutputKind::Reasoning => members(&place),
+        let location = json!({ "item_id": item["id"], "output_index": at, index: 0 });
+        self.event(added, with(&location, "part", &part), out);
+        let location_members = match kind {
+            OutputKind::Text => members(&with(&location, "logprobs", &json!([]))),
+            OutputKind::Reasoning => members(&location),
         };
         self.open = OpenOutput {
-            written,
+            location_members,
             item,
-            place,
+            location,
             delta,
         };
     }
 
     fn piece(&mut self, text: &str, out: &mut Vec<u8>) {
-        let written = std::mem::take(&mut self.open.written);
-        self.delta(self.open.delta, &written, text, out);
-        self.open.written = written;
+        let location_members = std::mem::take(&mut self.open.location_members);
+        self.delta(self.open.delta, &location_members, text, out);
+        self.open.location_members = location_members;
     }
 
-    fn stop(&mut self, spoken: OutputKind, said: &str, out: &mut Vec<u8>) {
+    fn stop(&mut self, kind: OutputKind, full_text: &str, out: &mut Vec<u8>) {
         let OpenOutput {
-            mut item, place, ..
+            mut item, location, ..
         } = std::mem::take(&mut self.open);
-        let text = Value::from(said);
-        match spoken {
+        let text = Value::from(full_text);
+        match kind {
             OutputKind::Text => {
-                let part = json!({ "type": "output_text", "text": said, "annotations": [] });
-                let mut done = with(&place, "text", &text);
+                let part = json!({ "type": "output_text", "text": full_text, "annotations": [] });
+                let mut done = with(&location, "text", &text);
                 done["logprobs"] = json!([]);
                 self.event("response.output_text.done", done, out);
                 self.event(
                     "response.content_part.done",
-                    with(&place, "part", &part),
+                    with(&location, "part", &part),
                     out,
                 );
                 item["status"] = "completed".into();
                 item["content"] = json!([part]);
             }
             OutputKind::Reasoning => {
-                let part = json!({ "type": "summary_text", "text": said });
+                let part = json!({ "type": "summary_text", "text": full_text });
                 let done = "response.reasoning_summary_text.done";
-                self.event(done, with(&place, "text", &text), out);
+                self.event(done, with(&location, "text", &text), out);
                 let done = "response.reasoning_summary_part.done";
-                self.event(done, with(&place, "part", &part), out);
+                self.event(done, with(&location, "part", &part), out);
                 item["summary"] = json!([part]);
                 let sealed = format!("sealed {}", item["id"].as_str().unwrap_or_default());
                 item["encrypted_content"] = sealed.into();
@@ -178,14 +178,14 @@ impl WireWriter for ResponsesWriter {
         let at = self.output.len();
         let mut item = self.message();
         self.added(&item, out);
-        let place = json!({ "item_id": item["id"], "output_index": at, "content_index": 0 });
+        let location = json!({ "item_id": item["id"], "output_index": at, "content_index": 0 });
         let part = |text: &str| json!({ "type": "refusal", "refusal": text });
-        let added = with(&place, "part", &part(""));
+        let added = with(&location, "part", &part(""));
         self.event("response.content_part.added", added, out);
-        self.delta("response.refusal.delta", &members(&place), text, out);
-        let done = with(&place, "refusal", &text.into());
+        self.delta("response.refusal.delta", &members(&location), text, out);
+        let done = with(&location, "refusal", &text.into());
         self.event("response.refusal.done", done, out);
-        let done = with(&place, "part", &part(text));
+        let done = with(&location, "part", &part(text));
         self.event("response.content_part.done", done, out);
         item["status"] = "completed".into();
         item["content"] = json!([part(text)]);
@@ -212,12 +212,12 @@ impl WireWriter for ResponsesWriter {
         let id = self.id(prefix);
         let mut item = json!({ "id": id, "type": kind, "status": "in_progress", "call_id": call_id, "name": name, member: "" });
         self.added(&item, out);
-        let place = json!({ "item_id": id, "output_index": at });
+        let location = json!({ "item_id": id, "output_index": at });
         for piece in pieces(arguments, 16) {
-            self.delta(&format!("{delta}.delta"), &members(&place), piece, out);
+            self.delta(&format!("{delta}.delta"), &members(&location), piece, out);
         }
         item[member] = arguments.into();
-        let done = with(&place, member, &item[member]);
+        let done = with(&location, member, &item[member]);
         self.event(&format!("{delta}.done"), done, out);
         item["status"] = "completed".into();
         self.done(item, out);
@@ -236,9 +236,9 @@ impl WireWriter for ResponsesWriter {
         self.event("response.completed", json!({ "response": response }), out);
     }
 
-    fn failed(&mut self, said: &FaultReply, message: &str, out: &mut Vec<u8>) {
+    fn failed(&mut self, reply: &FaultReply, message: &str, out: &mut Vec<u8>) {
         let mut response = self.response("failed");
-        response["error"] = said.error(WireFormat::Responses, message);
+        response["error"] = reply.error(WireFormat::Responses, message);
         self.event("response.failed", json!({ "response": response }), out);
     }
 
@@ -254,14 +254,14 @@ impl WireWriter for ResponsesWriter {
     }
 }
 
-/// A place with one more member.
-fn with(place: &Value, name: &str, value: &Value) -> Value {
-    let mut members = place.clone();
+/// Returns the location with one more member.
+fn with(location: &Value, name: &str, value: &Value) -> Value {
+    let mut members = location.clone();
     members[name] = value.clone();
     members
 }
 
-/// The members of an object without its braces.
+/// Returns the members of an object without its braces.
 fn members(object: &Value) -> String {
     let text = object.to_string();
     text[1..text.len() - 1].to_owned()

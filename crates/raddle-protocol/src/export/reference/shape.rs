@@ -1,4 +1,4 @@
-//! A type as Markdown: what it is for, and its members, values or arms.
+//! Types as Markdown: their description, and their members, values or variants.
 
 use serde_json::{Map, Value};
 
@@ -6,7 +6,7 @@ use crate::export::catalog::{description, is_marked, is_required, list, members,
 
 type Link<'a> = &'a dyn Fn(&str) -> String;
 
-/// Describes a type; headings inside begin at `level`.
+/// Describes a type; headings inside it start at `level`.
 pub(super) fn describe(schema: &Value, level: usize, link: Link) -> String {
     let mut text = String::new();
     if let Some(description) = description(schema) {
@@ -39,7 +39,7 @@ pub(super) fn describe(schema: &Value, level: usize, link: Link) -> String {
     text
 }
 
-/// Arms with members of their own get a heading each; the others are a list.
+/// Formats the variants: those with members get a heading each, the others a list.
 fn arms_text(arms: &[Value], level: usize, link: Link) -> String {
     let has_members = |arm: &&Value| arm.get("properties").is_some();
     let (large, small): (Vec<_>, Vec<_>) = arms.iter().partition(has_members);
@@ -63,7 +63,7 @@ fn arms_text(arms: &[Value], level: usize, link: Link) -> String {
     text
 }
 
-/// The value that tells this arm from the others, or the first member's name.
+/// Returns the tag of this variant, or the name of its first member.
 fn arm_name(arm: &Map<String, Value>) -> String {
     let members = members(arm);
     let tag = members.iter().find_map(|(_, member)| tag(member));
@@ -100,7 +100,8 @@ fn notes(member: &Value, required: bool) -> String {
     notes.join(", ")
 }
 
-/// A schema that says nothing allows null too, but that is no news.
+/// Returns whether null is allowed. A schema without constraints allows it too, but that is not
+/// reported.
 fn is_nullable(schema: &Value) -> bool {
     let Some(object) = schema.as_object() else {
         return false;
@@ -113,7 +114,7 @@ fn is_null(schema: &Value) -> bool {
     schema.get("type").is_some_and(|kind| kind == "null")
 }
 
-/// A type in a few words. Null is left out; the column beside says it.
+/// Returns a short description of a type. It omits null, which the next column shows.
 fn words(schema: &Value, link: Link) -> String {
     let Value::Object(object) = schema else {
         return String::from("any JSON");

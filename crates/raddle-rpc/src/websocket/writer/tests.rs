@@ -1,4 +1,5 @@
-//! Peers that take little, nothing, or have nothing to take. Time is paused, so nobody waits.
+//! Peers that read little, nothing, or have nothing to read. Time is paused, so the tests do not
+//! wait.
 
 use std::io::Read;
 
@@ -10,21 +11,21 @@ use crate::socket_stream::RawSocket;
 
 const DEADLINE: Duration = Duration::from_secs(120);
 
-/// More than the system keeps for a peer that reads nothing.
+/// More than the kernel buffers for a peer that reads nothing.
 const MUCH_BYTES: usize = 1 << 20;
 
-/// A peer, what is sent to it, and what did not get through.
+/// A peer, its outgoing queue, and its data loss.
 fn open() -> (std::os::unix::net::UnixStream, Outgoing, DataLoss) {
-    let (ours, peer) = UnixStream::pair().expect("a pair of sockets");
+    let (own_end, peer) = UnixStream::pair().expect("a pair of sockets");
     let (outgoing, loss) = (Outgoing::new(MUCH_BYTES), DataLoss::default());
-    let line = SocketStream::new(RawSocket::Unix(ours));
-    let writer = WebsocketWriter::new(line, Pongs::default(), DEADLINE);
+    let socket = SocketStream::new(RawSocket::Unix(own_end));
+    let writer = WebsocketWriter::new(socket, Pongs::default(), DEADLINE);
     tokio::spawn(writer.run(outgoing.clone(), loss.clone()));
     let peer = peer.into_std().expect("a socket");
     (peer, outgoing, loss)
 }
 
-/// What there is to read, at most so many bytes; nothing at the end.
+/// Reads at most this many bytes. Returns `None` at the end.
 fn read(peer: &mut std::os::unix::net::UnixStream, bytes: usize) -> Option<Vec<u8>> {
     let mut read = vec![0; bytes];
     match peer.read(&mut read) {
@@ -43,8 +44,8 @@ fn frames() -> Vec<Bytes> {
     (0..MUCH_BYTES / 10_000).map(frame).collect()
 }
 
-/// The payloads of text frames, and of the close behind them.
-fn understood(mut bytes: &[u8]) -> (Vec<Bytes>, Option<Vec<u8>>) {
+/// Decodes the payloads of text frames, and of the close behind them.
+fn decode_frames(mut bytes: &[u8]) -> (Vec<Bytes>, Option<Vec<u8>>) {
     let mut texts = Vec::new();
     loop {
         match bytes {
@@ -67,47 +68,47 @@ fn understood(mut bytes: &[u8]) -> (Vec<Bytes>, Option<Vec<u8>>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_reads_a_little_within_each_deadline_gets_everything() {
+async fn a_slow_reader_receives_everything() {
     let (mut peer, outgoing, loss) = open();
     let sent = frames();
     sent.iter().for_each(|frame| outgoing.send(frame.clone()));
     outgoing.close(Close::NORMAL);
-    let mut told = Vec::new();
-    // The system calls the socket writable again only when most of what it keeps was taken.
+    let mut received = Vec::new();
+    // The kernel reports the socket as writable only when most of its buffer was read.
     while let Some(read) = read(&mut peer, 16 << 10) {
-        told.extend(read);
+        received.extend(read);
         sleep(DEADLINE / 2).await;
     }
-    let (texts, close) = understood(&told);
+    let (texts, close) = decode_frames(&received);
     assert_eq!(texts, sent);
     assert_eq!(close.expect("a close")[..2], 1000_u16.to_be_bytes());
     assert_eq!(loss.why(), None);
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_reads_nothing_is_let_go_with_a_reason() {
+async fn a_peer_that_reads_nothing_is_closed_with_a_reason() {
     let (mut peer, outgoing, loss) = open();
     let sent = frames();
     sent.iter().for_each(|frame| outgoing.send(frame.clone()));
-    let begun = Instant::now();
+    let started = Instant::now();
     outgoing.when_gone().await;
-    let taken = begun.elapsed();
-    assert!((DEADLINE..2 * DEADLINE).contains(&taken), "{taken:?}");
+    let elapsed = started.elapsed();
+    assert!((DEADLINE..2 * DEADLINE).contains(&elapsed), "{elapsed:?}");
     assert_eq!(outgoing.queued_bytes(), 0, "nothing is kept for it");
     assert!(loss.why().is_some());
-    // It reads after all.
-    let mut told = Vec::new();
+    // The peer reads late.
+    let mut received = Vec::new();
     while let Some(read) = read(&mut peer, MUCH_BYTES) {
-        told.extend(read);
+        received.extend(read);
         tokio::task::yield_now().await;
     }
-    let (texts, close) = understood(&told);
+    let (texts, close) = decode_frames(&received);
     assert!(!texts.is_empty() && sent.starts_with(&texts));
     assert_eq!(close, Some(close_payload(&Close::NOT_READ)));
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_has_nothing_to_read_is_pinged_and_need_not_answer() {
+async fn an_idle_peer_is_pinged_and_need_not_answer() {
     let (mut peer, outgoing, _) = open();
     for _ in 0..10 {
         sleep(PING_INTERVAL + Duration::from_secs(1)).await;
@@ -115,9 +116,9 @@ async fn who_has_nothing_to_read_is_pinged_and_need_not_answer() {
     }
     outgoing.send(Bytes::from_static(b"x"));
     sleep(PING_INTERVAL).await;
-    let told = read(&mut peer, 100).expect("it goes on");
+    let received = read(&mut peer, 100).expect("it goes on");
     assert_eq!(
-        told,
+        received,
         [0x81, 1, b'x'],
         "whoever was written to is not pinged"
     );

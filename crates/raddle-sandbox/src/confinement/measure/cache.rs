@@ -1,4 +1,4 @@
-//! What was found earlier, in a small file of lines. Anything odd in it is no answer.
+//! Cached measurements, in a small file of lines. An invalid file counts as absent.
 
 use std::fs;
 use std::io;
@@ -9,17 +9,17 @@ use super::{Finding, Measurement, Options, sandbox_host};
 use crate::confinement::Tier;
 use crate::confinement::attempt::CORE;
 
-const FIRST: &str = "raddle fence 1";
+const HEADER: &str = "raddle fence 1";
 
-/// What the findings depend on; none if that cannot be known.
+/// Returns the properties on which the findings depend; `None` if one cannot be read.
 pub(super) fn key(options: &Options) -> Option<String> {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     let bubblewrap = match &options.bubblewrap {
         Ok(file) => identity(file)?,
-        // Why there is none is among what is kept.
+        // The cached result includes the reason.
         Err(why) => format!("none ({why})").replace('\n', " "),
     };
-    // May be switched while the machine runs.
+    // These settings may change while the machine runs.
     let switches = [
         "/proc/sys/user/max_user_namespaces",
         "/proc/sys/kernel/unprivileged_userns_clone",
@@ -35,7 +35,7 @@ pub(super) fn key(options: &Options) -> Option<String> {
     ))
 }
 
-/// A file that is written anew gets another one of these.
+/// Returns an identity that changes when the file is written again.
 fn identity(file: &Path) -> Option<String> {
     let it = fs::metadata(file).ok()?;
     Some(format!(
@@ -48,26 +48,26 @@ fn identity(file: &Path) -> Option<String> {
     ))
 }
 
-pub(super) fn write(file: &Path, key: &str, found: &Measurement) -> io::Result<()> {
+pub(super) fn write(file: &Path, key: &str, measurement: &Measurement) -> io::Result<()> {
     let folder = file.parent().ok_or(io::ErrorKind::InvalidInput)?;
     fs::create_dir_all(folder)?;
-    let whole = tempfile::NamedTempFile::new_in(folder)?;
-    fs::write(whole.path(), text(key, found))?;
-    whole.persist(file)?;
+    let temporary = tempfile::NamedTempFile::new_in(folder)?;
+    fs::write(temporary.path(), text(key, measurement))?;
+    temporary.persist(file)?;
     Ok(())
 }
 
-fn text(key: &str, found: &Measurement) -> String {
+fn text(key: &str, measurement: &Measurement) -> String {
     let mut text = format!(
-        "{FIRST}\nkey {key}\ntier {}\nlandlock {}\n",
-        found.sandbox.tier().letter(),
-        found.landlock
+        "{HEADER}\nkey {key}\ntier {}\nlandlock {}\n",
+        measurement.sandbox.tier().letter(),
+        measurement.landlock
     );
-    for finding in &found.findings {
+    for finding in &measurement.findings {
         let verdict = if finding.stopped { "held" } else { "open" };
         text.push_str(&format!("{verdict} {}\n", finding.attempt.name));
     }
-    for why in &found.short_of {
+    for why in &measurement.short_of {
         text.push_str(&format!("short {}\n", why.replace('\n', " ")));
     }
     text
@@ -79,7 +79,7 @@ pub(super) fn read(file: &Path, key: &str, options: &Options) -> Option<Measurem
 
 fn parse(text: &str, key: &str, options: &Options) -> Option<Measurement> {
     let mut lines = text.lines();
-    if lines.next()? != FIRST || lines.next()?.strip_prefix("key ")? != key {
+    if lines.next()? != HEADER || lines.next()?.strip_prefix("key ")? != key {
         return None;
     }
     let tier = match lines.next()?.strip_prefix("tier ")? {
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_read_again() {
+    fn a_written_measurement_is_read_back() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("state/fence");
         write(&file, "k 1", &measured()).expect("it is written");
@@ -147,12 +147,12 @@ mod tests {
         assert!(read.cached);
         assert_eq!((read.sandbox.tier(), read.landlock), (Tier::B, 7));
         assert_eq!(read.short_of, ["bubblewrap is not installed"]);
-        let held = |of: &Measurement| of.findings.iter().map(|it| it.stopped).collect::<Vec<_>>();
-        assert_eq!(held(&read), held(&measured()));
+        let stopped = |of: &Measurement| of.findings.iter().map(|it| it.stopped).collect::<Vec<_>>();
+        assert_eq!(stopped(&read), stopped(&measured()));
     }
 
     #[test]
-    fn another_machine_or_anything_odd_is_no_answer() {
+    fn another_key_or_an_invalid_file_counts_as_absent() {
         let text = text("k 1", &measured());
         assert!(parse(&text, "k 1", &options()).is_some());
         assert!(parse(&text, "k 2", &options()).is_none());
@@ -175,15 +175,15 @@ mod tests {
     fn the_key_changes_with_the_binary() {
         let folder = tempfile::tempdir().expect("a folder");
         let helper = folder.path().join("helper");
-        let of = |text: &str| {
+        let key_for = |text: &str| {
             fs::write(&helper, text).expect("it is written");
             key(&Options {
                 helper: helper.clone(),
                 ..options()
             })
         };
-        let first = of("1");
+        let first = key_for("1");
         assert!(first.is_some());
-        assert_ne!(first, of("12"));
+        assert_ne!(first, key_for("12"));
     }
 }

@@ -1,4 +1,4 @@
-//! Rules and what is on the disk, and the words for bubblewrap that follow.
+//! Rules and the state of the disk, and the arguments for bubblewrap that follow.
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn paths(of: &[&str]) -> Vec<PathBuf> {
     of.iter().map(PathBuf::from).collect()
 }
 
-fn seen() -> RuleSet {
+fn rule_set() -> RuleSet {
     RuleSet {
         run: paths(&["/run"]),
         kernel: paths(&["/proc/sys"]),
@@ -27,7 +27,7 @@ fn cases() -> Vec<MountCase> {
         MountCase {
             name: "read everything, write nothing",
             rules: SandboxRules::read_only(),
-            rule_set: seen(),
+            rule_set: rule_set(),
             words: "--ro-bind / /
                     --dev /dev
                     --proc /proc
@@ -42,7 +42,7 @@ fn cases() -> Vec<MountCase> {
             rule_set: RuleSet {
                 write: paths(&["/home/me/w"]),
                 protected: paths(&["/home/me/w/.git", "/home/me/w/.codex"]),
-                ..seen()
+                ..rule_set()
             },
             words: "--ro-bind / /
                     --dev /dev
@@ -61,7 +61,7 @@ fn cases() -> Vec<MountCase> {
             rule_set: RuleSet {
                 write: paths(&["/w", "/w/.git/objects"]),
                 protected: paths(&["/w/.git"]),
-                ..seen()
+                ..rule_set()
             },
             words: "--ro-bind / /
                     --dev /dev
@@ -88,7 +88,7 @@ fn cases() -> Vec<MountCase> {
                 ],
                 read: paths(&["/data"]),
                 hidden: vec![("/data/keys".into(), HiddenKind::Folder), ("/data/key".into(), HiddenKind::File)],
-                ..seen()
+                ..rule_set()
             },
             words: "--symlink usr/bin /bin
                     --ro-bind /data /data
@@ -114,7 +114,7 @@ fn cases() -> Vec<MountCase> {
             rule_set: RuleSet {
                 write: paths(&["/home/me/w", "/tmp/w"]),
                 hidden: vec![("/home/me".into(), HiddenKind::Folder)],
-                ..seen()
+                ..rule_set()
             },
             words: "--ro-bind / /
                     --dev /dev
@@ -137,7 +137,7 @@ fn cases() -> Vec<MountCase> {
             },
             rule_set: RuleSet {
                 resolver: Some("/run/systemd/resolve/stub-resolv.conf".into()),
-                ..seen()
+                ..rule_set()
             },
             words: "--ro-bind / /
                     --dev /dev
@@ -155,26 +155,26 @@ fn cases() -> Vec<MountCase> {
 fn the_words_follow_from_the_rules() {
     for case in cases() {
         let words = Mounts::new(&case.rules, &case.rule_set, Path::new("/helper")).words();
-        let said: Vec<&str> = words.iter().filter_map(|it| it.to_str()).collect();
+        let words_text: Vec<&str> = words.iter().filter_map(|it| it.to_str()).collect();
         let expected: Vec<&str> = case.words.split_whitespace().collect();
-        assert_eq!(said, expected, "{}", case.name);
+        assert_eq!(words_text, expected, "{}", case.name);
     }
 }
 
 #[test]
-fn what_is_in_sight() {
+fn visible_paths_follow_from_the_mounts() {
     let rules = SandboxRules {
         read: ReadScope::Listed(paths(&["/data"])),
         tmp: Tmp::Folder("/state/tmp".into()),
         ..SandboxRules::workspace_write(paths(&["/home/me/w"]))
     };
-    let seen = RuleSet {
+    let rule_set = RuleSet {
         read: paths(&["/data"]),
         write: paths(&["/home/me/w"]),
         hidden: vec![("/data/keys".into(), HiddenKind::Folder)],
-        ..seen()
+        ..rule_set()
     };
-    let mounts = Mounts::new(&rules, &seen, Path::new("/helper"));
+    let mounts = Mounts::new(&rules, &rule_set, Path::new("/helper"));
     for (path, shown) in [
         ("/home/me/w", true),
         ("/home/me/w/src", true),
@@ -185,7 +185,7 @@ fn what_is_in_sight() {
         ("/dev/shm", true),
         ("/", true),
         ("/etc", false),
-        // What is there inside is another folder of the host.
+        // Inside, this is another folder of the host.
         ("/tmp/x", false),
     ] {
         assert_eq!(mounts.shows(Path::new(path)), shown, "{path}");

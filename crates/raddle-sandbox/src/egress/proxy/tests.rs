@@ -15,11 +15,11 @@ struct FakeDialer {
 
 impl Dialer for FakeDialer {
     fn resolve<'a>(&'a self, name: &'a str) -> EgressFuture<'a, io::Result<Vec<IpAddr>>> {
-        let found = self.names.get(name).cloned();
-        Box::pin(async move { found.ok_or_else(|| io::ErrorKind::NotFound.into()) })
+        let addresses = self.names.get(name).cloned();
+        Box::pin(async move { addresses.ok_or_else(|| io::ErrorKind::NotFound.into()) })
     }
 
-    fn own(&self) -> io::Result<Vec<IpAddr>> {
+    fn local_addresses(&self) -> io::Result<Vec<IpAddr>> {
         Ok(vec!["93.184.216.36".parse().expect("an address")])
     }
 
@@ -29,18 +29,19 @@ impl Dialer for FakeDialer {
     }
 }
 
-/// What one request came to: what the client got, what was dialled, what the server got, what was noted.
+/// Trace of one request: what the client received, what was dialled, what the server received, and
+/// the reported decisions.
 struct RequestTrace {
     client: String,
     dialled: Vec<String>,
     server: String,
-    noted: Vec<String>,
+    decisions: Vec<String>,
 }
 
 async fn ask(request: &str) -> RequestTrace {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a listener");
     let address = |text: &str| -> IpAddr { text.parse().expect("an address") };
-    let world = Arc::new(FakeDialer {
+    let dialer = Arc::new(FakeDialer {
         names: HashMap::from([
             ("listed.test", vec![address("93.184.216.34")]),
             (
@@ -70,31 +71,31 @@ async fn ask(request: &str) -> RequestTrace {
         ],
         ["denied.test"],
     );
-    let noted = Arc::new(Mutex::new(Vec::new()));
-    let notes = noted.clone();
-    let proxy = Proxy::new(rules.expect("rules"), world.clone(), move |it| {
+    let decisions = Arc::new(Mutex::new(Vec::new()));
+    let log = decisions.clone();
+    let proxy = Proxy::new(rules.expect("rules"), dialer.clone(), move |it| {
         let word = if it.allowed { "yes" } else { "no" };
         let note = format!("{} {word}: {}", it.target, it.why);
-        notes.lock().expect("notes").push(note);
+        log.lock().expect("notes").push(note);
     });
     let (mut client, inside) = duplex(4096);
     let serving = tokio::spawn(async move { proxy.serve(inside).await });
     let server = tokio::spawn(async move {
         let (mut stream, _) = listener.accept().await?;
-        let mut got = vec![0; 4096];
-        let length = stream.read(&mut got).await?;
+        let mut bytes = vec![0; 4096];
+        let length = stream.read(&mut bytes).await?;
         stream.write_all(b"answer").await?;
         stream.shutdown().await?;
-        got.truncate(length);
-        io::Result::Ok(String::from_utf8_lossy(&got).into_owned())
+        bytes.truncate(length);
+        io::Result::Ok(String::from_utf8_lossy(&bytes).into_owned())
     });
     client.write_all(request.as_bytes()).await.expect("written");
-    let mut got = String::new();
+    let mut answer = String::new();
     let is_tunnel = request.starts_with("CONNECT");
     client.shutdown().await.expect("said");
-    client.read_to_string(&mut got).await.expect("an answer");
+    client.read_to_string(&mut answer).await.expect("an answer");
     serving.await.expect("no panic").expect("served");
-    let dialled = world.dialled.lock().expect("dialled").clone();
+    let dialled = dialer.dialled.lock().expect("dialled").clone();
     let server = if dialled.is_empty() {
         server.abort();
         String::new()
@@ -102,20 +103,20 @@ async fn ask(request: &str) -> RequestTrace {
         server.await.expect("no panic").expect("a request")
     };
     if is_tunnel && !dialled.is_empty() {
-        assert!(got.ends_with("answer"), "{got}");
+        assert!(answer.ends_with("answer"), "{answer}");
     }
-    let noted = noted.lock().expect("notes").clone();
+    let decisions = decisions.lock().expect("notes").clone();
     RequestTrace {
-        client: got.lines().next().unwrap_or_default().to_owned(),
+        client: answer.lines().next().unwrap_or_default().to_owned(),
         dialled: dialled.iter().map(SocketAddr::to_string).collect(),
         server,
-        noted,
+        decisions,
     }
 }
 
 #[tokio::test]
-async fn what_is_listed_is_reached_and_nothing_else() {
-    for (target, status, dialled, noted) in [
+async fn only_listed_hosts_are_reached() {
+    for (target, status, dialled, decision) in [
         (
             "listed.test:443",
             "200",
@@ -145,31 +146,31 @@ async fn what_is_listed_is_reached_and_nothing_else() {
         ("gone.test:443", "502", None, "no: no such name"),
         ("169.254.169.254:80", "403", None, "no: not listed"),
     ] {
-        let came = ask(&format!("CONNECT {target} HTTP/1.1\r\n\r\nhello")).await;
-        assert!(came.client.contains(status), "{target}: {}", came.client);
-        assert_eq!(came.dialled, Vec::from_iter(dialled), "{target}");
-        assert_eq!(came.noted, [format!("{target} {noted}")]);
-        assert_eq!(came.server == "hello", dialled.is_some(), "{target}");
+        let trace = ask(&format!("CONNECT {target} HTTP/1.1\r\n\r\nhello")).await;
+        assert!(trace.client.contains(status), "{target}: {}", trace.client);
+        assert_eq!(trace.dialled, Vec::from_iter(dialled), "{target}");
+        assert_eq!(trace.decisions, [format!("{target} {decision}")]);
+        assert_eq!(trace.server == "hello", dialled.is_some(), "{target}");
     }
 }
 
 #[tokio::test]
-async fn a_plain_request_names_the_host_that_was_judged_and_nothing_follows_it() {
-    let came = ask("POST http://listed.test/a HTTP/1.1\r\nHost: other.test\r\nContent-Length: 2\r\n\r\nhiGET / HTTP/1.1\r\nHost: other.test\r\n\r\n").await;
-    assert_eq!(came.client, "answer");
-    assert_eq!(came.dialled, ["93.184.216.34:80"]);
+async fn a_plain_request_names_the_allowed_host_and_no_second_request_follows() {
+    let trace = ask("POST http://listed.test/a HTTP/1.1\r\nHost: other.test\r\nContent-Length: 2\r\n\r\nhiGET / HTTP/1.1\r\nHost: other.test\r\n\r\n").await;
+    assert_eq!(trace.client, "answer");
+    assert_eq!(trace.dialled, ["93.184.216.34:80"]);
     // The body may come in a second piece.
     assert!(
-        came.server
+        trace.server
             .starts_with("POST /a HTTP/1.1\r\nHost: listed.test\r\n"),
         "{}",
-        came.server
+        trace.server
     );
-    assert!(!came.server.contains("other.test"), "{}", came.server);
+    assert!(!trace.server.contains("other.test"), "{}", trace.server);
 }
 
 #[tokio::test]
-async fn what_is_odd_is_refused_before_anything_is_looked_up() {
+async fn invalid_requests_are_refused_before_any_lookup() {
     for request in [
         "CONNECT listed.test\0.evil.test:443 HTTP/1.1\r\n\r\n",
         "CONNECT user@listed.test:443 HTTP/1.1\r\n\r\n",
@@ -180,8 +181,8 @@ async fn what_is_odd_is_refused_before_anything_is_looked_up() {
         "GET http://listed.test@evil.test/ HTTP/1.1\r\n\r\n",
         "GET ftp://listed.test/ HTTP/1.1\r\n\r\n",
     ] {
-        let came = ask(request).await;
-        assert!(came.client.contains("400"), "{request:?}: {}", came.client);
-        assert_eq!((came.dialled.len(), came.noted.len()), (0, 0));
+        let trace = ask(request).await;
+        assert!(trace.client.contains("400"), "{request:?}: {}", trace.client);
+        assert_eq!((trace.dialled.len(), trace.decisions.len()), (0, 0));
     }
 }

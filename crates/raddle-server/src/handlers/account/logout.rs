@@ -1,4 +1,4 @@
-//! `account/logout`: forget what the configured provider was signed in with.
+//! `account/logout`: delete the stored credentials of the configured provider.
 
 use std::sync::Arc;
 
@@ -10,20 +10,20 @@ use crate::services::ServerState;
 use crate::services::accounts::{self, ProviderAccount};
 use crate::wire_error::WireError;
 
-pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<AccountLogout>) {
-    let rooms = rooms.clone();
+pub(crate) fn handle(state: &Arc<ServerState>, call: Call<AccountLogout>) {
+    let state = state.clone();
     tokio::spawn(async move {
-        let forgotten = async {
-            let desk = ProviderAccount::of(&rooms, None).await?;
-            let forgotten = desk.vendors.forget(&desk.provider).await;
-            forgotten.map_err(|why| WireError::Refused(why.into()))
+        let logout = async {
+            let account = ProviderAccount::of(&state, None).await?;
+            let deleted = account.vendors.forget(&account.provider).await;
+            deleted.map_err(|why| WireError::Refused(why.into()))
         };
-        let forgotten = forgotten.await;
-        let is_forgotten = forgotten.is_ok();
+        let logged_out = logout.await;
+        let is_logged_out = logged_out.is_ok();
         call.reply
-            .finish(forgotten.map(|()| LogoutAccountResponse {}));
-        if is_forgotten {
-            accounts::updated(&rooms, None);
+            .finish(logged_out.map(|()| LogoutAccountResponse {}));
+        if is_logged_out {
+            accounts::updated(&state, None);
         }
     });
 }

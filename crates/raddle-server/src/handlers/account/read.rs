@@ -1,5 +1,5 @@
-//! `account/read`: how someone is signed in with the configured provider. Most need nobody to be: their keys are
-//! where the configuration says.
+//! `account/read`: how the user is signed in with the configured provider. Most providers need no
+//! sign-in: the configuration names the source of their key.
 
 use std::sync::Arc;
 
@@ -13,37 +13,37 @@ use crate::services::providers::KeySource;
 use crate::services::vendors::SignInKind;
 use crate::wire_error::WireError;
 
-pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<AccountRead>) {
-    if rooms.options.vendors.is_none() {
-        return call.reply.ok(&told(None, false));
+pub(crate) fn handle(state: &Arc<ServerState>, call: Call<AccountRead>) {
+    if state.options.vendors.is_none() {
+        return call.reply.ok(&response(None, false));
     }
-    let rooms = rooms.clone();
+    let state = state.clone();
     tokio::spawn(async move {
-        // Without a provider there is nothing to sign in with, which is no error to one who asks.
-        let Ok(desk) = ProviderAccount::of(&rooms, None).await else {
-            return call.reply.ok(&told(None, false));
+        // Without a provider there is nothing to sign in with, which is no error for this request.
+        let Ok(account_of_provider) = ProviderAccount::of(&state, None).await else {
+            return call.reply.ok(&response(None, false));
         };
         let refused = |why: String| WireError::Refused(why.into());
         let account = async {
             if call.params.refresh_token
-                && let Err(why) = desk.vendors.renew(&desk.provider).await
+                && let Err(why) = account_of_provider.vendors.renew(&account_of_provider.provider).await
             {
-                // Who is signed in is known all the same.
-                let provider = &desk.provider.name;
-                tracing::warn!(provider, why, "what was signed in with is not renewed");
+                // The account is still known if its token cannot be renewed.
+                let provider = &account_of_provider.provider.name;
+                tracing::warn!(provider, why, "the token was not renewed");
             }
-            desk.vendors.account(&desk.provider).await
+            account_of_provider.vendors.account(&account_of_provider.provider).await
         };
-        let is_required = match &desk.provider.key {
+        let is_required = match &account_of_provider.provider.key {
             KeySource::Stored(it) => it.is_required,
             _ => false,
         };
-        let account = account.await.map(|it| told(it, is_required));
+        let account = account.await.map(|it| response(it, is_required));
         call.reply.finish(account.map_err(refused));
     });
 }
 
-fn told(how: Option<SignInKind>, requires_openai_auth: bool) -> GetAccountResponse {
+fn response(sign_in: Option<SignInKind>, requires_openai_auth: bool) -> GetAccountResponse {
     let tokens = ChatgptAccount {
         email: None,
         plan_type: PlanType::Unknown,
@@ -51,7 +51,7 @@ fn told(how: Option<SignInKind>, requires_openai_auth: bool) -> GetAccountRespon
     };
     GetAccountResponse {
         requires_openai_auth,
-        account: how.map(|it| match it {
+        account: sign_in.map(|it| match it {
             SignInKind::Key => Account::ApiKey,
             SignInKind::Tokens => Account::Chatgpt(tokens),
         }),

@@ -29,46 +29,46 @@ use crate::services::threads::folders;
 use crate::session::Session;
 use crate::wire_error::WireError;
 
-pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<CommandExec>) {
+pub(crate) fn handle(state: &Arc<ServerState>, call: Call<CommandExec>) {
     let Call {
         params,
         reply,
         session,
     } = call;
-    let begun = wish(params).and_then(|wish| {
+    let prepared = exec_request(params).and_then(|request| {
         let ExecRequest {
             name,
             launch,
             limits,
             stdio,
             plan,
-        } = wish;
-        let (run, start) = Processes::begin(&session, name, plan, || rooms.launcher.open(stdio))?;
+        } = request;
+        let (run, start) = Processes::begin(&session, name, plan, || state.launcher.open(stdio))?;
         Ok((run, start, launch, limits))
     });
-    let (mut run, start, launch, limits) = match begun {
-        Ok(begun) => begun,
+    let (mut run, start, launch, limits) = match prepared {
+        Ok(prepared) => prepared,
         Err(error) => return reply.error(error),
     };
-    let rooms = rooms.clone();
+    let state = state.clone();
     tokio::spawn(async move {
-        let fenced = tokio::select! {
+        let confined = tokio::select! {
             biased;
             () = session.outgoing.when_gone() => Err(WireError::Dropped),
             () = run.cut_short() => Ok(None),
-            fenced = fence(&rooms, &session, launch, limits) => fenced.map(Some),
+            confined = confine(&state, &session, launch, limits) => confined.map(Some),
         };
-        let started = fenced.and_then(|inside| {
-            match &inside {
-                Some(inside) => start.confined(&inside.confined)?,
+        let started = confined.and_then(|process| {
+            match &process {
+                Some(process) => start.confined(&process.confined)?,
                 None => drop(start),
             }
-            Ok(inside)
+            Ok(process)
         });
         match started {
-            Ok(inside) => answer(run, reply, inside).await,
+            Ok(process) => answer(run, reply, process).await,
             Err(error) => {
-                // Its name is free when the client hears of it.
+                // Frees the name before the client receives the error.
                 drop(run);
                 reply.error(error);
             }
@@ -76,41 +76,41 @@ pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<CommandExec>) {
     });
 }
 
-async fn fence(
-    rooms: &ServerState,
+async fn confine(
+    state: &ServerState,
     session: &Session,
     launch: Launch,
     limits: SandboxSource,
 ) -> Result<ConfinedProcess, WireError> {
-    let config = rooms.config_now().await?;
-    let wished = match limits {
+    let config = state.config_now().await?;
+    let requested_policy = match limits {
         SandboxSource::Configured => None,
         SandboxSource::Policy(policy) => Some(policy),
         SandboxSource::Profile(id) => {
             let choice = permissions::of_profile(&config.with_request(None), &id)?;
             let sandbox = choice.sandbox()?;
-            permissions::allowed(rooms, choice.profile.as_ref(), &sandbox).await?;
+            permissions::allowed(state, choice.profile.as_ref(), &sandbox).await?;
             Some(choice.policy)
         }
     };
-    let own = rooms.hidden_paths();
-    let mut held = processes::policy(wished.as_ref(), &config, &launch.cwd, &own)?;
-    if let Policy::Confined(rules) = &mut held.policy {
-        resolve(rooms, rules).await?;
+    let hidden_paths = state.hidden_paths();
+    let mut confinement = processes::policy(requested_policy.as_ref(), &config, &launch.cwd, &hidden_paths)?;
+    if let Policy::Confined(rules) = &mut confinement.policy {
+        resolve(state, rules).await?;
     }
-    let sandbox = processes::sandbox(&held, wished.as_ref())?;
-    processes::allowed(rooms, &launch, sandbox).await?;
-    if let Some(hosts) = held.network.take() {
-        held.network = Some(processes::without_closed(rooms, hosts).await?);
+    let sandbox = processes::sandbox(&confinement, requested_policy.as_ref())?;
+    processes::allowed(state, &launch, sandbox).await?;
+    if let Some(hosts) = confinement.network.take() {
+        confinement.network = Some(processes::without_closed(state, hosts).await?);
     }
-    processes::wrap(&rooms.sandbox, session, launch, held).await
+    processes::wrap(&state.sandbox, session, launch, confinement).await
 }
 
-/// Puts the real path in the place of each folder that the command may write.
-async fn resolve(rooms: &ServerState, rules: &mut SandboxRules) -> Result<(), WireError> {
+/// Replaces each folder that the command may write with its real path.
+async fn resolve(state: &ServerState, rules: &mut SandboxRules) -> Result<(), WireError> {
     let text = |it: &PathBuf| it.to_str().map(str::to_owned);
     let folders = rules.write.iter().filter_map(text).collect();
-    let real_paths = folders::real_paths(rooms, folders, &Settings::default()).await?;
+    let real_paths = folders::real_paths(state, folders, &Settings::default()).await?;
     for folder in &mut rules.write {
         let real = folder.to_str().and_then(|it| real_paths.get(it));
         if let Some(real) = real {
@@ -120,16 +120,16 @@ async fn resolve(rooms: &ServerState, rules: &mut SandboxRules) -> Result<(), Wi
     Ok(())
 }
 
-/// What bounds a command.
+/// Source of the sandbox that a command runs in.
 enum SandboxSource {
-    /// What the configuration says.
+    /// The sandbox of the configuration.
     Configured,
     Policy(SandboxPolicy),
     /// A permission profile, by its id.
     Profile(String),
 }
 
-/// What a client wants.
+/// A checked `command/exec` request.
 struct ExecRequest {
     name: ProcessName,
     launch: Launch,
@@ -138,8 +138,8 @@ struct ExecRequest {
     plan: OutputPlan,
 }
 
-/// What the client wants, or why that cannot be.
-fn wish(params: CommandExecParams) -> Result<ExecRequest, WireError> {
+/// Checks the params, or says why the command cannot run.
+fn exec_request(params: CommandExecParams) -> Result<ExecRequest, WireError> {
     let refuse = |what: &'static str| Err(WireError::Refused(what.into()));
     let streams = params.tty || params.stream_stdin || params.stream_stdout_stderr;
     if streams && params.process_id.is_none() {
@@ -192,7 +192,7 @@ fn wish(params: CommandExecParams) -> Result<ExecRequest, WireError> {
     let plan = OutputPlan {
         tell: process_id
             .filter(|_| params.tty || params.stream_stdout_stderr)
-            .map(|process_id| Box::new(move |delta| told(&process_id, delta).into()) as _),
+            .map(|process_id| Box::new(move |delta| output_delta(&process_id, delta).into()) as _),
         bytes_max,
         all_or_nothing: true,
         time,
@@ -216,7 +216,7 @@ fn size(size: Option<CommandExecTerminalSize>) -> TerminalSize {
     TerminalSize { rows, cols }
 }
 
-fn told(process_id: &str, delta: OutputDelta) -> CommandExecOutputDeltaNotification {
+fn output_delta(process_id: &str, delta: OutputDelta) -> CommandExecOutputDeltaNotification {
     CommandExecOutputDeltaNotification {
         process_id: process_id.to_owned(),
         cap_reached: delta.cap_reached,
@@ -228,11 +228,11 @@ fn told(process_id: &str, delta: OutputDelta) -> CommandExecOutputDeltaNotificat
     }
 }
 
-/// Answers when the command is over and all its output was told. Its fence stands as long.
+/// Responds when the command has ended and all its output was sent. Keeps the sandbox until then.
 async fn answer(
     mut run: ProcessRun,
     reply: Reply<CommandExecResponse>,
-    _fence: Option<ConfinedProcess>,
+    _confined: Option<ConfinedProcess>,
 ) {
     if let Err(error) = run.started().await {
         return reply.error(error);

@@ -1,4 +1,4 @@
-//! `config/batchWrite`: several values of the user's configuration, all or none.
+//! `config/batchWrite`: write several values of the user's configuration, all or none.
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use raddle_protocol::methods::ConfigBatchWrite;
 use crate::call::Call;
 use crate::services::ServerState;
 
-pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ConfigBatchWrite>) {
-    // `reloadUserConfig` needs no work: what was written is in force when the answer goes out.
-    let (config, writer) = (rooms.config.clone(), call.session.config_writer());
-    call.at_home(rooms, move |params| {
+pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ConfigBatchWrite>) {
+    // `reloadUserConfig` needs no work: the new values are in force when the response is sent.
+    let (config, writer) = (state.config.clone(), call.session.config_writer());
+    call.at_home(state, move |params| {
         config.write(
             &params.edits,
             params.expected_version.as_deref(),

@@ -8,11 +8,11 @@ use crate::call::Call;
 use crate::services::ServerState;
 use crate::services::config::ConfigSnapshot;
 
-pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ConfigRead>) {
+pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ConfigRead>) {
     // `cwd` changes nothing: a workspace's files are never configuration.
     let Call { params, reply, .. } = call;
-    rooms.read_config(move |looked| {
-        let told = |looked: ConfigSnapshot<'_>| Ok(looked.read()?.told(params.include_layers));
-        reply.finish(looked.and_then(told));
+    state.read_config(move |snapshot| {
+        let response = |snapshot: ConfigSnapshot<'_>| Ok(snapshot.read()?.read_response(params.include_layers));
+        reply.finish(snapshot.and_then(response));
     });
 }

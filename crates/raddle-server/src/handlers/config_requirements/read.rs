@@ -1,5 +1,5 @@
-//! `configRequirements/read`: what an administrator requires. Nothing yet: managed policy comes with
-//! the policy engine.
+//! `configRequirements/read`: the requirements of an administrator. Always empty: managed policy
+//! comes with the policy engine.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use raddle_protocol::methods::ConfigRequirementsRead;
 use crate::call::Call;
 use crate::services::ServerState;
 
-pub(crate) fn handle(_rooms: &Arc<ServerState>, call: Call<ConfigRequirementsRead>) {
+pub(crate) fn handle(_state: &Arc<ServerState>, call: Call<ConfigRequirementsRead>) {
     call.reply.ok(&ConfigRequirementsReadResponse {
         requirements: None,
         supports_independent_speed_modes: None,

@@ -1,4 +1,4 @@
-//! `fs/copy`: a file, or a folder when asked for by `recursive`.
+//! `fs/copy`: copy a file, or with `recursive` a folder.
 
 use std::sync::Arc;
 
@@ -10,12 +10,12 @@ use crate::services::ServerState;
 use crate::services::files::{self, LastLink, PathAdmission};
 use crate::wire_error::WireError;
 
-pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<FsCopy>) {
-    PathAdmission::on_disk(rooms, call, |params, admission| {
+pub(crate) fn handle(state: &Arc<ServerState>, call: Call<FsCopy>) {
+    PathAdmission::on_disk(state, call, |params, admission| {
         let from = files::absolute(&params.source_path)?;
         let to = files::absolute(&params.destination_path)?;
         admission.check_name(&from)?;
-        admission.place(&to, LastLink::Follow)?;
+        admission.write_path(&to, LastLink::Follow)?;
         if std::fs::symlink_metadata(&from)?.is_dir() && !params.recursive {
             return Err(WireError::Refused(
                 "fs/copy needs recursive: true when sourcePath is a folder".into(),

@@ -1,4 +1,4 @@
-//! `fs/createDirectory`: a folder, with those above it unless told otherwise.
+//! `fs/createDirectory`: create a folder, with its parents unless `recursive` is false.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use crate::call::Call;
 use crate::services::ServerState;
 use crate::services::files::{self, LastLink, PathAdmission};
 
-pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<FsCreateDirectory>) {
-    PathAdmission::on_disk(rooms, call, |params, admission| {
+pub(crate) fn handle(state: &Arc<ServerState>, call: Call<FsCreateDirectory>) {
+    PathAdmission::on_disk(state, call, |params, admission| {
         let path = files::absolute(&params.path)?;
-        let place = admission.place(&path, LastLink::Follow)?;
+        let write_path = admission.write_path(&path, LastLink::Follow)?;
         if params.recursive.unwrap_or(true) {
-            place.create_folders()?;
+            write_path.create_folders()?;
         } else {
-            place.create_folder()?;
+            write_path.create_folder()?;
         }
         Ok(FsCreateDirectoryResponse {})
     });

@@ -1,4 +1,4 @@
-//! `fs/getMetadata`: what a path is and when it changed.
+//! `fs/getMetadata`: the type of a path and when it changed.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use crate::call::Call;
 use crate::services::ServerState;
 use crate::services::files::{self, PathAdmission};
 
-pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<FsGetMetadata>) {
-    PathAdmission::on_disk(rooms, call, |params, admission| {
+pub(crate) fn handle(state: &Arc<ServerState>, call: Call<FsGetMetadata>) {
+    PathAdmission::on_disk(state, call, |params, admission| {
         let path = files::absolute(&params.path)?;
         let admitted = admission.open(&path)?;
         let is_symlink = std::fs::symlink_metadata(&path)?.file_type().is_symlink();

@@ -1,4 +1,4 @@
-//! `fs/readFile`: a whole file.
+//! `fs/readFile`: read a whole file.
 
 use std::fs::Metadata;
 use std::io::Read as _;
@@ -19,26 +19,26 @@ use crate::services::files::{self, FileLock, PathAdmission};
 use crate::session::Session;
 use crate::wire_error::WireError;
 
-/// The longest answer; what a client may send is bounded alike.
+/// The longest response; the same limit applies to the client's messages.
 const MESSAGE_BYTES_MAX: u64 = 32 << 20;
 
-/// What an answer needs beside the file: an id, which may be escaped, and a few names.
+/// Size of a response beside the file: an id, which may be escaped, and a few names.
 const FRAME_BYTES: u64 = 8 << 10;
 
 /// The largest file that is read.
 const BYTES_MAX: u64 = (MESSAGE_BYTES_MAX - FRAME_BYTES) / 4 * 3;
 
-/// A file is taken to be at least this large. Those of the system often say that they are empty.
+/// Capacity reserved for a file at least. Files of the system often report a size of 0.
 const BYTES_MIN: u64 = 64 << 10;
 
-/// How long a request stays in its lane while its client takes no answers. After that it lets the
-/// others go, and is answered like one too many if they change the file before its turn comes.
+/// How long a request stays in its lane while its client reads no responses. After that it leaves
+/// the lane, and fails as overloaded if the file changes before it is read.
 const LANE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How much is read at once; a multiple of three, so that the pieces' base64 can be joined.
+/// Bytes read at once; a multiple of three, so that the pieces' base64 can be joined.
 const PIECE_BYTES: usize = 48 << 10;
 
-pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<FsReadFile>) {
+pub(crate) fn handle(state: &Arc<ServerState>, call: Call<FsReadFile>) {
     let Call {
         params,
         reply,
@@ -48,14 +48,14 @@ pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<FsReadFile>) {
         Ok(path) => path,
         Err(error) => return reply.error(error),
     };
-    let rooms = rooms.clone();
+    let state = state.clone();
     tokio::spawn(async move {
-        let admission = PathAdmission::of(&rooms, &session).await;
+        let admission = PathAdmission::of(&state, &session).await;
         read(path, admission, reply, session).await;
     });
 }
 
-/// Reads the file once there is room for the answer, and answers.
+/// Reserves capacity for the response, reads the file and responds.
 async fn read(
     path: PathBuf,
     admission: PathAdmission,
@@ -64,31 +64,31 @@ async fn read(
 ) {
     let client = &session.outgoing;
     let path = Arc::new((path, admission));
-    let looked_at = path.clone();
-    let look = move || look(&looked_at.0, &looked_at.1.resolved());
-    let seen = session.disk.run(client, look).await;
-    let (mut room, seen) = match seen.flatten() {
-        Ok(seen) => seen,
+    let probed_path = path.clone();
+    let probe_job = move || probe(&probed_path.0, &probed_path.1.resolved());
+    let probed = session.disk.run(client, probe_job).await;
+    let (mut capacity, version) = match probed.flatten() {
+        Ok(probed) => probed,
         Err(error) => return reply.error(error),
     };
     let mut unchanged_since = None;
     loop {
-        let bytes = (room.div_ceil(3) * 4 + FRAME_BYTES) as usize;
-        // Nothing is open while this waits, which may be as long as the client reads nothing.
+        let bytes = (capacity.div_ceil(3) * 4 + FRAME_BYTES) as usize;
+        // No file is open during this wait, which lasts as long as the client reads nothing.
         let hold = match timeout(LANE_TIMEOUT, client.reserve(bytes)).await {
             Ok(hold) => hold,
             Err(_) => {
                 drop(reply.take_pass());
-                unchanged_since = Some(seen);
+                unchanged_since = Some(version);
                 client.reserve(bytes).await
             }
         };
-        let turn = match session.disk.acquire(client).await {
-            Ok(turn) => turn,
+        let permit = match session.disk.acquire(client).await {
+            Ok(permit) => permit,
             Err(error) => return reply.error(error),
         };
         let path = path.clone();
-        let job = move || match read_at_most(&path.0, &path.1.resolved(), room, unchanged_since) {
+        let job = move || match read_at_most(&path.0, &path.1.resolved(), capacity, unchanged_since) {
             Ok(Contents::Larger(size)) => Some((size, reply)),
             Ok(Contents::Whole(data_base64)) => {
                 reply.ok(&FsReadFileResponse { data_base64 });
@@ -99,31 +99,31 @@ async fn read(
                 None
             }
         };
-        let Ok(Some(larger)) = turn.run(job).await else {
+        let Ok(Some(larger)) = permit.run(job).await else {
             return;
         };
         drop(hold);
-        (room, reply) = larger;
+        (capacity, reply) = larger;
     }
 }
 
-/// Tells one state of a file from another: device, inode, size and time of change.
+/// Version of a file: device, inode, size and time of change.
 type FileVersion = (u64, u64, u64, (i64, i64));
 
-fn stamp(file: &Metadata) -> FileVersion {
+fn version_of(file: &Metadata) -> FileVersion {
     let changed = (file.ctime(), file.ctime_nsec());
     (file.dev(), file.ino(), file.len(), changed)
 }
 
-/// How large the file seems to be, and its state.
-fn look(path: &Path, admission: &PathAdmission) -> Result<(u64, FileVersion), WireError> {
+/// Returns the capacity that the file needs, and its version.
+fn probe(path: &Path, admission: &PathAdmission) -> Result<(u64, FileVersion), WireError> {
     let (_, metadata) = files::open(path, admission)?;
     if metadata.is_dir() {
         let message = format!("{} is not a file", path.display());
         return Err(WireError::Refused(message.into()));
     }
-    let room = within_max(path, metadata.len().max(BYTES_MIN))?;
-    Ok((room, stamp(&metadata)))
+    let capacity = within_max(path, metadata.len().max(BYTES_MIN))?;
+    Ok((capacity, version_of(&metadata)))
 }
 
 fn within_max(path: &Path, bytes: u64) -> Result<u64, WireError> {
@@ -139,30 +139,30 @@ fn within_max(path: &Path, bytes: u64) -> Result<u64, WireError> {
 }
 
 enum Contents {
-    /// All of it, in base64.
+    /// The contents in base64.
     Whole(String),
-    /// It has become larger, or never said how large it is: there must be room for this many bytes.
+    /// The file has grown, or its size was unknown: it needs capacity for this many bytes.
     Larger(u64),
 }
 
-/// Reads the file, unless it has more bytes than there is room for. Outside its lane it must also be
-/// as it was: what came after this request may have changed it.
+/// Reads the file, unless it exceeds the reserved capacity. Outside its lane the file must also be
+/// unchanged: later requests may have changed it.
 fn read_at_most(
     path: &Path,
     admission: &PathAdmission,
-    room: u64,
+    capacity: u64,
     unchanged_since: Option<FileVersion>,
 ) -> Result<Contents, WireError> {
     let (mut file, metadata) = files::open(path, admission)?;
-    let _stay = FileLock::to_read(&metadata)?;
-    // Who wrote it until now may have made it longer.
+    let _lock = FileLock::to_read(&metadata)?;
+    // A writer may have made it longer while this waited for the lock.
     let metadata = file.metadata()?;
     let check = |metadata: &Metadata| match unchanged_since {
-        Some(seen) if seen != stamp(metadata) => Err(WireError::Overloaded),
+        Some(version) if version != version_of(metadata) => Err(WireError::Overloaded),
         _ => Ok(()),
     };
     check(&metadata)?;
-    if metadata.len() > room {
+    if metadata.len() > capacity {
         return Ok(Contents::Larger(within_max(path, metadata.len())?));
     }
     let mut text = String::with_capacity(metadata.len().div_ceil(3) as usize * 4);
@@ -175,9 +175,9 @@ fn read_at_most(
             .take(PIECE_BYTES as u64)
             .read_to_end(&mut piece)?;
         read += count as u64;
-        if read > room {
-            let larger = if room < BYTES_MAX {
-                (room * 2).min(BYTES_MAX)
+        if read > capacity {
+            let larger = if capacity < BYTES_MAX {
+                (capacity * 2).min(BYTES_MAX)
             } else {
                 read
             };

@@ -1,4 +1,4 @@
-//! `fs/remove`: a file, or a folder with all that is in it.
+//! `fs/remove`: remove a file, or a folder with its contents.
 
 use std::io;
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use crate::services::ServerState;
 use crate::services::files::{self, LastLink, PathAdmission};
 use crate::wire_error::WireError;
 
-pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<FsRemove>) {
-    PathAdmission::on_disk(rooms, call, |params, admission| {
+pub(crate) fn handle(state: &Arc<ServerState>, call: Call<FsRemove>) {
+    PathAdmission::on_disk(state, call, |params, admission| {
         let path = files::absolute(&params.path)?;
-        let place = admission.place(&path, LastLink::Keep)?;
-        let removed = place.remove(params.recursive.unwrap_or(true), admission);
+        let write_path = admission.write_path(&path, LastLink::Keep)?;
+        let removed = write_path.remove(params.recursive.unwrap_or(true), admission);
         match removed {
             Err(WireError::Io(error))
                 if error.kind() == io::ErrorKind::NotFound && params.force.unwrap_or(true) => {}

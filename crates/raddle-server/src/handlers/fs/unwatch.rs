@@ -1,4 +1,4 @@
-//! `fs/unwatch`: end a watch. One that is not there has ended already.
+//! `fs/unwatch`: end a watch. An unknown watch counts as ended.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use raddle_protocol::methods::FsUnwatch;
 use crate::call::Call;
 use crate::services::ServerState;
 
-pub(crate) fn handle(_rooms: &Arc<ServerState>, call: Call<FsUnwatch>) {
+pub(crate) fn handle(_state: &Arc<ServerState>, call: Call<FsUnwatch>) {
     let watch = call.session.watches().remove(&call.params.watch_id);
     drop(watch);
     call.reply.ok(&FsUnwatchResponse {});

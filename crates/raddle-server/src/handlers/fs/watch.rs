@@ -1,4 +1,5 @@
-//! `fs/watch`: be told when a path changes, until `fs/unwatch` or the end of the connection.
+//! `fs/watch`: notify the client when a path changes, until `fs/unwatch` or the end of the
+//! connection.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,31 +12,31 @@ use crate::services::ServerState;
 use crate::services::files::{self, PathAdmission};
 use crate::services::watches::{PathWatcher, Watch};
 use crate::session::Session;
-use crate::wire_error::{WireError, shown};
+use crate::wire_error::{WireError, quoted};
 
-/// How many watches one connection may have.
+/// The maximum number of watches of a connection.
 const WATCHES_MAX: usize = 64;
 
 /// The longest name of a watch. Every notification carries it.
 const NAME_BYTES_MAX: usize = 256;
 
-pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<FsWatch>) {
+pub(crate) fn handle(state: &Arc<ServerState>, call: Call<FsWatch>) {
     let Call {
         params,
         reply,
         session,
     } = call;
-    let rooms = rooms.clone();
+    let state = state.clone();
     tokio::spawn(async move {
-        let admission = PathAdmission::of(&rooms, &session).await;
-        reply.finish(begin(params, &session, &rooms.watcher, admission).await);
+        let admission = PathAdmission::of(&state, &session).await;
+        reply.finish(begin(params, &session, &state.watcher, admission).await);
     });
 }
 
 async fn begin(
     params: FsWatchParams,
     session: &Arc<Session>,
-    lookout: &PathWatcher,
+    watcher: &PathWatcher,
     admission: PathAdmission,
 ) -> Result<FsWatchResponse, WireError> {
     let FsWatchParams { watch_id, path } = params;
@@ -50,8 +51,8 @@ async fn begin(
     }
     let watched = files::absolute(&path)?;
     may_begin(&session.watches(), &watch_id)?;
-    let watch = Watch::begin(watch_id.clone(), watched, admission, session, lookout).await?;
-    // The lane kept others of the same name waiting, but not those of other names.
+    let watch = Watch::begin(watch_id.clone(), watched, admission, session, watcher).await?;
+    // The lane serialises requests for the same name, but not those for other names.
     let mut watches = session.watches();
     may_begin(&watches, &watch_id)?;
     watches.insert(watch_id, watch);
@@ -61,7 +62,7 @@ async fn begin(
 fn may_begin(watches: &HashMap<String, Watch>, watch_id: &str) -> Result<(), WireError> {
     if watches.contains_key(watch_id) {
         return Err(WireError::Refused(
-            format!("watchId already exists: {}", shown(watch_id)).into(),
+            format!("watchId already exists: {}", quoted(watch_id)).into(),
         ));
     }
     if watches.len() >= WATCHES_MAX {

@@ -1,4 +1,4 @@
-//! `fs/writeFile`: a whole file, replacing what was there.
+//! `fs/writeFile`: write a whole file, replacing its contents.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use crate::services::ServerState;
 use crate::services::files::{self, PathAdmission};
 use crate::wire_error::WireError;
 
-pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<FsWriteFile>) {
-    PathAdmission::on_disk(rooms, call, |params, admission| {
+pub(crate) fn handle(state: &Arc<ServerState>, call: Call<FsWriteFile>) {
+    PathAdmission::on_disk(state, call, |params, admission| {
         let path = files::absolute(&params.path)?;
         let bytes = STANDARD.decode(&params.data_base64).map_err(|error| {
             WireError::InvalidRequest(format!("dataBase64 is not base64: {error}"))

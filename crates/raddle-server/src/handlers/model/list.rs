@@ -1,4 +1,5 @@
-//! `model/list`: the models a turn may use. What providers have is asked for now, and told if it comes soon.
+//! `model/list`: the models that a turn may use. Queries the providers, and includes the models of
+//! those that respond soon.
 
 use std::sync::Arc;
 
@@ -12,30 +13,30 @@ use crate::services::models::ModelsByProvider;
 use crate::services::{ServerState, models, pages, providers};
 use crate::wire_error::WireError;
 
-pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ModelList>) {
+pub(crate) fn handle(server: &Arc<ServerState>, call: Call<ModelList>) {
     let Call { params, reply, .. } = call;
-    let asked = rooms.clone();
-    rooms.read_config(move |looked| {
-        let state = match looked {
-            Ok(looked) => looked.in_force(),
+    let shared_server = server.clone();
+    server.read_config(move |snapshot| {
+        let state = match snapshot {
+            Ok(snapshot) => snapshot.in_force(),
             Err(error) => return reply.error(error),
         };
-        let usual = models::usual_provider(&state);
-        let told_of = providers::told_of(&state.merged, usual, asked.config.user_file());
-        let Some(vendors) = asked
+        let default_provider = models::default_provider(&state);
+        let queried = providers::usable_providers(&state.merged, default_provider, shared_server.config.user_file());
+        let Some(vendors) = shared_server
             .options
             .vendors
             .clone()
-            .filter(|_| !told_of.is_empty())
+            .filter(|_| !queried.is_empty())
         else {
-            return answer(&state, &asked.config, &params, reply);
+            return answer(&state, &shared_server.config, &params, reply);
         };
         tokio::spawn(async move {
-            let known = asked.catalogue.of(told_of, &vendors).await;
+            let known = shared_server.catalogue.of(queried, &vendors).await;
             let ModelListParams { cursor, limit, .. } = &params;
             reply.finish(page(
                 &state,
-                &asked.config,
+                &shared_server.config,
                 &known,
                 cursor.as_deref(),
                 *limit,
@@ -44,7 +45,7 @@ pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ModelList>) {
     });
 }
 
-/// Without what providers have.
+/// Responds without the models of providers.
 fn answer(
     state: &State,
     config: &Config,
@@ -61,7 +62,8 @@ fn answer(
     }
 }
 
-/// The whole list, which every client asks for at its start and which changes only with the configuration.
+/// Returns the whole list, cached: every client requests it at its start, and it changes only with
+/// the configuration.
 fn whole<'a>(state: &'a State, config: &Config) -> Result<&'a RawValue, WireError> {
     if let Some(list) = state.model_list.get() {
         return Ok(list);

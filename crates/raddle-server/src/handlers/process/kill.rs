@@ -9,7 +9,7 @@ use crate::call::Call;
 use crate::services::ServerState;
 use crate::services::processes::ProcessName;
 
-pub(crate) fn handle(_rooms: &Arc<ServerState>, call: Call<ProcessKill>) {
+pub(crate) fn handle(_state: &Arc<ServerState>, call: Call<ProcessKill>) {
     let name = ProcessName::Process(call.params.process_handle);
     let ended = call.session.processes.end(&name);
     call.reply.finish(ended.map(|()| ProcessKillResponse {}));

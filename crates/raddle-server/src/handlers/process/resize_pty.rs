@@ -10,7 +10,7 @@ use crate::call::Call;
 use crate::services::ServerState;
 use crate::services::processes::ProcessName;
 
-pub(crate) fn handle(_rooms: &Arc<ServerState>, call: Call<ProcessResizePty>) {
+pub(crate) fn handle(_state: &Arc<ServerState>, call: Call<ProcessResizePty>) {
     let ProcessTerminalSize { cols, rows } = call.params.size;
     let name = ProcessName::Process(call.params.process_handle);
     let resized = call

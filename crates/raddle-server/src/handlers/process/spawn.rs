@@ -1,4 +1,5 @@
-//! `process/spawn`: start a process outside any thread and without a sandbox, and tell of it later.
+//! `process/spawn`: start a process outside any thread and without a sandbox; notify the client of
+//! its output and end.
 
 use std::sync::Arc;
 
@@ -20,41 +21,41 @@ use crate::services::processes::{
 use crate::session::Session;
 use crate::wire_error::WireError;
 
-pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ProcessSpawn>) {
+pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ProcessSpawn>) {
     let Call {
         params,
         reply,
         session,
     } = call;
     let handle = params.process_handle.clone();
-    let begun = wish(params).and_then(|(launch, stdio, plan)| {
+    let prepared = spawn_request(params).and_then(|(launch, stdio, plan)| {
         let name = ProcessName::Process(handle.clone());
-        let (run, start) = Processes::begin(&session, name, plan, || rooms.launcher.open(stdio))?;
+        let (run, start) = Processes::begin(&session, name, plan, || state.launcher.open(stdio))?;
         Ok((run, start, launch))
     });
-    let (mut run, start, launch) = match begun {
-        Ok(begun) => begun,
+    let (mut run, start, launch) = match prepared {
+        Ok(prepared) => prepared,
         Err(error) => return reply.error(error),
     };
-    let rooms = rooms.clone();
+    let state = state.clone();
     tokio::spawn(async move {
         let allowed = tokio::select! {
             biased;
             () = session.outgoing.when_gone() => Err(WireError::Dropped),
             () = run.cut_short() => Ok(false),
-            allowed = processes::allowed(&rooms, &launch, Sandbox::FullAccess) => allowed.map(|()| true),
+            allowed = processes::allowed(&state, &launch, Sandbox::FullAccess) => allowed.map(|()| true),
         };
-        let started = allowed.and_then(|is_wanted| {
-            match is_wanted {
+        let started = allowed.and_then(|may_start| {
+            match may_start {
                 true => start.with(launch)?,
                 false => drop(start),
             }
             Ok(())
         });
         match started {
-            Ok(()) => tell(run, handle, reply, session).await,
+            Ok(()) => respond_and_report_exit(run, handle, reply, session).await,
             Err(error) => {
-                // Its name is free when the client hears of it.
+                // Frees the name before the client receives the error.
                 drop(run);
                 reply.error(error);
             }
@@ -62,8 +63,8 @@ pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ProcessSpawn>) {
     });
 }
 
-/// What the client wants, or why that cannot be.
-fn wish(params: ProcessSpawnParams) -> Result<(Launch, Stdio, OutputPlan), WireError> {
+/// Checks the params, or says why the process cannot run.
+fn spawn_request(params: ProcessSpawnParams) -> Result<(Launch, Stdio, OutputPlan), WireError> {
     if params.size.is_some() && !params.tty {
         return Err(WireError::Refused("size needs tty".into()));
     }
@@ -91,9 +92,9 @@ fn wish(params: ProcessSpawnParams) -> Result<(Launch, Stdio, OutputPlan), WireE
         Maybe::Value(bytes) => Some(bytes),
     };
     let handle = params.process_handle;
-    let is_told = params.tty || params.stream_stdout_stderr;
+    let streams_output = params.tty || params.stream_stdout_stderr;
     let plan = OutputPlan {
-        tell: is_told.then(|| Box::new(move |delta| told(&handle, delta).into()) as _),
+        tell: streams_output.then(|| Box::new(move |delta| output_delta(&handle, delta).into()) as _),
         bytes_max,
         all_or_nothing: false,
         time,
@@ -108,7 +109,7 @@ fn size(size: Option<ProcessTerminalSize>) -> TerminalSize {
     TerminalSize { rows, cols }
 }
 
-fn told(process_handle: &str, delta: OutputDelta) -> ProcessOutputDeltaNotification {
+fn output_delta(process_handle: &str, delta: OutputDelta) -> ProcessOutputDeltaNotification {
     ProcessOutputDeltaNotification {
         process_handle: process_handle.to_owned(),
         cap_reached: delta.cap_reached,
@@ -120,8 +121,9 @@ fn told(process_handle: &str, delta: OutputDelta) -> ProcessOutputDeltaNotificat
     }
 }
 
-/// Answers when the process runs, and tells when it is over and all its output was told.
-async fn tell(
+/// Responds when the process runs, and sends `process/exited` when it has ended and all its output
+/// was sent.
+async fn respond_and_report_exit(
     mut run: ProcessRun,
     process_handle: String,
     reply: Reply<ProcessSpawnResponse>,
@@ -143,6 +145,6 @@ async fn tell(
         stdout_cap_reached: outcome.stdout.cap_reached,
         output_drain_timed_out: Some(outcome.drain_timed_out),
     };
-    session.tell(&exited.into());
+    session.notify(&exited.into());
     drop(hold);
 }

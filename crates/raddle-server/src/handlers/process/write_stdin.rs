@@ -1,4 +1,4 @@
-//! `process/writeStdin`: feed a process, end its input, or both.
+//! `process/writeStdin`: write to the stdin of a process, close it, or both.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::call::Call;
 use crate::services::ServerState;
 use crate::services::processes::ProcessName;
 
-pub(crate) fn handle(_rooms: &Arc<ServerState>, call: Call<ProcessWriteStdin>) {
+pub(crate) fn handle(_state: &Arc<ServerState>, call: Call<ProcessWriteStdin>) {
     let ProcessWriteStdinParams {
         process_handle,
         close_stdin,

@@ -1,4 +1,4 @@
-//! `review/start`: have changes reviewed, in a turn of the thread.
+//! `review/start`: review changes, in a turn of the thread.
 
 use std::sync::Arc;
 
@@ -13,28 +13,28 @@ use crate::call::Call;
 use crate::services::{ServerState, threads};
 use crate::wire_error::WireError;
 
-/// How a review is done, whatever is reviewed.
+/// Instructions of every review, whatever its target.
 const REVIEW_INSTRUCTIONS: &str = "Look only for problems that these changes bring: wrong results, crashes, lost data, \
     security holes, broken promises to callers, tests that cannot fail. Read as much of the code around \
     them as you need to be sure. Change no file. Answer with the problems you found, the worst first, \
     each with its file and line, what goes wrong and when, and how it could be mended. Leave out matters \
     of taste. If you found nothing, say so in one sentence.";
 
-pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ReviewStart>) {
+pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ReviewStart>) {
     let Call {
         params,
         reply,
         session,
     } = call;
     if matches!(params.delivery, Some(ReviewDelivery::Unrecognized(_))) {
-        let what = "a review runs in its own thread here; say delivery inline";
+        let what = "detached reviews are not supported; use delivery inline";
         return reply.error(WireError::Refused(what.into()));
     }
-    let Some((text, task)) = asked(&params.target) else {
-        let what = "the target of the review is empty or unknown; say what to review";
+    let Some((text, task)) = target_texts(&params.target) else {
+        let what = "invalid review target: it is empty or unknown; name what to review";
         return reply.error(WireError::Refused(what.into()));
     };
-    let rooms = rooms.clone();
+    let state = state.clone();
     tokio::spawn(async move {
         let id = params.thread_id;
         let turn = TurnId::mint();
@@ -47,18 +47,18 @@ pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ReviewStart>) {
             principal: threads::principal(&session),
         }));
         let answer = reply.into_reply_to(move |done| {
-            let begun = done.map(|_| ReviewStartResponse {
+            let response = done.map(|_| ReviewStartResponse {
                 review_thread_id: id,
-                turn: begun(turn.clone(), text.clone()),
+                turn: started_turn(turn.clone(), text.clone()),
             });
-            begun.map_err(|error| threads::refused(id, error))
+            response.map_err(|error| threads::refused(id, error))
         });
-        rooms.threads.send_command(id, start, answer).await;
+        state.threads.send_command(id, start, answer).await;
     });
 }
 
-/// What is reviewed, for people and for the model.
-fn asked(target: &ReviewTarget) -> Option<(String, String)> {
+/// Returns the target as a text for people, and as a task for the model.
+fn target_texts(target: &ReviewTarget) -> Option<(String, String)> {
     Some(match target {
         ReviewTarget::UncommittedChanges => (
             "current changes".to_owned(),
@@ -92,8 +92,8 @@ fn asked(target: &ReviewTarget) -> Option<(String, String)> {
     })
 }
 
-/// The turn, with a message that says what is reviewed.
-fn begun(turn: TurnId, text: String) -> Turn {
+/// Returns the started turn, with a message that names the target.
+fn started_turn(turn: TurnId, text: String) -> Turn {
     let content = UserInput::Text(TextUserInput {
         text,
         text_elements: Vec::new(),

@@ -11,10 +11,10 @@ use crate::services::files::{self, PathAdmission};
 use crate::services::{ServerState, skills};
 use crate::wire_error::WireError;
 
-/// How many folders one request may ask for.
+/// The maximum number of folders of one request.
 const FOLDERS_MAX: usize = 64;
 
-pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<SkillsList>) {
+pub(crate) fn handle(state: &Arc<ServerState>, call: Call<SkillsList>) {
     if call.params.cwds.len() > FOLDERS_MAX {
         let what = format!("cwds has more than {FOLDERS_MAX} folders");
         return call.reply.error(WireError::Refused(what.into()));
@@ -27,10 +27,10 @@ pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<SkillsList>) {
     {
         return call.reply.error(error);
     }
-    // `forceReload` needs no work: the folders are looked at every time.
-    let user = rooms.options.paths.skills.clone();
+    // `forceReload` needs no work: the folders are read every time.
+    let user = state.options.paths.skills.clone();
     let is_observer = call.session.is_observer();
-    PathAdmission::on_disk(rooms, call, move |params, admission| {
+    PathAdmission::on_disk(state, call, move |params, admission| {
         let mut folders = params.cwds;
         if folders.is_empty() {
             folders.push(std::env::current_dir()?.display().to_string());
@@ -38,7 +38,7 @@ pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<SkillsList>) {
         for folder in folders.iter().filter(|_| is_observer) {
             admission.check(&std::path::absolute(folder)?)?;
         }
-        // An observer sees workspaces, and nothing else of the user's.
+        // An observer may read workspaces, and no other files of the user.
         let user = Some(&*user).filter(|_| !is_observer);
         let mut seen = HashSet::new();
         let mut list = skills::SkillList::new(admission);

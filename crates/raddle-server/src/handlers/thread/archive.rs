@@ -1,4 +1,4 @@
-//! `thread/archive`: put a thread out of sight. What runs in it is stopped first.
+//! `thread/archive`: hide a thread from lists. A running turn is stopped first.
 
 use std::sync::Arc;
 
@@ -9,28 +9,28 @@ use crate::call::Call;
 use crate::services::{ServerState, threads};
 use crate::wire_error::WireError;
 
-pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadArchive>) {
+pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadArchive>) {
     let Call {
         params,
         reply,
         session,
     } = call;
-    let rooms = rooms.clone();
+    let state = state.clone();
     tokio::spawn(async move {
         let id = params.thread_id;
-        if rooms.threads.is_ephemeral(id) {
+        if state.threads.is_ephemeral(id) {
             let what =
-                "an ephemeral thread is not kept, so it cannot be archived; unsubscribe from it";
+                "an ephemeral thread is not stored, so it cannot be archived; unsubscribe from it";
             return reply.error(WireError::Refused(what.into()));
         }
         let principal = threads::principal(&session);
-        if let Err(error) = threads::stop(&rooms.threads, id, principal.clone()).await {
+        if let Err(error) = threads::stop(&state.threads, id, principal.clone()).await {
             return reply.error(threads::refused(id, error));
         }
         let answer = reply.into_reply_to(move |done| {
             let archived = done.map(|_| ThreadArchiveResponse {});
             archived.map_err(|error| threads::refused(id, error))
         });
-        rooms.threads.archive(id, principal, answer).await;
+        state.threads.archive(id, principal, answer).await;
     });
 }

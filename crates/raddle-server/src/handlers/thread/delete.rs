@@ -1,4 +1,4 @@
-//! `thread/delete`: forget a thread. What runs in it ends with it.
+//! `thread/delete`: delete a thread. A running turn ends with it.
 
 use std::sync::Arc;
 
@@ -11,30 +11,30 @@ use raddle_protocol::methods::ThreadDelete;
 use crate::call::Call;
 use crate::services::{ServerState, threads};
 
-pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadDelete>) {
+pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadDelete>) {
     let Call {
         params,
         reply,
         session,
     } = call;
-    let rooms = rooms.clone();
+    let state = state.clone();
     tokio::spawn(async move {
         let id = params.thread_id;
         let delete = Command::Delete(Delete {
             principal: threads::principal(&session),
         });
-        // One that may have come before finds the thread gone, which is what it wants.
-        let may_be_gone = reply.idempotency().is_some();
+        // A retry finds the thread deleted, which is the requested result.
+        let is_retryable = reply.idempotency().is_some();
         let answer =
             reply.into_reply_to(move |done| match done {
                 Err(
                     AgentError::Read(ReadError::NotFound) | AgentError::Refused(Refusal::Deleted),
-                ) if may_be_gone => Ok(ThreadDeleteResponse {}),
+                ) if is_retryable => Ok(ThreadDeleteResponse {}),
                 deleted => {
                     let deleted = deleted.map(|_| ThreadDeleteResponse {});
                     deleted.map_err(|error| threads::refused(id, error))
                 }
             });
-        rooms.threads.send_command(id, delete, answer).await;
+        state.threads.send_command(id, delete, answer).await;
     });
 }

@@ -1,4 +1,5 @@
-//! `thread/fork`: begin a thread with another's history. The caller hears of it from its first record on.
+//! `thread/fork`: start a thread with another's history. The caller receives its events from the
+//! first record on.
 
 use std::future::ready;
 use std::sync::Arc;
@@ -13,31 +14,31 @@ use crate::services::threads::view::{self, OpenItemText};
 use crate::services::{ServerState, threads};
 use crate::wire_error::WireError;
 
-pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadFork>) {
+pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadFork>) {
     let Call {
         params,
         mut reply,
         session,
     } = call;
-    let cut = match cut(&params) {
-        Ok(cut) => cut,
+    let point = match fork_point(&params) {
+        Ok(point) => point,
         Err(what) => return reply.error(WireError::Refused(what.into())),
     };
-    let rooms = rooms.clone();
+    let state = state.clone();
     tokio::spawn(async move {
-        let room = match threads::reserve_answer(&session).await {
-            Ok(room) => room,
+        let reservation = match threads::reserve_answer(&session).await {
+            Ok(reservation) => reservation,
             Err(error) => return reply.error(error),
         };
-        let change = match rooms.config_now().await {
+        let change = match state.config_now().await {
             Ok(config) => {
                 let overrides = threads::Overrides::from(&params);
-                overrides.change(&rooms, &config).await
+                overrides.change(&state, &config).await
             }
             Err(error) => Err(error),
         };
         let change = match change {
-            Ok(change) => threads::routed(&rooms, params.thread_id, change).await,
+            Ok(change) => threads::routed(&state, params.thread_id, change).await,
             Err(error) => Err(error),
         };
         let change = match change {
@@ -45,12 +46,12 @@ pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadFork>) {
             Err(error) => return reply.error(error),
         };
         let from = params.thread_id;
-        let keyed = reply.idempotency();
-        let to = keyed.map_or_else(ThreadId::mint, |it| it.thread);
-        let is_made = keyed.is_some_and(|it| it.thread_exists);
+        let identity = reply.idempotency();
+        let to = identity.map_or_else(ThreadId::mint, |it| it.thread);
+        let already_exists = identity.is_some_and(|it| it.thread_exists);
         let fork = ForkRequest {
             from,
-            point: cut,
+            point,
             to,
             change,
             ephemeral: params.ephemeral,
@@ -58,8 +59,8 @@ pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadFork>) {
             idempotency: reply.take_idempotency(),
         };
         let is_new = !session.threads().contains(&to);
-        let newcomer = threads::subscribe_request(&session, to);
-        let all = rooms.threads.clone();
+        let subscribe_request = threads::subscribe_request(&session, to);
+        let threads_handle = state.threads.clone();
         let answer = move |subscribed: Result<SubscribeResult, AgentError>| {
             let thread = match subscribed {
                 Ok(subscribed) => subscribed.thread,
@@ -78,46 +79,46 @@ pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadFork>) {
                 owned: true,
             };
             Box::pin(async move {
-                let _room = room;
-                let answer = shown(&all, &peek, params.exclude_turns).await;
-                let is_well = answer.is_ok();
+                let _reservation = reservation;
+                let answer = response(&threads_handle, &peek, params.exclude_turns).await;
+                let is_ok = answer.is_ok();
                 reply.finish(answer.map_err(|error| threads::refused(to, error)));
-                is_well
+                is_ok
             })
         };
-        if is_made {
-            // When the request came before. The caller hears of the fork as it is by now.
-            rooms.threads.resume(to, newcomer, answer).await;
+        if already_exists {
+            // A retry: the caller subscribes to the fork in its present state.
+            state.threads.resume(to, subscribe_request, answer).await;
         } else {
-            rooms.threads.fork(fork, newcomer.subscriber, answer).await;
+            state.threads.fork(fork, subscribe_request.subscriber, answer).await;
         }
     });
 }
 
-fn cut(params: &ThreadForkParams) -> Result<ForkPoint, &'static str> {
+fn fork_point(params: &ThreadForkParams) -> Result<ForkPoint, &'static str> {
     if params.path.as_ref().is_some_and(|path| !path.is_empty()) {
         return Err("a thread is forked by its id here; leave out path");
     }
     if params.attach_to_source || params.experimental_prediction_mode {
-        return Err("a fork stands on its own here; leave out attachToSource and prediction modes");
+        return Err("attached forks are not supported; leave out attachToSource and prediction modes");
     }
     match (&params.last_turn_id, &params.before_turn_id) {
         (None, None) => Ok(ForkPoint::Now),
         (Some(turn), None) => Ok(ForkPoint::After(turn.clone())),
         (None, Some(turn)) => Ok(ForkPoint::Before(turn.clone())),
-        (Some(_), Some(_)) => Err("say lastTurnId or beforeTurnId, not both"),
+        (Some(_), Some(_)) => Err("pass lastTurnId or beforeTurnId, not both"),
     }
 }
 
-async fn shown(
-    all: &Threads,
+async fn response(
+    threads: &Threads,
     peek: &PeekResult,
     exclude_turns: bool,
 ) -> Result<ThreadForkResponse, AgentError> {
-    let asked = all.instructions(&peek.thread.settings().cwd).await;
-    let mut head = view::head(&peek.thread, asked.sources);
+    let instructions = threads.instructions(&peek.thread.settings().cwd).await;
+    let mut head = view::head(&peek.thread, instructions.sources);
     if !exclude_turns {
-        head.thread.turns = view::turns(all, peek, OpenItemText::WithoutText).await?;
+        head.thread.turns = view::turns(threads, peek, OpenItemText::WithoutText).await?;
     }
     Ok(ThreadForkResponse {
         approval_policy: head.approval_policy,

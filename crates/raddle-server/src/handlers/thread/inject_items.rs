@@ -1,4 +1,4 @@
-//! `thread/inject_items`: give the model history that did not happen here. Nobody is told.
+//! `thread/inject_items`: add items to the history that the model sees. No notification is sent.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use raddle_protocol::methods::ThreadInjectItems;
 use crate::call::Call;
 use crate::services::{ServerState, threads};
 
-pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadInjectItems>) {
+pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadInjectItems>) {
     let Call {
         params,
         reply,
@@ -23,13 +23,13 @@ pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadInjectItems>) {
         items,
         principal: threads::principal(&session),
     });
-    let rooms = rooms.clone();
+    let state = state.clone();
     tokio::spawn(async move {
         let id = params.thread_id;
         let answer = reply.into_reply_to(move |done| {
             let injected = done.map(|_| ThreadInjectItemsResponse {});
             injected.map_err(|error| threads::refused(id, error))
         });
-        rooms.threads.send_command(id, inject, answer).await;
+        state.threads.send_command(id, inject, answer).await;
     });
 }

@@ -18,20 +18,20 @@ use crate::services::ServerState;
 use crate::services::threads::{self, lists};
 use crate::wire_error::WireError;
 
-/// How many folders one request may name.
+/// The maximum number of folders of one request.
 const FOLDERS_MAX: usize = 64;
 
-/// How many threads one request may leave out.
+/// The maximum number of threads that one request may exclude.
 const EXCLUDED_MAX: usize = 100;
 
-pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadList>) {
+pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadList>) {
     let Call {
         params,
         reply,
         session,
     } = call;
     // Threads are in no section or project, and no thread has spawned another.
-    let nothing = matches!(params.section_id, Maybe::Value(_))
+    let matches_none = matches!(params.section_id, Maybe::Value(_))
         || matches!(params.project_id, Maybe::Value(_))
         || params.parent_thread_id.is_some()
         || params.ancestor_thread_id.is_some()
@@ -40,15 +40,15 @@ pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadList>) {
         Ok(query) => query,
         Err(error) => return reply.error(error),
     };
-    let rooms = rooms.clone();
+    let state = state.clone();
     tokio::spawn(async move {
-        let page = match nothing {
+        let page = match matches_none {
             true => Ok(Page::empty()),
-            false => lists::page(&rooms.threads, None, query).await,
+            false => lists::page(&state.threads, None, query).await,
         };
-        let there = relay::remote_threads(&rooms, &session).await;
+        let remote = relay::remote_threads(&state, &session).await;
         let answer = page.map(|page| ThreadListResponse {
-            data: page.entries.iter().map(|it| owned(it, &there)).collect(),
+            data: page.entries.iter().map(|it| listed_with_owner(it, &remote)).collect(),
             backwards_cursor: page.back,
             next_cursor: page.next,
             read_states: None,
@@ -57,15 +57,15 @@ pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadList>) {
     });
 }
 
-/// A thread of the list, with the process that has it where that is another one.
-fn owned(it: &ListedThread, there: &HashMap<ThreadId, String>) -> Thread {
+/// Returns a thread of the list, with its owner if another process has it.
+fn listed_with_owner(it: &ListedThread, remote: &HashMap<ThreadId, String>) -> Thread {
     let mut thread = lists::listed(it);
-    let node = there.get(&it.summary.thread);
+    let node = remote.get(&it.summary.thread);
     thread.extra = node.map(|node| json!({ "owner": { "node": node } }));
     thread
 }
 
-/// The list is always that of the journal itself, so `useStateDbOnly` changes nothing.
+/// Builds the query. The list always comes from the journal, so `useStateDbOnly` changes nothing.
 fn query(params: ThreadListParams) -> Result<ListQuery, WireError> {
     let cwds = match params.cwd {
         None => Vec::new(),
@@ -80,7 +80,7 @@ fn query(params: ThreadListParams) -> Result<ListQuery, WireError> {
         return Err(too_many("excludedThreadIds", EXCLUDED_MAX));
     }
     let order = match params.sort_key {
-        // Where there are no sections, nothing has a place in one.
+        // Without sections, no thread has a position in one.
         None | Some(ThreadSortKey::CreatedAt | ThreadSortKey::SectionPosition) => {
             ListOrder::Created
         }

@@ -1,4 +1,4 @@
-//! `thread/read`: look at a thread without taking it or hearing of it.
+//! `thread/read`: read a thread without opening it or subscribing to it.
 
 use std::sync::Arc;
 
@@ -12,24 +12,24 @@ use crate::services::threads;
 use crate::services::threads::view::{OpenItemText, turns};
 use crate::wire_error::WireError;
 
-pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadRead>) {
+pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadRead>) {
     let Call {
         params,
         mut reply,
         session,
     } = call;
-    let rooms = rooms.clone();
+    let state = state.clone();
     tokio::spawn(async move {
-        // What was asked of the thread before has happened; what comes later need not wait for the pages.
+        // Earlier requests on the thread are done; later ones need not wait for the pages.
         let lane = reply.take_pass();
         let id = params.thread_id;
-        let peek = match rooms.threads.peek(id).await {
+        let peek = match state.threads.peek(id).await {
             Ok(peek) => peek,
             Err(error) => return reply.error(threads::refused(id, error)),
         };
         drop(lane);
         let mut thread = view(&peek.thread);
-        let file = rooms.options.paths.threads.as_ref();
+        let file = state.options.paths.threads.as_ref();
         let file = file.filter(|_| !thread.ephemeral);
         thread.path = file.map(|file| file.display().to_string());
         if !peek.live {
@@ -40,11 +40,11 @@ pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadRead>) {
                 let what = "ephemeral threads do not support includeTurns; use thread/turns/list";
                 return reply.error(WireError::Refused(what.into()));
             }
-            let _room = match threads::reserve_answer(&session).await {
-                Ok(room) => room,
+            let _reservation = match threads::reserve_answer(&session).await {
+                Ok(reservation) => reservation,
                 Err(error) => return reply.error(error),
             };
-            match turns(&rooms.threads, &peek, OpenItemText::WithText).await {
+            match turns(&state.threads, &peek, OpenItemText::WithText).await {
                 Ok(turns) => thread.turns = turns,
                 Err(error) => return reply.error(threads::refused(id, error)),
             }

@@ -1,4 +1,4 @@
-//! `thread/resume`: open a thread, or come back to it, and hear of it from here on.
+//! `thread/resume`: open a thread, or return to it, and subscribe to its events.
 
 use std::future::ready;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::services::threads::view::{self, OpenItemText};
 use crate::services::{ServerState, threads};
 use crate::wire_error::WireError;
 
-pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadResume>) {
+pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadResume>) {
     let Call {
         params,
         reply,
@@ -29,60 +29,61 @@ pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadResume>) {
         let what = "a thread is resumed by its id here; leave out history and path";
         return reply.error(WireError::Refused(what.into()));
     }
-    let is_numbered = session.client().is_some_and(|it| it.wants_seq);
-    if params.after_seq.is_some() && !is_numbered {
+    let wants_seq = session.client().is_some_and(|it| it.wants_seq);
+    if params.after_seq.is_some() && !wants_seq {
         let what = "afterSeq needs the extension raddle/seq; name it in capabilities.extensions of initialize";
         return reply.error(WireError::Refused(what.into()));
     }
-    let rooms = rooms.clone();
+    let state = state.clone();
     tokio::spawn(async move {
         let id = params.thread_id;
-        // Before the thread waits for the answer: it must not wait for a client that does not read.
-        let room = match threads::reserve_answer(&session).await {
-            Ok(room) => room,
+        // Before the thread waits for the response: it must not wait for a client that does not
+        // read.
+        let reservation = match threads::reserve_answer(&session).await {
+            Ok(reservation) => reservation,
             Err(error) => return reply.error(error),
         };
-        let change = match rooms.config_now().await {
+        let change = match state.config_now().await {
             Ok(config) => {
                 let overrides = threads::Overrides::from(&params);
-                overrides.change(&rooms, &config).await
+                overrides.change(&state, &config).await
             }
             Err(error) => Err(error),
         };
         let change = match change {
-            Ok(change) => threads::routed(&rooms, id, change).await,
+            Ok(change) => threads::routed(&state, id, change).await,
             Err(error) => Err(error),
         };
         let change = match change {
             Ok(change) => change,
             Err(error) => return reply.error(error),
         };
-        if session.is_observer() && would_begin(&rooms.threads, id).await {
+        if session.is_observer() && would_begin(&state.threads, id).await {
             return reply.error(WireError::ObserverWouldBegin);
         }
-        // Who only looks changes nothing.
+        // An observer changes no settings.
         let change = match session.is_observer() {
             true => SettingsChange::default(),
             false => change,
         };
         let is_new = !session.threads().contains(&id);
-        let newcomer = SubscribeRequest {
+        let subscribe_request = SubscribeRequest {
             subscriber: threads::subscriber(&session, id),
             change: ChangeSettings {
                 change,
                 principal: threads::principal(&session),
             },
             with_usage: !params.exclude_turns,
-            seen: params.after_seq.map(Seq),
+            cursor: params.after_seq.map(Seq),
         };
-        let all = rooms.threads.clone();
+        let threads_handle = state.threads.clone();
         let answer = move |subscribed: Result<SubscribeResult, AgentError>| {
             let thread = match subscribed {
                 Ok(SubscribeResult {
                     cursor: CursorStatus::Expired,
                     after,
                     ..
-                }) => Err(WireError::CursorExpired { seen: after.0 }),
+                }) => Err(WireError::CursorExpired { seq: after.0 }),
                 Ok(subscribed) => Ok(subscribed.thread),
                 Err(error) => Err(threads::refused(id, error)),
             };
@@ -103,48 +104,48 @@ pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadResume>) {
                 owned: true,
             };
             Box::pin(async move {
-                let _room = room;
-                let answer = shown(&all, &peek, &params).await;
-                let is_well = answer.is_ok();
+                let _reservation = reservation;
+                let answer = response(&threads_handle, &peek, &params).await;
+                let is_ok = answer.is_ok();
                 reply.finish(answer.map_err(|error| threads::refused(id, error)));
-                is_well
+                is_ok
             })
         };
-        rooms.threads.resume(id, newcomer, answer).await;
+        state.threads.resume(id, subscribe_request, answer).await;
     });
 }
 
-/// Whether work begins once a thread is opened: a turn that its owner left, queued input, a goal.
-async fn would_begin(all: &Threads, id: ThreadId) -> bool {
-    match all.peek(id).await {
-        // Its owner has taken the work up.
+/// Whether opening a thread starts work: a turn that its owner left, queued input, a goal.
+async fn would_begin(threads: &Threads, id: ThreadId) -> bool {
+    match threads.peek(id).await {
+        // Its owner has resumed the work.
         Ok(peek) if peek.live || peek.owned => false,
         Ok(peek) => has_work(&peek),
-        // Opening it meets the same error, and says which.
+        // Opening the thread fails with the same error, which the client receives.
         Err(_) => false,
     }
 }
 
-/// Whether a thread has work that its next owner begins.
+/// Whether a thread has work that its next owner starts.
 pub(crate) fn has_work(peek: &PeekResult) -> bool {
     peek.thread.turn().is_some() || !peek.thread.pending().is_empty()
 }
 
-async fn shown(
-    all: &Threads,
+async fn response(
+    threads: &Threads,
     peek: &PeekResult,
     params: &ThreadResumeParams,
 ) -> Result<ThreadResumeResponse, AgentError> {
     let id = params.thread_id;
-    let asked = all.instructions(&peek.thread.settings().cwd).await;
-    let mut head: ThreadStartResponse = view::head(&peek.thread, asked.sources);
-    let ends = ends(all, id, None).await?;
-    // Who goes on from what it knows is told the rest.
+    let instructions = threads.instructions(&peek.thread.settings().cwd).await;
+    let mut head: ThreadStartResponse = view::head(&peek.thread, instructions.sources);
+    let ends = ends(threads, id, None).await?;
+    // A client that resumes after a sequence number receives the rest as events.
     if !params.exclude_turns && params.after_seq.is_none() {
-        head.thread.turns = view::turns(all, peek, OpenItemText::WithoutText).await?;
+        head.thread.turns = view::turns(threads, peek, OpenItemText::WithoutText).await?;
     }
     let initial_turns_page = match &params.initial_turns_page {
-        Some(page) => Some(first_page(all, id, page).await?),
+        Some(page) => Some(first_page(threads, id, page).await?),
         None => None,
     };
     Ok(ThreadResumeResponse {
@@ -169,9 +170,9 @@ async fn shown(
     })
 }
 
-/// The page of turns that the answer brings along.
+/// Returns the page of turns that the response includes.
 async fn first_page(
-    all: &Threads,
+    threads: &Threads,
     id: ThreadId,
     page: &ThreadResumeInitialTurnsPageParams,
 ) -> Result<TurnsPage, AgentError> {
@@ -181,5 +182,5 @@ async fn first_page(
         newest_first: page.sort_direction != Some(SortDirection::Asc),
     };
     let items = page.items_view.clone().unwrap_or(TurnItemsView::Summary);
-    view::turns_page(all, id, query, &items).await
+    view::turns_page(threads, id, query, &items).await
 }

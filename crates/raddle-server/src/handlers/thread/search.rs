@@ -1,4 +1,4 @@
-//! `thread/search`: the stored threads that hold a text.
+//! `thread/search`: the stored threads that contain a text.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use crate::services::ServerState;
 use crate::services::threads::{self, lists, snippets};
 use crate::wire_error::WireError;
 
-/// The shortest text that can be searched for, in letters.
+/// The shortest text to search for, in letters.
 const LETTERS_MIN: usize = 3;
 
-pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadSearch>) {
+pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadSearch>) {
     let Call { params, reply, .. } = call;
     let text = params.search_term.clone();
     if text.chars().count() < LETTERS_MIN {
@@ -28,10 +28,10 @@ pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadSearch>) {
         Ok(query) => query,
         Err(error) => return reply.error(error),
     };
-    let threads = rooms.threads.clone();
+    let threads = state.threads.clone();
     tokio::spawn(async move {
-        let found = search(&threads, text, query).await;
-        reply.finish(found.map_err(threads::failed));
+        let response = search(&threads, text, query).await;
+        reply.finish(response.map_err(threads::failed));
     });
 }
 
@@ -42,10 +42,10 @@ async fn search(
 ) -> Result<ThreadSearchResponse, AgentError> {
     let page = lists::page(threads, Some(&text), query).await?;
     let mut data = Vec::with_capacity(page.entries.len());
-    for found in &page.entries {
+    for entry in &page.entries {
         data.push(ThreadSearchResult {
-            snippet: snippets::snippet(threads, &found.summary, &text).await?,
-            thread: lists::listed(found),
+            snippet: snippets::snippet(threads, &entry.summary, &text).await?,
+            thread: lists::listed(entry),
         });
     }
     Ok(ThreadSearchResponse {

@@ -1,4 +1,4 @@
-//! `thread/shellCommand`: run a command of the user's.
+//! `thread/shellCommand`: run a shell command of the user.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::call::Call;
 use crate::services::{ServerState, threads};
 use crate::wire_error::WireError;
 
-pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadShellCommand>) {
+pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadShellCommand>) {
     let Call {
         params,
         reply,
@@ -27,27 +27,27 @@ pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadShellCommand>) {
             return reply.error(WireError::Refused(why.into()));
         }
     };
-    let rooms = rooms.clone();
+    let state = state.clone();
     tokio::spawn(async move {
         let id = params.thread_id;
-        let words = ["sh", "-c", &params.command].map(str::to_owned);
-        if let Some(why) = rooms
+        let argv = ["sh", "-c", &params.command].map(str::to_owned);
+        if let Some(why) = state
             .threads
-            .objection(words.into(), Sandbox::FullAccess)
+            .objection(argv.into(), Sandbox::FullAccess)
             .await
         {
-            let why = format!("the command would run without a sandbox, and may not: {why}");
+            let why = format!("the command would run without a sandbox, which is not allowed: {why}");
             return reply.error(WireError::Refused(why.into()));
         }
-        let line = UserCommand {
+        let command = UserCommand {
             line: params.command,
             time_ms_max,
             principal: threads::principal(&session),
         };
         let answer = reply.into_reply_to(move |done| {
-            let begun = done.map(|_| ThreadShellCommandResponse {});
-            begun.map_err(|error| threads::refused(id, error))
+            let response = done.map(|_| ThreadShellCommandResponse {});
+            response.map_err(|error| threads::refused(id, error))
         });
-        rooms.threads.run_shell(id, line, answer).await;
+        state.threads.run_shell(id, command, answer).await;
     });
 }

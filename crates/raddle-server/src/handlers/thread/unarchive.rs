@@ -1,4 +1,4 @@
-//! `thread/unarchive`: bring a thread back into sight.
+//! `thread/unarchive`: show an archived thread in lists again.
 
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use raddle_protocol::methods::ThreadUnarchive;
 use crate::call::Call;
 use crate::services::{ServerState, threads};
 
-pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadUnarchive>) {
+pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadUnarchive>) {
     let Call {
         params,
         reply,
         session,
     } = call;
-    let rooms = rooms.clone();
+    let state = state.clone();
     tokio::spawn(async move {
         let id = params.thread_id;
         let unarchive = Command::Archive(Archive {
@@ -23,11 +23,11 @@ pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadUnarchive>) {
             principal: threads::principal(&session),
         });
         let answer = reply.into_reply_to(move |done| {
-            let shown = done.map(|done| ThreadUnarchiveResponse {
+            let response = done.map(|done| ThreadUnarchiveResponse {
                 thread: view(done.thread),
             });
-            shown.map_err(|error| threads::refused(id, error))
+            response.map_err(|error| threads::refused(id, error))
         });
-        rooms.threads.send_command(id, unarchive, answer).await;
+        state.threads.send_command(id, unarchive, answer).await;
     });
 }

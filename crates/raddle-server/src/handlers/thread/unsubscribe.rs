@@ -1,4 +1,4 @@
-//! `thread/unsubscribe`: hear no more of a thread. It goes on without this client.
+//! `thread/unsubscribe`: end the subscription to a thread. The thread goes on.
 
 use std::sync::Arc;
 
@@ -9,18 +9,18 @@ use raddle_protocol::{ThreadUnsubscribeResponse, ThreadUnsubscribeStatus};
 use crate::call::Call;
 use crate::services::{ServerState, threads};
 
-pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadUnsubscribe>) {
+pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadUnsubscribe>) {
     let Call {
         params,
         reply,
         session,
     } = call;
-    let rooms = rooms.clone();
+    let state = state.clone();
     tokio::spawn(async move {
         let id = params.thread_id;
         session.threads().remove(&id);
-        let ear = threads::session_subscriber(&session);
-        let status = match rooms.threads.unsubscribe(id, ear).await {
+        let subscriber = threads::session_subscriber(&session);
+        let status = match state.threads.unsubscribe(id, subscriber).await {
             UnsubscribeResult::Done => ThreadUnsubscribeStatus::Unsubscribed,
             UnsubscribeResult::NotSubscribed => ThreadUnsubscribeStatus::NotSubscribed,
             UnsubscribeResult::NotLive => ThreadUnsubscribeStatus::NotLoaded,

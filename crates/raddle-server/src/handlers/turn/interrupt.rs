@@ -1,4 +1,4 @@
-//! `turn/interrupt`: stop the turn that runs. Answered once it has stopped.
+//! `turn/interrupt`: stop the running turn. Answered once it has stopped.
 
 use std::sync::Arc;
 
@@ -11,19 +11,19 @@ use crate::call::Call;
 use crate::services::{ServerState, threads};
 use crate::wire_error::WireError;
 
-pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<TurnInterrupt>) {
+pub(crate) fn handle(state: &Arc<ServerState>, call: Call<TurnInterrupt>) {
     let Call {
         params,
         mut reply,
         session,
     } = call;
-    let rooms = rooms.clone();
+    let state = state.clone();
     tokio::spawn(async move {
-        // What runs may take its time to stop; others must not stand in line behind that.
+        // Stopping may take long; other requests must not wait for it.
         let _lane = reply.take_pass();
         let id = params.thread_id;
         let interrupt = Interrupt {
-            // Who names none means whatever runs.
+            // Without an id, the request means the running turn.
             turn: Some(params.turn_id).filter(|turn| !turn.as_str().is_empty()),
             cause: Cause::Client {
                 principal: threads::principal(&session),
@@ -37,6 +37,6 @@ pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<TurnInterrupt>) {
             }
             Err(error) => Err(threads::refused(id, error)),
         });
-        rooms.threads.send_command(id, command, answer).await;
+        state.threads.send_command(id, command, answer).await;
     });
 }

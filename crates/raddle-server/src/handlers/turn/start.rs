@@ -1,4 +1,4 @@
-//! `turn/start`: hand the user's input to a thread.
+//! `turn/start`: send the user's input to a thread.
 
 use std::sync::Arc;
 
@@ -9,19 +9,19 @@ use raddle_protocol::{TurnId, TurnStartResponse};
 use crate::call::Call;
 use crate::services::{ServerState, threads};
 
-pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<TurnStart>) {
+pub(crate) fn handle(state: &Arc<ServerState>, call: Call<TurnStart>) {
     let Call {
         params,
         mut reply,
         session,
     } = call;
-    let rooms = rooms.clone();
+    let state = state.clone();
     tokio::spawn(async move {
-        // Until the thread's inbox has it: from there on the inbox keeps the order.
+        // Held until the command is in the thread's inbox, which keeps the order from there on.
         let _lane = reply.take_pass();
         let id = params.thread_id;
-        let change = match threads::change(&rooms, &params).await {
-            Ok(change) => threads::routed(&rooms, id, change).await,
+        let change = match threads::change(&state, &params).await {
+            Ok(change) => threads::routed(&state, id, change).await,
             Err(error) => Err(error),
         };
         let change = match change {
@@ -29,7 +29,7 @@ pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<TurnStart>) {
             Err(error) => return reply.error(error),
         };
         let (input, client_id) = (params.input, params.client_user_message_id);
-        let message = threads::message(&rooms, &session, id, input, client_id);
+        let message = threads::message(&state, &session, id, input, client_id);
         let message = match message.await {
             Ok(message) => message,
             Err(error) => return reply.error(error),
@@ -46,9 +46,9 @@ pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<TurnStart>) {
         };
         let command = Command::StartTurn(Box::new(start));
         let answer = reply.into_reply_to(move |done| {
-            let turn = threads::begun(threads::taker(id, done)?);
+            let turn = threads::started_turn(threads::receiving_turn(id, done)?);
             Ok(TurnStartResponse { turn })
         });
-        rooms.threads.send_command(id, command, answer).await;
+        state.threads.send_command(id, command, answer).await;
     });
 }

@@ -1,4 +1,4 @@
-//! `turn/steer`: hand more input to the turn that runs.
+//! `turn/steer`: send more input to the running turn.
 
 use std::sync::Arc;
 
@@ -11,19 +11,19 @@ use crate::call::Call;
 use crate::services::{ServerState, threads};
 use crate::wire_error::WireError;
 
-pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<TurnSteer>) {
+pub(crate) fn handle(state: &Arc<ServerState>, call: Call<TurnSteer>) {
     let Call {
         params,
         mut reply,
         session,
     } = call;
-    let rooms = rooms.clone();
+    let state = state.clone();
     tokio::spawn(async move {
-        // Until the thread's inbox has it: from there on the inbox keeps the order.
+        // Held until the command is in the thread's inbox, which keeps the order from there on.
         let _lane = reply.take_pass();
         let id = params.thread_id;
         let (input, client_id) = (params.input, params.client_user_message_id);
-        let message = threads::message(&rooms, &session, id, input, client_id);
+        let message = threads::message(&state, &session, id, input, client_id);
         let message = match message.await {
             Ok(message) => message,
             Err(error) => return reply.error(error),
@@ -36,11 +36,11 @@ pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<TurnSteer>) {
         let answer = reply.into_reply_to(move |done| match done {
             Err(AgentError::Refused(Refusal::NoTurn)) => Err(WireError::NothingToSteer),
             done => {
-                let turn_id = threads::taker(id, done)?;
+                let turn_id = threads::receiving_turn(id, done)?;
                 Ok(TurnSteerResponse { turn_id })
             }
         });
-        rooms
+        state
             .threads
             .send_command(id, Command::Steer(steer), answer)
             .await;

@@ -1,4 +1,4 @@
-//! `approval_policy`: one word, or for each kind of question whether people are asked it.
+//! `approval_policy`: one word, or a flag for each kind of question whether to ask the user.
 
 use raddle_protocol::AskForApproval;
 use serde_json::{Value, json};
@@ -8,45 +8,45 @@ use crate::wire_error::WireError;
 
 pub(crate) const KEY: &str = "approval_policy";
 
-/// A word that configurations for Codex may still have. Nobody knows beforehand what will fail, so it is for the agent to
-/// ask.
+/// A value that configurations for Codex may still have. The server cannot predict failures, so the
+/// agent decides when to ask.
 const ON_FAILURE: &str = "on-failure";
 
-/// What must be in its place, for people.
-pub(super) const EXPECTED_VALUE: &str = "one of untrusted, on-request, never, or a table `granular` that says true or false \
-    for sandbox_approval, rules and mcp_elicitations, and if wanted for request_permissions and skill_approval";
+/// The expected value, for error messages.
+pub(super) const EXPECTED_VALUE: &str = "one of untrusted, on-request, never, or a table `granular` with true or false \
+    for sandbox_approval, rules and mcp_elicitations, and optionally for request_permissions and skill_approval";
 
-/// What a configuration says of it; nothing if that is none that can be.
+/// Parses a configured value; none if it is invalid.
 pub(super) fn read(value: &toml::Value) -> Option<AskForApproval> {
-    let said = layers::to_json(value);
-    if said == ON_FAILURE {
+    let json = layers::to_json(value);
+    if json == ON_FAILURE {
         return Some(AskForApproval::OnRequest);
     }
-    let policy: AskForApproval = serde_json::from_value(said.clone()).ok()?;
+    let policy: AskForApproval = serde_json::from_value(json.clone()).ok()?;
     match &policy {
         AskForApproval::Unrecognized(_) => None,
-        // A kind that nobody knows is a mistake, and would leave one unsaid that was meant.
+        // An unknown kind is a mistake: the intended kind would be missing.
         AskForApproval::Granular(kinds) => {
             let known = serde_json::to_value(kinds).ok()?;
-            let mut kinds = said["granular"].as_object()?.keys();
+            let mut kinds = json["granular"].as_object()?.keys();
             kinds.all(|it| known.get(it).is_some()).then_some(policy)
         }
         _ => Some(policy),
     }
 }
 
-/// What the configuration says of it, or why that cannot be.
-pub(crate) fn of_config(said: &EffectiveConfig<'_>) -> Result<Option<AskForApproval>, WireError> {
-    let Some(value) = said.value(KEY) else {
+/// Returns the configured policy, or why it is invalid.
+pub(crate) fn of_config(config: &EffectiveConfig<'_>) -> Result<Option<AskForApproval>, WireError> {
+    let Some(value) = config.value(KEY) else {
         return Ok(None);
     };
-    let wrong = || said.refused(format!("`{KEY}` must be {EXPECTED_VALUE}"), &[KEY]);
-    read(value).ok_or_else(wrong).map(Some)
+    let invalid = || config.refused(format!("`{KEY}` must be {EXPECTED_VALUE}"), &[KEY]);
+    read(value).ok_or_else(invalid).map(Some)
 }
 
-/// What it must be, for editors.
+/// Returns the JSON schema of the value, for editors.
 pub(super) fn schema() -> Value {
-    let words = AskForApproval::KNOWN.iter().filter(|it| **it != "granular");
+    let names = AskForApproval::KNOWN.iter().filter(|it| **it != "granular");
     let kinds = [
         "sandbox_approval",
         "rules",
@@ -62,7 +62,7 @@ pub(super) fn schema() -> Value {
         "additionalProperties": false,
     });
     json!({ "anyOf": [
-        { "enum": words.collect::<Vec<_>>() },
+        { "enum": names.collect::<Vec<_>>() },
         {
             "type": "object",
             "properties": { "granular": granular },
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_and_kinds_are_read_and_nothing_else() {
+    fn only_known_words_and_kinds_are_accepted() {
         let kinds = "sandbox_approval = true, rules = false, mcp_elicitations = false";
         for (text, is_read) in [
             ("'untrusted'".to_owned(), true),
@@ -108,8 +108,8 @@ mod tests {
             ),
         ] {
             let table: toml::Table = format!("x = {text}").parse().expect("TOML");
-            let found = read(&table["x"]);
-            assert_eq!(found.is_some(), is_read, "{text}: {found:?}");
+            let policy = read(&table["x"]);
+            assert_eq!(policy.is_some(), is_read, "{text}: {policy:?}");
         }
     }
 }

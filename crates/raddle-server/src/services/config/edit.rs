@@ -1,4 +1,4 @@
-//! Changing a configuration file in place: comments and order stay.
+//! Edits a configuration file in place: comments and order stay.
 
 use raddle_protocol::{ConfigEdit, MergeStrategy};
 use serde_json::Value as Json;
@@ -15,7 +15,7 @@ pub(crate) struct EditedFile {
     pub(crate) paths: Vec<Vec<String>>,
 }
 
-/// Applies all edits to a file's text, or says which one cannot be.
+/// Applies all edits to a file's text, or says which one is invalid.
 pub(super) fn apply(text: &str, edits: &[ConfigEdit]) -> Result<EditedFile, WireError> {
     let mut document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| {
         let line = super::line_of(text, error.span());
@@ -35,7 +35,7 @@ pub(super) fn apply(text: &str, edits: &[ConfigEdit]) -> Result<EditedFile, Wire
                 )));
             }
         };
-        put(document.as_table_mut(), &path, &edit.value, upsert)?;
+        set_value(document.as_table_mut(), &path, &edit.value, upsert)?;
         paths.push(path);
     }
     let before: toml::Table = text
@@ -45,18 +45,18 @@ pub(super) fn apply(text: &str, edits: &[ConfigEdit]) -> Result<EditedFile, Wire
     let table: toml::Table = text
         .parse()
         .map_err(|error| invalid(format!("the result would not be valid TOML: {error}")))?;
-    // A client that writes back what it read would put these over the keys.
-    let odd_before = keys::odd(&before);
-    let before = redaction::stand_ins(&before);
-    let mut stand_ins = redaction::stand_ins(&table).into_iter();
-    if let Some(key) = stand_ins.find(|it| !before.contains(it)) {
+    // A client that writes back what it read would overwrite the keys with these placeholders.
+    let problems_before = keys::check_layer(&before);
+    let placeholders_before = redaction::placeholders(&before);
+    let mut placeholders = redaction::placeholders(&table).into_iter();
+    if let Some(key) = placeholders.find(|it| !placeholders_before.contains(it)) {
         return Err(invalid(format!(
-            "`{key}` would be `…`, which is only shown in place of what may be a secret; leave it out of the edit with mergeStrategy upsert, or say its value"
+            "`{key}` would be `…`, the placeholder for a secret; leave it out of the edit with mergeStrategy upsert, or set its value"
         )));
     }
-    // What was wrong before keeps nobody from writing something else.
-    let mut wrong = keys::odd(&table).invalid.into_iter();
-    if let Some(problem) = wrong.find(|it| !odd_before.invalid.contains(it)) {
+    // Earlier invalid values do not prevent other edits.
+    let mut invalid_values = keys::check_layer(&table).invalid.into_iter();
+    if let Some(problem) = invalid_values.find(|it| !problems_before.invalid.contains(it)) {
         return Err(invalid(problem));
     }
     Ok(EditedFile { text, paths })
@@ -69,7 +69,7 @@ fn invalid(message: String) -> WireError {
     }
 }
 
-fn put(
+fn set_value(
     table: &mut dyn TableLike,
     path: &[String],
     value: &Json,
@@ -80,11 +80,11 @@ fn put(
     };
     if !rest.is_empty() {
         if value.is_null() && !table.get(first).is_some_and(Item::is_table_like) {
-            // There is nothing to remove inside of what is no table.
+            // Only a table has members to remove.
             return Ok(());
         }
-        // What is not a table makes room for one, and takes along its key: the spaces around that
-        // were meant for a value.
+        // Removes a value in the place of the table, with its key: the spaces around that key
+        // belong to a value.
         if table.get(first).is_some_and(|it| !it.is_table_like()) {
             table.remove(first);
         }
@@ -95,7 +95,7 @@ fn put(
             Item::Table(inner)
         });
         return match item.as_table_like_mut() {
-            Some(inner) => put(inner, rest, value, upsert),
+            Some(inner) => set_value(inner, rest, value, upsert),
             None => Ok(()),
         };
     }
@@ -108,13 +108,13 @@ fn put(
                 return Ok(());
             };
             for (key, value) in members {
-                put(inner, std::slice::from_ref(key), value, true)?;
+                set_value(inner, std::slice::from_ref(key), value, true)?;
             }
         }
         Json::Object(members) => {
             let mut inner = Table::new();
             match table.get(first) {
-                // The new table stands where the old one did, with the comments above it.
+                // The new table replaces the old one in its position, with the comments above it.
                 Some(Item::Table(old)) => {
                     *inner.decor_mut() = old.decor().clone();
                     inner.set_position(old.position());
@@ -123,14 +123,14 @@ fn put(
                 None => {}
             }
             for (key, value) in members {
-                put(&mut inner, std::slice::from_ref(key), value, upsert)?;
+                set_value(&mut inner, std::slice::from_ref(key), value, upsert)?;
             }
             table.insert(first, Item::Table(inner));
         }
         _ => {
             let new = to_toml(value)?;
             match table.get_mut(first).and_then(Item::as_value_mut) {
-                // A comment behind the old value stays behind the new one.
+                // A comment after the old value stays after the new one.
                 Some(old) => {
                     let decor = old.decor().clone();
                     *old = new;
@@ -148,7 +148,7 @@ fn put(
 fn to_toml(value: &Json) -> Result<Value, WireError> {
     Ok(match value {
         Json::Null => return Err(invalid("TOML has no null inside a list".to_owned())),
-        Json::Bool(yes) => Value::from(*yes),
+        Json::Bool(flag) => Value::from(*flag),
         Json::Number(number) => match (number.as_i64(), number.as_f64()) {
             (Some(whole), _) => Value::from(whole),
             (None, Some(real)) => Value::from(real),
@@ -196,9 +196,9 @@ mod tests {
     #[test]
     fn edits_keep_the_file_as_it_was() {
         use MergeStrategy::{Replace, Upsert};
-        let check = |before: &str, key: &str, value: Json, strategy, after: &str| {
+        let check = |original: &str, key: &str, value: Json, strategy, after: &str| {
             assert_eq!(
-                edited(before, &[(key, value, strategy)]).as_deref(),
+                edited(original, &[(key, value, strategy)]).as_deref(),
                 Ok(after),
                 "{key}"
             );
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_in_place_of_keys_is_not_written_over_them() {
+    fn placeholders_never_overwrite_secrets() {
         use MergeStrategy::{Replace, Upsert};
         let before = "[model_providers.a]\nbase_url = \"http://h/v1?key=sekret\"\n\
             experimental_bearer_token = \"sekret\"\nhttp_headers = { X = \"sekret\" }\n";
@@ -302,12 +302,12 @@ mod tests {
         ] {
             for strategy in [Replace, Upsert] {
                 let why = edited(before, &[(key, value.clone(), strategy)]).expect_err(key);
-                let begins = format!("`model_providers.a.{at}` would be `…`, ");
-                assert!(why.starts_with(&begins), "{why}");
+                let prefix = format!("`model_providers.a.{at}` would be `…`, ");
+                assert!(why.starts_with(&prefix), "{why}");
             }
         }
-        // What stands there already keeps nobody from writing something else, or from mending it.
-        let spoilt = "[model_providers.a]\nexperimental_bearer_token = \"…\"\n";
+        // Existing placeholders do not prevent other edits, or edits that replace them.
+        let with_placeholder = "[model_providers.a]\nexperimental_bearer_token = \"…\"\n";
         for (key, value) in [
             ("model", json!("m…")),
             (
@@ -315,7 +315,7 @@ mod tests {
                 json!("sekret"),
             ),
         ] {
-            assert!(edited(spoilt, &[(key, value, Replace)]).is_ok(), "{key}");
+            assert!(edited(with_placeholder, &[(key, value, Replace)]).is_ok(), "{key}");
         }
     }
 }

@@ -1,4 +1,5 @@
-//! The configuration as one request sees it: what is read from files, and what the request says beside it.
+//! The effective configuration of one request: the layers, with the request's own `config` above
+//! them.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -7,9 +8,9 @@ use serde_json::Value;
 
 use super::suggestions::nearest;
 use super::{State, keys, layers};
-use crate::wire_error::{WireError, shown};
+use crate::wire_error::{WireError, quoted};
 
-/// Keys that bound the agent, and that a thread can have of its own.
+/// Keys that bound the agent, and that a thread can set for itself.
 const THREAD_KEYS: &[&str] = &[
     "approval_policy",
     "approvals_reviewer",
@@ -20,11 +21,11 @@ const THREAD_KEYS: &[&str] = &[
     "sandbox_workspace_write",
 ];
 
-/// The key for limits on models, which count for threads without tools too.
+/// The key for limits on models, which also apply to threads without tools.
 const BUDGET: &str = "budget";
 
-/// How keys begin that bound the agent, by this server's words, the reference's, or those that clients make up.
-/// Letters only: see [`letters`].
+/// Prefixes of keys that bound the agent, in the words of this server, of the reference, or of
+/// clients. Letters only: see [`letters`].
 const FAMILIES: &[&str] = &[
     "allowed",
     "allowlogin",
@@ -57,103 +58,105 @@ const FAMILIES: &[&str] = &[
     "writableroots",
 ];
 
-/// A name as the same words are written in any style.
+/// Reduces a name to its letters and digits in lower case, so that all naming styles compare equal.
 pub(crate) fn letters(name: &str) -> String {
     let letters = name.chars().filter(|it| it.is_alphanumeric());
     letters.flat_map(char::to_lowercase).collect()
 }
 
-/// Whether a name begins like those of keys or members that bound the agent.
+/// Whether a name begins like a key or member that bounds the agent.
 pub(crate) fn may_bound(name: &str) -> bool {
     let name = letters(name);
     FAMILIES.iter().any(|it| name.starts_with(it))
 }
 
-/// All layers in one, and a request's own `config` above them.
+/// All layers merged, with a request's own `config` above them.
 #[derive(Debug)]
 pub(crate) struct EffectiveConfig<'a> {
     table: Cow<'a, toml::Table>,
     state: &'a State,
-    /// The keys that the request itself says.
-    own: Vec<OwnKey>,
+    /// The keys that the request itself sets.
+    request_keys: Vec<OwnKey>,
 }
 
 /// A key of a request's own `config`, and its value.
 #[derive(Debug)]
 struct OwnKey {
-    /// As the client wrote it.
+    /// The name as the client wrote it.
     name: String,
     path: Vec<String>,
-    /// The value at its path: a dotted key comes to the same as nested tables.
+    /// The value at its path: a dotted key is the same as nested tables.
     layer: toml::Table,
 }
 
 impl OwnKey {
-    /// The key of the configuration that it is, or is below of.
+    /// Returns the top-level key of the configuration.
     fn first(&self) -> &str {
         self.path.first().map_or("", String::as_str)
     }
 
-    /// Whether it is about tools and bounds nothing: no agent here searches the web, and all may view images.
-    fn asks_for_tools(&self) -> bool {
+    /// Whether it only enables tools and bounds nothing: no agent here searches the web, and all
+    /// may view images.
+    fn only_enables_tools(&self) -> bool {
         let tools = self.layer.get("tools").and_then(toml::Value::as_table);
         tools.is_some_and(|tools| {
-            let asks = |(name, value): (&String, &toml::Value)| match name.as_str() {
+            let only_enables = |(name, value): (&String, &toml::Value)| match name.as_str() {
                 "web_search" => true,
                 "view_image" => value.as_bool() == Some(true),
                 _ => false,
             };
-            !tools.is_empty() && tools.iter().all(asks)
+            !tools.is_empty() && tools.iter().all(only_enables)
         })
     }
 }
 
 impl State {
-    /// With what a request says: its keys may be dotted, and its values tables. What is null says nothing.
+    /// Merges a request's `config`: keys may be dotted, values may be tables. Null values are
+    /// ignored.
     pub(crate) fn with_request(
         &self,
         config: Option<&BTreeMap<String, Value>>,
     ) -> EffectiveConfig<'_> {
         let mut table = Cow::Borrowed(&self.merged);
-        let mut own = Vec::new();
+        let mut request_keys = Vec::new();
         for (key, value) in config.into_iter().flatten() {
-            // Clients send keys that mean nothing here, also some that are no paths.
+            // Clients send keys that have no meaning here, also some that are no paths.
             let path = layers::key_path(key).unwrap_or_else(|_| vec![key.clone()]);
             if let Some(value) = layers::from_json(value) {
                 let mut layer = toml::Table::new();
                 layers::set(&mut layer, &path, value);
                 layers::join(table.to_mut(), &layer);
                 let name = key.clone();
-                own.push(OwnKey { name, path, layer });
+                request_keys.push(OwnKey { name, path, layer });
             }
         }
         let state = self;
-        EffectiveConfig { table, state, own }
+        EffectiveConfig { table, state, request_keys }
     }
 }
 
 impl EffectiveConfig<'_> {
-    /// A string that says something.
+    /// Returns a string that is not empty.
     pub(crate) fn text(&self, key: &str) -> Option<&str> {
         text(&self.table, key)
     }
 
-    /// All of it.
+    /// Returns the merged table.
     pub(crate) fn table(&self) -> &toml::Table {
         &self.table
     }
 
-    /// A value.
     pub(crate) fn value(&self, key: &str) -> Option<&toml::Value> {
         self.table.get(key)
     }
 
-    /// Whether the request itself says something of a key, or of one in its table.
+    /// Whether the request itself sets a key, or one in its table.
     pub(crate) fn names(&self, key: &str) -> bool {
-        self.own.iter().any(|it| it.first() == key)
+        self.request_keys.iter().any(|it| it.first() == key)
     }
 
-    /// How strong the layer is that says a key: nothing if none does, and the request itself is the strongest.
+    /// Returns the rank of the layer that sets a key; none if no layer does. The request itself
+    /// ranks highest.
     pub(crate) fn strength(&self, key: &str) -> Option<usize> {
         let layers = self.state.layers.each();
         let layers: Vec<bool> = layers.map(|it| it.table.contains_key(key)).collect();
@@ -163,54 +166,54 @@ impl EffectiveConfig<'_> {
         }
     }
 
-    /// Refuses what a request says to bound the agent, if no thread can have it of its own or nobody reads it: it
-    /// would be taken for a limit and be none. Refuses two values of one bound as well. Without tools only what models
-    /// use is bounded.
+    /// Rejects bounds in a request that no thread can set for itself or that the server does not
+    /// know: the client would take them for limits that do not apply. Also rejects two different
+    /// values of one bound. Without tools, only limits on models are bounds.
     pub(crate) fn bounds(&self, has_tools: bool) -> Result<(), WireError> {
         let is_bound = |it: &&OwnKey| match has_tools {
-            true => may_bound(it.first()) || is_nearly_bound(it.first()),
+            true => may_bound(it.first()) || resembles_bound(it.first()),
             false => letters(it.first()).starts_with(BUDGET),
         };
-        let bounds = self.own.iter().filter(is_bound);
-        let bounds: Vec<&OwnKey> = bounds.filter(|it| !it.asks_for_tools()).collect();
-        let mut own = toml::Table::new();
-        for (at, bound) in bounds.iter().enumerate() {
-            if !THREAD_KEYS.contains(&bound.first()) {
-                self.leaves_to_operator(bound.first())?;
+        let bounds = self.request_keys.iter().filter(is_bound);
+        let bounds: Vec<&OwnKey> = bounds.filter(|it| !it.only_enables_tools()).collect();
+        let mut merged_bounds = toml::Table::new();
+        for (index, key) in bounds.iter().enumerate() {
+            if !THREAD_KEYS.contains(&key.first()) {
+                self.reject_operator_key(key.first())?;
                 continue;
             }
-            if let Some(path) = layers::difference(&own, &bound.layer) {
-                let mut before = bounds[..at].iter();
-                let other = before.find(|it| layers::get(&it.layer, &path).is_some());
-                let name = |it: &OwnKey| format!("config.{}", shown(&it.name));
+            if let Some(path) = layers::difference(&merged_bounds, &key.layer) {
+                let mut earlier = bounds[..index].iter();
+                let conflicting = earlier.find(|it| layers::get(&it.layer, &path).is_some());
+                let name = |it: &OwnKey| format!("config.{}", quoted(&it.name));
                 return Err(WireError::Contradiction {
-                    one: other.map_or_else(|| "config".to_owned(), |it| name(it)),
-                    other: name(bound),
+                    first: conflicting.map_or_else(|| "config".to_owned(), |it| name(it)),
+                    second: name(key),
                 });
             }
-            layers::join(&mut own, &bound.layer);
+            layers::join(&mut merged_bounds, &key.layer);
         }
-        match keys::odd_in_request(&own) {
-            Some(odd) => Err(WireError::Refused(shown(&odd).into_owned().into())),
+        match keys::first_unknown_bound(&merged_bounds) {
+            Some(problem) => Err(WireError::Refused(quoted(&problem).into_owned().into())),
             None => Ok(()),
         }
     }
 
-    /// Refuses a key that no thread has of its own, unless it says what holds anyway.
-    fn leaves_to_operator(&self, key: &str) -> Result<(), WireError> {
-        let said = self.table.get(key);
+    /// Rejects a key that no thread can set for itself, unless its value is the one in force.
+    fn reject_operator_key(&self, key: &str) -> Result<(), WireError> {
+        let value = self.table.get(key);
         let is_known = keys::known(&[key.to_owned()]).is_some();
-        if is_known && said == self.state.merged.get(key) {
+        if is_known && value == self.state.merged.get(key) {
             return Ok(());
         }
-        let key = shown(key);
+        let key = quoted(key);
         let what = match is_known || key == "shell_environment_policy" {
             true => format!(
-                "`{key}` holds for the whole server and cannot be said in a request; leave it out of `config`, or \
+                "`{key}` applies to the whole server and cannot be set in a request; leave it out of `config`, or \
                  set it in the server's configuration"
             ),
             false => format!(
-                "`{key}` in `config` would bound nothing, because nobody reads it; leave it out. A request bounds its \
+                "`{key}` in `config` would bound nothing, because the server does not read it; leave it out. A request bounds its \
                  thread with {}",
                 THREAD_KEYS.join(", ")
             ),
@@ -218,11 +221,12 @@ impl EffectiveConfig<'_> {
         Err(WireError::Refused(what.into()))
     }
 
-    /// That a value cannot be, with the file that says it. Who says it in the request itself knows where.
+    /// Returns the error for an invalid value, with the file that sets it. If the request itself
+    /// sets it, no file is named.
     pub(crate) fn refused(&self, what: String, path: &[&str]) -> WireError {
         let path: Vec<String> = path.iter().map(|it| (*it).to_owned()).collect();
-        let is_here = |own: &OwnKey| own.path.starts_with(&path) || path.starts_with(&own.path);
-        let layer = match self.own.iter().any(is_here) {
+        let is_in_request = |key: &OwnKey| key.path.starts_with(&path) || path.starts_with(&key.path);
+        let layer = match self.request_keys.iter().any(is_in_request) {
             true => None,
             false => self.state.layers.winner(&path),
         };
@@ -233,8 +237,8 @@ impl EffectiveConfig<'_> {
     }
 }
 
-/// Whether a key that nobody reads is one of those that bound the agent, written wrongly.
-fn is_nearly_bound(key: &str) -> bool {
+/// Whether an unknown key is probably a misspelt key that bounds the agent.
+fn resembles_bound(key: &str) -> bool {
     let is_known = keys::known(&[key.to_owned()]).is_some();
     !is_known && nearest(key, THREAD_KEYS.iter().copied()).is_some()
 }

@@ -1,5 +1,5 @@
-//! The keys of the configuration: what each must be, what it says, and what holds without it. The checks, the schema
-//! and the page of the configuration are made from this one table.
+//! The keys of the configuration: type, description and default of each. The checks, the schema and
+//! the documentation page are generated from this one table.
 
 use super::approval;
 use super::layers;
@@ -8,40 +8,40 @@ use super::suggestions::nearest;
 /// A key, or a table of keys.
 #[derive(Debug)]
 pub(super) struct ConfigKey {
-    /// Its dotted path. A part in capitals stands for any name.
+    /// The dotted path. A part in capitals stands for any name.
     pub(super) path: &'static str,
     pub(super) kind: Kind,
-    /// What holds without it.
-    pub(super) usual: &'static str,
-    pub(super) says: &'static str,
+    /// Description of the default.
+    pub(super) default_value: &'static str,
+    pub(super) description: &'static str,
 }
 
-/// What a value must be.
+/// Type of a value.
 #[derive(Debug, PartialEq)]
 pub(super) enum Kind {
     Text,
     OneOf(&'static [&'static str]),
-    /// When people are asked: a word, or a table that says it by kinds of questions.
+    /// When to ask the user: a word, or a table by kinds of questions.
     Approval,
     /// A number that is not negative.
     Whole,
-    /// Money, which may have a part behind the point and is not negative.
+    /// An amount of money, which may have decimals and is not negative.
     Dollars,
     Flag,
     Texts,
-    /// A list of tables; who reads it says what is wrong in one.
+    /// A list of tables; the code that reads it checks its entries.
     Tables,
-    /// A table of texts, with names that are free.
+    /// A table of texts with free names.
     TextTable,
     /// A table whose keys are further keys.
     Table,
-    /// Read by clients, and kept for them as it is.
+    /// Stored for clients unchanged; the server does not read it.
     ClientOwned,
 }
 
 impl Kind {
-    /// What a value must be, for people.
-    pub(super) fn wanted(&self) -> String {
+    /// Returns the expected type of a value, for people.
+    pub(super) fn expected(&self) -> String {
         match self {
             Self::Text => "a string".to_owned(),
             Self::OneOf(names) => format!("one of {}", names.join(", ")),
@@ -84,127 +84,127 @@ impl Kind {
     }
 }
 
-const fn key(path: &'static str, kind: Kind, usual: &'static str, says: &'static str) -> ConfigKey {
+const fn key(path: &'static str, kind: Kind, default_value: &'static str, description: &'static str) -> ConfigKey {
     ConfigKey {
         path,
         kind,
-        usual,
-        says,
+        default_value,
+        description,
     }
 }
 
-/// All of them, in the order of the page. A table stands before what is in it.
+/// All keys, in the order of the documentation page. A table precedes its keys.
 #[rustfmt::skip]
 pub(super) const KEYS: &[ConfigKey] = &[
-    key("model", Kind::Text, "none: a turn says what to set", "the model that threads begin with, as `PROVIDER/MODEL` or the name alone"),
-    key("model_provider", Kind::Text, "the one that `model` names", "the provider that is asked"),
-    key("review_model", Kind::Text, "`model`", "a further model that clients are shown, for reviews"),
-    key("model_reasoning_effort", Kind::Text, "the vendor's own", "how long the model thinks: `low`, `medium`, `high`, or what the vendor knows beside these"),
-    key("model_reasoning_summary", Kind::Text, "the vendor's own", "how the model's thinking is summed up: `auto`, `concise`, `detailed` or `none`"),
-    key("model_context_window", Kind::Whole, "not known", "how many tokens the model can read at once"),
-    key("model_auto_compact_token_limit", Kind::Whole, "nine tenths of `model_context_window`", "above how many tokens the history is condensed"),
-    key("fallback", Kind::Texts, "nobody else is asked", "who is asked when the model fails, in order, each as `PROVIDER/MODEL`; at most 8"),
-    key("budget", Kind::Table, "no limits", "what turns and threads may use"),
-    key("budget.turn", Kind::Table, "no limit", "what each turn may use"),
-    key("budget.turn.tokens", Kind::Whole, "no limit", "how many tokens calls of the model may read and write"),
-    key("budget.turn.usd", Kind::Dollars, "no limit", "how many dollars calls of the model may cost"),
-    key("budget.turn.seconds", Kind::Whole, "no limit", "how long it may take, whatever it waits for"),
-    key("budget.turn.tool_calls", Kind::Whole, "no limit", "how many tools may be started"),
-    key("budget.thread", Kind::Table, "no limit", "what all turns of a thread may use together"),
-    key("budget.thread.tokens", Kind::Whole, "no limit", "how many tokens calls of the model may read and write"),
-    key("budget.thread.usd", Kind::Dollars, "no limit", "how many dollars calls of the model may cost"),
-    key("budget.thread.seconds", Kind::Whole, "no limit", "how long it may take, whatever it waits for"),
-    key("budget.thread.tool_calls", Kind::Whole, "no limit", "how many tools may be started"),
-    key("prices", Kind::Tables, "those that Raddle brings along", "what models cost, a `[[prices]]` each with `provider`, `model`, `input` and `output`"),
-    key(approval::KEY, Kind::Approval, "`on-request`", "when people are asked: `untrusted` (before every command that is not known to be harmless), `on-request` (when the agent wants to go beyond its sandbox), `never`, or by kinds of questions"),
-    key("approvals_reviewer", Kind::OneOf(&["user", "auto_review", "guardian_subagent"]), "`user`", "kept for clients, which say it for each thread"),
+    key("model", Kind::Text, "none: a turn fails and says what to set", "the model of new threads, as `PROVIDER/MODEL` or its name alone"),
+    key("model_provider", Kind::Text, "the provider that `model` names", "the provider to call"),
+    key("review_model", Kind::Text, "`model`", "a further model for clients to offer, for reviews"),
+    key("model_reasoning_effort", Kind::Text, "the vendor's default", "the reasoning effort: `low`, `medium`, `high`, or another value of the vendor"),
+    key("model_reasoning_summary", Kind::Text, "the vendor's default", "the summary of the model's reasoning: `auto`, `concise`, `detailed` or `none`"),
+    key("model_context_window", Kind::Whole, "unknown", "the context window of the model, in tokens"),
+    key("model_auto_compact_token_limit", Kind::Whole, "nine tenths of `model_context_window`", "the number of tokens above which the history is compacted"),
+    key("fallback", Kind::Texts, "no fallback", "models to call when the model fails, in order, each as `PROVIDER/MODEL`; at most 8"),
+    key("budget", Kind::Table, "no limits", "limits on what turns and threads may spend"),
+    key("budget.turn", Kind::Table, "no limit", "limits of each turn"),
+    key("budget.turn.tokens", Kind::Whole, "no limit", "input and output tokens of model calls"),
+    key("budget.turn.usd", Kind::Dollars, "no limit", "cost of model calls in dollars"),
+    key("budget.turn.seconds", Kind::Whole, "no limit", "elapsed time, including waiting"),
+    key("budget.turn.tool_calls", Kind::Whole, "no limit", "number of tool calls"),
+    key("budget.thread", Kind::Table, "no limit", "limits of all turns of a thread together"),
+    key("budget.thread.tokens", Kind::Whole, "no limit", "input and output tokens of model calls"),
+    key("budget.thread.usd", Kind::Dollars, "no limit", "cost of model calls in dollars"),
+    key("budget.thread.seconds", Kind::Whole, "no limit", "elapsed time, including waiting"),
+    key("budget.thread.tool_calls", Kind::Whole, "no limit", "number of tool calls"),
+    key("prices", Kind::Tables, "the built-in prices", "prices of models, a `[[prices]]` each with `provider`, `model`, `input` and `output`"),
+    key(approval::KEY, Kind::Approval, "`on-request`", "when to ask the user: `untrusted` (before every command that is not known to be harmless), `on-request` (when the agent wants to go beyond its sandbox), `never`, or by kinds of questions"),
+    key("approvals_reviewer", Kind::OneOf(&["user", "auto_review", "guardian_subagent"]), "`user`", "stored for clients, which set it for each thread"),
     key("sandbox_mode", Kind::OneOf(&["read-only", "workspace-write", "danger-full-access"]), "`read-only`", "what the agent's commands may write"),
-    key("default_permissions", Kind::Text, "`sandbox_mode` decides", "the permission profile that threads begin with; it goes before a `sandbox_mode` that is not said in a stronger place"),
-    key("permissions", Kind::Table, "", "permission profiles of your own beside `:read-only`, `:workspace` and `:danger-full-access`, see [policy](policy.md#permission-profiles)"),
+    key("default_permissions", Kind::Text, "`sandbox_mode` decides", "the permission profile of new threads; it takes precedence unless a stronger layer sets `sandbox_mode`"),
+    key("permissions", Kind::Table, "", "permission profiles beside `:read-only`, `:workspace` and `:danger-full-access`, see [policy](policy.md#permission-profiles)"),
     key("permissions.NAME", Kind::Table, "", "one profile"),
-    key("permissions.NAME.extends", Kind::Text, "nothing", "the profile that it begins with"),
-    key("permissions.NAME.description", Kind::Text, "nothing", "a line about it for people"),
-    key("permissions.NAME.filesystem", Kind::TextTable, "what it extends", "`read` or `write` for `:root`, `:project_roots`, `:slash_tmp`, `:tmpdir` or an absolute path"),
-    key("permissions.NAME.network", Kind::Table, "", "its network"),
-    key("permissions.NAME.network.enabled", Kind::Flag, "what it extends, else false", "whether commands may use the network"),
-    key("sandbox_accept_tier", Kind::OneOf(&["A", "B"]), "`A`", "with `B`, commands may write folders on machines where names in them cannot be protected"),
-    key("sandbox_bwrap_path", Kind::Text, "the system's, if it is root's and in `/usr/bin`, `/bin` or `/usr/local/bin`", "the absolute path of another bubblewrap; `PATH` is never searched for it"),
-    key("allow_login_shell", Kind::Flag, "false", "whether the agent may ask for a login shell, which reads your profile with the keys that are exported there; never outside its sandbox"),
-    key("login_shell_path", Kind::Flag, "true", "whether commands find the programs of the `PATH` that your login shell sets; it is started once for that, and nothing else of it is read"),
-    key("sandbox_workspace_write", Kind::Table, "", "more of the mode `workspace-write`"),
+    key("permissions.NAME.extends", Kind::Text, "none", "the profile that it extends"),
+    key("permissions.NAME.description", Kind::Text, "none", "a description for people"),
+    key("permissions.NAME.filesystem", Kind::TextTable, "that of the extended profile", "`read` or `write` for `:root`, `:project_roots`, `:slash_tmp`, `:tmpdir` or an absolute path"),
+    key("permissions.NAME.network", Kind::Table, "", "network access"),
+    key("permissions.NAME.network.enabled", Kind::Flag, "that of the extended profile, else false", "whether commands may use the network"),
+    key("sandbox_accept_tier", Kind::OneOf(&["A", "B"]), "`A`", "with `B`, commands may write folders even on machines that cannot protect names in them"),
+    key("sandbox_bwrap_path", Kind::Text, "the system's, if root owns it and it is in `/usr/bin`, `/bin` or `/usr/local/bin`", "the absolute path of another bubblewrap; `PATH` is never searched for it"),
+    key("allow_login_shell", Kind::Flag, "false", "whether the agent may use a login shell, which reads your profile with the keys that it exports; never outside its sandbox"),
+    key("login_shell_path", Kind::Flag, "true", "whether the `PATH` of commands includes that of your login shell; the server starts the shell once for that, and reads nothing else from it"),
+    key("sandbox_workspace_write", Kind::Table, "", "options of the mode `workspace-write`"),
     key("sandbox_workspace_write.network_access", Kind::Flag, "false", "whether commands may use the network"),
-    key("sandbox_workspace_write.writable_roots", Kind::Texts, "none", "absolute paths that may be written beside the workspace"),
+    key("sandbox_workspace_write.writable_roots", Kind::Texts, "none", "absolute paths that commands may write beside the workspace"),
     key("sandbox_workspace_write.exclude_slash_tmp", Kind::Flag, "false", "whether `/tmp` is not writable"),
     key("sandbox_workspace_write.exclude_tmpdir_env_var", Kind::Flag, "false", "whether the folder that `TMPDIR` names is not writable"),
-    key("sandbox_network", Kind::Table, "every public host", "whom commands that may use the network can reach"),
+    key("sandbox_network", Kind::Table, "every public host", "the hosts that commands with network access may reach"),
     key("sandbox_network.allow", Kind::Texts, "none", "hosts like `example.com`, `*.example.org` or `git.example.net:8443`"),
-    key("sandbox_network.deny", Kind::Texts, "none", "hosts that are denied although they are listed"),
-    key("remote_clients_set_programs", Kind::Flag, "false", "whether clients other than the one that started the server on its stdin may write keys that name programs, where keys of models are read or sent, or what models cost"),
-    key("model_providers", Kind::Table, "", "providers of models, each by a name of your own or that of a well-known one"),
+    key("sandbox_network.deny", Kind::Texts, "none", "hosts that are denied even if `allow` lists them"),
+    key("remote_clients_set_programs", Kind::Flag, "false", "whether clients other than the one on the server's stdin may write keys that name programs, sources or destinations of model keys, or prices"),
+    key("model_providers", Kind::Table, "", "model providers, each by a name of your own or that of a preset"),
     key("model_providers.NAME", Kind::Table, "", "one provider"),
     key("model_providers.NAME.name", Kind::Text, "", "its name for people; not used"),
-    key("model_providers.NAME.base_url", Kind::Text, "that of the well-known provider of this name", "where its interface begins"),
-    key("model_providers.NAME.wire_api", Kind::OneOf(&["responses", "chat", "messages", "gemini"]), "that of the well-known provider, else `responses`", "how it is spoken to"),
-    key("model_providers.NAME.env_key", Kind::Text, "that of the well-known provider, else no key", "the environment variable that holds its key"),
-    key("model_providers.NAME.env_key_instructions", Kind::Text, "nothing", "how to get a key, told when the variable is not set"),
-    key("model_providers.NAME.key_file", Kind::Text, "", "the file that holds its key, from `/` or `~/` on"),
-    key("model_providers.NAME.auth", Kind::Table, "", "a command that writes its key"),
-    key("model_providers.NAME.auth.command", Kind::Text, "an error", "the program: its name, or its path from `/` on"),
+    key("model_providers.NAME.base_url", Kind::Text, "that of the preset of this name", "the base URL of its interface"),
+    key("model_providers.NAME.wire_api", Kind::OneOf(&["responses", "chat", "messages", "gemini"]), "that of the preset, else `responses`", "its wire protocol"),
+    key("model_providers.NAME.env_key", Kind::Text, "that of the preset, else no key", "the environment variable that holds its key"),
+    key("model_providers.NAME.env_key_instructions", Kind::Text, "none", "how to get a key, shown when the variable is not set"),
+    key("model_providers.NAME.key_file", Kind::Text, "", "the file that holds its key; the path begins with `/` or `~/`"),
+    key("model_providers.NAME.auth", Kind::Table, "", "a command that prints its key"),
+    key("model_providers.NAME.auth.command", Kind::Text, "required", "the program: its name, or its absolute path"),
     key("model_providers.NAME.auth.args", Kind::Texts, "none", "its arguments"),
-    key("model_providers.NAME.auth.cwd", Kind::Text, "that of the user's `config.toml`", "the folder it starts in"),
+    key("model_providers.NAME.auth.cwd", Kind::Text, "the folder of the user's `config.toml`", "its working directory"),
     key("model_providers.NAME.auth.env_vars", Kind::Texts, "none", "environment variables that it gets beside `PATH`, `HOME` and the like"),
-    key("model_providers.NAME.auth.timeout_ms", Kind::Whole, "5000", "how long it may take"),
-    key("model_providers.NAME.auth.refresh_interval_ms", Kind::Whole, "300000", "how long its key is used; 0 for as long as the vendor takes it"),
-    key("model_providers.NAME.experimental_bearer_token", Kind::Text, "", "the key itself; better not"),
-    key("model_providers.NAME.oauth", Kind::Table, "nobody signs in", "pages to sign in"),
-    key("model_providers.NAME.oauth.client_id", Kind::Text, "an error", "who we are to it"),
-    key("model_providers.NAME.oauth.token_url", Kind::Text, "an error", "where tokens are given"),
-    key("model_providers.NAME.oauth.authorize_url", Kind::Text, "no browser", "the page for browsers on this machine"),
-    key("model_providers.NAME.oauth.device_url", Kind::Text, "no codes", "where codes for other devices are given"),
-    key("model_providers.NAME.oauth.scopes", Kind::Texts, "none", "what the tokens should be good for"),
-    key("model_providers.NAME.oauth.redirect_port", Kind::Whole, "any that is free", "the port that a browser is sent back to"),
-    key("model_providers.NAME.requires_openai_auth", Kind::Flag, "false", "whether clients should ask people to sign in"),
-    key("model_providers.NAME.http_headers", Kind::TextTable, "none", "headers that every request has"),
-    key("model_providers.NAME.env_http_headers", Kind::TextTable, "none", "the same, by the variables that hold the values"),
-    key("model_providers.NAME.query_params", Kind::TextTable, "none", "what each address has in its query"),
-    key("model_providers.NAME.max_output_tokens", Kind::Whole, "the vendor's bound", "the most tokens that an answer may have"),
-    key("model_providers.NAME.request_max_retries", Kind::Whole, "4", "how often a call is made again that got no answer"),
-    key("model_providers.NAME.stream_max_retries", Kind::Whole, "5", "how often a call is made again whose answer broke off"),
-    key("model_providers.NAME.stream_idle_timeout_ms", Kind::Whole, "300000", "how long an answer may be silent"),
-    key("model_providers.NAME.connect_timeout_ms", Kind::Whole, "20000", "how long a connection may take"),
-    key("model_providers.NAME.total_timeout_ms", Kind::Whole, "3600000", "how long a whole answer may take"),
-    key("profiles", Kind::Table, "", "further choices; their models are shown by `model/list`"),
+    key("model_providers.NAME.auth.timeout_ms", Kind::Whole, "5000", "its timeout"),
+    key("model_providers.NAME.auth.refresh_interval_ms", Kind::Whole, "300000", "how long its key is used; 0 for as long as the vendor accepts it"),
+    key("model_providers.NAME.experimental_bearer_token", Kind::Text, "", "the key itself; prefer another source"),
+    key("model_providers.NAME.oauth", Kind::Table, "no sign-in", "OAuth endpoints for signing in"),
+    key("model_providers.NAME.oauth.client_id", Kind::Text, "required", "the OAuth client id"),
+    key("model_providers.NAME.oauth.token_url", Kind::Text, "required", "the token endpoint"),
+    key("model_providers.NAME.oauth.authorize_url", Kind::Text, "no sign-in with a browser", "the authorization page for browsers on this machine"),
+    key("model_providers.NAME.oauth.device_url", Kind::Text, "no sign-in with a code", "the device authorization endpoint"),
+    key("model_providers.NAME.oauth.scopes", Kind::Texts, "none", "the requested scopes"),
+    key("model_providers.NAME.oauth.redirect_port", Kind::Whole, "any free port", "the port of the redirect URL"),
+    key("model_providers.NAME.requires_openai_auth", Kind::Flag, "false", "whether clients should ask the user to sign in"),
+    key("model_providers.NAME.http_headers", Kind::TextTable, "none", "headers of every request"),
+    key("model_providers.NAME.env_http_headers", Kind::TextTable, "none", "headers of every request, by the environment variables that hold the values"),
+    key("model_providers.NAME.query_params", Kind::TextTable, "none", "query parameters of every request"),
+    key("model_providers.NAME.max_output_tokens", Kind::Whole, "the vendor's limit", "the maximum number of output tokens of a response"),
+    key("model_providers.NAME.request_max_retries", Kind::Whole, "4", "how often to retry a call that got no response"),
+    key("model_providers.NAME.stream_max_retries", Kind::Whole, "5", "how often to retry a call whose response broke off"),
+    key("model_providers.NAME.stream_idle_timeout_ms", Kind::Whole, "300000", "the idle timeout of a response"),
+    key("model_providers.NAME.connect_timeout_ms", Kind::Whole, "20000", "the timeout of connecting"),
+    key("model_providers.NAME.total_timeout_ms", Kind::Whole, "3600000", "the timeout of a whole response"),
+    key("profiles", Kind::Table, "", "further choices of models; `model/list` shows them"),
     key("profiles.NAME", Kind::Table, "", "one choice"),
     key("profiles.NAME.model", Kind::Text, "", "its model"),
     key("profiles.NAME.model_provider", Kind::Text, "`model_provider`", "its provider"),
-    kept("projects"),
-    kept("check_for_update_on_startup"),
-    kept("desktop"),
-    kept("disable_paste_burst"),
-    kept("features"),
-    kept("file_opener"),
-    kept("hide_agent_reasoning"),
-    kept("history"),
-    kept("notice"),
-    kept("personality"),
-    kept("plan_mode_reasoning_effort"),
-    kept("service_tier"),
-    kept("show_raw_agent_reasoning"),
-    kept("tui"),
-    kept("web_search"),
+    client_owned("projects"),
+    client_owned("check_for_update_on_startup"),
+    client_owned("desktop"),
+    client_owned("disable_paste_burst"),
+    client_owned("features"),
+    client_owned("file_opener"),
+    client_owned("hide_agent_reasoning"),
+    client_owned("history"),
+    client_owned("notice"),
+    client_owned("personality"),
+    client_owned("plan_mode_reasoning_effort"),
+    client_owned("service_tier"),
+    client_owned("show_raw_agent_reasoning"),
+    client_owned("tui"),
+    client_owned("web_search"),
 ];
 
-const fn kept(path: &'static str) -> ConfigKey {
+const fn client_owned(path: &'static str) -> ConfigKey {
     key(
         path,
         Kind::ClientOwned,
         "",
-        "kept for clients as it is; not read",
+        "stored for clients unchanged; the server does not read it",
     )
 }
 
-/// The keys that environment variables may say too: which model, and never what it may do, because programs take
-/// variables from files of a workspace.
+/// The keys that environment variables may set: the choice of the model, and never permissions,
+/// because programs load variables from files of a workspace.
 const ENVIRONMENT_KEYS: &[&str] = &[
     "model",
     "model_provider",
@@ -212,8 +212,9 @@ const ENVIRONMENT_KEYS: &[&str] = &[
     "model_reasoning_effort",
 ];
 
-/// The keys that name what the server starts, where keys of models are read from or sent to, or what models cost, which
-/// limits of money are counted by; with all that is below them. Some are read by other programs that share the file, or will be by later versions.
+/// The keys, with all keys below them, that name programs to start, sources and destinations of
+/// model keys, or the prices by which money limits are counted. Some are read by other programs
+/// that share the file, or will be by later versions.
 const GUARDED_KEYS: &[&str] = &[
     "allow_login_shell",
     "hooks",
@@ -229,40 +230,40 @@ const GUARDED_KEYS: &[&str] = &[
 /// The flag that lets remote clients write those keys.
 pub(super) const REMOTE_FLAG: &str = "remote_clients_set_programs";
 
-/// A key of those that says something else in the one table than in the other.
+/// Returns a guarded key whose value differs between two tables.
 pub(super) fn guarded_change(before: &toml::Table, after: &toml::Table) -> Option<&'static str> {
     let mut keys = GUARDED_KEYS.iter().copied();
     keys.find(|it| before.get(*it) != after.get(*it))
 }
 
-/// Each key that environment variables may say, with its variable.
+/// Returns each key that environment variables may set, with its variable.
 pub(super) fn variables() -> impl Iterator<Item = (&'static str, String)> {
     let name = |key: &str| format!("RADDLE_{}", key.to_uppercase());
     ENVIRONMENT_KEYS.iter().map(move |it| (*it, name(it)))
 }
 
-/// What is known of a key.
+/// Returns the description of a key, if it is known.
 pub(super) fn known(path: &[String]) -> Option<&'static ConfigKey> {
-    KEYS.iter().find(|it| is_meant(it.path, path))
+    KEYS.iter().find(|it| matches_pattern(it.path, path))
 }
 
-pub(super) fn is_meant(pattern: &str, path: &[String]) -> bool {
+pub(super) fn matches_pattern(pattern: &str, path: &[String]) -> bool {
     let parts = pattern.split('.');
     parts.clone().count() == path.len()
-        && parts.zip(path).all(|(part, it)| is_any(part) || part == it)
+        && parts.zip(path).all(|(part, it)| is_placeholder(part) || part == it)
 }
 
 /// Whether a part of a path stands for any name.
-pub(super) fn is_any(part: &str) -> bool {
+pub(super) fn is_placeholder(part: &str) -> bool {
     part.chars().all(|it| it.is_ascii_uppercase())
 }
 
-/// What is odd about a key, whatever it says: nobody reads it, or something above it.
-pub(super) fn oddity(path: &[String]) -> Option<String> {
+/// Returns a warning about a key, whatever its value: it or a table above it is unknown.
+pub(super) fn unknown_key_warning(path: &[String]) -> Option<String> {
     for end in 1..=path.len() {
         match known(&path[..end]) {
-            None => return Some(not_used(&path[..end])),
-            // What is below is free.
+            None => return Some(unknown_key(&path[..end])),
+            // The keys below are free.
             Some(key) if key.kind != Kind::Table => return None,
             Some(_) => {}
         }
@@ -270,96 +271,96 @@ pub(super) fn oddity(path: &[String]) -> Option<String> {
     None
 }
 
-/// What is odd about a layer, a sentence each.
+/// The problems of a layer, a sentence each.
 #[derive(Debug, Default)]
 pub(super) struct LayerProblems {
-    /// Values that cannot be, in the order of [`KEYS`].
+    /// Invalid values, in the order of [`KEYS`].
     pub(super) invalid: Vec<String>,
-    /// Keys that nobody reads.
+    /// Keys that the server does not know.
     pub(super) unused: Vec<String>,
 }
 
-pub(super) fn odd(layer: &toml::Table) -> LayerProblems {
-    let (mut wrong, mut unused) = (Vec::new(), Vec::new());
-    walk(layer, &mut Vec::new(), &mut |path, found| match found {
-        KeyProblem::InvalidValue(at) => {
-            let wanted = KEYS[at].kind.wanted();
-            wrong.push((at, format!("{} must be {wanted}", place(path))));
+pub(super) fn check_layer(layer: &toml::Table) -> LayerProblems {
+    let (mut invalid, mut unused) = (Vec::new(), Vec::new());
+    walk(layer, &mut Vec::new(), &mut |path, problem| match problem {
+        KeyProblem::InvalidValue(index) => {
+            let expected = KEYS[index].kind.expected();
+            invalid.push((index, format!("{} must be {expected}", key_name(path))));
         }
-        KeyProblem::Unused => unused.push(not_used(path)),
+        KeyProblem::Unused => unused.push(unknown_key(path)),
     });
-    wrong.sort_by_key(|(at, _)| *at);
+    invalid.sort_by_key(|(index, _)| *index);
     LayerProblems {
-        invalid: wrong.into_iter().map(|(_, problem)| problem).collect(),
+        invalid: invalid.into_iter().map(|(_, problem)| problem).collect(),
         unused,
     }
 }
 
-/// A table without its wrong values.
-pub(super) fn without_wrong(table: &toml::Table) -> toml::Table {
-    let mut wrong = Vec::new();
-    walk(table, &mut Vec::new(), &mut |path, found| {
-        if let KeyProblem::InvalidValue(_) = found {
-            wrong.push(path.to_owned());
+/// Returns a table without its invalid values.
+pub(super) fn without_invalid(table: &toml::Table) -> toml::Table {
+    let mut invalid = Vec::new();
+    walk(table, &mut Vec::new(), &mut |path, problem| {
+        if let KeyProblem::InvalidValue(_) = problem {
+            invalid.push(path.to_owned());
         }
     });
-    let mut right = table.clone();
-    for path in &wrong {
-        layers::remove(&mut right, path);
+    let mut valid = table.clone();
+    for path in &invalid {
+        layers::remove(&mut valid, path);
     }
-    right
+    valid
 }
 
-/// The first unknown key among those of a request that bound something, with the valid ones. The reader of a key reports
-/// a wrong value.
-pub(super) fn odd_in_request(own: &toml::Table) -> Option<String> {
-    let mut odd = None;
-    walk(own, &mut Vec::new(), &mut |path, found| {
+/// Returns the first unknown key among those of a request that bound something, with the valid
+/// ones. The reader of a key reports an invalid value.
+pub(super) fn first_unknown_bound(request_config: &toml::Table) -> Option<String> {
+    let mut first_problem = None;
+    walk(request_config, &mut Vec::new(), &mut |path, problem| {
         let parents = &path[..path.len().saturating_sub(1)];
-        let what = match found {
-            KeyProblem::InvalidValue(at) if KEYS[at].kind == Kind::Table => {
+        let what = match problem {
+            KeyProblem::InvalidValue(index) if KEYS[index].kind == Kind::Table => {
                 let names: Vec<&str> = names_in(path).collect();
-                format!("{} must be a table of {}", place(path), names.join(", "))
+                format!("{} must be a table of {}", key_name(path), names.join(", "))
             }
             KeyProblem::InvalidValue(_) => return,
             KeyProblem::Unused => {
                 let names: Vec<&str> = names_in(parents).collect();
-                format!("{}; write one of {}", not_used(path), names.join(", "))
+                format!("{}; write one of {}", unknown_key(path), names.join(", "))
             }
         };
-        odd.get_or_insert(what);
+        first_problem.get_or_insert(what);
     });
-    odd
+    first_problem
 }
 
-/// The names of all keys in a table that are not free.
+/// Returns the names of all keys in a table that are not free.
 fn names_in(table: &[String]) -> impl Iterator<Item = &'static str> {
     KEYS.iter().filter_map(move |it| {
-        let (above, name) = it.path.rsplit_once('.').unwrap_or(("", it.path));
+        let (parent, name) = it.path.rsplit_once('.').unwrap_or(("", it.path));
         let is_in = match table {
-            [] => above.is_empty(),
-            table => !above.is_empty() && is_meant(above, table),
+            [] => parent.is_empty(),
+            table => !parent.is_empty() && matches_pattern(parent, table),
         };
-        (is_in && !is_any(name)).then_some(name)
+        (is_in && !is_placeholder(name)).then_some(name)
     })
 }
 
 enum KeyProblem {
-    /// The value of the key at this place of [`KEYS`] is none that can be.
+    /// The value of the key at this index of [`KEYS`] is invalid.
     InvalidValue(usize),
     Unused,
 }
 
-fn walk(table: &toml::Table, path: &mut Vec<String>, tell: &mut impl FnMut(&[String], KeyProblem)) {
+fn walk(table: &toml::Table, path: &mut Vec<String>, report: &mut impl FnMut(&[String], KeyProblem)) {
     for (name, value) in table {
         path.push(name.clone());
-        match (KEYS.iter().position(|it| is_meant(it.path, path)), value) {
-            (None, _) => tell(path, KeyProblem::Unused),
-            (Some(at), value) if !KEYS[at].kind.fits(value) => {
-                tell(path, KeyProblem::InvalidValue(at))
+        match (KEYS.iter().position(|it| matches_pattern(it.path, path)), value) {
+            (None, _) => report(path, KeyProblem::Unused),
+            (Some(index), value) if !KEYS[index].kind.fits(value) => {
+                report(path, KeyProblem::InvalidValue(index))
             }
-            (Some(at), toml::Value::Table(inner)) if KEYS[at].kind == Kind::Table => {
-                walk(inner, path, tell);
+            (Some(index), toml::Value::Table(inner)) if KEYS[index].kind == Kind::Table => {
+                walk(inner, path, report);
             }
             _ => {}
         }
@@ -367,21 +368,21 @@ fn walk(table: &toml::Table, path: &mut Vec<String>, tell: &mut impl FnMut(&[Str
     }
 }
 
-/// That nobody reads a key, and which one may be meant.
-fn not_used(path: &[String]) -> String {
-    let meant = path
+/// Says that a key is unknown, and suggests a similar one.
+fn unknown_key(path: &[String]) -> String {
+    let similar = path
         .split_last()
         .and_then(|(last, parents)| nearest(last, names_in(parents)));
-    let meant = meant.map(|it| format!(" (did you mean `{it}`?)"));
+    let suggestion = similar.map(|it| format!(" (did you mean `{it}`?)"));
     format!(
         "{} is not used here{}",
-        place(path),
-        meant.unwrap_or_default()
+        key_name(path),
+        suggestion.unwrap_or_default()
     )
 }
 
-/// A key and the table it is in, for people.
-fn place(path: &[String]) -> String {
+/// Returns a key and the table it is in, for people.
+fn key_name(path: &[String]) -> String {
     match path.split_last() {
         Some((last, [])) => format!("`{last}`"),
         Some((last, parents)) => format!("`{last}` under [{}]", dotted(parents)),
@@ -389,7 +390,7 @@ fn place(path: &[String]) -> String {
     }
 }
 
-/// A path as it is written in TOML.
+/// Returns a path as it is written in TOML.
 pub(super) fn dotted(path: &[String]) -> String {
     let parts = path.iter().map(|it| toml_edit::Key::new(it).to_string());
     parts.collect::<Vec<_>>().join(".")
@@ -400,8 +401,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_wrong_with_a_layer_is_said() {
-        for (layer, wanted) in [
+    fn problems_of_a_layer_are_reported() {
+        for (layer, expected) in [
             ("model = 'm'\ntui.theme = 1\n", vec![]),
             (
                 "sandbox_mode = 'open'\nmodel = 7\n",
@@ -454,22 +455,22 @@ mod tests {
         ] {
             let table: toml::Table = layer.parse().expect("TOML");
             let LayerProblems {
-                invalid: wrong,
+                invalid,
                 unused,
-            } = odd(&table);
-            assert_eq!([wrong, unused].concat(), wanted, "{layer}");
+            } = check_layer(&table);
+            assert_eq!([invalid, unused].concat(), expected, "{layer}");
         }
     }
 
     #[test]
-    fn the_table_is_sound() {
-        for (at, key) in KEYS.iter().enumerate() {
-            let same = KEYS.iter().filter(|it| it.path == key.path);
-            assert_eq!(same.count(), 1, "{}", key.path);
-            assert!(!key.says.is_empty(), "{}", key.path);
-            if let Some((above, _)) = key.path.rsplit_once('.') {
-                let above = KEYS[..at].iter().find(|it| it.path == above);
-                assert_eq!(above.map(|it| &it.kind), Some(&Kind::Table), "{}", key.path);
+    fn the_table_of_keys_is_consistent() {
+        for (index, key) in KEYS.iter().enumerate() {
+            let same_path = KEYS.iter().filter(|it| it.path == key.path);
+            assert_eq!(same_path.count(), 1, "{}", key.path);
+            assert!(!key.description.is_empty(), "{}", key.path);
+            if let Some((parent, _)) = key.path.rsplit_once('.') {
+                let parent = KEYS[..index].iter().find(|it| it.path == parent);
+                assert_eq!(parent.map(|it| &it.kind), Some(&Kind::Table), "{}", key.path);
             }
         }
         for (key, _) in variables() {
@@ -479,23 +480,23 @@ mod tests {
     }
 
     #[test]
-    fn the_page_of_the_configuration_has_the_same_table() {
+    fn the_documentation_page_has_the_same_table() {
         let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/config.md");
         let page = std::fs::read_to_string(page).expect("the page of the configuration");
         let mut table = String::new();
-        let read = |it: &&ConfigKey| {
+        let is_documented = |it: &&ConfigKey| {
             !matches!(it.kind, Kind::ClientOwned)
-                && !is_any(it.path.rsplit('.').next().unwrap_or(""))
+                && !is_placeholder(it.path.rsplit('.').next().unwrap_or(""))
         };
-        for key in KEYS.iter().filter(read) {
+        for key in KEYS.iter().filter(is_documented) {
             let ConfigKey {
                 path,
                 kind,
-                usual,
-                says,
+                default_value,
+                description,
             } = key;
-            let wanted = kind.wanted();
-            table.push_str(&format!("| `{path}` | {wanted} | {says} | {usual} |\n"));
+            let expected = kind.expected();
+            table.push_str(&format!("| `{path}` | {expected} | {description} | {default_value} |\n"));
         }
         assert!(
             page.contains(&format!("|\n{table}\n")),

@@ -1,10 +1,10 @@
-//! Layers of configuration: what each says, what wins, and where it comes from.
+//! Layers of configuration: the values of each, which value wins, and its origin.
 
 use std::collections::BTreeMap;
 
 use raddle_protocol::{ConfigLayer, ConfigLayerMetadata, ConfigLayerSource};
 
-use super::redaction::hide;
+use super::redaction::redact;
 
 /// One source of configuration.
 #[derive(Clone, Debug)]
@@ -22,7 +22,7 @@ impl Layer {
         }
     }
 
-    /// The layer's file, if it has one.
+    /// Returns the layer's file, if it has one.
     pub(super) fn file(&self) -> Option<&str> {
         match &self.source {
             ConfigLayerSource::System(it) => Some(&it.file),
@@ -31,7 +31,7 @@ impl Layer {
         }
     }
 
-    /// The layer, for people.
+    /// Returns a name of the layer, for people.
     pub(super) fn describe(&self) -> &str {
         self.file().unwrap_or("the command line")
     }
@@ -50,7 +50,7 @@ impl Layers {
         self.0.iter()
     }
 
-    /// All layers in one: tables are joined, anything else is replaced.
+    /// Merges all layers: tables are joined, anything else is replaced.
     pub(super) fn merged(&self) -> toml::Table {
         let mut merged = toml::Table::new();
         for layer in &self.0 {
@@ -59,10 +59,10 @@ impl Layers {
         merged
     }
 
-    /// For each value that counts, the layer it comes from.
+    /// Returns the layer that each effective value comes from.
     pub(super) fn origins(&self) -> BTreeMap<String, ConfigLayerMetadata> {
         let mut origins = BTreeMap::new();
-        leaves(&self.merged(), &mut Vec::new(), &mut |path| {
+        visit_leaves(&self.merged(), &mut Vec::new(), &mut |path| {
             if let Some((layer, _)) = self.winner(path) {
                 origins.insert(path.join("."), layer.metadata());
             }
@@ -70,26 +70,27 @@ impl Layers {
         origins
     }
 
-    /// The layers as a client is told of them: strongest first, empty ones of the command line left out.
-    pub(super) fn told(&self) -> Vec<ConfigLayer> {
-        let told = |layer: &Layer| ConfigLayer {
+    /// Returns the layers for a client: strongest first, without an empty layer of the command
+    /// line.
+    pub(super) fn for_client(&self) -> Vec<ConfigLayer> {
+        let view = |layer: &Layer| ConfigLayer {
             name: layer.source.clone(),
             version: layer.version.clone(),
-            config: shown(&layer.table),
+            config: redacted_json(&layer.table),
             disabled_reason: None,
         };
-        let silent = |layer: &&Layer| {
+        let is_empty_command_line = |layer: &&Layer| {
             layer.source == ConfigLayerSource::SessionFlags && layer.table.is_empty()
         };
         self.0
             .iter()
             .rev()
-            .filter(|layer| !silent(layer))
-            .map(told)
+            .filter(|layer| !is_empty_command_line(layer))
+            .map(view)
             .collect()
     }
 
-    /// A layer stronger than the user's that decides this value, and the value as it may be shown.
+    /// Returns a layer stronger than the user's that sets this value, and the redacted value.
     pub(super) fn overriding_user(&self, path: &[String]) -> Option<(&Layer, toml::Value)> {
         let (layer, _) = self.winner(path).filter(|(layer, _)| {
             !matches!(
@@ -109,7 +110,7 @@ impl Layers {
     }
 }
 
-/// Reads a dotted path; parts with dots in them are quoted.
+/// Parses a dotted path; parts with dots in them are quoted.
 pub(super) fn key_path(text: &str) -> Result<Vec<String>, String> {
     if text.is_empty() {
         return Err("the key must not be empty".to_owned());
@@ -127,7 +128,7 @@ pub(super) fn key_path(text: &str) -> Result<Vec<String>, String> {
         })
 }
 
-/// Sets a value, making tables on the way and replacing what is not one.
+/// Sets a value. Creates the tables above it, and replaces values in their place.
 pub(super) fn set(table: &mut toml::Table, path: &[String], value: toml::Value) {
     let Some((last, parents)) = path.split_last() else {
         return;
@@ -154,7 +155,7 @@ pub(super) fn remove(table: &mut toml::Table, path: &[String]) {
         return;
     };
     let mut parents = parents.iter();
-    let table = parents.try_fold(table, |at, name| at.get_mut(name)?.as_table_mut());
+    let table = parents.try_fold(table, |inner, name| inner.get_mut(name)?.as_table_mut());
     table.map(|it| it.remove(last));
 }
 
@@ -168,12 +169,12 @@ pub(super) fn get<'a>(table: &'a toml::Table, path: &[String]) -> Option<&'a tom
     }
 }
 
-/// The path of a value that both tables have, and that differs.
-pub(super) fn difference(one: &toml::Table, other: &toml::Table) -> Option<Vec<String>> {
-    other.iter().find_map(|(key, value)| {
-        let below = match (one.get(key)?, value) {
-            (toml::Value::Table(one), toml::Value::Table(other)) => difference(one, other)?,
-            (one, other) if one == other => return None,
+/// Returns the path of a value that both tables have, and that differs.
+pub(super) fn difference(a: &toml::Table, b: &toml::Table) -> Option<Vec<String>> {
+    b.iter().find_map(|(key, value)| {
+        let below = match (a.get(key)?, value) {
+            (toml::Value::Table(a), toml::Value::Table(b)) => difference(a, b)?,
+            (a, b) if a == b => return None,
             _ => Vec::new(),
         };
         Some(std::iter::once(key.clone()).chain(below).collect())
@@ -192,7 +193,7 @@ pub(super) fn join(into: &mut toml::Table, from: &toml::Table) {
     }
 }
 
-pub(super) fn leaves(
+pub(super) fn visit_leaves(
     table: &toml::Table,
     path: &mut Vec<String>,
     visit: &mut impl FnMut(&[String]),
@@ -200,19 +201,19 @@ pub(super) fn leaves(
     for (key, value) in table {
         path.push(key.clone());
         match value {
-            toml::Value::Table(inner) if !inner.is_empty() => leaves(inner, path, visit),
+            toml::Value::Table(inner) if !inner.is_empty() => visit_leaves(inner, path, visit),
             _ => visit(path),
         }
         path.pop();
     }
 }
 
-/// A value of the wire. What is null, or has no place in TOML, says nothing.
+/// Converts a JSON value. Null, and values that TOML cannot hold, are omitted.
 pub(super) fn from_json(value: &serde_json::Value) -> Option<toml::Value> {
     use serde_json::Value;
     Some(match value {
         Value::Null => return None,
-        Value::Bool(yes) => (*yes).into(),
+        Value::Bool(flag) => (*flag).into(),
         Value::Number(number) => match number.as_i64() {
             Some(number) => number.into(),
             None => number.as_f64()?.into(),
@@ -221,31 +222,30 @@ pub(super) fn from_json(value: &serde_json::Value) -> Option<toml::Value> {
         Value::Array(values) => toml::Value::Array(values.iter().filter_map(from_json).collect()),
         Value::Object(members) => {
             let members = members.iter();
-            let said = members.filter_map(|(key, value)| Some((key.clone(), from_json(value)?)));
-            toml::Value::Table(said.collect())
+            let entries = members.filter_map(|(key, value)| Some((key.clone(), from_json(value)?)));
+            toml::Value::Table(entries.collect())
         }
     })
 }
 
-/// A table as the wire says it, without secrets.
-pub(super) fn shown(table: &toml::Table) -> serde_json::Value {
+/// Converts a table to JSON, with secrets redacted.
+pub(super) fn redacted_json(table: &toml::Table) -> serde_json::Value {
     to_json(&toml::Value::Table(without_secrets(table)))
 }
 
 pub(super) fn without_secrets(table: &toml::Table) -> toml::Table {
     let mut table = table.clone();
-    hide(&mut table);
+    redact(&mut table);
     table
 }
 
-/// The value as the wire says it.
 pub(super) fn to_json(value: &toml::Value) -> serde_json::Value {
     use serde_json::Value;
     match value {
         toml::Value::String(text) => Value::from(text.as_str()),
         toml::Value::Integer(number) => Value::from(*number),
         toml::Value::Float(number) => Value::from(*number),
-        toml::Value::Boolean(yes) => Value::from(*yes),
+        toml::Value::Boolean(flag) => Value::from(*flag),
         toml::Value::Datetime(time) => Value::from(time.to_string()),
         toml::Value::Array(values) => values.iter().map(to_json).collect(),
         toml::Value::Table(table) => table

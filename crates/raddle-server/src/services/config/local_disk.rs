@@ -1,8 +1,8 @@
-//! Whether a file lies on a disk of this machine. Others, such as network mounts, may hang for ever.
+//! Detects whether a file is on a local disk. Others, such as network mounts, may hang for ever.
 
 use std::path::Path;
 
-/// Kinds of file systems that answer from this machine, by the numbers the system gives them.
+/// Magic numbers of local file systems.
 const LOCAL_FILE_SYSTEMS: [u64; 8] = [
     0xEF53,      // ext2, ext3, ext4
     0x5846_5342, // xfs
@@ -14,11 +14,11 @@ const LOCAL_FILE_SYSTEMS: [u64; 8] = [
     0x794C_7630, // overlayfs
 ];
 
-/// Whether a file, there or not, lies or would lie on such a disk.
-pub(super) fn is_near(file: &Path) -> bool {
-    let there = file.ancestors().find_map(|it| rustix::fs::statfs(it).ok());
-    // The type is signed on some machines; only its lower half has a meaning.
-    there.is_some_and(|disk| LOCAL_FILE_SYSTEMS.contains(&(disk.f_type as u64 & 0xFFFF_FFFF)))
+/// Whether a file, existing or not, is or would be on such a disk.
+pub(super) fn is_local(file: &Path) -> bool {
+    let file_system = file.ancestors().find_map(|it| rustix::fs::statfs(it).ok());
+    // The type is signed on some machines; only its lower half is significant.
+    file_system.is_some_and(|stat| LOCAL_FILE_SYSTEMS.contains(&(stat.f_type as u64 & 0xFFFF_FFFF)))
 }
 
 #[cfg(test)]
@@ -26,8 +26,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_kernel_makes_up_is_not_a_disk() {
-        assert!(!is_near(Path::new("/proc/self/status")));
-        assert!(!is_near(Path::new("/proc/none/at/all")));
+    fn kernel_file_systems_are_not_local_disks() {
+        assert!(!is_local(Path::new("/proc/self/status")));
+        assert!(!is_local(Path::new("/proc/none/at/all")));
     }
 }

@@ -1,29 +1,29 @@
-//! What of the configuration is not shown, because it may be a secret, and where that is.
+//! Redaction of values in the configuration that may be secrets.
 
 use toml::{Table, Value};
 
 use super::keys::{self, Kind};
 
-/// In place of what is not shown.
+/// Placeholder for a redacted value.
 const REDACTED: &str = "…";
 
-/// How a value may be a secret.
+/// The way in which a value may be a secret.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum SecretKind {
-    /// It is none, nor is anything below it.
+    /// Neither the value nor anything below it is a secret.
     No,
-    /// All of it, or of each value below it.
+    /// All of it is a secret, or each value below it.
     All,
-    /// An address, which may name a user or have a key in its query.
+    /// A URL, which may contain a user or a key in its query.
     Address,
-    /// A list of words of a command line, some of which may be secrets.
+    /// A list of command line arguments, some of which may be secrets.
     Words,
-    /// Nobody knows what it is for: its name tells, or that of something above it.
+    /// An unknown key: its name decides, or the name of a table above it.
     ByName,
 }
 
-/// The secrets among the keys that are known, and what is below such keys; all others of them are shown. A part in
-/// capitals stands for any name.
+/// The secrets among the known keys, and those below them; all other known keys are shown. A part
+/// in capitals stands for any name.
 const KNOWN_SECRETS: &[(&str, SecretKind)] = &[
     (
         "model_providers.NAME.experimental_bearer_token",
@@ -39,11 +39,11 @@ const KNOWN_SECRETS: &[(&str, SecretKind)] = &[
     ),
     ("model_providers.NAME.oauth.device_url", SecretKind::Address),
     ("model_providers.NAME.auth.args", SecretKind::Words),
-    // Its keys are paths, in which any word may be.
+    // Its keys are paths, which may contain any word.
     ("projects", SecretKind::No),
 ];
 
-/// What the name of a secret has in it, in small letters and without `_` and `-`.
+/// Parts of a secret's name, in lower case and without `_` and `-`.
 const NAMES: &[&str] = &[
     "token",
     "secret",
@@ -61,64 +61,64 @@ const NAMES: &[&str] = &[
     "environment",
 ];
 
-/// Words that are too short to be looked for inside others: a name ends with one.
+/// Names too short to be searched for inside others: a secret's name ends with one as a whole word.
 const WHOLE_NAMES: &[&str] = &["env", "auth", "key", "keys", "jwt", "pwd", "pin"];
 
-/// How names end under which stands what a variable is called, and not what is in it.
+/// Suffixes of keys that hold the name of an environment variable, not its value.
 const VARIABLES: &[&str] = &["env_var", "env_vars", "env_key"];
 
-/// Under this, in tables by the names of headers.
+/// Key of a table from header names to environment variables.
 const VARIABLES_OF_HEADERS: &str = "env_http_headers";
 
-/// Hides what may be a secret.
-pub(super) fn hide(config: &mut Table) {
-    each(
+/// Redacts values that may be secrets.
+pub(super) fn redact(config: &mut Table) {
+    visit_secrets(
         config,
         &mut Vec::new(),
         &mut |_, value, secret| match secret {
             SecretKind::All => *value = REDACTED.into(),
             SecretKind::Address => {
                 if let Value::String(address) = value {
-                    hide_in_address(address);
+                    redact_address(address);
                 }
             }
-            SecretKind::Words => hide_words(value),
+            SecretKind::Words => redact_words(value),
             SecretKind::No | SecretKind::ByName => {}
         },
     );
 }
 
-/// The keys under which stands what is shown in place of a secret, and not the secret.
-pub(super) fn stand_ins(config: &Table) -> Vec<String> {
+/// Returns the keys whose value is the placeholder.
+pub(super) fn placeholders(config: &Table) -> Vec<String> {
     let is_hidden = |it: &Value| it.as_str().is_some_and(|it| it.ends_with(REDACTED));
-    let mut found = Vec::new();
-    each(
+    let mut redacted_keys = Vec::new();
+    visit_secrets(
         &mut config.clone(),
         &mut Vec::new(),
         &mut |path, value, _| {
             let is_list = value.as_array().is_some_and(|it| it.iter().any(is_hidden));
             if is_list || is_hidden(value) {
-                found.push(path.join("."));
+                redacted_keys.push(path.join("."));
             }
         },
     );
-    found
+    redacted_keys
 }
 
-/// Goes to each value that may be a secret, or a list of words of which some may.
-fn each(
+/// Visits each value that may be a secret, and each list of arguments that may contain one.
+fn visit_secrets(
     table: &mut Table,
     path: &mut Vec<String>,
     visit: &mut impl FnMut(&[String], &mut Value, SecretKind),
 ) {
     for (name, value) in table {
         path.push(name.clone());
-        visit_one(path, value, visit);
+        visit_value(path, value, visit);
         path.pop();
     }
 }
 
-fn visit_one(
+fn visit_value(
     path: &mut Vec<String>,
     value: &mut Value,
     visit: &mut impl FnMut(&[String], &mut Value, SecretKind),
@@ -126,12 +126,12 @@ fn visit_one(
     let secret = secret(path);
     match value {
         _ if secret == SecretKind::No => {}
-        Value::Table(inner) => each(inner, path, visit),
+        Value::Table(inner) => visit_secrets(inner, path, visit),
         Value::Boolean(_) | Value::Datetime(_) => {}
         Value::Array(values) if secret == SecretKind::ByName => {
             let inner = |it: &&mut Value| it.is_table() || it.is_array();
             for value in values.iter_mut().filter(inner) {
-                visit_one(path, value, visit);
+                visit_value(path, value, visit);
             }
             visit(path, value, SecretKind::Words);
         }
@@ -146,28 +146,29 @@ fn visit_one(
     }
 }
 
-/// How what is at a place may be a secret.
+/// Returns how the value at a path may be a secret.
 fn secret(path: &[String]) -> SecretKind {
     let above = (1..=path.len()).rev().map(|end| &path[..end]);
-    let mut listed = above.clone().filter_map(listed);
-    if let Some(secret) = listed.next() {
+    let mut listed_secrets = above.clone().filter_map(listed);
+    if let Some(secret) = listed_secrets.next() {
         return secret;
     }
     let mut known = above.filter_map(|it| Some((it.len(), keys::known(it)?)));
-    let free = match known.find(|(_, it)| it.kind != Kind::ClientOwned) {
-        // Below a table that is known, names that are not may say something; those in its own path are people's choice.
+    let unknown_part = match known.find(|(_, it)| it.kind != Kind::ClientOwned) {
+        // Below a known table, unknown names decide; those in the table's own path are the user's
+        // choice.
         Some((depth, key)) if key.kind == Kind::Table => &path[depth..],
         Some(_) => return SecretKind::No,
         None => path,
     };
-    let free = match free {
+    let unknown_part = match unknown_part {
         [above @ .., _] if above.last().is_some_and(|it| it == VARIABLES_OF_HEADERS) => {
             &above[..above.len() - 1]
         }
         [above @ .., last] if VARIABLES.iter().any(|end| last.ends_with(end)) => above,
         all => all,
     };
-    match free.iter().any(|it| names_secret(it)) {
+    match unknown_part.iter().any(|it| names_secret(it)) {
         true => SecretKind::All,
         false => SecretKind::ByName,
     }
@@ -175,11 +176,11 @@ fn secret(path: &[String]) -> SecretKind {
 
 fn listed(path: &[String]) -> Option<SecretKind> {
     let mut listed = KNOWN_SECRETS.iter();
-    let (_, secret) = listed.find(|(pattern, _)| keys::is_meant(pattern, path))?;
+    let (_, secret) = listed.find(|(pattern, _)| keys::matches_pattern(pattern, path))?;
     Some(*secret)
 }
 
-/// Whether a number is one of tokens, which its own name alone made look like a secret.
+/// Whether a number is a count of tokens: only its own name looks like a secret.
 fn is_count(path: &[String]) -> bool {
     path.split_last().is_some_and(|(last, above)| {
         last.to_lowercase().contains("token") && secret(above) == SecretKind::ByName
@@ -194,8 +195,8 @@ fn names_secret(name: &str) -> bool {
     WHOLE_NAMES.contains(&last) || NAMES.iter().any(|it| plain.contains(it))
 }
 
-/// Hides an address's query, and all after the scheme if it may name a user.
-fn hide_in_address(address: &mut String) {
+/// Redacts a URL's query, and everything after the scheme if it may contain a user.
+fn redact_address(address: &mut String) {
     let secret = match address.contains('@') {
         true => address.find("://").map(|at| at + "://".len()).or(Some(0)),
         false => address.find(['?', '#']),
@@ -206,20 +207,20 @@ fn hide_in_address(address: &mut String) {
     }
 }
 
-/// Hides of words what stands behind the name of a secret: in the same one after `=` or `:`, or else in the next one;
-/// and what stands behind that of a user.
-fn hide_words(words: &mut Value) {
+/// Redacts the argument that follows a secret's name: after `=` or `:` in the same one, else the
+/// next one. Also redacts the password after a user's name.
+fn redact_words(words: &mut Value) {
     let Value::Array(words) = words else {
         *words = REDACTED.into();
         return;
     };
-    let mut is_next = false;
+    let mut redacts_next = false;
     let mut is_user = false;
     for word in words {
         let Value::String(text) = word else {
             continue;
         };
-        if std::mem::take(&mut is_next) {
+        if std::mem::take(&mut redacts_next) {
             *text = REDACTED.to_owned();
         } else if let Some(at) = text
             .find(['=', ':'])
@@ -231,9 +232,9 @@ fn hide_words(words: &mut Value) {
             text.truncate(at + 1);
             text.push_str(REDACTED);
         } else if text.contains("://") {
-            hide_in_address(text);
+            redact_address(text);
         } else {
-            is_next = text.starts_with('-') && names_secret(text);
+            redacts_next = text.starts_with('-') && names_secret(text);
         }
         is_user = matches!(text.as_str(), "-u" | "--user");
     }
@@ -254,20 +255,21 @@ mod tests {
              experimental_bearer_token = 'sekret'\nhttp_headers = { Authorization = 'sekret' }\n\
              query_params = 'sekret'\n",
         );
-        hide(&mut config);
-        let wanted = table(
+        redact(&mut config);
+        let expected = table(
             "model = 'm'\n[model_providers.a]\nenv_key = 'A'\n\
              experimental_bearer_token = '…'\nhttp_headers = { Authorization = '…' }\n\
              query_params = '…'\n",
         );
-        assert_eq!(config, wanted);
+        assert_eq!(config, expected);
     }
 
-    /// What is hidden is also known for a stand-in when it comes back, and what is shown is not.
+    /// Checks that redacted values are recognised as placeholders, and that values that are shown
+    /// are not.
     #[test]
-    fn places_of_secrets() {
-        let stays = |line: &'static str| (line, line);
-        for (line, wanted) in [
+    fn secrets_are_redacted_by_key_and_by_name() {
+        let unchanged = |line: &'static str| (line, line);
+        for (line, expected) in [
             (
                 "mcp_servers.x.env.HOME = 'sekret'",
                 "mcp_servers.x.env.HOME = '…'",
@@ -348,33 +350,33 @@ mod tests {
                 "mcp_servers.dev_env_key.env.A = 'sekret'",
                 "mcp_servers.dev_env_key.env.A = '…'",
             ),
-            stays("a = { bearer_token_env_var = 'A', env_http_headers = { Authorization = 'A' } }"),
-            stays("a.keyboard = 'qwerty'"),
-            stays("a.args = ['-u', 'me', 'a:b']"),
-            stays(
+            unchanged("a = { bearer_token_env_var = 'A', env_http_headers = { Authorization = 'A' } }"),
+            unchanged("a.keyboard = 'qwerty'"),
+            unchanged("a.args = ['-u', 'me', 'a:b']"),
+            unchanged(
                 "mcp_servers.x = { command = 'npx', args = ['-y', 'it'], url = 'https://h/mcp' }",
             ),
-            stays("model_providers.my-token = { env_key = 'A', env_http_headers = { X = 'A' } }"),
-            stays("model_providers.a.auth = { command = 'pass', args = ['show', 'vendor/key'] }"),
-            stays("model_providers.a.max_output_tokens = 5"),
-            stays("budget.turn.tokens = 5"),
-            stays("tool_output_token_limit = 5"),
-            stays("use_api_key = true"),
-            stays("projects.'/home/me/token'.trust_level = 'trusted'"),
-            stays("profiles.secret.model = 'm'"),
+            unchanged("model_providers.my-token = { env_key = 'A', env_http_headers = { X = 'A' } }"),
+            unchanged("model_providers.a.auth = { command = 'pass', args = ['show', 'vendor/key'] }"),
+            unchanged("model_providers.a.max_output_tokens = 5"),
+            unchanged("budget.turn.tokens = 5"),
+            unchanged("tool_output_token_limit = 5"),
+            unchanged("use_api_key = true"),
+            unchanged("projects.'/home/me/token'.trust_level = 'trusted'"),
+            unchanged("profiles.secret.model = 'm'"),
         ] {
             let mut config = table(line);
-            assert_eq!(stand_ins(&config), Vec::<String>::new(), "{line}");
-            hide(&mut config);
-            assert_eq!(config, table(wanted), "{line}");
-            let is_hidden = line != wanted;
-            assert_eq!(stand_ins(&config).len(), usize::from(is_hidden), "{line}");
+            assert_eq!(placeholders(&config), Vec::<String>::new(), "{line}");
+            redact(&mut config);
+            assert_eq!(config, table(expected), "{line}");
+            let is_hidden = line != expected;
+            assert_eq!(placeholders(&config).len(), usize::from(is_hidden), "{line}");
         }
     }
 
     #[test]
     fn keys_in_addresses_are_hidden() {
-        for (address, wanted) in [
+        for (address, expected) in [
             ("http://127.0.0.1:9/v1", "http://127.0.0.1:9/v1"),
             ("http://127.0.0.1:9/v1?key=sekret", "http://127.0.0.1:9/v1…"),
             ("http://127.0.0.1:9/v1#sekret", "http://127.0.0.1:9/v1…"),
@@ -384,9 +386,9 @@ mod tests {
         ] {
             let section = format!("[model_providers.a]\nbase_url = '{address}'\n");
             let mut config = table(&section);
-            hide(&mut config);
-            let shown = &config["model_providers"]["a"]["base_url"];
-            assert_eq!(shown.as_str(), Some(wanted));
+            redact(&mut config);
+            let redacted = &config["model_providers"]["a"]["base_url"];
+            assert_eq!(redacted.as_str(), Some(expected));
         }
     }
 }

@@ -1,15 +1,15 @@
-//! The configuration as a JSON Schema, with which editors complete and check `config.toml`.
+//! The JSON Schema of the configuration, with which editors complete and check `config.toml`.
 
 use serde_json::{Map, Value, json};
 
 use super::approval;
-use super::keys::{ConfigKey, KEYS, Kind, is_any};
+use super::keys::{ConfigKey, KEYS, Kind, is_placeholder};
 
-/// The schema, in the draft that editors of TOML know.
+/// Returns the schema, in the draft that TOML editors support.
 pub fn schema() -> Value {
     let mut root = table("Raddle's configuration, config.toml.");
     for key in KEYS {
-        put(&mut root, &key.path.split('.').collect::<Vec<_>>(), of(key));
+        add_key(&mut root, &key.path.split('.').collect::<Vec<_>>(), schema_of(key));
     }
     let mut schema = Map::new();
     schema.insert(
@@ -23,9 +23,9 @@ pub fn schema() -> Value {
     Value::Object(schema)
 }
 
-fn of(key: &ConfigKey) -> Value {
+fn schema_of(key: &ConfigKey) -> Value {
     let shape = match &key.kind {
-        Kind::Table => return table(key.says),
+        Kind::Table => return table(key.description),
         Kind::Text => json!({ "type": "string" }),
         Kind::OneOf(names) => json!({ "enum": names }),
         Kind::Approval => approval::schema(),
@@ -39,38 +39,38 @@ fn of(key: &ConfigKey) -> Value {
         }
         Kind::ClientOwned => json!({}),
     };
-    let mut says = key.says.to_owned();
-    if !key.usual.is_empty() {
-        says.push_str(&format!("; without it: {}", key.usual));
+    let mut description = key.description.to_owned();
+    if !key.default_value.is_empty() {
+        description.push_str(&format!("; without it: {}", key.default_value));
     }
-    described(&says, shape)
+    described(&description, shape)
 }
 
-fn table(says: &str) -> Value {
+fn table(description: &str) -> Value {
     let shape = json!({ "type": "object", "properties": {}, "additionalProperties": false });
-    described(says, shape)
+    described(description, shape)
 }
 
-fn described(says: &str, shape: Value) -> Value {
-    let mut all = json!({ "description": says });
-    if let (Value::Object(all), Value::Object(shape)) = (&mut all, shape) {
-        all.extend(shape);
+fn described(description: &str, shape: Value) -> Value {
+    let mut schema = json!({ "description": description });
+    if let (Value::Object(members), Value::Object(shape)) = (&mut schema, shape) {
+        members.extend(shape);
     }
-    all
+    schema
 }
 
-/// Puts a key in its place. A table stands before what is in it, so all that is above is there.
-fn put(table: &mut Value, path: &[&str], key: Value) {
+/// Adds a key at its path. A table precedes its keys, so its parents already exist.
+fn add_key(table: &mut Value, path: &[&str], key: Value) {
     let Some((first, rest)) = path.split_first() else {
         return;
     };
-    let place = match is_any(first) {
+    let slot = match is_placeholder(first) {
         true => &mut table["additionalProperties"],
         false => &mut table["properties"][*first],
     };
     match rest {
-        [] => *place = key,
-        rest => put(place, rest, key),
+        [] => *slot = key,
+        rest => add_key(slot, rest, key),
     }
 }
 

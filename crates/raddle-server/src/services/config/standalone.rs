@@ -1,4 +1,4 @@
-//! The configuration without a server: what a command line reads of it, and writes to it.
+//! The configuration without a server, for the command line.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,74 +15,74 @@ use crate::services::providers::{self, Preset, Provider, ProviderChoice, Provide
 use crate::services::vendors::OfferedModel;
 use crate::services::{processes, threads};
 
-/// The configuration of a home, as a server would read it.
+/// The configuration of a home, as a server would load it.
 #[derive(Debug)]
 pub struct Configuration {
     config: Config,
     overrides: Vec<Override>,
 }
 
-/// A value that counts. What may be a secret is not shown.
+/// An effective value. Values that may be secrets are redacted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConfigValue {
-    /// Its key, as it is written in TOML.
+    /// Its key, in TOML syntax.
     pub key: String,
-    /// What it says.
+    /// The value, redacted if it may be a secret.
     pub value: toml::Value,
-    /// Where it was said: a file, `-c`, or the name of an environment variable.
+    /// Origin of the value: a file, `-c`, or the name of an environment variable.
     pub origin: String,
 }
 
-/// A model that threads can have.
+/// A model that threads can use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigModel {
-    /// Its provider; nothing where none is configured.
+    /// Its provider; none where none is configured.
     pub provider: Option<String>,
-    /// As it is named there.
+    /// Its name at the provider.
     pub model: String,
-    /// What says both as `model`; nothing if `model_provider` must be said beside it.
-    pub spelled: Option<String>,
+    /// The value of `model` that names both; none if `model_provider` must be set as well.
+    pub model_setting: Option<String>,
     /// Its name for people.
     pub name: String,
-    /// A sentence about it.
+    /// A sentence that describes it.
     pub description: String,
 }
 
-/// A value that was written.
+/// Result of a write to the user's file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrittenValue {
-    /// The file.
+    /// The file that was written.
     pub file: String,
-    /// What says something else, and is stronger.
+    /// Origin of a stronger value that overrides it.
     pub overridden: Option<String>,
-    /// What is odd about the key.
+    /// A warning about the key.
     pub warning: Option<String>,
 }
 
 impl Configuration {
-    /// Reads it. Overrides are in the order of their strength, the strongest last.
+    /// Loads the configuration. Overrides are in the order of their strength, the strongest last.
     pub fn open(paths: &Paths, overrides: Vec<Override>) -> Result<Self, ConfigError> {
         let config = Config::open(paths, &overrides)?;
         Ok(Self { config, overrides })
     }
 
-    /// The user's file, which may not be there.
+    /// Returns the user's file, which may not exist.
     pub fn user_file(&self) -> &Path {
         &self.config.user
     }
 
-    /// The administrator's file, which may not be there.
+    /// Returns the administrator's file, which may not exist.
     pub fn system_file(&self) -> &Path {
         &self.config.system
     }
 
-    /// All values that count.
+    /// Returns all effective values.
     pub fn values(&self) -> Vec<ConfigValue> {
         let state = self.config.state();
-        let shown = layers::without_secrets(&state.merged);
+        let redacted = layers::without_secrets(&state.merged);
         let mut values = Vec::new();
-        layers::leaves(&shown, &mut Vec::new(), &mut |path| {
-            if let Some(value) = layers::get(&shown, path) {
+        layers::visit_leaves(&redacted, &mut Vec::new(), &mut |path| {
+            if let Some(value) = layers::get(&redacted, path) {
                 values.push(ConfigValue {
                     key: keys::dotted(path),
                     value: value.clone(),
@@ -93,30 +93,31 @@ impl Configuration {
         values
     }
 
-    /// What a key says, which may be a table; nothing if nobody says it.
+    /// Returns the value of a key, which may be a table; none if it is not set.
     pub fn get(&self, key: &str) -> Result<Option<toml::Value>, String> {
         let path = path(key)?;
-        let shown = layers::without_secrets(&self.config.state().merged);
-        Ok(layers::get(&shown, &path).cloned())
+        let redacted = layers::without_secrets(&self.config.state().merged);
+        Ok(layers::get(&redacted, &path).cloned())
     }
 
-    /// What holds while nobody says a key, for people; nothing if the key is not known.
-    pub fn usual(&self, key: &str) -> Option<&'static str> {
-        keys::known(&path(key).ok()?).map(|it| it.usual)
+    /// Returns a description of the default of a key, for people; none if the key is unknown.
+    pub fn default_of(&self, key: &str) -> Option<&'static str> {
+        keys::known(&path(key).ok()?).map(|it| it.default_value)
     }
 
-    /// What is odd about the key itself.
-    pub fn oddity(&self, key: &str) -> Option<String> {
+    /// Returns a warning about the key itself, if it is unknown.
+    pub fn key_warning(&self, key: &str) -> Option<String> {
         let path = path(key).ok()?;
-        keys::oddity(&path)
+        keys::unknown_key_warning(&path)
     }
 
-    /// Writes a value to the user's file, where comments and order stay. What is not TOML is a plain string.
+    /// Writes a value to the user's file, where comments and order stay. Text that is not TOML is a
+    /// plain string.
     pub fn set(&self, key: &str, value: &str) -> Result<WrittenValue, String> {
         self.write(key, layers::to_json(&value_of(value)))
     }
 
-    /// Takes a key out of the user's file.
+    /// Removes a key from the user's file.
     pub fn unset(&self, key: &str) -> Result<WrittenValue, String> {
         self.write(key, serde_json::Value::Null)
     }
@@ -134,29 +135,30 @@ impl Configuration {
         Ok(WrittenValue {
             file: written.file_path,
             overridden: is_overridden.then(|| self.origin(&path)),
-            warning: keys::oddity(&path),
+            warning: keys::unknown_key_warning(&path),
         })
     }
 
-    /// Whether the `PATH` of commands has what the user's login shell adds to it.
+    /// Whether the `PATH` of commands includes the additions of the user's login shell.
     pub fn asks_login_shell(&self) -> bool {
         self.config.state().asks_login_shell()
     }
 
-    /// What people should know about it.
+    /// Returns the warnings about the configuration, for people.
     pub fn warnings(&self) -> Vec<String> {
         let warnings = self.config.warnings().into_iter();
         warnings.map(|it| it.summary).collect()
     }
 
-    /// The values that count and cannot be, a sentence each, and what a thread that begins is refused for.
+    /// Returns the invalid values that are in force, a sentence each, and the reasons why a new
+    /// thread is rejected.
     pub fn problems(&self) -> Vec<String> {
         let state = self.config.state();
         let mut problems = state.problems.clone();
-        // A thread would be refused for these once more, in other words.
+        // Otherwise a thread would be rejected for these again, with other texts.
         let state = state.without_problems();
         let start = threads::settings(&ThreadStartParams::default(), &state).map(drop);
-        // A thread is refused for the first of them only.
+        // A thread is rejected for the first of them only.
         let budgets = threads::check_budgets(&state);
         let network = processes::hosts(&state).map(drop);
         for refusal in [start, budgets, network]
@@ -171,18 +173,18 @@ impl Configuration {
         problems
     }
 
-    /// What is wrong with what a key says, with the place that says it.
-    pub fn wrong(&self, key: &str) -> Option<String> {
+    /// Returns what is wrong with the value of a key, with its origin.
+    pub fn invalid_value(&self, key: &str) -> Option<String> {
         let path = path(key).ok()?;
         let value = layers::get(&self.config.state().merged, &path)?.clone();
-        let mut alone = toml::Table::new();
-        layers::set(&mut alone, &path, value);
-        let what = super::odd(&alone).invalid.into_iter().next()?;
+        let mut table = toml::Table::new();
+        layers::set(&mut table, &path, value);
+        let what = super::check_table(&table).invalid.into_iter().next()?;
         Some(format!("{what}, in {}", self.origin(&path)))
     }
 
-    /// The model that threads begin with, and its provider.
-    pub fn chosen(&self) -> (Option<String>, Option<String>) {
+    /// Returns the model that threads start with, and its provider.
+    pub fn default_model(&self) -> (Option<String>, Option<String>) {
         let state = self.config.state();
         let choice = providers::choose(&state.merged, None, state.text("model"));
         (
@@ -191,26 +193,26 @@ impl Configuration {
         )
     }
 
-    /// Whom threads that begin ask, or what to write where so that they ask somebody; nothing while no model is
-    /// configured.
-    pub fn asked(&self) -> Option<Result<ProviderChoice, ProviderError>> {
+    /// Returns the provider that new threads use, or what to configure so that they have one; none
+    /// while no model is configured.
+    pub fn provider_choice(&self) -> Option<Result<ProviderChoice, ProviderError>> {
         let state = self.config.state();
         let model = state.text("model")?;
-        let chosen = providers::chosen(&state.merged, None, Some(model), &self.config.user);
-        Some(chosen)
+        let choice = providers::resolve(&state.merged, None, Some(model), &self.config.user);
+        Some(choice)
     }
 
-    /// What is known of a provider.
+    /// Returns the description of a provider.
     pub fn provider(&self, name: &str) -> Result<Provider, ProviderError> {
         providers::read(&self.config.state().merged, name, &self.config.user)
     }
 
-    /// The providers that it names, the usual one first.
+    /// Returns the providers that the configuration names, the default one first.
     pub fn provider_names(&self) -> Vec<String> {
         let state = self.config.state();
         let sections = state.value("model_providers");
         let sections = sections.and_then(toml::Value::as_table).into_iter();
-        let mut names: Vec<String> = models::usual_provider(&state)
+        let mut names: Vec<String> = models::default_provider(&state)
             .map(str::to_owned)
             .into_iter()
             .collect();
@@ -222,17 +224,18 @@ impl Configuration {
         names
     }
 
-    /// The models that threads can have, where providers have these, each by its name. The default comes first.
+    /// Returns the models that threads can use, given what each provider offers. The default comes
+    /// first.
     pub fn models(&self, offered: &[(String, Arc<[OfferedModel]>)]) -> Vec<ConfigModel> {
         let known: &ModelsByProvider = offered;
         let state = self.config.state();
         let mut models: Vec<ConfigModel> = Vec::new();
         for it in models::entries(&state, known) {
             let (provider, model) = (it.provider.map(str::to_owned), it.model.to_owned());
-            let is_new = |has: &ConfigModel| has.provider != provider || has.model != model;
+            let is_new = |existing: &ConfigModel| existing.provider != provider || existing.model != model;
             if models.iter().all(is_new) {
                 models.push(ConfigModel {
-                    spelled: providers::spelled(&state.merged, it.provider, it.model),
+                    model_setting: providers::model_setting(&state.merged, it.provider, it.model),
                     name: it.name.unwrap_or(it.model).to_owned(),
                     description: it.description(),
                     provider,
@@ -251,13 +254,13 @@ impl Configuration {
         if layer.source != ConfigLayerSource::SessionFlags {
             return layer.describe().to_owned();
         }
-        let mut said = self.overrides.iter().rev();
-        let is_here = |it: &&Override| path.starts_with(&it.path) || it.path.starts_with(path);
-        said.find(is_here).map_or("-c", Override::origin).to_owned()
+        let mut overrides = self.overrides.iter().rev();
+        let sets_path = |it: &&Override| path.starts_with(&it.path) || it.path.starts_with(path);
+        overrides.find(sets_path).map_or("-c", Override::origin).to_owned()
     }
 }
 
-/// The well-known providers.
+/// Returns the presets of well-known providers.
 pub fn presets() -> &'static [Preset] {
     providers::PRESETS
 }

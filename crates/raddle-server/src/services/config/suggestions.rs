@@ -1,33 +1,33 @@
-//! The name that someone may have meant.
+//! Suggestions for misspelt names.
 
-/// The nearest of some names, if it is near enough to be meant.
+/// Returns the most similar of some names, if it is similar enough.
 pub(super) fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    // Of a short name more would be nothing of it.
-    let far = (name.chars().count() / 3).min(3);
-    let near = names.map(|it| (distance(name, it), it));
-    let near = near.min_by_key(|(distance, _)| *distance)?;
-    (near.0 <= far).then_some(near.1)
+    // A short name has no letters to spare.
+    let distance_max = (name.chars().count() / 3).min(3);
+    let candidates = names.map(|it| (distance(name, it), it));
+    let closest = candidates.min_by_key(|(distance, _)| *distance)?;
+    (closest.0 <= distance_max).then_some(closest.1)
 }
 
-/// How many letters must be added, removed or replaced, or exchanged with their neighbour, to make one of the other.
-fn distance(one: &str, other: &str) -> usize {
-    let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
-    let mut before = Vec::new();
-    let mut last: Vec<usize> = (0..=other.len()).collect();
-    for (i, a) in one.iter().enumerate() {
+/// Returns the edit distance: letters added, removed or replaced, or neighbours swapped.
+fn distance(word: &str, target: &str) -> usize {
+    let (word, target): (Vec<char>, Vec<char>) = (word.chars().collect(), target.chars().collect());
+    let mut row_before_last = Vec::new();
+    let mut last_row: Vec<usize> = (0..=target.len()).collect();
+    for (i, letter) in word.iter().enumerate() {
         let mut row = vec![i + 1];
-        for (j, b) in other.iter().enumerate() {
-            let mut least = (last[j + 1] + 1).min(row[j] + 1);
-            least = least.min(last[j] + usize::from(a != b));
-            if i > 0 && j > 0 && *a == other[j - 1] && one[i - 1] == *b {
-                let before: &Vec<usize> = &before;
-                least = least.min(before[j - 1] + 1);
+        for (j, target_letter) in target.iter().enumerate() {
+            let mut cost = (last_row[j + 1] + 1).min(row[j] + 1);
+            cost = cost.min(last_row[j] + usize::from(letter != target_letter));
+            if i > 0 && j > 0 && *letter == target[j - 1] && word[i - 1] == *target_letter {
+                let row_before_last: &Vec<usize> = &row_before_last;
+                cost = cost.min(row_before_last[j - 1] + 1);
             }
-            row.push(least);
+            row.push(cost);
         }
-        before = std::mem::replace(&mut last, row);
+        row_before_last = std::mem::replace(&mut last_row, row);
     }
-    last[other.len()]
+    last_row[target.len()]
 }
 
 #[cfg(test)]
@@ -35,9 +35,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_near_is_found() {
+    fn similar_names_are_suggested() {
         let names = ["model", "model_provider", "sandbox_mode", "tui"];
-        for (name, wanted) in [
+        for (name, expected) in [
             ("modle", Some("model")),
             ("Model", Some("model")),
             ("modell", Some("model")),
@@ -48,7 +48,7 @@ mod tests {
             ("hooks", None),
             ("", None),
         ] {
-            assert_eq!(nearest(name, names.into_iter()), wanted, "{name}");
+            assert_eq!(nearest(name, names.into_iter()), expected, "{name}");
         }
     }
 }

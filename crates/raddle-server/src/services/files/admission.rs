@@ -1,11 +1,11 @@
-//! Which paths clients may reach by `fs/*` and `fuzzyFileSearch`: the one rule that all of them pass.
+//! The rule for the paths that clients may reach by `fs/*` and `fuzzyFileSearch`.
 //!
-//! Nobody reaches what the kernel shows of processes, because the server's own environment and memory
-//! are there; the server's own folders, but for skills; and files with keys or tokens. An observer
-//! reaches only workspaces of threads that it follows.
+//! Closed to every client: the kernel's view of processes, because it contains the server's own
+//! environment and memory; the server's own folders, except skills; and files with keys or tokens.
+//! An observer reaches only the workspaces of threads that it follows.
 //!
-//! A path is opened first and judged by where that led. What is read is read from what was opened, so
-//! that a link which is exchanged in between leads nowhere.
+//! A path is opened first and judged by where that led. Data is read from the opened descriptor, so
+//! exchanging a link in between has no effect.
 
 use std::fs::{self, File, Metadata};
 use std::io;
@@ -25,42 +25,43 @@ use crate::services::config::Config;
 use crate::session::Session;
 use crate::wire_error::WireError;
 
-/// What the kernel shows of processes.
+/// Magic number of `/proc`.
 const PROC_MAGIC: u64 = 0x9fa0;
 
-/// Groups of processes, and what the kernel tells to debug it.
+/// Magic numbers of `/proc`, control groups, and the kernel's debug file systems.
 const KERNEL_MAGICS: [u64; 5] = [PROC_MAGIC, 0x27_e0eb, 0x6367_7270, 0x6462_6720, 0x7472_6163];
 
-/// How many files of the server's own are compared with one that has several names.
+/// The maximum number of the server's own files to compare with a file that has several links.
 const FILES_MAX: usize = 20_000;
 
 /// The rule for one request.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PathAdmission {
-    /// Folders and files of the server, by where they are.
+    /// Folders and files of the server.
     closed: Vec<PathBuf>,
-    /// Folders in these that may be reached all the same.
+    /// Folders inside these that clients may reach.
     open: Vec<PathBuf>,
-    /// Where an observer may look; everyone else may look everywhere.
+    /// The folders that an observer may read; other clients have no such limit.
     within: Option<Vec<PathBuf>>,
 }
 
 impl PathAdmission {
-    /// The rule for a connection, by the names of paths. Where they lead is looked up by [`PathAdmission::resolved`].
-    pub(crate) async fn of(rooms: &ServerState, session: &Session) -> Self {
-        let paths = &rooms.options.paths;
+    /// Returns the rule for a connection, by the names of paths. [`PathAdmission::resolved`]
+    /// resolves them.
+    pub(crate) async fn of(state: &ServerState, session: &Session) -> Self {
+        let paths = &state.options.paths;
         let mut closed = paths.hidden_paths();
-        closed.extend(secret_files(&rooms.options, &rooms.config));
+        closed.extend(secret_files(&state.options, &state.config));
         let mut within = None;
         if session.is_observer() {
             let mut threads: Vec<_> = session.threads().iter().copied().collect();
             threads.extend(session.relay.threads());
             let mut folders = Vec::new();
             for id in threads {
-                if let Ok(peek) = rooms.threads.peek(id).await {
+                if let Ok(peek) = state.threads.peek(id).await {
                     let settings = peek.thread.settings();
-                    let named = std::iter::once(&settings.cwd).chain(&settings.roots);
-                    folders.extend(named.map(|it| PathBuf::from(settings.real(it))));
+                    let roots = std::iter::once(&settings.cwd).chain(&settings.roots);
+                    folders.extend(roots.map(|it| PathBuf::from(settings.real(it))));
                 }
             }
             within = Some(folders);
@@ -72,13 +73,13 @@ impl PathAdmission {
         }
     }
 
-    /// The same with where the paths lead. It waits for the disk.
+    /// Returns the rule with real paths. Blocks on the disk.
     pub(crate) fn resolved(&self) -> Self {
         let all = |paths: &[PathBuf]| paths.iter().flat_map(|it| names_of(it)).collect();
         Self {
             closed: all(&self.closed),
             open: all(&self.open),
-            // These are real paths, unless a command has put a link in the place of one.
+            // These are real paths, unless a command has replaced one by a link.
             within: self.within.clone().map(|mut within| {
                 within.retain(|it| fs::canonicalize(it).is_ok_and(|real| real == *it));
                 within
@@ -86,25 +87,26 @@ impl PathAdmission {
         }
     }
 
-    /// Does the work of a request on a thread that may wait for the disk, under the rule for its connection.
-    pub(crate) fn on_disk<M, F>(rooms: &Arc<ServerState>, call: Call<M>, work: F)
+    /// Runs the work of a request on a thread that may block on the disk, under the rule for its
+    /// connection.
+    pub(crate) fn on_disk<M, F>(state: &Arc<ServerState>, call: Call<M>, work: F)
     where
         M: Method,
         F: FnOnce(M::Params, &Self) -> Result<M::Result, WireError> + Send + 'static,
     {
-        let rooms = rooms.clone();
+        let state = state.clone();
         tokio::spawn(async move {
-            let admission = Self::of(&rooms, &call.session).await;
+            let admission = Self::of(&state, &call.session).await;
             call.on_disk(move |params| work(params, &admission.resolved()));
         });
     }
 
-    /// What is at a path.
+    /// Opens a path for inspection, if it is admitted.
     pub(crate) fn open(&self, path: &Path) -> Result<AdmittedPath, WireError> {
         let fd = match open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) {
             Ok(fd) => fd,
             Err(error) => {
-                // Whether something is there is not told of what cannot be reached.
+                // Does not reveal whether a closed path exists.
                 self.check(path)?;
                 return Err(io::Error::from(error).into());
             }
@@ -114,8 +116,8 @@ impl PathAdmission {
         Ok(admitted)
     }
 
-    /// Whether a path may be reached, by where it leads as far as it is there. What is not there yet is judged by
-    /// where it would be.
+    /// Checks that a path is admitted, by where it leads. A path that does not exist yet is judged
+    /// by where it would be.
     pub(crate) fn check(&self, path: &Path) -> Result<(), WireError> {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         for folder in path.ancestors() {
@@ -130,16 +132,16 @@ impl PathAdmission {
                         return self.judge(&admitted, path);
                     }
                     let real = admitted.real()?;
-                    if admitted.is_kernels()? {
+                    if admitted.is_kernel_generated()? {
                         return Err(closed(path));
                     }
                     return self.judge_path(&real.join(below), path);
                 }
-                // A link that leads nowhere would be followed by whoever writes there.
+                // A write would follow a dangling link.
                 Err(_) if folder.is_symlink() => {
                     let target = fs::read_link(folder)?;
-                    let around = folder.parent().unwrap_or(Path::new("/"));
-                    let target = around.join(target);
+                    let parent = folder.parent().unwrap_or(Path::new("/"));
+                    let target = parent.join(target);
                     if target.components().any(|it| it == Component::ParentDir) {
                         return Err(closed(path));
                     }
@@ -151,9 +153,9 @@ impl PathAdmission {
         Err(closed(path))
     }
 
-    /// The same for a path whose last name is not followed if it is a link.
+    /// Like [`Self::check`], for a path whose last component is not followed if it is a link.
     pub(crate) fn check_name(&self, path: &Path) -> Result<(), WireError> {
-        // Behind a link this leads into the folder that it names.
+        // After a link, such an ending leads into the folder that the link names.
         let text = path.as_os_str().as_bytes();
         if text.ends_with(b"/") || text.ends_with(b"/.") {
             return self.check(path);
@@ -168,21 +170,21 @@ impl PathAdmission {
         }
     }
 
-    /// Refuses a folder that has something closed in it: all of it would be read.
+    /// Rejects a folder that contains something closed, because all of it would be read.
     pub(crate) fn check_all_below(&self, path: &Path) -> Result<(), WireError> {
         self.judge_all_below(&fs::canonicalize(path)?, path)
     }
 
-    /// The same for a folder by where it is.
-    pub(super) fn judge_all_below(&self, real: &Path, asked: &Path) -> Result<(), WireError> {
-        let has = |it: &PathBuf| it.starts_with(real);
-        match self.closed.iter().any(has) || Path::new("/proc").starts_with(real) {
-            true => Err(closed(asked)),
+    /// Like [`Self::check_all_below`], for a folder by its real path.
+    pub(super) fn judge_all_below(&self, real: &Path, requested: &Path) -> Result<(), WireError> {
+        let is_inside = |it: &PathBuf| it.starts_with(real);
+        match self.closed.iter().any(is_inside) || Path::new("/proc").starts_with(real) {
+            true => Err(closed(requested)),
             false => Ok(()),
         }
     }
 
-    /// The rule for what may be reached below a folder only. The folder is named by where it is.
+    /// Returns the rule restricted to paths below a folder, given by its real path.
     pub(crate) fn below(&self, folder: &Path) -> Self {
         let within = match &self.within {
             None => vec![folder.to_owned()],
@@ -200,25 +202,25 @@ impl PathAdmission {
         }
     }
 
-    /// Whether an open file has a second name that is closed.
+    /// Rejects an open file that has another link which is closed.
     pub(crate) fn check_file(&self, path: &Path, metadata: &Metadata) -> Result<(), WireError> {
-        let is_it =
+        let is_same_file =
             |other: &Metadata| (other.dev(), other.ino()) == (metadata.dev(), metadata.ino());
         if !metadata.is_file() || metadata.nlink() < 2 {
             return Ok(());
         }
         let mut waiting = self.closed.clone();
-        let mut left = FILES_MAX;
+        let mut remaining = FILES_MAX;
         while let Some(next) = waiting.pop() {
-            let Ok(found) = fs::symlink_metadata(&next) else {
+            let Ok(metadata_of_next) = fs::symlink_metadata(&next) else {
                 continue;
             };
-            if is_it(&found) || left == 0 {
+            if is_same_file(&metadata_of_next) || remaining == 0 {
                 return Err(closed(path));
             }
-            left -= 1;
+            remaining -= 1;
             let is_open = self.open.iter().any(|it| next.starts_with(it));
-            if found.is_dir() && !is_open {
+            if metadata_of_next.is_dir() && !is_open {
                 let entries = fs::read_dir(&next).into_iter().flatten();
                 waiting.extend(entries.flatten().map(|it| it.path()));
             }
@@ -226,38 +228,38 @@ impl PathAdmission {
         Ok(())
     }
 
-    fn judge(&self, admitted: &AdmittedPath, asked: &Path) -> Result<(), WireError> {
-        if admitted.is_kernels()? {
-            return Err(closed(asked));
+    fn judge(&self, admitted: &AdmittedPath, requested: &Path) -> Result<(), WireError> {
+        if admitted.is_kernel_generated()? {
+            return Err(closed(requested));
         }
-        self.judge_path(&admitted.real()?, asked)?;
-        self.check_file(asked, &admitted.metadata()?)
+        self.judge_path(&admitted.real()?, requested)?;
+        self.check_file(requested, &admitted.metadata()?)
     }
 
-    /// Whether a real path may be reached.
-    pub(crate) fn judge_path(&self, real: &Path, asked: &Path) -> Result<(), WireError> {
+    /// Checks that a real path is admitted.
+    pub(crate) fn judge_path(&self, real: &Path, requested: &Path) -> Result<(), WireError> {
         let is_in = |folders: &[PathBuf]| folders.iter().any(|it| real.starts_with(it));
         let is_closed = is_in(&self.closed) && !is_in(&self.open);
         if is_closed || real.starts_with("/proc") {
-            return Err(closed(asked));
+            return Err(closed(requested));
         }
         match &self.within {
             Some(within) if !is_in(within) => Err(WireError::OutsideOfThreads {
-                path: asked.to_owned(),
+                path: requested.to_owned(),
             }),
             _ => Ok(()),
         }
     }
 }
 
-/// What was found at a path, held so that it stays what was judged.
+/// An opened path, held so that it stays what was judged.
 #[derive(Debug)]
 pub(crate) struct AdmittedPath {
     fd: OwnedFd,
 }
 
 impl AdmittedPath {
-    /// A path that leads to exactly this for as long as it is held.
+    /// Returns a path that leads to exactly this file while it is held.
     pub(crate) fn path(&self) -> PathBuf {
         format!("/proc/self/fd/{}", self.fd.as_raw_fd()).into()
     }
@@ -270,24 +272,24 @@ impl AdmittedPath {
         self.fd
     }
 
-    /// Where it is.
+    /// Returns its real path.
     pub(super) fn real(&self) -> io::Result<PathBuf> {
         fs::read_link(self.path())
     }
 
-    /// Whether its name, where it is, ends with this extension.
+    /// Whether its real name ends with this extension.
     pub(crate) fn is_named_like(&self, extension: &str) -> Result<bool, WireError> {
         let real = self.real()?;
-        let found = real.extension();
-        Ok(found.is_some_and(|it| it.eq_ignore_ascii_case(extension)))
+        let actual = real.extension();
+        Ok(actual.is_some_and(|it| it.eq_ignore_ascii_case(extension)))
     }
 
     pub(crate) fn metadata(&self) -> io::Result<Metadata> {
         File::from(self.fd.try_clone()?).metadata()
     }
 
-    /// Whether the kernel makes it up from processes.
-    pub(super) fn is_kernels(&self) -> Result<bool, WireError> {
+    /// Whether it is on a file system that the kernel generates from processes.
+    pub(super) fn is_kernel_generated(&self) -> Result<bool, WireError> {
         let kind = fstatfs(&self.fd).map_err(io::Error::from)?.f_type;
         Ok(u64::try_from(kind).is_ok_and(|it| KERNEL_MAGICS.contains(&it)))
     }
@@ -299,7 +301,7 @@ pub(super) fn closed(path: &Path) -> WireError {
     }
 }
 
-/// A path as it is named, where that name is, and where it leads.
+/// Returns a path as named, with its parent resolved, and fully resolved.
 fn names_of(path: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     let real = fs::canonicalize(path).ok();
     let folder = path.parent().and_then(|it| fs::canonicalize(it).ok());
@@ -312,14 +314,14 @@ fn names_of(path: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     all.into_iter()
 }
 
-/// The files that hold tokens of clients and keys of models.
+/// Returns the files that hold tokens of clients and keys of models.
 pub(crate) fn secret_files(options: &Options, config: &Config) -> Vec<PathBuf> {
     let mut files = options.secrets.clone();
     files.extend(key_files(&config.state().merged));
     files
 }
 
-/// The files that hold the keys of models.
+/// Returns the files that hold the keys of models.
 fn key_files(config: &toml::Table) -> Vec<PathBuf> {
     let providers = config
         .get("model_providers")

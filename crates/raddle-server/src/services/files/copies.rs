@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::io::Errno;
 
 use super::{FileLock, LastLink, PathAdmission, open};
-use crate::wire_error::{WireError, shown};
+use crate::wire_error::{WireError, quoted};
 
 /// Copies a file, a link, or a folder with everything in it. Links are copied as links.
 pub(crate) fn copy_any(from: &Path, to: &Path, admission: &PathAdmission) -> Result<(), WireError> {
@@ -16,7 +16,7 @@ pub(crate) fn copy_any(from: &Path, to: &Path, admission: &PathAdmission) -> Res
     if !kind.is_dir() {
         return copy_one(from, to, kind, admission);
     }
-    // Folders wait in a list, by their paths below the first, so that depth costs no stack.
+    // Pending folders are in a list, by their paths below the first, so that depth costs no stack.
     let mut waiting = vec![PathBuf::new()];
     while let Some(below) = waiting.pop() {
         let (from, to) = (from.join(&below), to.join(&below));
@@ -26,20 +26,20 @@ pub(crate) fn copy_any(from: &Path, to: &Path, admission: &PathAdmission) -> Res
     Ok(())
 }
 
-/// Copies a folder with what is directly in it, and says which folders those are that are left.
+/// Copies a folder with its direct contents, and reports the folders in it that remain.
 fn copy_folder(
     from: &Path,
     to: &Path,
     admission: &PathAdmission,
-    mut left: impl FnMut(&Path),
+    mut report_folder: impl FnMut(&Path),
 ) -> Result<(), WireError> {
-    admission.place(to, LastLink::Follow)?.create_folders()?;
+    admission.write_path(to, LastLink::Follow)?.create_folders()?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;
         let name = entry.file_name();
         let kind = entry.file_type()?;
         if kind.is_dir() {
-            left(Path::new(&name));
+            report_folder(Path::new(&name));
         } else {
             copy_one(&entry.path(), &to.join(name), kind, admission)?;
         }
@@ -55,20 +55,20 @@ fn copy_one(
     admission: &PathAdmission,
 ) -> Result<(), WireError> {
     if kind.is_symlink() {
-        let place = admission.place(to, LastLink::Keep)?;
-        return Ok(place.link_to(&fs::read_link(from)?)?);
+        let write_path = admission.write_path(to, LastLink::Keep)?;
+        return Ok(write_path.link_to(&fs::read_link(from)?)?);
     }
     let (mut from, metadata) = open(from, admission)?;
-    let place = admission.place(to, LastLink::Follow)?;
-    let (mut to, there) = place.create(metadata.mode(), admission)?;
-    let _stay = FileLock::to_copy(&metadata, &there)?;
+    let write_path = admission.write_path(to, LastLink::Follow)?;
+    let (mut to, target_metadata) = write_path.create(metadata.mode(), admission)?;
+    let _lock = FileLock::to_copy(&metadata, &target_metadata)?;
     to.set_len(0)?;
     io::copy(&mut from, &mut to)?;
-    // One that was there takes on the mode too.
+    // An existing file takes on the mode too.
     Ok(to.set_permissions(metadata.permissions())?)
 }
 
-/// A tree may be deeper than any path can say. Whoever asked must know where the copy stopped.
+/// Explains an error of a tree that is deeper than the longest path, with where the copy stopped.
 fn explain(error: WireError, from: &Path, to: &Path) -> WireError {
     match error {
         WireError::Io(error) if Errno::from_io_error(&error) == Some(Errno::NAMETOOLONG) => {
@@ -80,7 +80,7 @@ fn explain(error: WireError, from: &Path, to: &Path) -> WireError {
             let message = format!(
                 "fs/copy stopped where a path is too long for the system, at {} bytes: {}",
                 path.as_os_str().len(),
-                shown(&path.to_string_lossy())
+                quoted(&path.to_string_lossy())
             );
             WireError::Refused(message.into())
         }

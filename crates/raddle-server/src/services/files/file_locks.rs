@@ -1,7 +1,7 @@
-//! Who is at which file now. Lanes keep the order of one connection's requests and know nothing of
-//! another's, so that no client can hold up another's paths. That two of them do not mix what they
-//! write into one file, and none reads what is half written, is seen to here, and only for as long
-//! as the file is really read or written.
+//! Locks on files that are being read or written. Lanes order one connection's requests and ignore
+//! those of others, so that no client can block another's paths. These locks keep the writes of two
+//! connections from interleaving, and readers from partial contents. They are held only while the
+//! file is really read or written.
 
 use std::collections::BTreeMap;
 use std::fs::Metadata;
@@ -11,48 +11,48 @@ use std::time::{Duration, Instant};
 
 use crate::wire_error::WireError;
 
-/// How long one waits for a file that another connection is at. The other's disk may hang.
+/// How long a request waits for a file that another connection uses. The other's disk may hang.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A file by whatever name: its device and its number there.
+/// Identity of a file under any name: its device and inode.
 type FileId = (u64, u64);
 
-/// Those who are at a file or wait for one, in the order they came. One table for the process, because
+/// The lock requests, granted and waiting, in order of arrival. One table for the process, because
 /// it has one file system.
 static FILE_LOCKS: Mutex<BTreeMap<u64, LockRequest>> = Mutex::new(BTreeMap::new());
 
-/// Told whenever one leaves.
+/// Notified whenever a lock is released.
 static RELEASED: Condvar = Condvar::new();
 
 #[derive(Clone, Copy, Debug)]
 struct LockRequest {
     reads: Option<FileId>,
     writes: Option<FileId>,
-    is_inside: bool,
+    is_granted: bool,
 }
 
 impl LockRequest {
     fn goes_with(&self, other: &Self) -> bool {
-        let apart = |one: Option<FileId>, other: Option<FileId>| one.is_none() || one != other;
-        apart(self.writes, other.writes)
-            && apart(self.writes, other.reads)
-            && apart(self.reads, other.writes)
+        let differ = |a: Option<FileId>, b: Option<FileId>| a.is_none() || a != b;
+        differ(self.writes, other.writes)
+            && differ(self.writes, other.reads)
+            && differ(self.reads, other.writes)
     }
 }
 
-/// The right to be at a file; it ends when this is dropped.
+/// The right to use a file; dropping it releases the lock.
 #[derive(Debug)]
 pub(crate) struct FileLock {
     ticket: u64,
 }
 
 impl FileLock {
-    /// Waits until nobody writes the file.
+    /// Waits until no other request writes the file.
     pub(crate) fn to_read(file: &Metadata) -> Result<Self, WireError> {
         Self::begin(Some(file), None, LOCK_TIMEOUT)
     }
 
-    /// Waits until nobody else is at the file.
+    /// Waits until no other request uses the file.
     pub(crate) fn to_write(file: &Metadata) -> Result<Self, WireError> {
         Self::begin(None, Some(file), LOCK_TIMEOUT)
     }
@@ -62,52 +62,52 @@ impl FileLock {
         Self::begin(Some(from), Some(to), LOCK_TIMEOUT)
     }
 
-    /// Stands in line for all at once, and so waits only for those who came before.
+    /// Queues for all files at once, and so waits only for earlier requests.
     fn begin(
         reads: Option<&Metadata>,
         writes: Option<&Metadata>,
-        patience: Duration,
+        wait_max: Duration,
     ) -> Result<Self, WireError> {
         let file = |metadata: &Metadata| (metadata.dev(), metadata.ino());
-        let me = LockRequest {
+        let request = LockRequest {
             reads: reads.map(file),
             writes: writes.map(file),
-            is_inside: false,
+            is_granted: false,
         };
-        let begun = Instant::now();
-        let mut guests = guests();
-        let ticket = guests.last_key_value().map_or(0, |(last, _)| last + 1);
-        guests.insert(ticket, me);
+        let started = Instant::now();
+        let mut requests = lock_requests();
+        let ticket = requests.last_key_value().map_or(0, |(last, _)| last + 1);
+        requests.insert(ticket, request);
         loop {
-            let is_free = guests.iter().all(|(number, other)| {
-                let counts = other.is_inside || *number < ticket;
-                !counts || *number == ticket || me.goes_with(other)
+            let is_free = requests.iter().all(|(other_ticket, other)| {
+                let is_ahead = other.is_granted || *other_ticket < ticket;
+                !is_ahead || *other_ticket == ticket || request.goes_with(other)
             });
-            if is_free && let Some(me) = guests.get_mut(&ticket) {
-                me.is_inside = true;
+            if is_free && let Some(granted) = requests.get_mut(&ticket) {
+                granted.is_granted = true;
                 return Ok(Self { ticket });
             }
-            let left = patience.saturating_sub(begun.elapsed());
-            if left.is_zero() {
-                guests.remove(&ticket);
-                drop(guests);
+            let remaining = wait_max.saturating_sub(started.elapsed());
+            if remaining.is_zero() {
+                requests.remove(&ticket);
+                drop(requests);
                 RELEASED.notify_all();
                 return Err(WireError::Overloaded);
             }
-            let woken = RELEASED.wait_timeout(guests, left);
-            guests = woken.unwrap_or_else(PoisonError::into_inner).0;
+            let wait = RELEASED.wait_timeout(requests, remaining);
+            requests = wait.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 }
 
 impl Drop for FileLock {
     fn drop(&mut self) {
-        guests().remove(&self.ticket);
+        lock_requests().remove(&self.ticket);
         RELEASED.notify_all();
     }
 }
 
-fn guests() -> MutexGuard<'static, BTreeMap<u64, LockRequest>> {
+fn lock_requests() -> MutexGuard<'static, BTreeMap<u64, LockRequest>> {
     FILE_LOCKS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -136,7 +136,7 @@ mod tests {
         }
     }
 
-    /// Whether there is a stay without waiting.
+    /// Whether the lock is granted without waiting.
     fn is_free(reads: Option<&Metadata>, writes: Option<&Metadata>) -> bool {
         FileLock::begin(reads, writes, Duration::ZERO).is_ok()
     }
@@ -159,17 +159,17 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_goes_in_when_the_other_leaves() {
+    fn waiting_requests_are_granted_when_the_lock_is_released() {
         let TestFiles { one, two, .. } = &files();
         for _ in 0..100 {
-            // There and back: neither waits for the other for ever.
-            let stay = FileLock::to_write(one).expect("a stay");
+            // Opposite copies must not deadlock.
+            let lock = FileLock::to_write(one).expect("a stay");
             std::thread::scope(|scope| {
-                let there = scope.spawn(|| drop(FileLock::to_copy(one, two).expect("a turn")));
-                let back = scope.spawn(|| drop(FileLock::to_copy(two, one).expect("a turn")));
-                drop(stay);
-                there.join().expect("there");
-                back.join().expect("back");
+                let forward = scope.spawn(|| drop(FileLock::to_copy(one, two).expect("a turn")));
+                let backward = scope.spawn(|| drop(FileLock::to_copy(two, one).expect("a turn")));
+                drop(lock);
+                forward.join().expect("there");
+                backward.join().expect("back");
             });
         }
     }

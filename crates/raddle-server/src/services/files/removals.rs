@@ -1,5 +1,5 @@
-//! Removal of whole folders, of any depth, with two descriptors at a time. What goes down a tree with one
-//! descriptor for each level lets a deep tree take all that the server has.
+//! Removal of whole folders, of any depth, with two descriptors at a time. With one descriptor for
+//! each level, a deep tree would use up all descriptors of the server.
 
 use std::ffi::{CStr, CString, OsStr};
 use std::io;
@@ -8,54 +8,55 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{AtFlags, Dev, Dir, FileType, Mode, OFlags, fstat, openat, statat, unlinkat};
 use rustix::io::Errno;
 
-/// A folder that is being emptied: a link in its place is not followed.
+/// Flags to open a folder that is being emptied: a link in its place is not followed.
 const FOLDER: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
 
-/// Which folder it is, by whatever name.
+/// Identity of a folder under any name.
 type Identity = (Dev, u64);
 
-/// Opens a folder of another, to be emptied.
-pub(super) fn open_folder(around: &OwnedFd, name: &OsStr) -> io::Result<OwnedFd> {
-    Ok(openat(around, name, FOLDER, Mode::empty())?)
+/// Opens a folder inside another, to be emptied.
+pub(super) fn open_folder(outer: &OwnedFd, name: &OsStr) -> io::Result<OwnedFd> {
+    Ok(openat(outer, name, FOLDER, Mode::empty())?)
 }
 
-/// Removes a folder of another, which is open already, and all that is in it. Links are removed, not followed.
-pub(super) fn remove_folder(around: &OwnedFd, name: &OsStr, folder: OwnedFd) -> io::Result<()> {
-    let mut here = folder;
-    // The folders above this one up to the first, and the name of what was gone into.
-    let mut above: Vec<(Identity, CString)> = Vec::new();
+/// Removes an open folder inside another, and all its contents. Links are removed, not followed.
+pub(super) fn remove_folder(outer: &OwnedFd, name: &OsStr, folder: OwnedFd) -> io::Result<()> {
+    let mut current = folder;
+    // The folders above this one up to the first, each with the name that was entered from it.
+    let mut ancestors: Vec<(Identity, CString)> = Vec::new();
     loop {
-        if let Some(name) = empty_until_folder(&here)? {
-            let inside = match openat(&here, &*name, FOLDER, Mode::empty()) {
-                Ok(inside) => inside,
-                // It has gone or become something else meanwhile: looked at again.
+        if let Some(name) = empty_until_folder(&current)? {
+            let child = match openat(&current, &*name, FOLDER, Mode::empty()) {
+                Ok(child) => child,
+                // It is gone or is no folder any more: reads the entries again.
                 Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => continue,
                 Err(error) => return Err(error.into()),
             };
-            above.push((identity(&here)?, name));
-            here = inside;
+            ancestors.push((identity(&current)?, name));
+            current = child;
             continue;
         }
-        let Some((parent, name)) = above.pop() else {
+        let Some((parent_identity, name)) = ancestors.pop() else {
             break;
         };
-        let outside = openat(&here, c"..", FOLDER, Mode::empty())?;
-        // Who moves a folder away while it is removed must not have us remove things elsewhere.
-        if identity(&outside)? != parent {
+        let parent_folder = openat(&current, c"..", FOLDER, Mode::empty())?;
+        // Moving a folder away during its removal must not make the server remove other files.
+        if identity(&parent_folder)? != parent_identity {
             return Err(io::Error::other(
                 "a folder was moved while it was removed; try again",
             ));
         }
-        here = outside;
-        remove(&here, &name, AtFlags::REMOVEDIR)?;
+        current = parent_folder;
+        remove(&current, &name, AtFlags::REMOVEDIR)?;
     }
-    Ok(unlinkat(around, name, AtFlags::REMOVEDIR)?)
+    Ok(unlinkat(outer, name, AtFlags::REMOVEDIR)?)
 }
 
-/// Removes what is in a folder up to the first folder in it that is not empty; says which that is.
+/// Removes the contents of a folder up to the first folder in it that is not empty; returns that
+/// one.
 fn empty_until_folder(folder: &OwnedFd) -> io::Result<Option<CString>> {
     for entry in Dir::read_from(folder)? {
         let entry = entry?;
@@ -76,7 +77,7 @@ fn empty_until_folder(folder: &OwnedFd) -> io::Result<Option<CString>> {
     Ok(None)
 }
 
-/// Not every file system says what its entries are.
+/// Whether an entry is a folder. Not every file system says what its entries are.
 fn is_folder(folder: &OwnedFd, name: &CStr, kind: FileType) -> io::Result<bool> {
     if kind != FileType::Unknown {
         return Ok(kind == FileType::Directory);
@@ -88,7 +89,7 @@ fn is_folder(folder: &OwnedFd, name: &CStr, kind: FileType) -> io::Result<bool> 
     }
 }
 
-/// Removes one thing; one that has gone already is removed too.
+/// Removes one entry; a missing one counts as removed.
 fn remove(folder: &OwnedFd, name: &CStr, flags: AtFlags) -> Result<(), Errno> {
     match unlinkat(folder, name, flags) {
         Err(Errno::NOENT) => Ok(()),

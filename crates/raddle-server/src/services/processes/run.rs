@@ -1,4 +1,4 @@
-//! One process from its start to its end, and where its output goes.
+//! One process from its start to its end, and the path of its output.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,39 +16,37 @@ use super::ProcessSlot;
 use crate::session::Session;
 use crate::wire_error::WireError;
 
-/// How much is read, and told, at once.
+/// Bytes read, and sent, at once.
 const PIECE_BYTES: usize = 32 << 10;
 
-/// What a notification needs beside the bytes: the longest name of a process and a few names of ours.
+/// Size of a notification beside the bytes: the longest name of a process and a few member names.
 const FRAME_BYTES: usize = 2 << 10;
 
-/// How much may wait for a client that is told of output. More of it would hold up answers.
+/// Limit of queued output for a client that reads slowly. More of it would delay responses.
 const AHEAD_BYTES_MAX: usize = 256 << 10;
 
-/// How much of one stream is kept for an answer, whatever the client asks for.
+/// The maximum bytes of one stream that are stored for a response, whatever the client requests.
 pub(crate) const CAPTURED_BYTES_MAX: usize = 16 << 20;
 
-/// How much is kept for all answers of one connection.
+/// The maximum bytes stored for all responses of one connection.
 const ALL_CAPTURED_BYTES_MAX: usize = 64 << 20;
 
-/// How long output is waited for when nobody should be left to write any.
+/// How long to wait for output after all processes have ended.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The exit code of what ran out of time, as `timeout` has it.
+/// The exit code of a process that timed out, as `timeout` has it.
 const TIMED_OUT: i32 = 124;
 
-/// The exit code of what was ended before it ran, as of a program that is told to end.
+/// The exit code of a process that was ended before it ran, as after SIGTERM.
 const ENDED: i32 = 128 + 15;
 
-/// The exit code of what was lost with its keeper.
+/// The exit code of a process that was lost with its keeper.
 const LOST: i32 = -1;
 
-/// Which output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OutputStream {
-    /// The standard one, or the terminal.
+    /// Standard output, or the terminal.
     Stdout,
-    /// The one for errors.
     Stderr,
 }
 
@@ -57,25 +55,25 @@ pub(crate) enum OutputStream {
 pub(crate) struct OutputDelta {
     pub(crate) stream: OutputStream,
     pub(crate) delta_base64: String,
-    /// Something was cut off here, and nothing more of this stream will be told.
+    /// Whether output was truncated here; no more of this stream is sent then.
     pub(crate) cap_reached: bool,
 }
 
-/// What is to become of a process's output, and how long it may run.
+/// Destination and limits of a process's output, and its timeout.
 pub(crate) struct OutputPlan {
-    /// How a piece of output is told as it comes; without this it is kept.
+    /// Makes the notification for a piece of output as it arrives; without it, output is stored.
     pub(crate) tell: Option<Box<dyn Fn(OutputDelta) -> Notification + Send + Sync>>,
-    /// How many bytes of each stream are told or kept; all, if nothing is said.
+    /// The maximum bytes of each stream to send or store; without it, all.
     pub(crate) bytes_max: Option<u64>,
-    /// Whether the process is ended when not all that is asked for can be kept.
+    /// Whether the process is ended when its output cannot be stored completely.
     pub(crate) all_or_nothing: bool,
-    /// How long it may run.
+    /// Timeout of the process.
     pub(crate) time: Option<Duration>,
 }
 
 impl fmt::Debug for OutputPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Plan")
+        f.debug_struct("OutputPlan")
             .field("is_told", &self.tell.is_some())
             .field("bytes_max", &self.bytes_max)
             .field("time", &self.time)
@@ -92,21 +90,21 @@ pub(crate) struct ProcessRun {
     pub(super) stderr: Option<Output>,
     pub(super) control: Control,
     pub(super) exit: Exit,
-    /// When its time is up, whatever it still waits for then.
-    pub(super) until: Option<Instant>,
-    /// Whether that was before it ran.
-    pub(super) is_late: bool,
+    /// The deadline, whatever the process waits for then.
+    pub(super) deadline: Option<Instant>,
+    /// Whether the deadline passed before it ran.
+    pub(super) timed_out_before_start: bool,
     /// Whether it was ended before it ran.
     pub(super) never_ran: bool,
 }
 
-/// What came of a process.
+/// Outcome of a process.
 #[derive(Debug)]
 pub(crate) struct ProcessOutcome {
     pub(crate) exit_code: i32,
     pub(crate) stdout: CapturedOutput,
     pub(crate) stderr: CapturedOutput,
-    /// Whether output was given up on that was still open.
+    /// Whether the server stopped reading output that was still open.
     pub(crate) drain_timed_out: bool,
 }
 
@@ -115,8 +113,8 @@ impl ProcessRun {
     pub(crate) async fn cut_short(&mut self) {
         tokio::select! {
             () = self.control.ending() => {}
-            () = passed(self.until) => {
-                self.is_late = true;
+            () = deadline_passed(self.deadline) => {
+                self.timed_out_before_start = true;
                 self.control.end();
             }
         }
@@ -129,8 +127,8 @@ impl ProcessRun {
         let started = tokio::select! {
             biased;
             started = &mut started => started,
-            () = passed(self.until) => {
-                self.is_late = true;
+            () = deadline_passed(self.deadline) => {
+                self.timed_out_before_start = true;
                 self.control.end();
                 started.await
             }
@@ -145,26 +143,27 @@ impl ProcessRun {
         }
     }
 
-    /// Waits until nothing of it is left and all it wrote was told or kept. Its name is free then.
+    /// Waits until the process has ended and all its output was sent or stored. Its name is free
+    /// then.
     pub(crate) async fn finish(self) -> ProcessOutcome {
         let Self {
-            slot: place,
+            slot,
             plan,
             stdout,
             stderr,
-            control: leash,
-            exit: life,
-            until,
-            is_late,
+            control,
+            exit,
+            deadline,
+            timed_out_before_start,
             never_ran,
         } = self;
-        let session = &place.session;
+        let session = &slot.session;
         if never_ran {
-            let nothing = || CapturedOutput::new(session.clone());
+            let empty = || CapturedOutput::new(session.clone());
             return ProcessOutcome {
-                exit_code: if is_late { TIMED_OUT } else { ENDED },
-                stdout: nothing(),
-                stderr: nothing(),
+                exit_code: if timed_out_before_start { TIMED_OUT } else { ENDED },
+                stdout: empty(),
+                stderr: empty(),
                 drain_timed_out: false,
             };
         }
@@ -172,7 +171,7 @@ impl ProcessRun {
         let pump = |stream| Pump {
             stream,
             plan: &plan,
-            control: &leash,
+            control: &control,
             session,
             is_over: is_over.subscribe(),
             captured: CapturedOutput::new(session.clone()),
@@ -184,7 +183,7 @@ impl ProcessRun {
             }
         };
         let (exit_code, (stdout, is_whole), (stderr, is_whole_too)) = tokio::join!(
-            end(life, &leash, TimeLimit { until, is_late }, &is_over),
+            end(exit, &control, TimeLimit { deadline, timed_out_before_start }, &is_over),
             pump(OutputStream::Stdout).run(&stdout),
             all_stderr
         );
@@ -197,68 +196,68 @@ impl ProcessRun {
     }
 }
 
-/// When a process's time is up, and whether it was so already before it ran.
+/// Deadline of a process, and whether it passed before the process ran.
 struct TimeLimit {
-    until: Option<Instant>,
-    is_late: bool,
+    deadline: Option<Instant>,
+    timed_out_before_start: bool,
 }
 
 /// Resolves at this moment, if there is one.
-async fn passed(until: Option<Instant>) {
-    match until {
-        Some(until) => sleep_until(until).await,
+async fn deadline_passed(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => sleep_until(deadline).await,
         None => std::future::pending().await,
     }
 }
 
-/// Waits for the end of a process, and sees to it when its time is up. Gives its exit code.
+/// Waits for the end of a process, and ends it at the deadline. Returns its exit code.
 async fn end(
-    mut life: Exit,
-    leash: &Control,
+    mut exit: Exit,
+    control: &Control,
     limit: TimeLimit,
     is_over: &watch::Sender<bool>,
 ) -> i32 {
-    let mut timed_out = limit.is_late;
-    let ended = {
-        let ended = life.ended();
-        tokio::pin!(ended);
+    let mut timed_out = limit.timed_out_before_start;
+    let report = {
+        let ending = exit.ended();
+        tokio::pin!(ending);
         tokio::select! {
             biased;
-            ended = &mut ended => ended,
-            () = passed(limit.until) => {
+            report = &mut ending => report,
+            () = deadline_passed(limit.deadline) => {
                 timed_out = true;
-                leash.end();
-                ended.await
+                control.end();
+                ending.await
             }
         }
     };
     is_over.send_replace(true);
     let ExitReport {
-        status: over,
-        ended,
+        status,
+        killed: ended,
         names,
-        survivors: left,
-    } = ended;
-    if !left.is_empty() {
+        survivors,
+    } = report;
+    if !survivors.is_empty() {
         tracing::error!(
-            ?left,
-            "a command's processes could not be ended and go on; end them by hand"
+            ?survivors,
+            "processes of a command could not be ended and still run; end them by hand"
         );
     }
     if ended > 0 {
         tracing::debug!(ended, ?names, "a command's processes had to be ended");
     }
-    match over {
+    match status {
         _ if timed_out => TIMED_OUT,
-        Some(over) => over.code(),
+        Some(status) => status.code(),
         None => {
-            tracing::error!("a keeper was killed; what its command started may be left");
+            tracing::error!("a keeper was killed; processes of its command may still run");
             LOST
         }
     }
 }
 
-/// Takes one stream of a process to its client.
+/// Carries one stream of a process to its client.
 struct Pump<'a> {
     stream: OutputStream,
     plan: &'a OutputPlan,
@@ -269,11 +268,11 @@ struct Pump<'a> {
 }
 
 impl Pump<'_> {
-    /// Reads to the end, also what is neither told nor kept: a process must not wait for room. Says
-    /// whether it came to the end.
+    /// Reads to the end, also output that is neither sent nor stored: a process must not block on a
+    /// full pipe. Returns whether it reached the end.
     async fn run(mut self, output: &Output) -> (CapturedOutput, bool) {
-        let asked = self.plan.bytes_max.unwrap_or(u64::MAX);
-        let mut left = usize::try_from(asked).unwrap_or(usize::MAX);
+        let bytes_max = self.plan.bytes_max.unwrap_or(u64::MAX);
+        let mut remaining = usize::try_from(bytes_max).unwrap_or(usize::MAX);
         let mut buffer = vec![0; PIECE_BYTES];
         loop {
             let count = tokio::select! {
@@ -287,22 +286,23 @@ impl Pump<'_> {
             if self.captured.cap_reached || self.captured.is_too_much {
                 continue;
             }
-            let taken = count.min(left);
-            left -= taken;
-            self.captured.cap_reached = taken < count;
+            let accepted = count.min(remaining);
+            remaining -= accepted;
+            self.captured.cap_reached = accepted < count;
             match &self.plan.tell {
-                Some(tell) => self.tell(&**tell, &buffer[..taken]).await,
-                None => self.keep(&buffer[..taken]),
+                Some(tell) => self.tell(&**tell, &buffer[..accepted]).await,
+                None => self.store(&buffer[..accepted]),
             }
         }
     }
 
-    /// Nothing is read while a client does not read, so the process waits and nothing piles up.
+    /// Sends a piece. Backpressure: reads nothing while the client does not read, so the process
+    /// waits.
     async fn tell(&self, tell: &(dyn Fn(OutputDelta) -> Notification + Send + Sync), bytes: &[u8]) {
         self.session.outgoing.wait_below(AHEAD_BYTES_MAX).await;
         let length = bytes.len().div_ceil(3) * 4 + FRAME_BYTES;
         let hold = self.session.outgoing.reserve(length).await;
-        self.session.tell(&tell(OutputDelta {
+        self.session.notify(&tell(OutputDelta {
             stream: self.stream,
             delta_base64: STANDARD.encode(bytes),
             cap_reached: self.captured.cap_reached,
@@ -310,7 +310,7 @@ impl Pump<'_> {
         drop(hold);
     }
 
-    fn keep(&mut self, bytes: &[u8]) {
+    fn store(&mut self, bytes: &[u8]) {
         if self.captured.add(bytes) {
             return;
         }
@@ -322,7 +322,7 @@ impl Pump<'_> {
     }
 }
 
-/// Resolves when the process has been over for so long that no output should be left.
+/// Resolves when the process has ended for so long that no output should be left.
 async fn overdue(is_over: &mut watch::Receiver<bool>) {
     if is_over.wait_for(|is_over| *is_over).await.is_err() {
         return std::future::pending().await;
@@ -330,15 +330,15 @@ async fn overdue(is_over: &mut watch::Receiver<bool>) {
     sleep(DRAIN_TIMEOUT).await;
 }
 
-/// What is kept of one stream.
+/// Stored output of one stream.
 #[derive(Debug)]
 pub(crate) struct CapturedOutput {
     bytes: Vec<u8>,
-    /// Whether something was cut off.
+    /// Whether output was truncated.
     pub(crate) cap_reached: bool,
-    /// Whether there was more than is kept for anyone.
+    /// Whether there was more than may be stored for any client.
     pub(crate) is_too_much: bool,
-    /// Whose it is: what is kept counts until this is dropped.
+    /// The owner: the bytes count against its limit until this is dropped.
     session: Arc<Session>,
 }
 
@@ -352,24 +352,23 @@ impl CapturedOutput {
         }
     }
 
-    /// Keeps these too, if there is room for them.
+    /// Stores these bytes too, if there is capacity for them.
     fn add(&mut self, bytes: &[u8]) -> bool {
-        let all = &self.session.processes.buffered_bytes;
-        let now = all.fetch_add(bytes.len(), Ordering::Relaxed) + bytes.len();
-        if self.bytes.len() + bytes.len() > CAPTURED_BYTES_MAX || now > ALL_CAPTURED_BYTES_MAX {
-            all.fetch_sub(bytes.len(), Ordering::Relaxed);
+        let total = &self.session.processes.buffered_bytes;
+        let total_bytes = total.fetch_add(bytes.len(), Ordering::Relaxed) + bytes.len();
+        if self.bytes.len() + bytes.len() > CAPTURED_BYTES_MAX || total_bytes > ALL_CAPTURED_BYTES_MAX {
+            total.fetch_sub(bytes.len(), Ordering::Relaxed);
             return false;
         }
         self.bytes.extend_from_slice(bytes);
         true
     }
 
-    /// How many bytes are kept.
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// What is kept, as text; what is no text is marked in it.
+    /// Returns the output as text; bytes that are not UTF-8 are replaced.
     pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.bytes).into_owned()
     }
@@ -377,7 +376,7 @@ impl CapturedOutput {
 
 impl Drop for CapturedOutput {
     fn drop(&mut self) {
-        let all = &self.session.processes.buffered_bytes;
-        all.fetch_sub(self.bytes.len(), Ordering::Relaxed);
+        let total = &self.session.processes.buffered_bytes;
+        total.fetch_sub(self.bytes.len(), Ordering::Relaxed);
     }
 }

@@ -1,26 +1,26 @@
-//! Whom a model is asked of. `vendor/name` names both.
+//! The choice of a provider for a model. `vendor/name` names both.
 
 use super::presets;
 use crate::services::config::effective;
 
-/// A provider, and a model as it is named there.
+/// A provider, and the name of a model there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ModelChoice<'a> {
     pub(crate) provider: Option<&'a str>,
     pub(crate) model: Option<&'a str>,
 }
 
-/// What is meant by a provider and a model, either of which may not be said. A name like `vendor/name` leads to
-/// that vendor, unless the provider that would be asked otherwise has such names itself.
+/// Resolves a provider and a model, either of which may be missing. A name like `vendor/name`
+/// selects that vendor, unless the provider that is selected otherwise has such names itself.
 pub(crate) fn choose<'a>(
     config: &'a toml::Table,
     provider: Option<&'a str>,
     model: Option<&'a str>,
 ) -> ModelChoice<'a> {
-    let usual = provider.or_else(|| effective::text(config, "model_provider"));
-    if usual.is_some_and(|it| has_slashes(config, it)) {
+    let default_provider = provider.or_else(|| effective::text(config, "model_provider"));
+    if default_provider.is_some_and(|it| has_slashes(config, it)) {
         return ModelChoice {
-            provider: usual,
+            provider: default_provider,
             model,
         };
     }
@@ -34,31 +34,32 @@ pub(crate) fn choose<'a>(
             model: Some(name),
         };
     }
-    // Who says only a name means it where the configured model is. A vendor that nobody knows is not only a name, but
-    // where names have slashes.
+    // A plain name belongs to the provider of the configured model. A name with an unknown vendor
+    // is no plain name, except where names contain slashes.
     let is_name =
         |vendor: &str| model.is_none_or(|it| !it.contains('/')) || has_slashes(config, vendor);
     let configured = || effective::text(config, "model").and_then(at_vendor);
     let configured = || configured().map(|it| it.0).filter(|it| is_name(it));
     ModelChoice {
-        provider: usual.or_else(configured),
+        provider: default_provider.or_else(configured),
         model,
     }
 }
 
-/// What to write as `model`, and nothing beside it, to mean a model of a provider's. Nothing if that cannot be said so:
-/// where `model_provider` names one whose models have slashes in their names, every text is a name of its own.
-pub(crate) fn spelled(config: &toml::Table, provider: Option<&str>, model: &str) -> Option<String> {
-    let wanted = ModelChoice {
+/// Returns the value of `model` that alone names a model of a provider. None if there is no such
+/// value: where `model_provider` has models with slashes in their names, every text is one of its
+/// names.
+pub(crate) fn model_setting(config: &toml::Table, provider: Option<&str>, model: &str) -> Option<String> {
+    let expected = ModelChoice {
         provider,
         model: Some(model),
     };
-    let whole = provider.map(|it| format!("{it}/{model}"));
-    let mut spellings = whole.into_iter().chain([model.to_owned()]);
-    spellings.find(|text| {
+    let qualified = provider.map(|it| format!("{it}/{model}"));
+    let mut candidates = qualified.into_iter().chain([model.to_owned()]);
+    candidates.find(|text| {
         let mut config = config.clone();
         config.insert("model".to_owned(), text.as_str().into());
-        choose(&config, None, Some(text)) == wanted
+        choose(&config, None, Some(text)) == expected
     })
 }
 
@@ -70,7 +71,8 @@ fn is_known(config: &toml::Table, name: &str) -> bool {
     section(config, name).is_some() || presets::named(name).is_some()
 }
 
-/// Whether a provider's models may have slashes in their names: of one that the user made, nobody knows.
+/// Whether a provider's models may have slashes in their names. Assumed for providers of the user's
+/// own.
 fn has_slashes(config: &toml::Table, name: &str) -> bool {
     let is_own = section(config, name).is_some_and(|it| it.get("base_url").is_some());
     is_own || presets::named(name).is_none_or(|it| it.has_slashes)
@@ -81,9 +83,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_vendor_before_the_name_is_asked_unless_another_has_such_names() {
+    fn a_vendor_prefix_selects_the_provider_unless_names_have_slashes() {
         let mine = "[model_providers.mine]\nbase_url = 'http://127.0.0.1:9/v1'\n";
-        for (config, provider, model, wanted) in [
+        for (config, provider, model, expected) in [
             ("", None, Some("openai/gpt-5"), (Some("openai"), "gpt-5")),
             ("", None, Some("gpt-5"), (None, "gpt-5")),
             ("", None, Some("nobody/gpt-5"), (None, "nobody/gpt-5")),
@@ -95,14 +97,14 @@ mod tests {
                 Some("openrouter/anthropic/claude"),
                 (Some("openrouter"), "anthropic/claude"),
             ),
-            // A thread that is with one vendor goes on with another.
+            // A thread with one vendor switches to another.
             (
                 "",
                 Some("openai"),
                 Some("anthropic/claude"),
                 (Some("anthropic"), "claude"),
             ),
-            // A broker, an engine and a provider of the user's own name models as they like.
+            // A broker, an engine and a provider of the user's own have free names.
             (
                 "",
                 Some("openrouter"),
@@ -151,7 +153,7 @@ mod tests {
                 Some("openai/gpt-5"),
                 (Some("openai"), "gpt-5"),
             ),
-            // A vendor that nobody knows is not taken for a name where names have no slashes.
+            // An unknown vendor is not part of a name where names have no slashes.
             (
                 "model = 'anthropic/claude'",
                 None,
@@ -166,20 +168,20 @@ mod tests {
             ),
         ] {
             let table: toml::Table = format!("{config}\n{mine}").parse().expect("TOML");
-            let found = choose(&table, provider, model);
-            let (provider, model) = wanted;
-            let wanted = ModelChoice {
+            let choice = choose(&table, provider, model);
+            let (provider, model) = expected;
+            let expected_choice = ModelChoice {
                 provider,
                 model: Some(model),
             };
-            assert_eq!(found, wanted, "{config} {found:?}");
+            assert_eq!(choice, expected_choice, "{config} {choice:?}");
         }
     }
 
     #[test]
-    fn what_is_spelled_means_that_model_and_no_other() {
+    fn a_model_setting_names_exactly_that_model() {
         let mine = "[model_providers.mine]\nbase_url = 'http://127.0.0.1:9/v1'\n";
-        for (config, provider, model, wanted) in [
+        for (config, provider, model, expected) in [
             (
                 "model = 'openai/gpt'",
                 Some("openai"),
@@ -205,7 +207,7 @@ mod tests {
                 "gpt",
                 Some("openai/gpt"),
             ),
-            // All of it would be a name of theirs.
+            // The whole text would be one of its names.
             ("model_provider = 'mine'", Some("mine"), "m", Some("m")),
             (
                 "model_provider = 'mine'",
@@ -217,8 +219,8 @@ mod tests {
             ("model = 'm'", None, "m", Some("m")),
         ] {
             let table: toml::Table = format!("{config}\n{mine}").parse().expect("TOML");
-            let found = spelled(&table, provider, model);
-            assert_eq!(found.as_deref(), wanted, "{config} {provider:?} {model}");
+            let setting = model_setting(&table, provider, model);
+            assert_eq!(setting.as_deref(), expected, "{config} {provider:?} {model}");
         }
     }
 }

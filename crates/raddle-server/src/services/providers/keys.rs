@@ -1,77 +1,77 @@
-//! Where the keys of providers come from.
+//! Sources of the providers' keys.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// Where a provider's key comes from.
+/// Source of a provider's key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum KeySource {
-    /// It takes none.
+    /// The provider takes no key.
     #[default]
     None,
-    /// From an environment variable.
+    /// An environment variable that holds the key.
     Environment {
-        /// Its name.
+        /// Name of the variable.
         variable: String,
-        /// How people get such a key, in the words of the configuration.
+        /// How to get such a key, from the configuration.
         instructions: Option<String>,
     },
-    /// From a file.
+    /// A file that holds the key.
     File(PathBuf),
-    /// From what a command writes.
+    /// A command that prints the key.
     Command(KeyCommand),
-    /// From the configuration.
+    /// The key itself, in the configuration.
     Inline(Secret),
-    /// From whoever signed in.
+    /// The credentials that are stored at sign-in.
     Stored(SignIn),
 }
 
-/// How people sign in with a provider.
+/// Sign-in with a provider.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SignIn {
-    /// The environment variable that holds a key while nobody is signed in.
+    /// The environment variable of a key that is used without sign-in.
     pub variable: Option<String>,
     /// Whether clients should ask their users to sign in.
     pub is_required: bool,
-    /// Its pages, if it has any.
+    /// Its OAuth endpoints, if it has any.
     pub oauth: Option<OAuth>,
 }
 
-/// What is known of a provider's pages to sign in, as OAuth 2 names it.
+/// OAuth 2 endpoints and client of a provider.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OAuth {
-    /// Who we are to it.
+    /// The OAuth client id of Raddle at the provider.
     pub client_id: String,
-    /// Where tokens are given.
+    /// URL of the token endpoint.
     pub token_url: String,
-    /// The page for browsers on this machine.
+    /// Authorization page for browsers on this machine.
     pub authorize_url: Option<String>,
-    /// Where codes for other devices are given.
+    /// URL of the device authorization endpoint.
     pub device_url: Option<String>,
-    /// What the tokens should be good for.
+    /// Requested scopes of the tokens.
     pub scopes: Vec<String>,
-    /// The port that a browser is sent back to; any that is free if none is said.
+    /// The redirect port of the browser flow; any free port if it is not set.
     pub redirect_port: Option<u16>,
 }
 
-/// A command that writes a key.
+/// A command that prints a key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct KeyCommand {
     /// Its path, or its name.
     pub program: String,
-    /// Its arguments.
+    /// Its arguments, without the program.
     pub args: Vec<String>,
-    /// The folder it is started in.
+    /// Working directory of the command.
     pub cwd: PathBuf,
     /// The environment variables that it gets beside the harmless ones.
     pub env_vars: Vec<String>,
-    /// How long it may take.
+    /// Timeout of the command.
     pub timeout_ms: Option<u32>,
-    /// How long what it wrote is used; 0 for as long as it is taken.
+    /// How long its key is used; 0 for as long as the vendor accepts it.
     pub refresh_interval_ms: Option<u32>,
 }
 
-/// A text that is not to be seen.
+/// A text that is redacted in debug output.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(pub String);
 

@@ -1,15 +1,15 @@
-//! Well-known providers, so that a key and a model's name are all that must be said.
+//! Presets of well-known providers: the user configures only a key and a model.
 
-/// What is known of a provider.
+/// Preset of a provider.
 #[derive(Debug)]
 pub struct Preset {
     /// Its name in the configuration.
     pub name: &'static str,
-    /// Where its interface begins.
+    /// Base URL of its interface.
     pub base_url: &'static str,
-    /// How it is spoken to.
+    /// Wire protocol of its interface.
     pub wire_api: &'static str,
-    /// The environment variable that its own documentation names; nothing if it takes no key.
+    /// The environment variable that its own documentation names; none if it takes no key.
     pub env_key: Option<&'static str>,
     /// Whether its models may have names with a slash in them.
     pub has_slashes: bool,
@@ -26,7 +26,7 @@ impl Preset {
         }
     }
 
-    const fn speaks(self, wire_api: &'static str) -> Self {
+    const fn with_wire_api(self, wire_api: &'static str) -> Self {
         Self { wire_api, ..self }
     }
 
@@ -45,19 +45,19 @@ impl Preset {
     }
 }
 
-/// All of them: vendors, brokers, and engines on this machine at their usual ports.
+/// All presets: vendors, brokers, and engines on this machine at their usual ports.
 pub(crate) const PRESETS: &[Preset] = &[
     Preset::at("openai", "https://api.openai.com/v1")
-        .speaks("responses")
+        .with_wire_api("responses")
         .with_key("OPENAI_API_KEY"),
     Preset::at("anthropic", "https://api.anthropic.com/v1")
-        .speaks("messages")
+        .with_wire_api("messages")
         .with_key("ANTHROPIC_API_KEY"),
     Preset::at("gemini", GEMINI)
-        .speaks("gemini")
+        .with_wire_api("gemini")
         .with_key("GEMINI_API_KEY"),
     Preset::at("google", GEMINI)
-        .speaks("gemini")
+        .with_wire_api("gemini")
         .with_key("GEMINI_API_KEY"),
     Preset::at("mistral", "https://api.mistral.ai/v1").with_key("MISTRAL_API_KEY"),
     Preset::at("deepseek", "https://api.deepseek.com/v1").with_key("DEEPSEEK_API_KEY"),
@@ -87,7 +87,7 @@ pub(crate) const PRESETS: &[Preset] = &[
 
 const GEMINI: &str = "https://generativelanguage.googleapis.com/v1beta";
 
-/// The one of this name.
+/// Returns the preset of this name.
 pub(super) fn named(name: &str) -> Option<&'static Preset> {
     PRESETS.iter().find(|it| it.name == name)
 }
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_of_models_has_the_same_table() {
+    fn the_documentation_of_models_has_the_same_table() {
         let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/models.md");
         let page = std::fs::read_to_string(page).expect("the page of models");
         let code = |text: &str| format!("`{text}`");

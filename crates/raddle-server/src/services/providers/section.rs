@@ -1,15 +1,15 @@
-//! What the configuration says of one provider, key by key.
+//! The configuration of one provider, key by key.
 
 use std::path::PathBuf;
 
 use super::keys::{KeyCommand, KeySource, OAuth, Secret, SignIn};
 use super::{ProviderError, presets::Preset};
 
-/// The part of the configuration that is about one provider, or a table in it.
+/// The part of the configuration for one provider, or a table in it.
 pub(super) struct Section<'a> {
     pub(super) table: Option<&'a toml::Value>,
-    /// Where it is, for people.
-    pub(super) place: String,
+    /// Name of the section, for people.
+    pub(super) location: String,
 }
 
 impl<'a> Section<'a> {
@@ -17,15 +17,15 @@ impl<'a> Section<'a> {
         self.table?.get(key)
     }
 
-    fn wrong(&self, key: &str, wanted: &str) -> ProviderError {
-        ProviderError(format!("`{key}` must be {wanted}; see {}", self.place))
+    fn invalid(&self, key: &str, expected: &str) -> ProviderError {
+        ProviderError(format!("`{key}` must be {expected}; see {}", self.location))
     }
 
     pub(super) fn text(&self, key: &str) -> Result<Option<String>, ProviderError> {
         let Some(value) = self.get(key) else {
             return Ok(None);
         };
-        let text = value.as_str().ok_or_else(|| self.wrong(key, "a text"))?;
+        let text = value.as_str().ok_or_else(|| self.invalid(key, "a text"))?;
         Ok(Some(text.to_owned()))
     }
 
@@ -34,36 +34,37 @@ impl<'a> Section<'a> {
             return Ok(None);
         };
         let number = value.as_integer().and_then(|it| u32::try_from(it).ok());
-        let number = number.ok_or_else(|| self.wrong(key, "a number from 0 to 4294967295"))?;
+        let number = number.ok_or_else(|| self.invalid(key, "a number from 0 to 4294967295"))?;
         Ok(Some(number))
     }
 
-    /// A table of texts.
+    /// Returns a table of texts.
     pub(super) fn texts(&self, key: &str) -> Result<Vec<(String, String)>, ProviderError> {
         let Some(value) = self.get(key) else {
             return Ok(Vec::new());
         };
-        let wrong = || self.wrong(key, "a table of texts");
-        let table = value.as_table().ok_or_else(wrong)?;
+        let invalid = || self.invalid(key, "a table of texts");
+        let table = value.as_table().ok_or_else(invalid)?;
         let texts = table.iter().map(|(name, value)| {
-            let text = value.as_str().ok_or_else(wrong)?;
+            let text = value.as_str().ok_or_else(invalid)?;
             Ok((name.clone(), text.to_owned()))
         });
         texts.collect()
     }
 
-    /// A list of texts.
+    /// Returns a list of texts.
     fn list(&self, key: &str) -> Result<Vec<String>, ProviderError> {
         let Some(value) = self.get(key) else {
             return Ok(Vec::new());
         };
-        let wrong = || self.wrong(key, "a list of texts");
-        let list = value.as_array().ok_or_else(wrong)?;
+        let invalid = || self.invalid(key, "a list of texts");
+        let list = value.as_array().ok_or_else(invalid)?;
         let texts = list.iter().map(|it| it.as_str().map(str::to_owned));
-        texts.collect::<Option<_>>().ok_or_else(wrong)
+        texts.collect::<Option<_>>().ok_or_else(invalid)
     }
 
-    /// A path. Never one that begins where the server runs: that may be a workspace.
+    /// Returns an absolute path. Never a path relative to the server's folder: that may be a
+    /// workspace.
     fn path(&self, key: &str) -> Result<Option<PathBuf>, ProviderError> {
         let Some(text) = self.text(key)? else {
             return Ok(None);
@@ -73,11 +74,11 @@ impl<'a> Section<'a> {
             None => Some(PathBuf::from(text)),
         };
         let path = path.filter(|it| it.is_absolute());
-        let wrong = || self.wrong(key, "a path that begins with / or ~/");
-        path.ok_or_else(wrong).map(Some)
+        let invalid = || self.invalid(key, "a path that begins with / or ~/");
+        path.ok_or_else(invalid).map(Some)
     }
 
-    /// Where the key comes from: as the section says, else as the preset does.
+    /// Returns the source of the key: from the section, else from the preset.
     pub(super) fn key(
         &self,
         preset: Option<&Preset>,
@@ -94,10 +95,10 @@ impl<'a> Section<'a> {
             .into_iter()
             .filter(|it| self.get(it).is_some())
             .collect();
-        if let [one, other, ..] = named[..] {
+        if let [first, second, ..] = named[..] {
             return Err(ProviderError(format!(
-                "`{one}` and `{other}` both say where the key is; keep one of them under {}",
-                self.place
+                "`{first}` and `{second}` both say where the key is; keep one of them under {}",
+                self.location
             )));
         }
         if let Some(file) = self.path("key_file")? {
@@ -109,7 +110,7 @@ impl<'a> Section<'a> {
         if let Some(auth) = self.get("auth") {
             let auth = Section {
                 table: Some(auth),
-                place: format!("`auth` under {}", self.place),
+                location: format!("`auth` under {}", self.location),
             };
             return auth.command(folder).map(KeySource::Command);
         }
@@ -137,25 +138,25 @@ impl<'a> Section<'a> {
         };
         value
             .as_bool()
-            .ok_or_else(|| self.wrong(key, "true or false"))
+            .ok_or_else(|| self.invalid(key, "true or false"))
     }
 
-    /// The pages that `oauth` names.
+    /// Returns the endpoints that `oauth` names.
     fn oauth(&self) -> Result<Option<OAuth>, ProviderError> {
         let Some(oauth) = self.get("oauth") else {
             return Ok(None);
         };
         let oauth = Section {
             table: Some(oauth),
-            place: format!("`oauth` under {}", self.place),
+            location: format!("`oauth` under {}", self.location),
         };
         let needed = |key: &str| {
             let text = oauth.text(key)?.filter(|it| !it.is_empty());
-            text.ok_or_else(|| oauth.wrong(key, "there"))
+            text.ok_or_else(|| oauth.invalid(key, "there"))
         };
         let port = oauth.number("redirect_port")?;
         let port = port.map(|it| {
-            u16::try_from(it).map_err(|_| oauth.wrong("redirect_port", "a number up to 65535"))
+            u16::try_from(it).map_err(|_| oauth.invalid("redirect_port", "a number up to 65535"))
         });
         Ok(Some(OAuth {
             client_id: needed("client_id")?,
@@ -167,14 +168,14 @@ impl<'a> Section<'a> {
         }))
     }
 
-    /// The command that `auth` names.
+    /// Returns the command that `auth` names.
     fn command(&self, folder: PathBuf) -> Result<KeyCommand, ProviderError> {
         let program = self.text("command")?;
         let program =
             program.filter(|it| !it.is_empty() && (!it.contains('/') || it.starts_with('/')));
-        let wrong = || self.wrong("command", "a program's name, or its path from / on");
+        let invalid = || self.invalid("command", "a program's name, or its path from / on");
         Ok(KeyCommand {
-            program: program.ok_or_else(wrong)?,
+            program: program.ok_or_else(invalid)?,
             args: self.list("args")?,
             cwd: self.path("cwd")?.unwrap_or(folder),
             env_vars: self.list("env_vars")?,
@@ -195,12 +196,12 @@ mod tests {
     fn section(table: &toml::Value) -> Section<'_> {
         Section {
             table: Some(table),
-            place: "[here]".to_owned(),
+            location: "[here]".to_owned(),
         }
     }
 
     #[test]
-    fn what_a_key_must_be_is_said() {
+    fn invalid_values_name_the_expected_type() {
         let table =
             value("a = 1\nb = 'x'\nc = { d = 'y' }\ne = -1\nf = { g = 2 }\nh = ['x']\ni = [1]");
         let section = section(&table);
@@ -212,7 +213,7 @@ mod tests {
         );
         assert_eq!(section.list("h"), Ok(vec!["x".to_owned()]));
         assert_eq!(section.number("z"), Ok(None));
-        let wrong = [
+        let errors = [
             section.text("a").err(),
             section.number("b").err(),
             section.number("e").err(),
@@ -222,14 +223,14 @@ mod tests {
             section.list("i").err(),
             section.path("b").err(),
         ];
-        for error in wrong {
+        for error in errors {
             let error = error.expect("an error").to_string();
             assert!(error.ends_with("; see [here]"), "{error}");
         }
     }
 
     #[test]
-    fn a_key_comes_from_one_named_place() {
+    fn a_key_has_one_source() {
         let openai = super::super::presets::named("openai");
         let key = |text: &str, preset| section(&value(text)).key(preset, "/config".into());
         let variable = |name: &str| {
@@ -278,8 +279,8 @@ mod tests {
         );
         let token = key("experimental_bearer_token = 'sekret'", None).expect("a source");
         assert!(!format!("{token:?}").contains("sekret"), "{token:?}");
-        // Paths that begin where the server runs could lead into a workspace.
-        for wrong in [
+        // Relative paths could lead into a workspace.
+        for invalid in [
             "key_file = 'k'",
             "auth = { command = './pass' }",
             "auth = { command = 'bin/pass' }",
@@ -292,8 +293,8 @@ mod tests {
             "oauth = { client_id = 'c' }",
             "oauth = { client_id = 'c', token_url = 'https://t', redirect_port = 65536 }",
         ] {
-            let error = key(wrong, None).expect_err(wrong).to_string();
-            assert!(error.contains("[here]"), "{wrong}: {error}");
+            let error = key(invalid, None).expect_err(invalid).to_string();
+            assert!(error.contains("[here]"), "{invalid}: {error}");
         }
     }
 }

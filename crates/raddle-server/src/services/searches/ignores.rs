@@ -1,5 +1,6 @@
-//! Whether a folder's ignore files may be read. The walker opens whatever has the right name and reads it
-//! to its end, so a link to a device, a pipe or a huge file would keep its thread or fill the memory.
+//! Decides whether a folder's ignore files may be read. The walker opens any file with the right
+//! name and reads it to its end. So a link to a device, a pipe or a huge file would block its
+//! thread or exhaust the memory.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -12,17 +13,18 @@ use crate::services::files;
 /// The longest ignore file that is read.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// The longest line in one. The walker makes a pattern of each, by recursion over its braces.
+/// The longest line in one. The walker compiles each into a pattern, by recursion over its braces.
 const LINE_BYTES_MAX: usize = 1000;
 
-/// How much one search reads of ignore files: their bytes, and more for each line. A pattern is compiled for each, which
-/// takes some microseconds for a byte, so that all of it takes a second or two.
+/// The cost of ignore files that one search may read: their bytes, and more for each line. Each
+/// line is compiled into a pattern, at some microseconds a byte, so that all of it takes a second
+/// or two.
 const SEARCH_COST_MAX: u64 = 512 << 10;
 
 /// The cost of a line beside its bytes.
 const LINE_COST: u64 = 16;
 
-/// How much a search may still read of ignore files.
+/// The remaining cost of ignore files that a search may read.
 #[derive(Debug)]
 pub(super) struct Budget(AtomicU64);
 
@@ -34,21 +36,22 @@ impl Default for Budget {
 
 impl Budget {
     fn spend(&self, cost: u64) -> bool {
-        let less = |left: u64| left.checked_sub(cost);
-        self.0.fetch_update(Relaxed, Relaxed, less).is_ok()
+        let subtract = |remaining: u64| remaining.checked_sub(cost);
+        self.0.fetch_update(Relaxed, Relaxed, subtract).is_ok()
     }
 }
 
-/// Whether everything the walker reads when it enters the folder is a regular file of a sane length.
+/// Whether everything the walker reads when it enters the folder is a regular file of a sane
+/// length.
 pub(super) fn are_plain(folder: &Path, budget: &Budget) -> bool {
     is_plain(&folder.join(".ignore"), budget)
         && is_plain(&folder.join(".gitignore"), budget)
         && is_repository_plain(&folder.join(".git"), budget)
 }
 
-/// The same for all folders above, whose files the walker reads too.
+/// The same check for all folders above, whose files the walker reads too.
 pub(super) fn are_plain_above(folder: &Path, budget: &Budget) -> bool {
-    // The walker goes up from the true path. Where there is none, it does not go up.
+    // The walker goes up from the real path. Where there is none, it does not go up.
     let Ok(folder) = fs::canonicalize(folder) else {
         return true;
     };
@@ -56,7 +59,7 @@ pub(super) fn are_plain_above(folder: &Path, budget: &Budget) -> bool {
     above.all(|it| are_plain(it, budget))
 }
 
-/// A file that is not there, or cannot be looked at, is not read either.
+/// Whether a file is plain. One that is missing, or not accessible, is not read either.
 fn is_plain(file: &Path, budget: &Budget) -> bool {
     let Ok(metadata) = fs::symlink_metadata(file) else {
         return true;
@@ -78,8 +81,8 @@ fn is_plain(file: &Path, budget: &Budget) -> bool {
     is_sane && budget.spend(read + LINE_COST * patterns.count() as u64)
 }
 
-/// Mirrors how the walker finds `info/exclude`: in a linked work tree `.git` is a file that names a folder,
-/// in which `commondir` names another.
+/// Mirrors how the walker finds `info/exclude`: in a linked work tree `.git` is a file that names a
+/// folder, in which `commondir` names another.
 fn is_repository_plain(git: &Path, budget: &Budget) -> bool {
     if !fs::metadata(git).is_ok_and(|it| it.is_file()) {
         return is_plain(&git.join("info/exclude"), budget);
@@ -156,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_linked_work_tree_leads_to_is_looked_at_too() {
+    fn the_target_of_a_linked_work_tree_is_checked_too() {
         let (tree, git) = (folder(), folder());
         let line = format!("gitdir: {}\n", git.path().display());
         fs::write(tree.path().join(".git"), line).expect("a file");
@@ -173,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_search_reads_is_bounded_in_all() {
+    fn one_search_reads_a_bounded_total() {
         let folder = folder();
         fs::write(folder.path().join(".ignore"), "*.log\n").expect("a file");
         let budget = Budget(AtomicU64::new(2 * (6 + LINE_COST) + 1));

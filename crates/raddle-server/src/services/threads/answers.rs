@@ -1,4 +1,4 @@
-//! What clients answer when a thread asks them something.
+//! The answers of clients to the requests of a thread.
 
 use std::sync::Arc;
 
@@ -18,69 +18,69 @@ use super::session_subscriber;
 use crate::services::ServerState;
 use crate::session::Session;
 
-/// How many bytes all that is no image may have in the answer of a client's tool.
+/// The maximum bytes of a client tool's result, not counting images.
 const TOOL_BYTES_MAX: usize = 1 << 20;
 
-/// Hands an answer to the thread that asked. The first one counts; what answers nothing is only noted. An
-/// error says that this client cannot answer, and counts when it was the last one who might.
-pub(crate) fn take(
-    rooms: &Arc<ServerState>,
+/// Passes an answer to the thread that asked. The first one counts; an answer to no open request is
+/// only logged. An error means that this client cannot answer, and counts if no other client can.
+pub(crate) fn handle_answer(
+    state: &Arc<ServerState>,
     session: &Arc<Session>,
     response: InboundResponse<'_>,
 ) {
     let may_answer = |id: &ThreadId| !session.is_observer() && session.threads().contains(id);
-    let asked = named(&response.id).filter(|(id, _)| may_answer(id));
-    let handle = asked.and_then(|(id, _)| rooms.threads.live(id));
-    let (Some((id, request)), Some(handle)) = (asked, handle) else {
+    let named_request = request_of_id(&response.id).filter(|(id, _)| may_answer(id));
+    let handle = named_request.and_then(|(id, _)| state.threads.live(id));
+    let (Some((id, request)), Some(handle)) = (named_request, handle) else {
         session.counts.noise();
-        tracing::info!(connection = session.number, id = %response.id, "an answer to nothing");
+        tracing::info!(connection = session.number, id = %response.id, "response to an unknown request id");
         return;
     };
-    // Each counts for something, however short it is.
+    // Even a short answer has a cost.
     let bytes = response.outcome.as_ref().map_or(0, |it| it.get().len());
-    let share = u32::try_from(16 + bytes / 1024).unwrap_or(u32::MAX);
-    let Ok(turn) = session.answers.clone().try_acquire_many_owned(share) else {
+    let cost = u32::try_from(16 + bytes / 1024).unwrap_or(u32::MAX);
+    let Ok(permit) = session.answers.clone().try_acquire_many_owned(cost) else {
         session.counts.noise();
-        tracing::warn!(connection = session.number, %request, "too many answers wait; one was dropped");
+        tracing::warn!(connection = session.number, %request, "too many pending answers; one was dropped");
         return;
     };
-    let said = response.outcome.map(RawValue::to_owned);
-    let said = said.map_err(|error| error.message.into_owned());
-    let (session, threads) = (session.clone(), rooms.threads.clone());
+    let answer_body = response.outcome.map(RawValue::to_owned);
+    let answer_body = answer_body.map_err(|error| error.message.into_owned());
+    let (session, threads) = (session.clone(), state.threads.clone());
     tokio::spawn(async move {
-        let _turn = turn;
+        let _permit = permit;
         let ask = handle.inspect(move |thread| {
             let mut open = thread.requests();
             open.find_map(|(number, open)| (number == request).then(|| open.ask.clone()))
         });
-        // Someone else was faster, or nobody waits for it any more.
+        // Another client was faster, or the request is no longer open.
         let Ok(Some(ask)) = ask.await else {
-            return tracing::info!(connection = session.number, %request, "an answer too late");
+            return tracing::info!(connection = session.number, %request, "late answer to a closed request");
         };
-        if said.is_err() && handle.cannot(request, session_subscriber(&session)).await != Ok(true) {
+        if answer_body.is_err() && handle.note_cannot_answer(request, session_subscriber(&session)).await != Ok(true) {
             return tracing::info!(connection = session.number, %request, "a client cannot answer");
         }
-        let answer = match answer(&ask, said) {
-            RequestAnswer::Tool { output, content } => keep(&threads, id, output, content).await,
+        let answer = match answer(&ask, answer_body) {
+            RequestAnswer::Tool { output, content } => store_images(&threads, id, output, content).await,
             answer => answer,
         };
         let command = Command::AnswerRequest(Box::new(AnswerRequest {
             request,
-            by: who(&session),
+            by: answered_by(&session),
             answer,
         }));
         let number = session.number;
-        let taken = move |outcome: Result<_, _>| {
+        let on_result = move |outcome: Result<_, _>| {
             if let Err(error) = outcome {
-                tracing::info!(connection = number, %request, %error, "an answer was not taken");
+                tracing::info!(connection = number, %request, %error, "an answer was rejected");
             }
         };
-        handle.send_command(command, taken).await;
+        handle.send_command(command, on_result).await;
     });
 }
 
-/// The thread and the number that the id of a request names.
-pub(crate) fn named(id: &Id) -> Option<(ThreadId, RequestNumber)> {
+/// Returns the thread and the number that the id of a request names.
+pub(crate) fn request_of_id(id: &Id) -> Option<(ThreadId, RequestNumber)> {
     let Id::String(id) = id else {
         return None;
     };
@@ -88,31 +88,30 @@ pub(crate) fn named(id: &Id) -> Option<(ThreadId, RequestNumber)> {
     Some((thread.parse().ok()?, RequestNumber(number.parse().ok()?)))
 }
 
-/// Who answers, for the record.
-fn who(session: &Session) -> String {
+/// Returns the name of the answering user or client, for the record.
+fn answered_by(session: &Session) -> String {
     let client = session.client().map(|client| client.name.as_str());
     let principal = session.peer.principal.as_deref();
     principal.or(client).unwrap_or_default().to_owned()
 }
 
-/// What an answer on the wire means. One that cannot be read, or an error, is a no in the words of the
-/// question.
-fn answer(ask: &Ask, said: Result<Box<RawValue>, String>) -> RequestAnswer {
+/// Converts an answer. One that cannot be parsed, or an error, declines in the form of the request.
+fn answer(ask: &Ask, body: Result<Box<RawValue>, String>) -> RequestAnswer {
     match ask {
-        Ask::Command(_) => read(said).map_or_else(failed, command),
-        Ask::Patch(_) => read(said).map_or_else(failed, patch),
-        Ask::Tool(_) => read(said).map_or_else(failed, |said| may_call_answer(&said)),
-        Ask::ClientTool {} => read(said).and_then(tool).unwrap_or_else(failed),
+        Ask::Command(_) => read(body).map_or_else(failed, command),
+        Ask::Patch(_) => read(body).map_or_else(failed, patch),
+        Ask::Tool(_) => read(body).map_or_else(failed, |body_value| may_call_answer(&body_value)),
+        Ask::ClientTool {} => read(body).and_then(tool).unwrap_or_else(failed),
         Ask::Permissions(_) => {
-            let granted: Result<wire::PermissionsRequestApprovalResponse, _> = read(said);
+            let granted: Result<wire::PermissionsRequestApprovalResponse, _> = read(body);
             let granted = granted.map(|it| serde_json::to_value(it).unwrap_or_default());
             RequestAnswer::Permissions {
                 granted: granted.unwrap_or_else(|_| serde_json::json!({ "permissions": {} })),
             }
         }
         Ask::Questions(_) => {
-            let said: Result<wire::ToolRequestUserInputResponse, _> = read(said);
-            let answers = said.map(|it| it.answers).unwrap_or_default().into_iter();
+            let response: Result<wire::ToolRequestUserInputResponse, _> = read(body);
+            let answers = response.map(|it| it.answers).unwrap_or_default().into_iter();
             RequestAnswer::Answers {
                 answers: answers
                     .map(|(question, it)| (question, it.answers))
@@ -120,24 +119,24 @@ fn answer(ask: &Ask, said: Result<Box<RawValue>, String>) -> RequestAnswer {
             }
         }
         Ask::Elicitation(_) => RequestAnswer::Elicitation {
-            body: read(said).unwrap_or_else(|_| serde_json::json!({ "action": "decline" })),
+            body: read(body).unwrap_or_else(|_| serde_json::json!({ "action": "decline" })),
         },
     }
 }
 
-fn read<T: DeserializeOwned>(said: Result<Box<RawValue>, String>) -> Result<T, String> {
-    let said = said?;
-    serde_json::from_str(said.get()).map_err(|error| format!("the answer cannot be read: {error}"))
+fn read<T: DeserializeOwned>(body: Result<Box<RawValue>, String>) -> Result<T, String> {
+    let body = body?;
+    serde_json::from_str(body.get()).map_err(|error| format!("the answer cannot be read: {error}"))
 }
 
 fn failed(message: String) -> RequestAnswer {
     RequestAnswer::Failed { message }
 }
 
-fn command(said: wire::CommandExecutionRequestApprovalResponse) -> RequestAnswer {
+fn command(response: wire::CommandExecutionRequestApprovalResponse) -> RequestAnswer {
     use wire::CommandExecutionApprovalDecision as Decision;
     let rule = |it: Value| RequestAnswer::AcceptWithRule { rule: it };
-    match &said.decision {
+    match &response.decision {
         Decision::Accept => RequestAnswer::Accept {},
         Decision::AcceptForSession => RequestAnswer::AcceptForSession {},
         Decision::ApplyNetworkPolicyAmendment(it)
@@ -146,33 +145,33 @@ fn command(said: wire::CommandExecutionRequestApprovalResponse) -> RequestAnswer
             RequestAnswer::Decline {}
         }
         Decision::AcceptWithExecpolicyAmendment(_) | Decision::ApplyNetworkPolicyAmendment(_) => {
-            rule(serde_json::to_value(&said.decision).unwrap_or_default())
+            rule(serde_json::to_value(&response.decision).unwrap_or_default())
         }
         Decision::Decline => RequestAnswer::Decline {},
         Decision::Cancel => RequestAnswer::Cancel {},
-        Decision::Unrecognized(_) => failed("the decision is not one that is known".to_owned()),
+        Decision::Unrecognized(_) => failed("unknown decision".to_owned()),
     }
 }
 
-fn patch(said: wire::FileChangeRequestApprovalResponse) -> RequestAnswer {
+fn patch(response: wire::FileChangeRequestApprovalResponse) -> RequestAnswer {
     use wire::FileChangeApprovalDecision as Decision;
-    match said.decision {
+    match response.decision {
         Decision::Accept => RequestAnswer::Accept {},
         Decision::AcceptForSession => RequestAnswer::AcceptForSession {},
         Decision::Decline => RequestAnswer::Decline {},
         Decision::Cancel => RequestAnswer::Cancel {},
-        Decision::Unrecognized(_) => failed("the decision is not one that is known".to_owned()),
+        Decision::Unrecognized(_) => failed("unknown decision".to_owned()),
     }
 }
 
-fn tool(said: wire::DynamicToolCallResponse) -> Result<RequestAnswer, String> {
+fn tool(response: wire::DynamicToolCallResponse) -> Result<RequestAnswer, String> {
     use wire::DynamicToolCallOutputContentItem as Content;
     let mut output = Output {
-        failed: !said.success,
+        failed: !response.success,
         ..Output::default()
     };
     let mut bytes = 0;
-    for content in &said.content_items {
+    for content in &response.content_items {
         match content {
             Content::InputText(it) => {
                 bytes += it.text.len();
@@ -184,7 +183,7 @@ fn tool(said: wire::DynamicToolCallResponse) -> Result<RequestAnswer, String> {
             Content::InputImage(it) => output.images.push(Image::Url {
                 url: it.image_url.clone(),
             }),
-            // No model here hears, and what is not known cannot be shown to one.
+            // No model here accepts audio, and content of an unknown type cannot be sent to one.
             Content::InputAudio(it) => bytes += it.audio_url.len(),
             Content::Unrecognized(it) => bytes += Value::Object(it.clone()).to_string().len(),
         }
@@ -196,12 +195,12 @@ fn tool(said: wire::DynamicToolCallResponse) -> Result<RequestAnswer, String> {
     }
     Ok(RequestAnswer::Tool {
         output,
-        content: serde_json::to_value(&said.content_items).unwrap_or_default(),
+        content: serde_json::to_value(&response.content_items).unwrap_or_default(),
     })
 }
 
-/// Keeps the images that a tool gave. The record of the answer only names them.
-async fn keep(
+/// Stores the images of a tool's result. The record of the answer only names them.
+async fn store_images(
     threads: &Threads,
     id: ThreadId,
     mut output: Output,
@@ -212,38 +211,38 @@ async fn keep(
             "a tool may give at most {IMAGES_MAX} images for one call"
         ));
     }
-    let mut pictures = Vec::new();
+    let mut new_images = Vec::new();
     let mut bytes = 0;
     for image in &output.images {
         let Image::Url { url } = image else {
             continue;
         };
         match NewImage::of_url(url) {
-            Ok(picture) => {
-                bytes += picture.bytes();
-                pictures.push(picture);
+            Ok(new_image) => {
+                bytes += new_image.bytes();
+                new_images.push(new_image);
             }
             Err(error) => {
-                return failed(format!("an image that the tool gave is not taken: {error}"));
+                return failed(format!("an image of the tool's result was rejected: {error}"));
             }
         }
     }
     if bytes > IMAGES_BYTES_MAX {
         let error = ImageError::TooLarge;
         return failed(format!(
-            "the images that the tool gave are not taken: {error}"
+            "the images of the tool's result were rejected: {error}"
         ));
     }
     output.images.clear();
-    for picture in pictures {
-        match threads.keep(id, picture).await {
+    for new_image in new_images {
+        match threads.keep(id, new_image).await {
             Ok(image) => output.images.push(image),
-            Err(error) => return failed(format!("an image could not be kept: {error}")),
+            Err(error) => return failed(format!("an image could not be stored: {error}")),
         }
     }
     let parts = content.as_array_mut().into_iter().flatten();
-    let shown = parts.filter(|part| part["type"] == "inputImage");
-    for (part, image) in shown.zip(&output.images) {
+    let image_parts = parts.filter(|part| part["type"] == "inputImage");
+    for (part, image) in image_parts.zip(&output.images) {
         if let Image::Blob(blob) = image {
             part["imageUrl"] = blob.url().into();
         }

@@ -1,4 +1,4 @@
-//! What the configuration lets turns and threads use.
+//! The budgets of turns and threads in the configuration.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::services::config::EffectiveConfig;
 use crate::wire_error::WireError;
 
-/// What it lets each turn, or the thread, use.
+/// Returns the limits of each turn, or of the thread.
 pub(super) fn limits(config: &EffectiveConfig<'_>, scope: Scope) -> Result<SpendLimits, WireError> {
     read(config.table(), scope).map_err(|BudgetError { key, what }| match key {
         Some(key) => config.refused(what, &["budget", scope.key(), key.as_str()]),
@@ -16,9 +16,9 @@ pub(super) fn limits(config: &EffectiveConfig<'_>, scope: Scope) -> Result<Spend
     })
 }
 
-/// The same, if a request's own `config` says something of it.
-pub(super) fn named(
-    said: Option<&BTreeMap<String, Value>>,
+/// Returns the limits, if a request's own `config` sets any.
+pub(super) fn limits_of_request(
+    request_config: Option<&BTreeMap<String, Value>>,
     config: &EffectiveConfig<'_>,
     scope: Scope,
 ) -> Result<Option<SpendLimits>, WireError> {
@@ -27,42 +27,42 @@ pub(super) fn named(
         let is_all = key == "budget" && value.get(scope.key()).is_some();
         is_all || *key == path || key.starts_with(&format!("{path}."))
     };
-    let is_named = said.into_iter().flatten().any(names);
+    let is_named = request_config.into_iter().flatten().any(names);
     is_named.then(|| limits(config, scope)).transpose()
 }
 
-/// What `[budget.turn]` or `[budget.thread]` of a file says, or what is wrong with it.
+/// Parses `[budget.turn]` or `[budget.thread]` of a file, or says what is wrong with it.
 pub fn of_table(table: &toml::Table, scope: Scope) -> Result<SpendLimits, String> {
     read(table, scope).map_err(|it| it.what)
 }
 
-/// What is wrong with such a table.
+/// An error in such a table.
 struct BudgetError {
-    /// The key in it, if it is one.
+    /// The faulty key, if it is one key.
     key: Option<String>,
     what: String,
 }
 
 fn read(table: &toml::Table, scope: Scope) -> Result<SpendLimits, BudgetError> {
-    let place = format!("budget.{}", scope.key());
+    let path = format!("budget.{}", scope.key());
     let Some(value) = table.get("budget").and_then(|it| it.get(scope.key())) else {
         return Ok(SpendLimits::default());
     };
     let table = value.as_table().ok_or_else(|| BudgetError {
         key: None,
-        what: format!("`{place}` must be a table"),
+        what: format!("`{path}` must be a table"),
     })?;
     let mut limits = SpendLimits::default();
     for (key, value) in table {
-        let wrong = |what| BudgetError {
+        let invalid = |what| BudgetError {
             key: Some(key.clone()),
             what,
         };
         let measure = Measure::ALL.into_iter().find(|it| it.key() == key);
         let Some(measure) = measure else {
             let keys = Measure::ALL.map(Measure::key).join(", ");
-            return Err(wrong(format!(
-                "`{place}` has no `{key}`; write one of {keys}"
+            return Err(invalid(format!(
+                "`{path}` has no `{key}`; write one of {keys}"
             )));
         };
         let whole = value.as_integer().and_then(|it| u64::try_from(it).ok());
@@ -78,14 +78,14 @@ fn read(table: &toml::Table, scope: Scope) -> Result<SpendLimits, BudgetError> {
             Measure::Tokens | Measure::Seconds | Measure::ToolCalls => "a whole number",
         };
         let limit =
-            limit.ok_or_else(|| wrong(format!("`{place}.{key}` must be {kind}, not below 0")))?;
-        let place = match measure {
+            limit.ok_or_else(|| invalid(format!("`{path}.{key}` must be {kind}, not below 0")))?;
+        let slot = match measure {
             Measure::Tokens => &mut limits.tokens,
             Measure::Usd => &mut limits.nano_usd,
             Measure::Seconds => &mut limits.seconds,
             Measure::ToolCalls => &mut limits.tool_calls,
         };
-        *place = Some(limit);
+        *slot = Some(limit);
     }
     Ok(limits)
 }
@@ -95,9 +95,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_says_what_may_be_used() {
+    fn limits_are_read_from_a_table() {
         let none = SpendLimits::default();
-        for (text, wanted) in [
+        for (text, expected) in [
             ("", Ok(none)),
             ("[budget.thread]\ntokens = 1", Ok(none)),
             (
@@ -131,8 +131,8 @@ mod tests {
             ),
         ] {
             let table: toml::Table = text.parse().expect("TOML");
-            let found = of_table(&table, Scope::Turn);
-            assert_eq!(found, wanted.map_err(str::to_owned), "{text}");
+            let limits = of_table(&table, Scope::Turn);
+            assert_eq!(limits, expected.map_err(str::to_owned), "{text}");
         }
     }
 }

@@ -1,21 +1,22 @@
-//! Cursors of lists that belong to a thread. Each names the thread, so that one of another thread is refused.
+//! Cursors of lists that belong to a thread. Each names its thread, so that a cursor of another
+//! thread is rejected.
 
 use raddle_agent::AgentError;
 use raddle_core::ThreadId;
 use raddle_core::ports::ReadError;
 
-/// The character between a place in a list and the thread.
+/// The character between a position in a list and the thread.
 const CURSOR_SEPARATOR: char = '@';
 
-/// The cursor for a place in a list of the thread.
-pub(crate) fn cursor(id: ThreadId, place: &str) -> String {
-    format!("{place}{CURSOR_SEPARATOR}{id}")
+/// Returns the cursor for a position in a list of the thread.
+pub(crate) fn cursor(id: ThreadId, position: &str) -> String {
+    format!("{position}{CURSOR_SEPARATOR}{id}")
 }
 
-/// The place that a cursor names, if a list of the thread gave it.
-pub(crate) fn place(id: ThreadId, cursor: &str) -> Result<String, AgentError> {
-    let place = cursor.split_once(CURSOR_SEPARATOR);
-    let place = place.filter(|(_, thread)| *thread == id.to_string());
-    let place = place.map(|(place, _)| place.to_owned());
-    place.ok_or(AgentError::Read(ReadError::BadCursor))
+/// Returns the position that a cursor names, if it belongs to the thread.
+pub(crate) fn position(id: ThreadId, cursor: &str) -> Result<String, AgentError> {
+    let parts = cursor.split_once(CURSOR_SEPARATOR);
+    let parts = parts.filter(|(_, thread)| *thread == id.to_string());
+    let position = parts.map(|(text, _)| text.to_owned());
+    position.ok_or(AgentError::Read(ReadError::BadCursor))
 }

@@ -1,4 +1,4 @@
-//! Where a thread's history ends, for clients that read it page by page from there.
+//! The end of a thread's history, for clients that read it backwards page by page.
 
 use raddle_agent::{AgentError, Threads};
 use raddle_core::ports::{PageCursor, PageQuery};
@@ -6,29 +6,29 @@ use raddle_core::{Seq, ThreadId};
 
 use super::cursors::cursor;
 
-/// Cursors that name the newest of each.
+/// Cursors of the newest turn and the newest item.
 #[derive(Debug)]
 pub(crate) struct EndCursors {
     pub(crate) turns: Option<String>,
     pub(crate) items: Option<String>,
 }
 
-/// Where a thread ends now, or where it will when what comes from a record on is taken back.
+/// Returns the end of a thread now, or its end once the records from `before` on are reverted.
 pub(crate) async fn ends(
     threads: &Threads,
     id: ThreadId,
     before: Option<Seq>,
 ) -> Result<EndCursors, AgentError> {
-    let at = |seq, included| PageCursor { seq, included }.to_string();
+    let cursor_at = |seq, included| PageCursor { seq, included }.to_string();
     let query = PageQuery {
-        cursor: before.map(|seq| at(seq, false)),
+        cursor: before.map(|seq| cursor_at(seq, false)),
         limit: 1,
         newest_first: true,
     };
     let turns = threads.turns(id, query.clone()).await?.entries;
     let items = threads.items(id, None, query).await?.entries;
     Ok(EndCursors {
-        turns: turns.first().map(|it| cursor(id, &at(it.from, true))),
-        items: items.first().map(|it| cursor(id, &at(it.seq, true))),
+        turns: turns.first().map(|it| cursor(id, &cursor_at(it.from, true))),
+        items: items.first().map(|it| cursor(id, &cursor_at(it.seq, true))),
     })
 }

@@ -1,13 +1,13 @@
-//! Where a client wants a thread's tools to run.
+//! The environment in which a client wants a thread's tools to run.
 
 use std::path::Path;
 
 use raddle_protocol::TurnEnvironmentParams;
 
 use crate::services::files::absolute;
-use crate::wire_error::{WireError, shown};
+use crate::wire_error::{WireError, quoted};
 
-/// The one environment there is: this machine.
+/// The only environment: this machine.
 const LOCAL: &str = "local";
 
 /// The environment that a request names. An absent member keeps its value.
@@ -20,35 +20,35 @@ pub(crate) struct RequestedEnvironment {
 }
 
 impl RequestedEnvironment {
-    /// Reads the environments of a request, or its workspace folders. An environment names folders too: the same, if the
-    /// request names both.
+    /// Parses the environments of a request, or its workspace folders. An environment also names
+    /// folders: they must be equal, if the request has both.
     pub(crate) fn of(
         environments: Option<&[TurnEnvironmentParams]>,
         cwd: Option<&str>,
         roots: Option<&[String]>,
     ) -> Result<Self, WireError> {
-        let mut place = Self::default();
+        let mut requested = Self::default();
         let roots = match environments {
             None => roots,
             Some([]) => {
-                place.no_environment = Some(true);
+                requested.no_environment = Some(true);
                 roots
             }
-            Some([one]) if one.environment_id == LOCAL => {
-                absolute(&one.cwd)?;
-                if cwd.is_some_and(|it| Path::new(it) != Path::new(&one.cwd)) {
+            Some([environment]) if environment.environment_id == LOCAL => {
+                absolute(&environment.cwd)?;
+                if cwd.is_some_and(|it| Path::new(it) != Path::new(&environment.cwd)) {
                     return Err(contradiction("cwd"));
                 }
-                let own = one.runtime_workspace_roots.as_deref();
-                if own.is_some() && roots.is_some() && own != roots {
+                let environment_roots = environment.runtime_workspace_roots.as_deref();
+                if environment_roots.is_some() && roots.is_some() && environment_roots != roots {
                     return Err(contradiction("runtimeWorkspaceRoots"));
                 }
-                place.no_environment = Some(false);
-                place.cwd = Some(one.cwd.clone());
-                own.or(roots)
+                requested.no_environment = Some(false);
+                requested.cwd = Some(environment.cwd.clone());
+                environment_roots.or(roots)
             }
-            Some([one]) => {
-                let id = shown(&one.environment_id);
+            Some([environment]) => {
+                let id = quoted(&environment.environment_id);
                 let what = format!("unknown environment `{id}`; the only one here is `{LOCAL}`");
                 return Err(WireError::Refused(what.into()));
             }
@@ -60,15 +60,15 @@ impl RequestedEnvironment {
         for root in roots.into_iter().flatten() {
             absolute(root)?;
         }
-        place.roots = roots.map(<[String]>::to_vec);
-        Ok(place)
+        requested.roots = roots.map(<[String]>::to_vec);
+        Ok(requested)
     }
 }
 
-/// That a request and its environment differ in a member that both have.
+/// Returns the error for a member in which a request and its environment differ.
 fn contradiction(member: &str) -> WireError {
     WireError::Contradiction {
-        one: member.to_owned(),
-        other: format!("environments[0].{member}"),
+        first: member.to_owned(),
+        second: format!("environments[0].{member}"),
     }
 }

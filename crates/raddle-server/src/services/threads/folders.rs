@@ -1,8 +1,9 @@
 //! The real paths of the folders that a client names.
 //!
-//! A folder that a client names becomes one that commands may write. Another thread, whose workspace is around it, can
-//! put a link in its place. So a link is looked at once, when the client names the folder, and what it leads to is
-//! stored with the settings: see [`Settings::real_paths`]. A link that a command may have made is refused.
+//! Commands may write a folder that a client names. Another thread, whose workspace contains it,
+//! can replace it with a link. So a link is resolved once, when the client names the folder, and
+//! its target is stored with the settings: see [`Settings::real_paths`]. A link that a command may
+//! have created is rejected.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -13,57 +14,58 @@ use raddle_sandbox::{PolicyPath, WrittenFolders, home, is_around_home, scratch_f
 use crate::services::ServerState;
 use crate::wire_error::WireError;
 
-/// A change of a thread's settings with the real paths of the folders that it names.
+/// Adds the real paths of its folders to a change of a thread's settings.
 pub(crate) async fn resolved(
-    rooms: &ServerState,
+    state: &ServerState,
     id: ThreadId,
     change: SettingsChange,
 ) -> Result<SettingsChange, WireError> {
-    let named = change.cwd.iter();
-    let named = named.chain(change.roots.iter().flatten());
-    let beside = change.sandbox.iter().flat_map(Sandbox::roots);
-    let folders: Vec<String> = named.chain(beside).cloned().collect();
+    let folders_of_change = change.cwd.iter();
+    let folders_of_change = folders_of_change.chain(change.roots.iter().flatten());
+    let sandbox_roots = change.sandbox.iter().flat_map(Sandbox::roots);
+    let folders: Vec<String> = folders_of_change.chain(sandbox_roots).cloned().collect();
     if folders.is_empty() {
         return Ok(change);
     }
-    // A thread that cannot be looked at refuses the change itself, and says why.
-    let Ok(peek) = rooms.threads.peek(id).await else {
+    // A thread that cannot be read rejects the change itself, and says why.
+    let Ok(peek) = state.threads.peek(id).await else {
         return Ok(change);
     };
-    let real_paths = real_paths(rooms, folders, peek.thread.settings()).await?;
+    let real_paths = real_paths(state, folders, peek.thread.settings()).await?;
     Ok(SettingsChange {
         real_paths: Some(real_paths),
         ..change
     })
 }
 
-/// The settings of a new thread with the real paths of the folders that they name.
+/// Adds the real paths of its folders to the settings of a new thread.
 pub(crate) async fn resolved_settings(
-    rooms: &ServerState,
+    state: &ServerState,
     settings: Settings,
 ) -> Result<Settings, WireError> {
     let folders = settings.folders().cloned().collect();
     let change = SettingsChange {
-        real_paths: Some(real_paths(rooms, folders, &Settings::default()).await?),
+        real_paths: Some(real_paths(state, folders, &Settings::default()).await?),
         ..SettingsChange::default()
     };
     Ok(change.applied_to(&settings))
 }
 
-/// The real path of each folder. One that is reached by a link in a folder that commands have been allowed to write must
-/// lie in that folder too, because commands may have made the link; or it is the one that the settings have already.
+/// Returns the real path of each folder. If a link leads there from a folder that commands were
+/// allowed to write, the target must be in that folder too, because commands may have created the
+/// link; or the settings must already have the same target.
 pub(crate) async fn real_paths(
-    rooms: &ServerState,
+    state: &ServerState,
     folders: Vec<String>,
     known: &Settings,
 ) -> Result<BTreeMap<String, String>, WireError> {
-    let holds = rooms.sandbox.holds().clone();
+    let holds = state.sandbox.holds().clone();
     let known = known.real_paths.clone();
-    let found = tokio::task::spawn_blocking(move || looked_up(folders, &known, holds.written()));
-    found.await.map_err(std::io::Error::other)?
+    let lookup = tokio::task::spawn_blocking(move || look_up(folders, &known, holds.written()));
+    lookup.await.map_err(std::io::Error::other)?
 }
 
-fn looked_up(
+fn look_up(
     folders: Vec<String>,
     known: &BTreeMap<String, String>,
     written: &WrittenFolders,
@@ -71,7 +73,7 @@ fn looked_up(
     let mut real_paths = BTreeMap::new();
     for folder in folders {
         let Ok(path) = PolicyPath::of(Path::new(&folder)) else {
-            // Its user meets the same error, and says which.
+            // Using the folder fails with the same error, and reports it.
             continue;
         };
         let is_known = |real: &String| Path::new(real) == path.real;
@@ -85,12 +87,12 @@ fn looked_up(
             _ => written.all()?,
         };
         for link in links {
-            let around = written_around(&written, link);
-            if around.iter().any(|it| !path.real.starts_with(it)) {
+            let writable_parents = written_around(&written, link);
+            if writable_parents.iter().any(|it| !path.real.starts_with(it)) {
                 return Err(WireError::Refused(
                     format!(
                         "{folder} leads to {} by the link {}, which a command may have made; remove the \
-                         link, or name the folder that is meant",
+                         link, or name the real folder",
                         path.real.display(),
                         link.display()
                     )
@@ -98,7 +100,7 @@ fn looked_up(
                 ));
             }
         }
-        // A path that is not text cannot be stored, and is used only if no link leads to it.
+        // A path that is not UTF-8 cannot be stored, and is used only if no link leads to it.
         if let Ok(real) = path.real.into_os_string().into_string() {
             real_paths.insert(folder, real);
         }
@@ -106,14 +108,14 @@ fn looked_up(
     Ok(real_paths)
 }
 
-/// The folders around a link that commands may have written.
+/// Returns the folders around a link that commands may have written.
 fn written_around(written: &BTreeSet<PathBuf>, link: &Path) -> Vec<PathBuf> {
     let (tmp, tmpdir) = scratch_folders();
     let scratch = std::iter::once(tmp).chain(tmpdir);
-    // The top of the user's home stays as it is, also where the home is a workspace.
+    // The top of the user's home is protected, also where the home is a workspace.
     let is_at_top = link.parent() == home().as_deref();
-    let is_kept = |it: &PathBuf| is_at_top && is_around_home(it);
-    let around = written.iter().chain(scratch);
-    let around = around.filter(|it| link.starts_with(it) && !is_kept(it));
-    around.filter(|it| it.parent().is_some()).cloned().collect()
+    let is_protected = |it: &PathBuf| is_at_top && is_around_home(it);
+    let candidates = written.iter().chain(scratch);
+    let candidates = candidates.filter(|it| link.starts_with(it) && !is_protected(it));
+    candidates.filter(|it| it.parent().is_some()).cloned().collect()
 }

@@ -1,7 +1,7 @@
-//! Raw items of the Responses wire, as history for a model.
+//! Raw items of the Responses API, as history for a model.
 //!
-//! Only what every wire can say is taken, and only its known members: a member that a vendor does not take
-//! would fail every later call of the thread.
+//! Only items that every provider supports are accepted, and only their known members: a member
+//! that a vendor rejects would fail every later call of the thread.
 
 use raddle_agent::{NAME_BYTES_MAX, is_tool_name};
 use raddle_core::{InjectedItem, Input, Output, ToolCall};
@@ -9,12 +9,12 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::input::CHARS_MAX;
-use crate::wire_error::{WireError, shown};
+use crate::wire_error::{WireError, quoted};
 
-/// How many items one request may bring.
+/// The maximum number of items of one request.
 const ITEMS_MAX: usize = 1_000;
 
-/// What the items mean. Thinking is left out: it is sealed, and nobody can say by whom.
+/// Converts the items. Reasoning is left out: it is encrypted, and its vendor is unknown.
 pub(crate) fn injected(items: &[Value]) -> Result<Vec<InjectedItem>, WireError> {
     if items.len() > ITEMS_MAX {
         let what =
@@ -22,11 +22,11 @@ pub(crate) fn injected(items: &[Value]) -> Result<Vec<InjectedItem>, WireError> 
         return Err(WireError::Refused(what.into()));
     }
     let mut injected = Vec::new();
-    for (at, item) in items.iter().enumerate() {
-        let read = read(item).map_err(|why| {
-            WireError::Refused(format!("items[{at}] is not a Responses item: {why}").into())
+    for (index, item) in items.iter().enumerate() {
+        let item_read = read(item).map_err(|why| {
+            WireError::Refused(format!("items[{index}] is not a Responses item: {why}").into())
         })?;
-        injected.extend(read);
+        injected.extend(item_read);
     }
     let bytes: u64 = injected.iter().map(InjectedItem::bytes).sum();
     let chars = usize::try_from(bytes).unwrap_or(usize::MAX);
@@ -75,7 +75,7 @@ struct FunctionCallOutput {
 }
 
 fn read(item: &Value) -> Result<Option<InjectedItem>, String> {
-    // A message may leave out what it is.
+    // A message may omit its type.
     let kind = match &item["type"] {
         Value::String(kind) => kind.as_str(),
         Value::Null if item.get("role").is_some() => "message",
@@ -108,15 +108,15 @@ fn read(item: &Value) -> Result<Option<InjectedItem>, String> {
         "reasoning" => return Ok(None),
         other => {
             return Err(format!(
-                "the type `{}` is not taken; message, function_call, function_call_output and reasoning are",
-                shown(other)
+                "the type `{}` is not supported; use message, function_call, function_call_output or reasoning",
+                quoted(other)
             ));
         }
     }))
 }
 
 fn fields<'a, T: Deserialize<'a>>(item: &'a Value) -> Result<T, String> {
-    T::deserialize(item).map_err(|error| shown(&error.to_string()).into_owned())
+    T::deserialize(item).map_err(|error| quoted(&error.to_string()).into_owned())
 }
 
 fn message(it: InjectedMessage) -> Result<InjectedItem, String> {
@@ -130,7 +130,7 @@ fn message(it: InjectedMessage) -> Result<InjectedItem, String> {
         "assistant" => InjectedItem::Assistant {
             text: text(it.content)?,
         },
-        other => return Err(format!("nobody has the role `{}`", shown(other))),
+        other => return Err(format!("unknown role `{}`", quoted(other))),
     })
 }
 
@@ -145,13 +145,13 @@ fn input(content: InjectedContent) -> Result<Vec<Input>, String> {
         }
         InjectedPart::Refusal { refusal } => Ok(Input::text(refusal)),
         InjectedPart::InputImage {} => {
-            Err("images are not taken here; send them with turn/start".to_owned())
+            Err("images are not supported here; send them with turn/start".to_owned())
         }
     });
     parts.collect()
 }
 
-/// The texts in a row.
+/// Concatenates the texts of the content.
 fn text(content: InjectedContent) -> Result<String, String> {
     let parts = input(content)?.into_iter();
     Ok(parts

@@ -1,4 +1,4 @@
-//! What users say.
+//! Conversion of user input into messages of a thread.
 
 use std::io::{self, Read as _};
 use std::path::Path;
@@ -11,55 +11,55 @@ use super::refused;
 use crate::services::ServerState;
 use crate::services::files::{self, PathAdmission};
 use crate::session::Session;
-use crate::wire_error::{WireError, shown};
+use crate::wire_error::{WireError, quoted};
 
-/// How many characters the texts of one input may have together.
+/// The maximum number of characters in the texts of one input.
 pub(super) const CHARS_MAX: usize = 1 << 20;
 
-/// How many images it may have.
+/// The maximum number of images of one input.
 pub(super) const IMAGES_MAX: usize = 100;
 
-/// How long a client's own id for it may be.
+/// The longest id that a client may give to an input.
 const CLIENT_ID_BYTES_MAX: usize = 1_024;
 
-/// A message of the user, unless it is too long. Its images are kept by then: what a file holds later does
-/// not matter.
+/// Converts user input to a message, unless it is too long. Its images are stored by then, so later
+/// changes of their files have no effect.
 pub(crate) async fn message(
-    rooms: &ServerState,
+    state: &ServerState,
     session: &Session,
     id: ThreadId,
     input: Vec<wire::UserInput>,
     client_id: Option<String>,
 ) -> Result<InputMessage, WireError> {
     refuse_too_long(&input, client_id.as_deref())?;
-    // All are looked at before any is kept.
+    // Checks all parts before any image is stored.
     let mut parts = Vec::new();
     let mut bytes = 0;
     for part in input {
-        let picture = picture(rooms, session, &part).await?;
-        bytes += picture.as_ref().map_or(0, NewImage::bytes);
+        let image = new_image(state, session, &part).await?;
+        bytes += image.as_ref().map_or(0, NewImage::bytes);
         if bytes > IMAGES_BYTES_MAX {
             return Err(no_image(&part, ImageError::TooLarge));
         }
-        parts.push((part, picture));
+        parts.push((part, image));
     }
     let mut message = InputMessage {
         item: wire::ItemId::mint(),
         input: Vec::new(),
         client_id,
     };
-    for (part, picture) in parts {
-        let kept = match picture {
-            Some(picture) => Some(rooms.threads.keep(id, picture).await),
+    for (part, image) in parts {
+        let stored = match image {
+            Some(image) => Some(state.threads.keep(id, image).await),
             None => None,
         };
-        let kept = kept.transpose().map_err(|error| refused(id, error))?;
-        message.input.extend(self::part(part, kept));
+        let stored = stored.transpose().map_err(|error| refused(id, error))?;
+        message.input.extend(self::part(part, stored));
     }
     Ok(message)
 }
 
-/// A message that waits in a queue, unless it is too long or holds an image.
+/// Converts input to a queued message, unless it is too long or contains an image.
 pub(crate) fn message_to_queue(
     input: Vec<wire::UserInput>,
     client_id: Option<String>,
@@ -109,13 +109,13 @@ fn chars(input: &wire::UserInput) -> usize {
     }
 }
 
-/// The image of a part, if it has one of its own.
-async fn picture(
-    rooms: &ServerState,
+/// Returns the image of a part, if it has one.
+async fn new_image(
+    state: &ServerState,
     session: &Session,
     input: &wire::UserInput,
 ) -> Result<Option<NewImage>, WireError> {
-    let picture = match input {
+    let image = match input {
         wire::UserInput::Image(wire::ImageUserInput {
             image: wire::InputImage::Url { url },
             ..
@@ -126,42 +126,42 @@ async fn picture(
                 return Err(not_absolute(&it.path));
             }
             let path = it.path.clone();
-            let admission = PathAdmission::of(rooms, session).await;
+            let admission = PathAdmission::of(state, session).await;
             let read = move || read(Path::new(&path), &admission.resolved());
             let bytes = session.disk.run(&session.outgoing, read).await??;
             NewImage::of(bytes)
         }
         _ => return Ok(None),
     };
-    picture.map(Some).map_err(|error| no_image(input, error))
+    image.map(Some).map_err(|error| no_image(input, error))
 }
 
-/// Reads a file, and of one that is too large only so much that this shows.
+/// Reads a file; of one that is too large, only enough to notice.
 fn read(path: &Path, admission: &PathAdmission) -> Result<Vec<u8>, WireError> {
-    let no_file = |what: String| {
+    let unreadable = |what: String| {
         let message = format!("the image {} cannot be read: {what}", path.display());
         WireError::NoImage(message)
     };
     let (file, metadata) = files::open(path, admission).map_err(|error| match error {
         WireError::Io(error) if error.kind() == io::ErrorKind::NotFound => {
-            no_file("there is no such file".to_owned())
+            unreadable("there is no such file".to_owned())
         }
-        WireError::Io(error) => no_file(error.to_string()),
+        WireError::Io(error) => unreadable(error.to_string()),
         error => error,
     })?;
     if metadata.is_dir() {
-        return Err(no_file("it is a folder".to_owned()));
+        return Err(unreadable("it is a folder".to_owned()));
     }
     let mut bytes = Vec::new();
-    let most = IMAGES_BYTES_MAX as u64 + 1;
-    let read = file.take(most).read_to_end(&mut bytes);
-    read.map_err(|error| no_file(error.to_string()))?;
+    let bytes_max = IMAGES_BYTES_MAX as u64 + 1;
+    let outcome = file.take(bytes_max).read_to_end(&mut bytes);
+    outcome.map_err(|error| unreadable(error.to_string()))?;
     Ok(bytes)
 }
 
-/// That the path of an image begins in a folder that the server does not know.
+/// Returns the error for a relative path of an image.
 fn not_absolute(path: &str) -> WireError {
-    let path = shown(path);
+    let path = quoted(path);
     WireError::NoImage(format!(
         "the image {path} cannot be read: its path must be absolute; write it from / on, without file:// or ~"
     ))
@@ -174,8 +174,8 @@ fn no_image(input: &wire::UserInput, error: ImageError) -> WireError {
     })
 }
 
-/// A part as threads keep it, with its image if that was kept.
-fn part(input: wire::UserInput, kept: Option<Image>) -> Option<Input> {
+/// Converts a part to the form that threads store, with its stored image.
+fn part(input: wire::UserInput, stored: Option<Image>) -> Option<Input> {
     Some(match input {
         wire::UserInput::Text(it) => Input::Text {
             text: it.text,
@@ -184,14 +184,14 @@ fn part(input: wire::UserInput, kept: Option<Image>) -> Option<Input> {
         },
         wire::UserInput::Image(it) => Input::Image {
             image: match it.image {
-                wire::InputImage::Url { url } => kept.unwrap_or(Image::Url { url }),
+                wire::InputImage::Url { url } => stored.unwrap_or(Image::Url { url }),
                 wire::InputImage::File { file_id } => Image::File { id: file_id },
             },
             detail: it.detail.map(|detail| detail.as_str().to_owned()),
             path: None,
         },
         wire::UserInput::LocalImage(it) => Input::Image {
-            image: kept.unwrap_or_else(|| Image::Path {
+            image: stored.unwrap_or_else(|| Image::Path {
                 path: it.path.clone(),
             }),
             detail: it.detail.map(|detail| detail.as_str().to_owned()),
@@ -207,7 +207,7 @@ fn part(input: wire::UserInput, kept: Option<Image>) -> Option<Input> {
             name: it.name,
             path: it.path,
         },
-        // A part this version does not know cannot be shown to a model.
+        // A part of an unknown type cannot be sent to a model.
         wire::UserInput::Unrecognized(_) => return None,
     })
 }

@@ -1,21 +1,21 @@
-//! What clients ask of lists, in the words of the journal.
+//! Conversion of list requests into queries of the journal.
 
 use raddle_agent::{AgentError, ListedThread, Threads};
 use raddle_core::ThreadSource;
 use raddle_core::ports::{ListQuery, Page};
 use raddle_protocol as wire;
 
-use crate::wire_error::{WireError, shown};
+use crate::wire_error::{WireError, quoted};
 
-/// How many entries a page has if the client does not say, and at most.
+/// The default and the maximum number of entries of a page.
 const LIMIT: u32 = 25;
 const LIMIT_MAX: u32 = 100;
 
-/// How many pages are looked at for one that has something on it.
+/// The maximum number of empty pages to skip.
 const PAGES_MAX: usize = 20;
 
-/// A page of threads, of those that hold a text if one is given. A page may end early; one with nothing on
-/// it would look like the last.
+/// Returns a page of threads, filtered by a text if one is given. Skips empty pages: a client would
+/// take one for the last.
 pub(crate) async fn page(
     threads: &Threads,
     text: Option<&str>,
@@ -35,17 +35,16 @@ pub(crate) async fn page(
     }
 }
 
-/// How many entries a page has.
-pub(crate) fn limit(asked: Option<u32>) -> usize {
-    asked.unwrap_or(LIMIT).clamp(1, LIMIT_MAX) as usize
+/// Returns the number of entries of a page.
+pub(crate) fn limit(requested: Option<u32>) -> usize {
+    requested.unwrap_or(LIMIT).clamp(1, LIMIT_MAX) as usize
 }
 
-/// Whether a list begins with the newest.
 pub(crate) fn newest_first(
-    asked: Option<&wire::SortDirection>,
+    requested: Option<&wire::SortDirection>,
     default: bool,
 ) -> Result<bool, WireError> {
-    match asked {
+    match requested {
         None => Ok(default),
         Some(wire::SortDirection::Desc) => Ok(true),
         Some(wire::SortDirection::Asc) => Ok(false),
@@ -55,22 +54,22 @@ pub(crate) fn newest_first(
     }
 }
 
-/// A word that this version does not know, where it would have to act on it.
+/// Returns the error for an unknown value of a member that the server must act on.
 pub(crate) fn unknown(member: &str, word: &str, known: &[&str]) -> WireError {
     let what = format!(
         "unknown {member}: {}; use {}",
-        shown(word),
+        quoted(word),
         known.join(" or ")
     );
     WireError::Refused(what.into())
 }
 
-/// The kinds of client whose threads are listed: those of people, if nothing is said. Agents start no
-/// threads here, so nothing is listed for them.
-pub(crate) fn sources(asked: Option<Vec<wire::ThreadSourceKind>>) -> Vec<ThreadSource> {
+/// Returns the sources of threads to list: by default, those that people use. Agents start no
+/// threads here, so their kinds match nothing.
+pub(crate) fn sources(requested: Option<Vec<wire::ThreadSourceKind>>) -> Vec<ThreadSource> {
     use wire::ThreadSourceKind as Kind;
-    let asked = asked.filter(|kinds| !kinds.is_empty());
-    let kinds = asked.unwrap_or_else(|| vec![Kind::Cli, Kind::Vscode]);
+    let requested = requested.filter(|kinds| !kinds.is_empty());
+    let kinds = requested.unwrap_or_else(|| vec![Kind::Cli, Kind::Vscode]);
     let sources = kinds.into_iter().filter_map(|kind| match kind {
         Kind::Cli => Some(ThreadSource::Cli),
         Kind::Vscode => Some(ThreadSource::Editor),
@@ -87,7 +86,7 @@ pub(crate) fn sources(asked: Option<Vec<wire::ThreadSourceKind>>) -> Vec<ThreadS
     sources.collect()
 }
 
-/// A thread of a list. One that is not live here is not loaded.
+/// Converts a thread of a list. A thread that is not live here has the status `notLoaded`.
 pub(crate) fn listed(it: &raddle_agent::ListedThread) -> wire::Thread {
     let mut thread = raddle_core::list_view(&it.summary);
     if let Some(status) = it.status {

@@ -1,4 +1,4 @@
-//! What `thread/resume` and `thread/fork` may want otherwise than it is stored.
+//! The settings that `thread/resume` and `thread/fork` may override.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::services::config::{EffectiveConfig, State};
 use crate::services::permissions::{self, SandboxChoice};
 use crate::wire_error::WireError;
 
-/// The settings that both may name.
+/// The settings that both requests may set.
 pub(crate) struct Overrides<'a> {
     model: &'a Option<String>,
     provider: &'a Option<String>,
@@ -70,47 +70,47 @@ impl<'a> From<&'a wire::ThreadForkParams> for Overrides<'a> {
 }
 
 impl Overrides<'_> {
-    /// What changes. What is not named stays as it is.
+    /// Returns the change. Settings that the request does not set stay as they are.
     pub(crate) async fn change(
         self,
-        rooms: &ServerState,
+        state: &ServerState,
         config: &State,
     ) -> Result<SettingsChange, WireError> {
         let config = config.with_request(self.config.as_ref());
         config.bounds(true)?;
-        let budget = |scope| budget::named(self.config.as_ref(), &config, scope);
+        let budget = |scope| budget::limits_of_request(self.config.as_ref(), &config, scope);
         let choice = self.choice(&config)?;
         let sandbox = choice.as_ref().map(SandboxChoice::sandbox).transpose()?;
         let profile = choice.map(|it| it.profile);
         if let (Some(profile), Some(sandbox)) = (&profile, &sandbox) {
-            permissions::allowed(rooms, profile.as_ref(), sandbox).await?;
+            permissions::allowed(state, profile.as_ref(), sandbox).await?;
         }
-        let place = RequestedEnvironment::of(None, None, self.roots.as_deref())?;
-        let named = |text: &Option<String>| text.clone().map(Some);
+        let environment = RequestedEnvironment::of(None, None, self.roots.as_deref())?;
+        let as_change = |text: &Option<String>| text.clone().map(Some);
         Ok(SettingsChange {
-            model: named(self.model),
-            provider: named(self.provider),
+            model: as_change(self.model),
+            provider: as_change(self.provider),
             cwd: self.cwd.clone(),
-            roots: place.roots,
-            approval: super::asked_approval(self.approval.as_ref(), &config)?,
-            reviewer: super::asked_reviewer(self.reviewer.as_ref(), &config)?,
+            roots: environment.roots,
+            approval: super::requested_approval(self.approval.as_ref(), &config)?,
+            reviewer: super::requested_reviewer(self.reviewer.as_ref(), &config)?,
             sandbox,
             profile,
             tier: match self.tier {
-                // Clients say null for what they do not name.
+                // Clients send null for members that they do not set.
                 wire::Maybe::Absent | wire::Maybe::Null => None,
                 wire::Maybe::Value(tier) => Some(Some(tier.clone())),
             },
             personality: self.personality.map(|it| Some(it.as_str().to_owned())),
-            base_instructions: named(self.base_instructions),
-            developer_instructions: named(self.developer_instructions),
+            base_instructions: as_change(self.base_instructions),
+            developer_instructions: as_change(self.developer_instructions),
             turn_budget: budget(Scope::Turn)?,
             thread_budget: budget(Scope::Thread)?,
             ..SettingsChange::default()
         })
     }
 
-    /// The sandbox that the request names, or its own configuration.
+    /// Returns the sandbox that the request names, or its own configuration.
     fn choice(&self, config: &EffectiveConfig<'_>) -> Result<Option<SandboxChoice>, WireError> {
         let limits = RequestedSandbox {
             sandbox: self.sandbox.as_ref(),
@@ -122,7 +122,7 @@ impl Overrides<'_> {
         if config.names("sandbox_mode") || config.names("default_permissions") {
             return permissions::of_config(config, None).map(Some);
         }
-        // The mode of the configuration may be wider than the one that the thread has.
+        // The configured mode may be wider than the thread's own.
         if config.names("sandbox_workspace_write") {
             let what = "`sandbox_workspace_write` in `config` says how far a mode goes; name the mode too, with \
                         `sandbox` or `sandbox_mode`";

@@ -1,4 +1,4 @@
-//! What waits in a thread's queue, as answers show it.
+//! A thread's queue in responses.
 
 use raddle_agent::{AgentError, CommandResult};
 use raddle_core::ports::ReadError;
@@ -8,7 +8,7 @@ use raddle_protocol as wire;
 use super::{cursors, lists, refused};
 use crate::wire_error::WireError;
 
-/// The entry that an order was about.
+/// Returns the entry that a command was about.
 pub(crate) fn entry(
     id: ThreadId,
     done: CommandResult<'_>,
@@ -20,7 +20,7 @@ pub(crate) fn entry(
     entry.map(queued_view).ok_or(WireError::Dropped)
 }
 
-/// A page of the queue. Its cursor is a place in it.
+/// Returns a page of the queue. Its cursor is a position in it.
 pub(crate) fn page(
     thread: &Thread,
     params: &wire::ThreadQueueListParams,
@@ -29,10 +29,10 @@ pub(crate) fn page(
     let from = match &params.cursor {
         None => 0,
         Some(cursor) => {
-            let place = cursors::place(id, cursor).ok();
-            let place = place.and_then(|it| it.parse::<usize>().ok());
+            let position = cursors::position(id, cursor).ok();
+            let position = position.and_then(|it| it.parse::<usize>().ok());
             let refusal = || refused(id, AgentError::Read(ReadError::BadCursor));
-            place.ok_or_else(refusal)?
+            position.ok_or_else(refusal)?
         }
     };
     let queue = thread.queue();

@@ -1,4 +1,4 @@
-//! Whom a client means that names another model for a thread that is there.
+//! The provider for a model that a client names for an existing thread.
 
 use raddle_core::{SettingsChange, ThreadId};
 
@@ -8,66 +8,66 @@ use crate::services::providers::{ModelChoice, choose};
 use crate::services::{ServerState, models};
 use crate::wire_error::WireError;
 
-/// A change whose model stands as its provider names it, with the real paths of its folders. So the thread knows whom it
-/// asks and where it works, as it does when it starts.
+/// Splits a `vendor/model` name in a change into provider and model, and adds the real paths of its
+/// folders. So the thread has the same form of settings as at its start.
 pub(crate) async fn routed(
-    rooms: &ServerState,
+    state: &ServerState,
     id: ThreadId,
     change: SettingsChange,
 ) -> Result<SettingsChange, WireError> {
-    let mut change = folders::resolved(rooms, id, change).await?;
+    let mut change = folders::resolved(state, id, change).await?;
     let Some(model) = change.model.clone().flatten() else {
         return Ok(change);
     };
-    let config = rooms.config_now().await?;
+    let config = state.config_now().await?;
     if !model.contains('/') {
         if change.provider.is_none() {
-            change.provider = usual(rooms, &config, id, &model).await.map(Some);
+            change.provider = default_provider_for(state, &config, id, &model).await.map(Some);
         }
         return Ok(change);
     }
-    let elsewhere = if let Some(provider) = &change.provider {
+    let target = if let Some(provider) = &change.provider {
         at_vendor(&config.merged, provider.as_deref(), &model)
     } else {
-        // A thread that cannot be looked at refuses the change itself, and says why.
-        let Ok(peek) = rooms.threads.peek(id).await else {
+        // A thread that cannot be read rejects the change itself, and says why.
+        let Ok(peek) = state.threads.peek(id).await else {
             return Ok(change);
         };
         let settings = peek.thread.settings();
-        let now = ModelChoice {
+        let current = ModelChoice {
             provider: settings.provider.as_deref(),
             model: settings.model.as_deref(),
         };
-        elsewhere(&config.merged, now, &model)
+        other_vendor(&config.merged, current, &model)
     };
-    if let Some((provider, name)) = elsewhere {
+    if let Some((provider, name)) = target {
         change.provider = Some(Some(provider));
         change.model = Some(Some(name));
     }
     Ok(change)
 }
 
-/// The usual provider, for a thread that is with another and gets a model that `model/list` tells of the usual one: such
-/// a name stands there alone.
-async fn usual(rooms: &ServerState, config: &State, id: ThreadId, model: &str) -> Option<String> {
-    let usual = models::usual_provider(config)?;
-    if !models::is_usual(config, model) && !rooms.catalogue.has(usual, model) {
+/// Returns the default provider, for a thread of another provider that gets a model of the default
+/// one: `model/list` shows such a name without its provider.
+async fn default_provider_for(state: &ServerState, config: &State, id: ThreadId, model: &str) -> Option<String> {
+    let default_provider = models::default_provider(config)?;
+    if !models::is_of_default_provider(config, model) && !state.catalogue.has(default_provider, model) {
         return None;
     }
-    let peek = rooms.threads.peek(id).await.ok()?;
-    let now = peek.thread.settings();
-    let is_elsewhere = now.provider.as_deref().is_some_and(|it| it != usual);
-    let is_new = now.model.as_deref() != Some(model);
-    (is_elsewhere && is_new).then(|| usual.to_owned())
+    let peek = state.threads.peek(id).await.ok()?;
+    let settings = peek.thread.settings();
+    let is_elsewhere = settings.provider.as_deref().is_some_and(|it| it != default_provider);
+    let is_new = settings.model.as_deref() != Some(model);
+    (is_elsewhere && is_new).then(|| default_provider.to_owned())
 }
 
-/// The vendor that a name leads away to, and the name there. Clients repeat a thread's own model with every turn, which
-/// leads nowhere; another is meant as `model/list` tells it.
-fn elsewhere(config: &toml::Table, now: ModelChoice<'_>, model: &str) -> Option<(String, String)> {
-    if now.model == Some(model) {
+/// Returns the vendor in another model's name, and the name there. Clients repeat a thread's own
+/// model with every turn, which changes nothing; any other name has the form of `model/list`.
+fn other_vendor(config: &toml::Table, current: ModelChoice<'_>, model: &str) -> Option<(String, String)> {
+    if current.model == Some(model) {
         return None;
     }
-    at_vendor(config, None, model).or_else(|| at_vendor(config, now.provider, model))
+    at_vendor(config, None, model).or_else(|| at_vendor(config, current.provider, model))
 }
 
 fn at_vendor(
@@ -75,9 +75,9 @@ fn at_vendor(
     provider: Option<&str>,
     model: &str,
 ) -> Option<(String, String)> {
-    let chosen = choose(config, provider, Some(model));
-    let name = chosen.model.filter(|it| *it != model)?;
-    Some((chosen.provider?.to_owned(), name.to_owned()))
+    let choice = choose(config, provider, Some(model));
+    let name = choice.model.filter(|it| *it != model)?;
+    Some((choice.provider?.to_owned(), name.to_owned()))
 }
 
 #[cfg(test)]
@@ -85,10 +85,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_vendor_before_another_name_is_meant_and_the_threads_own_name_leads_nowhere() {
+    fn a_vendor_prefix_switches_the_provider_unless_the_model_is_the_threads_own() {
         let sections = "[model_providers.mine]\nbase_url = 'http://127.0.0.1:9/v1'\n";
-        for (config, now, model, wanted) in [
-            // What the list tells of others is theirs, wherever the thread is.
+        for (config, own, model, expected) in [
+            // A name that the list shows with a vendor selects that vendor, whatever the thread's
+            // own is.
             (
                 "model = 'openai/gpt'",
                 ("anthropic", "claude"),
@@ -107,7 +108,7 @@ mod tests {
                 "mine/openai/m",
                 Some(("mine", "openai/m")),
             ),
-            // What a thread has already stays where it is.
+            // The thread's own model stays with its provider.
             (
                 "model = 'openai/gpt'",
                 ("openrouter", "anthropic/claude"),
@@ -116,7 +117,7 @@ mod tests {
             ),
             ("model = 'openai/gpt'", ("mine", "m"), "m", None),
             ("model = 'openai/gpt'", ("mine", "m"), "nobody/m", None),
-            // Where the configured provider has such names, it is the thread's that decides.
+            // Where the configured provider has names with slashes, the thread's provider decides.
             (
                 "model_provider = 'mine'",
                 ("openai", "gpt"),
@@ -131,14 +132,14 @@ mod tests {
             ),
         ] {
             let table: toml::Table = format!("{config}\n{sections}").parse().expect("TOML");
-            let (provider, current) = now;
-            let now = ModelChoice {
+            let (provider, model_name) = own;
+            let current_choice = ModelChoice {
                 provider: Some(provider),
-                model: Some(current),
+                model: Some(model_name),
             };
-            let found = elsewhere(&table, now, model);
-            let wanted = wanted.map(|(vendor, name)| (vendor.to_owned(), name.to_owned()));
-            assert_eq!(found, wanted, "{config} {now:?} {model}");
+            let selected = other_vendor(&table, current_choice, model);
+            let expected = expected.map(|(vendor, name)| (vendor.to_owned(), name.to_owned()));
+            assert_eq!(selected, expected, "{config} {current_choice:?} {model}");
         }
     }
 }

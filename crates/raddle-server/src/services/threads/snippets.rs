@@ -1,26 +1,26 @@
-//! Where in a thread a text was found.
+//! Snippets of a thread around a text that was found.
 
 use raddle_agent::{AgentError, Threads};
 use raddle_core::ports::{PageQuery, ReadError, Summary};
 use raddle_core::{Input, Item, ItemBody};
 
-/// How many of a thread's newest items are looked at. A text that is only in older ones is found, and
-/// shown by the thread's first words.
+/// The number of a thread's newest items to search. If the text is only in older ones, the snippet
+/// is the thread's preview.
 const ITEMS: usize = 32;
 
-/// How many letters are shown before and after what was found.
+/// The number of letters before and after the match.
 const CONTEXT_CHARS: usize = 60;
 
-/// The words around a text in a thread that holds it.
+/// Returns the text around a match in a thread.
 pub(crate) async fn snippet(
     threads: &Threads,
     thread: &Summary,
     text: &str,
 ) -> Result<String, AgentError> {
     let text = text.to_lowercase();
-    let named = thread.name.iter().chain([&thread.preview]);
-    if let Some(found) = named.filter_map(|words| around(words, &text)).next() {
-        return Ok(found);
+    let titles = thread.name.iter().chain([&thread.preview]);
+    if let Some(found_snippet) = titles.filter_map(|title| around(title, &text)).next() {
+        return Ok(found_snippet);
     }
     let query = PageQuery {
         limit: ITEMS,
@@ -29,16 +29,16 @@ pub(crate) async fn snippet(
     };
     let items = match threads.items(thread.thread, None, query).await {
         Ok(page) => page.entries,
-        // One that went meanwhile, or cannot be read, keeps nobody from the others.
+        // A thread that was deleted meanwhile, or is corrupt, must not fail the search.
         Err(AgentError::Read(ReadError::NotFound | ReadError::Corrupt { .. })) => Vec::new(),
         Err(error) => return Err(error),
     };
-    let mut words = items.iter().flat_map(|it| words_of(&it.item));
-    let found = words.find_map(|words| around(words, &text));
-    Ok(found.unwrap_or_else(|| thread.preview.chars().take(2 * CONTEXT_CHARS).collect()))
+    let mut texts = items.iter().flat_map(|it| texts_of(&it.item));
+    let found_snippet = texts.find_map(|text_of_item| around(text_of_item, &text));
+    Ok(found_snippet.unwrap_or_else(|| thread.preview.chars().take(2 * CONTEXT_CHARS).collect()))
 }
 
-fn words_of(item: &Item) -> Vec<&str> {
+fn texts_of(item: &Item) -> Vec<&str> {
     match &item.body {
         ItemBody::UserMessage(message) => {
             let texts = message.input.iter().filter_map(|input| match input {
@@ -54,13 +54,13 @@ fn words_of(item: &Item) -> Vec<&str> {
     }
 }
 
-/// What stands around a text, in whatever case; nothing if it is not there.
-fn around(words: &str, text: &str) -> Option<String> {
-    let lower = words.to_lowercase();
+/// Returns the text around a match, ignoring case; none if there is no match.
+fn around(haystack: &str, text: &str) -> Option<String> {
+    let lower = haystack.to_lowercase();
     let before = lower[..lower.find(text)?].chars().count();
     let first = before.saturating_sub(CONTEXT_CHARS);
     let count = before - first + text.chars().count() + CONTEXT_CHARS;
-    Some(words.chars().skip(first).take(count).collect())
+    Some(haystack.chars().skip(first).take(count).collect())
 }
 
 #[cfg(test)]
@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn words_around_a_text() {
         let long = "ä".repeat(100);
-        for (words, text, expected) in [
+        for (haystack, text, expected) in [
             (
                 "a Needle in hay",
                 "needle",
@@ -83,7 +83,7 @@ mod tests {
                 Some(format!("{0}Needle{0}", "ä".repeat(CONTEXT_CHARS))),
             ),
         ] {
-            assert_eq!(around(words, text), expected);
+            assert_eq!(around(haystack, text), expected);
         }
     }
 }

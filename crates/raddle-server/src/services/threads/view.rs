@@ -1,4 +1,4 @@
-//! Threads and their turns as answers show them.
+//! Threads and their turns in responses.
 
 use std::collections::VecDeque;
 
@@ -14,20 +14,20 @@ use wire::TurnItemsView;
 use super::cursors;
 use super::items::{ITEMS_BYTES_MAX, show, weight};
 
-/// About how many bytes a turn has beside its items.
+/// Approximate size of a turn in bytes, without its items.
 const TURN_BYTES: usize = 250;
 
-/// How many turns, and items of a turn, are read at a time.
+/// Page sizes for turns, and for items of a turn.
 const TURNS: usize = 25;
 const ITEMS: usize = 100;
 
-/// How many items at the ends of a turn are looked at for its first and last messages.
+/// Numbers of items at the ends of a turn to search for its first and last messages.
 const FIRST: usize = 8;
 const LAST: usize = 64;
 
-/// What the answers to `thread/start`, `thread/resume` and `thread/fork` have in common.
+/// Returns the common part of the responses to `thread/start`, `thread/resume` and `thread/fork`.
 ///
-/// `sources`: the files of its workspace that say how they want to be worked on.
+/// `sources`: the instruction files of its workspace.
 pub(crate) fn head(thread: &Thread, sources: Vec<String>) -> wire::ThreadStartResponse {
     let settings = settings_view(thread.settings());
     wire::ThreadStartResponse {
@@ -48,68 +48,68 @@ pub(crate) fn head(thread: &Thread, sources: Vec<String>) -> wire::ThreadStartRe
     }
 }
 
-/// How items are shown that are open.
+/// How to show open items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OpenItemText {
-    /// With the text they have: nothing more is told to whoever asks.
+    /// With their present text: the client receives no further deltas.
     WithText,
-    /// Without text: all of it is told to whoever asks, after the answer.
+    /// Without text: the client receives all of it as deltas, after the response.
     WithoutText,
 }
 
-/// The newest turns of a thread as it was when it was looked at, with their items and oldest first: as many
-/// as fit into an answer.
+/// Returns the newest turns of a thread as of the given state, with their items and oldest first:
+/// as many as fit into a response.
 pub(crate) async fn turns(
     threads: &Threads,
     peek: &PeekResult,
     open: OpenItemText,
 ) -> Result<Vec<wire::Turn>, AgentError> {
-    let mut shown = Vec::new();
+    let mut shown_turns = Vec::new();
     let Some(id) = peek.thread.id() else {
-        return Ok(shown);
+        return Ok(shown_turns);
     };
-    let mut look = TurnReader::new(threads, id, peek.thread.head());
-    look.peek = Some(peek);
-    look.open = open;
-    look.along = Some(ItemReader::newest_first(None));
+    let mut reader = TurnReader::new(threads, id, peek.thread.head());
+    reader.peek = Some(peek);
+    reader.open = open;
+    reader.items_of_all = Some(ItemReader::newest_first(None));
     let mut query = PageQuery {
         limit: TURNS,
         newest_first: true,
         cursor: None,
     };
     loop {
-        let page = look.page(query.clone(), &TurnItemsView::Full).await?;
-        shown.extend(page.data);
+        let page = reader.page(query.clone(), &TurnItemsView::Full).await?;
+        shown_turns.extend(page.data);
         query.cursor = page.next_cursor;
-        if query.cursor.is_none() || look.is_full {
+        if query.cursor.is_none() || reader.is_full {
             break;
         }
     }
-    shown.reverse();
-    Ok(shown)
+    shown_turns.reverse();
+    Ok(shown_turns)
 }
 
-/// A page of a thread's turns. It ends early where their items are long.
+/// Returns a page of a thread's turns. It ends early where their items are long.
 pub(crate) async fn turns_page(
     threads: &Threads,
     id: ThreadId,
     mut query: PageQuery,
     items: &TurnItemsView,
 ) -> Result<wire::TurnsPage, AgentError> {
-    let place = query.cursor.map(|it| cursors::place(id, &it));
-    query.cursor = place.transpose()?;
+    let position = query.cursor.map(|it| cursors::position(id, &it));
+    query.cursor = position.transpose()?;
     let page = threads.turns(id, query).await?;
-    // Whether a turn that has not ended goes on is not written on the page.
+    // The page does not say whether a turn without an end is still running.
     let is_open = page.entries.iter().any(|turn| turn.ended.is_none());
     let peek = match is_open {
         true => Some(threads.peek(id).await?),
         false => None,
     };
-    let upto = peek.as_ref().map(|peek| peek.thread.head());
-    let mut look = TurnReader::new(threads, id, upto.unwrap_or(Seq(u64::MAX)));
-    look.peek = peek.as_ref();
-    let page = look.fill(page, items).await?;
-    let cursor = |place: Option<String>| place.map(|it| cursors::cursor(id, &it));
+    let last_seq = peek.as_ref().map(|peek| peek.thread.head());
+    let mut reader = TurnReader::new(threads, id, last_seq.unwrap_or(Seq(u64::MAX)));
+    reader.peek = peek.as_ref();
+    let page = reader.fill(page, items).await?;
+    let cursor = |position: Option<String>| position.map(|it| cursors::cursor(id, &it));
     Ok(wire::TurnsPage {
         data: page.data,
         backwards_cursor: cursor(page.backwards_cursor),
@@ -117,35 +117,35 @@ pub(crate) async fn turns_page(
     })
 }
 
-/// A walk over turns for one answer.
+/// Reads turns for one response.
 struct TurnReader<'a> {
     threads: &'a Threads,
     id: ThreadId,
-    /// The thread as it is shown.
+    /// The state of the thread that is shown.
     peek: Option<&'a PeekResult>,
-    /// What came later is not shown.
-    upto: Seq,
+    /// Later records are not shown.
+    last_seq: Seq,
     open: OpenItemText,
-    /// The items of all turns, where these are looked at one after the other from the newest on.
-    along: Option<ItemReader>,
-    /// How many bytes of items the answer still takes; all of them before the first.
+    /// A reader over the items of all turns, if the turns are read in sequence from the newest on.
+    items_of_all: Option<ItemReader>,
+    /// Remaining bytes for items. The first item fits in any case.
     bytes_left: usize,
-    is_begun: bool,
+    has_items: bool,
     /// Whether something did not fit.
     is_full: bool,
 }
 
 impl<'a> TurnReader<'a> {
-    fn new(threads: &'a Threads, id: ThreadId, upto: Seq) -> Self {
+    fn new(threads: &'a Threads, id: ThreadId, last_seq: Seq) -> Self {
         Self {
             threads,
             id,
             peek: None,
-            upto,
+            last_seq,
             open: OpenItemText::WithText,
-            along: None,
+            items_of_all: None,
             bytes_left: ITEMS_BYTES_MAX,
-            is_begun: false,
+            has_items: false,
             is_full: false,
         }
     }
@@ -159,39 +159,39 @@ impl<'a> TurnReader<'a> {
         self.fill(page, items).await
     }
 
-    /// Gives turns their items, until the answer is full.
+    /// Adds the items to the turns, until the response is full.
     async fn fill(
         &mut self,
         page: Page<TurnEntry>,
         items: &TurnItemsView,
     ) -> Result<wire::TurnsPage, AgentError> {
-        let mut shown = wire::TurnsPage {
+        let mut filled = wire::TurnsPage {
             data: Vec::new(),
             backwards_cursor: page.back,
             next_cursor: page.next,
         };
-        let upto = self.upto;
-        let mut entries = page.entries.iter().filter(|it| it.from <= upto);
+        let last_seq = self.last_seq;
+        let mut entries = page.entries.iter().filter(|it| it.from <= last_seq);
         let mut last = None;
         while let Some(entry) = entries.next() {
             let turn = self.turn(entry, items).await?;
             if !self.is_full || last.is_none() {
-                shown.data.push(turn);
+                filled.data.push(turn);
                 last = Some(entry.from);
             }
             if self.is_full {
-                let cut = last.filter(|seq| *seq != entry.from || entries.next().is_some());
-                if let Some(seq) = cut {
+                let last_included = last.filter(|seq| *seq != entry.from || entries.next().is_some());
+                if let Some(seq) = last_included {
                     let included = false;
-                    shown.next_cursor = Some(PageCursor { seq, included }.to_string());
+                    filled.next_cursor = Some(PageCursor { seq, included }.to_string());
                 }
                 break;
             }
         }
-        Ok(shown)
+        Ok(filled)
     }
 
-    /// A turn with its items, or with those of its end that still fit.
+    /// Returns a turn with its items, or with as many of its last items as still fit.
     async fn turn(
         &mut self,
         entry: &TurnEntry,
@@ -215,8 +215,8 @@ impl<'a> TurnReader<'a> {
         match items {
             TurnItemsView::Full => {
                 self.bytes_left = self.bytes_left.saturating_sub(TURN_BYTES);
-                let whole = self.items(&entry.turn, &mut turn.items).await?;
-                if !whole {
+                let is_complete = self.items(&entry.turn, &mut turn.items).await?;
+                if !is_complete {
                     self.is_full = true;
                     turn.items_view = TurnItemsView::Summary;
                 }
@@ -227,8 +227,8 @@ impl<'a> TurnReader<'a> {
             TurnItemsView::Summary => {
                 turn.items = self.ends(&entry.turn).await?;
                 let bytes = turn.items.iter().map(weight).sum();
-                self.is_full = bytes > self.bytes_left && self.is_begun;
-                self.is_begun = true;
+                self.is_full = bytes > self.bytes_left && self.has_items;
+                self.has_items = true;
                 self.bytes_left = self.bytes_left.saturating_sub(bytes);
             }
             TurnItemsView::NotLoaded | TurnItemsView::Unrecognized(_) => {
@@ -238,62 +238,62 @@ impl<'a> TurnReader<'a> {
         Ok(turn)
     }
 
-    /// The items of a turn; those of its end if not all fit, and then false.
+    /// Adds the items of a turn; returns false if only the last ones fit.
     async fn items(
         &mut self,
         turn: &TurnId,
         items: &mut Vec<wire::ThreadItem>,
     ) -> Result<bool, AgentError> {
-        let mut whole = true;
-        let mut from = match self.along.take() {
-            Some(along) => along,
+        let mut is_complete = true;
+        let mut reader = match self.items_of_all.take() {
+            Some(reader) => reader,
             None => ItemReader::newest_first(Some(turn.clone())),
         };
-        while let Some(entry) = self.next_of(turn, &mut from).await? {
+        while let Some(entry) = self.next_of(turn, &mut reader).await? {
             let item = show(self.threads, self.id, &entry.item).await;
             let bytes = weight(&item);
-            if bytes > self.bytes_left && self.is_begun {
-                whole = false;
+            if bytes > self.bytes_left && self.has_items {
+                is_complete = false;
                 break;
             }
-            self.is_begun = true;
+            self.has_items = true;
             self.bytes_left = self.bytes_left.saturating_sub(bytes);
             items.push(item);
         }
-        if from.turn.is_none() {
-            self.along = Some(from);
+        if reader.turn.is_none() {
+            self.items_of_all = Some(reader);
         }
         items.reverse();
-        Ok(whole)
+        Ok(is_complete)
     }
 
-    /// The next item, if it is of that turn.
+    /// Returns the next item, if it belongs to that turn.
     async fn next_of(
         &self,
         turn: &TurnId,
-        from: &mut ItemReader,
+        reader: &mut ItemReader,
     ) -> Result<Option<ItemEntry>, AgentError> {
-        while from.read.is_empty() && !from.is_over {
-            let cursor = from.cursor.take();
-            let page = self.items_page(from.turn.clone(), cursor, true, ITEMS);
+        while reader.buffered.is_empty() && !reader.is_exhausted {
+            let cursor = reader.cursor.take();
+            let page = self.items_page(reader.turn.clone(), cursor, true, ITEMS);
             let page = page.await?;
-            from.read = page.entries.into();
-            from.is_over = page.next.is_none();
-            from.cursor = page.next;
+            reader.buffered = page.entries.into();
+            reader.is_exhausted = page.next.is_none();
+            reader.cursor = page.next;
         }
-        Ok(from.read.pop_front_if(|entry| entry.turn == *turn))
+        Ok(reader.buffered.pop_front_if(|entry| entry.turn == *turn))
     }
 
-    /// Adds what of a turn is open.
+    /// Adds the open items of a turn.
     fn open_items(&self, turn: &OpenTurn, items: &mut Vec<wire::ThreadItem>) {
-        let told = turn.items.iter().filter(|open| !open.item.is_hidden());
-        items.extend(told.map(|open| match self.open {
-            OpenItemText::WithText => item_view(&open.so_far()),
+        let visible = turn.items.iter().filter(|open| !open.item.is_hidden());
+        items.extend(visible.map(|open| match self.open {
+            OpenItemText::WithText => item_view(&open.current_item()),
             OpenItemText::WithoutText => open_item_view(open),
         }));
     }
 
-    /// The first message of the user, and the last of the agent.
+    /// Returns the first message of the user, and the last of the agent.
     async fn ends(&self, turn: &TurnId) -> Result<Vec<wire::ThreadItem>, AgentError> {
         let items =
             |cursor, newest_first| self.items_page(Some(turn.clone()), cursor, newest_first, FIRST);
@@ -303,21 +303,21 @@ impl<'a> TurnReader<'a> {
         let is_answer = |it: &ItemEntry| matches!(it.item.body, ItemBody::AgentMessage(_));
         let mut last = None;
         let mut cursor = None;
-        let mut seen = 0;
-        while last.is_none() && seen < LAST {
+        let mut examined = 0;
+        while last.is_none() && examined < LAST {
             let page = items(cursor, true).await?;
-            seen += page.entries.len();
+            examined += page.entries.len();
             last = page.entries.into_iter().find(is_answer);
             cursor = page.next;
             if cursor.is_none() {
                 break;
             }
         }
-        let mut both = Vec::new();
+        let mut messages = Vec::new();
         for it in first.iter().chain(&last) {
-            both.push(show(self.threads, self.id, &it.item).await);
+            messages.push(show(self.threads, self.id, &it.item).await);
         }
-        Ok(both)
+        Ok(messages)
     }
 
     async fn items_page(
@@ -333,28 +333,28 @@ impl<'a> TurnReader<'a> {
             newest_first,
         };
         let mut page = self.threads.items(self.id, turn, query).await?;
-        page.entries.retain(|it| it.seq <= self.upto);
+        page.entries.retain(|it| it.seq <= self.last_seq);
         Ok(page)
     }
 }
 
-/// Items from the newest on, as far as they are read.
+/// Items from the newest on, read page by page.
 struct ItemReader {
-    /// Of this turn, or of all.
+    /// The turn of the items; none for all turns.
     turn: Option<TurnId>,
-    read: VecDeque<ItemEntry>,
+    buffered: VecDeque<ItemEntry>,
     cursor: Option<String>,
     /// Whether no more can be read.
-    is_over: bool,
+    is_exhausted: bool,
 }
 
 impl ItemReader {
     fn newest_first(turn: Option<TurnId>) -> Self {
         Self {
             turn,
-            read: VecDeque::new(),
+            buffered: VecDeque::new(),
             cursor: None,
-            is_over: false,
+            is_exhausted: false,
         }
     }
 }

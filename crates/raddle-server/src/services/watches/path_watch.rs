@@ -1,4 +1,4 @@
-//! One watch, and what it has seen that was not told yet.
+//! One watch, and its changes that were not sent yet.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -7,40 +7,39 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// How many paths are held, and how many bytes they may have. When more changed, the watched path
-/// stands for them all.
+/// Limits of the stored paths: their number, and their bytes. Beyond them, the watched path stands
+/// for all changes.
 const PATHS_MAX: usize = 1000;
 const PATHS_BYTES_MAX: usize = 128 << 10;
 
 static NUMBERS: AtomicU64 = AtomicU64::new(1);
 
-/// One watch.
 #[derive(Debug)]
 pub(super) struct PathWatch {
     pub(super) number: u64,
     /// The watched path, as the client spells it.
     pub(super) path: PathBuf,
     pending: Mutex<PendingChanges>,
-    /// Woken when something was seen.
-    some: Notify,
-    /// Woken when the watch has ended.
-    end: Notify,
+    /// Notified of a change.
+    changed: Notify,
+    /// Notified of the end of the watch.
+    ended: Notify,
 }
 
 #[derive(Debug, Default)]
 struct PendingChanges {
     paths: BTreeSet<PathBuf>,
     bytes: usize,
-    /// Too much changed to say what.
-    all: bool,
+    /// Whether there are too many changes to name their paths.
+    all_changed: bool,
     path_move: Option<PathMove>,
     ended: bool,
 }
 
-/// The path itself or a folder above it came or went, so another folder may have to be looked at.
+/// A move: the path itself or a folder above it came or went, so the watch may need another target.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PathMove {
-    /// So did the folder that was looked at.
+    /// Whether the target folder moved too.
     pub(super) target_lost: bool,
 }
 
@@ -50,99 +49,99 @@ impl PathWatch {
             number: NUMBERS.fetch_add(1, Ordering::Relaxed),
             path,
             pending: Mutex::default(),
-            some: Notify::new(),
-            end: Notify::new(),
+            changed: Notify::new(),
+            ended: Notify::new(),
         }
     }
 
-    /// Something changed: the watched path, or something below it.
+    /// Adds a change of the watched path, or of a path below it.
     pub(super) fn add(&self, path: &Path) {
-        let mut seen = self.seen();
-        if seen.all || seen.paths.contains(path) {
+        let mut pending = self.pending();
+        if pending.all_changed || pending.paths.contains(path) {
             return;
         }
-        seen.bytes += path.as_os_str().len();
-        seen.paths.insert(path.to_owned());
-        if seen.paths.len() > PATHS_MAX || seen.bytes > PATHS_BYTES_MAX {
-            seen.forget();
+        pending.bytes += path.as_os_str().len();
+        pending.paths.insert(path.to_owned());
+        if pending.paths.len() > PATHS_MAX || pending.bytes > PATHS_BYTES_MAX {
+            pending.collapse();
         }
-        drop(seen);
-        self.some.notify_one();
+        drop(pending);
+        self.changed.notify_one();
     }
 
-    /// Something at or above the watched path came or went.
-    pub(super) fn moved(&self, aim_lost: bool) {
-        let mut seen = self.seen();
-        seen.path_move.get_or_insert_default().target_lost |= aim_lost;
-        drop(seen);
-        self.some.notify_one();
+    /// Notes that the watched path or a folder above it came or went.
+    pub(super) fn moved(&self, target_lost: bool) {
+        let mut pending = self.pending();
+        pending.path_move.get_or_insert_default().target_lost |= target_lost;
+        drop(pending);
+        self.changed.notify_one();
     }
 
-    /// Something may have changed that was not seen, also where to look.
-    pub(super) fn missed(&self, aim_lost: bool) {
-        self.seen().forget();
-        self.moved(aim_lost);
+    /// Notes that changes may have been missed, also a move.
+    pub(super) fn missed(&self, target_lost: bool) {
+        self.pending().collapse();
+        self.moved(target_lost);
     }
 
-    /// How many bytes the paths have that are to be told.
+    /// Returns the size in bytes of the paths to send.
     pub(super) fn bytes(&self) -> usize {
-        let seen = self.seen();
-        if seen.all {
+        let pending = self.pending();
+        if pending.all_changed {
             return self.path.as_os_str().len();
         }
-        // Each has quotes around it and a comma behind it.
-        seen.bytes + 3 * seen.paths.len()
+        // Each has quotes around it and a comma after it.
+        pending.bytes + 3 * pending.paths.len()
     }
 
     pub(super) fn take_moved(&self) -> Option<PathMove> {
-        self.seen().path_move.take()
+        self.pending().path_move.take()
     }
 
-    /// Takes the paths that are to be told, and keeps the watch from ending until `tell` is done with
-    /// them. False when it has ended.
-    pub(super) fn while_open(&self, tell: impl FnOnce(Vec<String>)) -> bool {
-        let mut seen = self.seen();
-        if seen.ended {
+    /// Takes the paths to send, and keeps the watch from ending until `send` is done with them.
+    /// Returns false when it has ended.
+    pub(super) fn send_pending(&self, send: impl FnOnce(Vec<String>)) -> bool {
+        let mut pending = self.pending();
+        if pending.ended {
             return false;
         }
-        let paths = std::mem::take(&mut seen.paths);
-        seen.bytes = 0;
-        if std::mem::take(&mut seen.all) {
-            tell(vec![self.path.display().to_string()]);
+        let paths = std::mem::take(&mut pending.paths);
+        pending.bytes = 0;
+        if std::mem::take(&mut pending.all_changed) {
+            send(vec![self.path.display().to_string()]);
         } else {
-            let told = paths.iter().map(|path| path.display().to_string());
-            tell(told.collect());
+            let names = paths.iter().map(|path| path.display().to_string());
+            send(names.collect());
         }
         true
     }
 
-    /// Ends the watch. When this returns, nothing more is told.
+    /// Ends the watch. When this returns, no notification follows.
     pub(super) fn end(&self) {
-        self.seen().ended = true;
-        self.some.notify_one();
-        self.end.notify_one();
+        self.pending().ended = true;
+        self.changed.notify_one();
+        self.ended.notify_one();
     }
 
     pub(super) fn is_ended(&self) -> bool {
-        self.seen().ended
+        self.pending().ended
     }
 
-    pub(super) async fn when_some(&self) {
-        self.some.notified().await;
+    pub(super) async fn when_changed(&self) {
+        self.changed.notified().await;
     }
 
     pub(super) async fn when_ended(&self) {
-        self.end.notified().await;
+        self.ended.notified().await;
     }
 
-    fn seen(&self) -> MutexGuard<'_, PendingChanges> {
+    fn pending(&self) -> MutexGuard<'_, PendingChanges> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl PendingChanges {
-    fn forget(&mut self) {
-        self.all = true;
+    fn collapse(&mut self) {
+        self.all_changed = true;
         self.bytes = 0;
         self.paths.clear();
     }
@@ -152,25 +151,25 @@ impl PendingChanges {
 mod tests {
     use super::*;
 
-    fn told(eye: &PathWatch) -> Vec<String> {
-        let mut told = Vec::new();
-        assert!(eye.while_open(|paths| told = paths));
-        told
+    fn pending_paths(watch: &PathWatch) -> Vec<String> {
+        let mut sent = Vec::new();
+        assert!(watch.send_pending(|paths| sent = paths));
+        sent
     }
 
     #[test]
-    fn what_is_held_is_bounded() {
-        let eye = PathWatch::new("/w".into());
-        for (length, count, told_count) in [(10, 1000, 1000), (10, 1001, 1), (1000, 200, 1)] {
+    fn pending_changes_are_bounded() {
+        let watch = PathWatch::new("/w".into());
+        for (length, count, expected_count) in [(10, 1000, 1000), (10, 1001, 1), (1000, 200, 1)] {
             for number in 0..count {
-                eye.add(Path::new(&format!("/w/{number:0>length$}")));
+                watch.add(Path::new(&format!("/w/{number:0>length$}")));
             }
-            let paths = told(&eye);
-            assert_eq!(paths.len(), told_count);
-            assert_eq!(paths == ["/w"], told_count == 1);
-            assert_eq!(eye.bytes(), 0, "it was told");
+            let paths = pending_paths(&watch);
+            assert_eq!(paths.len(), expected_count);
+            assert_eq!(paths == ["/w"], expected_count == 1);
+            assert_eq!(watch.bytes(), 0, "it was told");
         }
-        eye.end();
-        assert!(!eye.while_open(|_| panic!("nothing is told after the end")));
+        watch.end();
+        assert!(!watch.send_pending(|_| panic!("nothing is told after the end")));
     }
 }

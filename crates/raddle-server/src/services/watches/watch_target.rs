@@ -1,4 +1,4 @@
-//! Where to look in order to see a path.
+//! The folder to watch for changes of a path.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,25 +7,25 @@ use notify::RecursiveMode;
 
 use crate::wire_error::WireError;
 
-/// How many folders one watch may have below it. The system is asked for each of them, by one thread
-/// for everyone.
+/// The maximum number of folders below one watch. The system is asked for each of them, by one
+/// thread for all clients.
 const FOLDERS_MAX: usize = 100_000;
 
-/// Where a path is, and which folder shows what happens to it.
+/// A path, and the folder to watch for its changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct WatchTarget {
-    /// The path by the name the system uses, without links in the folders above it: the system knows a
-    /// folder by one name only, however many it has.
+    /// The real path, without links in the folders above it: the system knows a folder by one name
+    /// only, however many it has.
     pub(super) real: PathBuf,
-    /// The folder to look at.
+    /// The folder to watch.
     pub(super) target: PathBuf,
     pub(super) mode: RecursiveMode,
     /// Whether the path exists.
-    pub(super) there: bool,
+    pub(super) exists: bool,
 }
 
 impl WatchTarget {
-    /// Looks at a path. This waits for its disk, so that the one who asks the system need not.
+    /// Resolves a path. This blocks on its disk, so that the watcher's thread need not.
     pub(super) fn of(path: &Path) -> Result<Self, WireError> {
         if path.is_dir() {
             let real = fs::canonicalize(path)?;
@@ -33,7 +33,7 @@ impl WatchTarget {
                 target: real.clone(),
                 real,
                 mode: RecursiveMode::Recursive,
-                there: true,
+                exists: true,
             });
         }
         // A file is replaced more often than written, so its folder is watched.
@@ -45,7 +45,7 @@ impl WatchTarget {
             real: target.join(below),
             target,
             mode: RecursiveMode::NonRecursive,
-            there: path.exists(),
+            exists: path.exists(),
         })
     }
 
@@ -53,8 +53,8 @@ impl WatchTarget {
         self.mode == RecursiveMode::Recursive
     }
 
-    /// Walks through what will be watched, and refuses too many folders. Whoever asks the system for them
-    /// finds them at hand after that. Links are not followed, here and there.
+    /// Walks the folders to be watched, and rejects too many of them. The watcher's thread then
+    /// finds them in the cache. Links are followed neither here nor there.
     pub(super) fn walk(&self) -> Result<(), WireError> {
         let mut waiting = Vec::new();
         if self.is_recursive() {
@@ -68,7 +68,7 @@ impl WatchTarget {
                 let message = format!("{target} has more than {FOLDERS_MAX} folders in it");
                 return Err(WireError::Refused(message.into()));
             }
-            // What may not be read is not watched either.
+            // An unreadable folder is not watched either.
             for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
                 if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                     waiting.push(entry.path());

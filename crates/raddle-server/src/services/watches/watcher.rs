@@ -1,7 +1,7 @@
-//! The lookout: one watcher of the system for all eyes, because a user may have few of them.
+//! The watcher of the system, shared by all watches, because a user may have few of them.
 //!
-//! A thread of its own owns it. It takes orders one after the other and never makes anyone wait who
-//! does not wait for its answer, so a folder that keeps it waiting keeps only those who watch.
+//! A thread of its own owns it. The thread runs commands in sequence, and only watches wait for it,
+//! so a folder that blocks it delays no other request.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
@@ -18,11 +18,11 @@ use super::path_watch::PathWatch;
 use super::watch_target::WatchTarget;
 use crate::wire_error::WireError;
 
-/// The way to the thread. Cheap to clone.
+/// Handle of the thread. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PathWatcher {
-    /// Not there until someone watches. Bounded by the watches: each has one order under way at most,
-    /// and its last.
+    /// None until the first watch. Its queue is bounded by the watches: each has at most one
+    /// command in progress, and its last.
     commands: Arc<Mutex<Option<Sender<WatchCommand>>>>,
 }
 
@@ -31,7 +31,8 @@ enum WatchCommand {
     SetTarget {
         watch: Arc<PathWatch>,
         target: WatchTarget,
-        /// Look again even where one looks already: the folder may be another of the same name.
+        /// Watch again even a folder that is watched already: it may be another folder of the same
+        /// name.
         again: bool,
         done: oneshot::Sender<notify::Result<()>>,
     },
@@ -41,86 +42,86 @@ enum WatchCommand {
 }
 
 impl PathWatcher {
-    /// Lets the eye see what happens at a path. When this returns, it does.
-    pub(super) async fn aim(
+    /// Sets the target of a watch. When this returns, the watch receives its changes.
+    pub(super) async fn set_target(
         &self,
-        eye: &Arc<PathWatch>,
-        sight: WatchTarget,
+        watch: &Arc<PathWatch>,
+        target: WatchTarget,
         again: bool,
     ) -> Result<(), WireError> {
         let (done, when_done) = oneshot::channel();
-        let order = WatchCommand::SetTarget {
-            watch: eye.clone(),
-            target: sight,
+        let command = WatchCommand::SetTarget {
+            watch: watch.clone(),
+            target,
             again,
             done,
         };
-        let failed = |error| WireError::Io(std::io::Error::other(error));
-        self.orders()?.send(order).map_err(|_| WireError::Dropped)?;
+        let io_error = |error| WireError::Io(std::io::Error::other(error));
+        self.command_sender()?.send(command).map_err(|_| WireError::Dropped)?;
         when_done
             .await
             .map_err(|_| WireError::Dropped)?
-            .map_err(failed)
+            .map_err(io_error)
     }
 
-    /// The eye is closed.
-    pub(super) fn forget(&self, eye: &PathWatch) {
-        let number = eye.number;
-        if let Ok(orders) = self.orders() {
-            // Without a thread there is nothing to forget.
-            let _ = orders.send(WatchCommand::Forget { number });
+    /// Removes a watch that has ended.
+    pub(super) fn forget(&self, watch: &PathWatch) {
+        let number = watch.number;
+        if let Ok(commands) = self.command_sender() {
+            // Without a thread there is nothing to remove.
+            let _ = commands.send(WatchCommand::Forget { number });
         }
     }
 
-    fn orders(&self) -> std::io::Result<Sender<WatchCommand>> {
-        let mut orders = self.commands.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(orders) = &*orders {
-            return Ok(orders.clone());
+    fn command_sender(&self) -> std::io::Result<Sender<WatchCommand>> {
+        let mut commands = self.commands.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(sender) = &*commands {
+            return Ok(sender.clone());
         }
         let (sender, receiver) = channel();
         thread::Builder::new()
-            .name("lookout".into())
+            .name("path-watcher".into())
             .spawn(move || WatchThread::default().run(&receiver))?;
-        Ok(orders.insert(sender).clone())
+        Ok(commands.insert(sender).clone())
     }
 }
 
-/// The open eyes by their real paths: those below a folder stand together.
+/// The open watches by their real paths: those below a folder are adjacent.
 type WatchIndex = BTreeMap<PathBuf, Vec<WatchEntry>>;
 
-/// An eye, and the folder it looks at.
+/// A watch, and its target folder.
 #[derive(Debug)]
 struct WatchEntry {
     watch: Arc<PathWatch>,
     target: PathBuf,
 }
 
-/// What the thread owns.
+/// State of the thread.
 #[derive(Debug, Default)]
 struct WatchThread {
-    /// Not there while nobody watches.
+    /// None while there are no watches.
     watcher: Option<RecommendedWatcher>,
-    /// Where each eye looks, by its number.
+    /// The target of each watch, by its number.
     targets: HashMap<u64, (Arc<PathWatch>, WatchTarget)>,
-    /// How many look at each folder.
+    /// Number of watches of each folder.
     counts: BTreeMap<PathBuf, WatchCount>,
-    /// Shared with the watcher. Never held while the watcher is asked for something.
+    /// Shared with the callback of the watcher. Never locked during a call of the watcher.
     index: Arc<Mutex<WatchIndex>>,
 }
 
-/// How many look at a folder.
+/// Numbers of watches of a folder.
 #[derive(Debug, Default)]
 struct WatchCount {
-    /// At it and all below it.
-    deep: usize,
-    /// At what is directly in it.
+    /// Number of recursive watches.
+    recursive: usize,
+    /// Number of watches of its direct entries only.
     flat: usize,
 }
 
 impl WatchCount {
-    fn of(&mut self, sight: &WatchTarget) -> &mut usize {
-        if sight.is_recursive() {
-            &mut self.deep
+    fn of(&mut self, target: &WatchTarget) -> &mut usize {
+        if target.is_recursive() {
+            &mut self.recursive
         } else {
             &mut self.flat
         }
@@ -128,146 +129,146 @@ impl WatchCount {
 }
 
 impl WatchThread {
-    fn run(mut self, orders: &Receiver<WatchCommand>) {
-        while let Ok(order) = orders.recv() {
-            match order {
+    fn run(mut self, commands: &Receiver<WatchCommand>) {
+        while let Ok(command) = commands.recv() {
+            match command {
                 WatchCommand::SetTarget {
-                    watch: eye,
-                    target: sight,
+                    watch,
+                    target,
                     again,
                     done,
                 } => {
-                    let aimed = self.aim(eye, sight, again);
-                    let _ = done.send(aimed);
+                    let outcome = self.set_target(watch, target, again);
+                    let _ = done.send(outcome);
                 }
                 WatchCommand::Forget { number } => self.forget(number),
             }
         }
     }
 
-    fn aim(&mut self, eye: Arc<PathWatch>, sight: WatchTarget, again: bool) -> notify::Result<()> {
-        // Told already that it has ended: its order to forget may have been the one before.
-        if eye.is_ended() {
+    fn set_target(&mut self, watch: Arc<PathWatch>, target: WatchTarget, again: bool) -> notify::Result<()> {
+        // The watch has ended: its command to forget it may have come before.
+        if watch.is_ended() {
             return Ok(());
         }
-        let before = self
+        let old_target = self
             .targets
-            .get(&eye.number)
-            .map(|(_, sight)| sight.clone());
-        if before.as_ref() == Some(&sight) && !again {
+            .get(&watch.number)
+            .map(|(_, target_before)| target_before.clone());
+        if old_target.as_ref() == Some(&target) && !again {
             return Ok(());
         }
-        // First the new place, then away from the old one, so that nothing happens unseen.
-        let is_seen = self.is_deep_above(&sight.target)
+        // Watches the new target before it leaves the old one, so that no change is missed.
+        let is_covered = self.is_watched_from_above(&target.target)
             || !again
                 && self
                     .counts
-                    .get(&sight.target)
-                    .is_some_and(|looks| looks.deep > 0 || looks.flat > 0 && !sight.is_recursive());
-        if !is_seen {
-            // To look flatly where someone looks deeply would spoil that.
-            let deep = sight.is_recursive()
+                    .get(&target.target)
+                    .is_some_and(|count| count.recursive > 0 || count.flat > 0 && !target.is_recursive());
+        if !is_covered {
+            // A flat watch must not replace a recursive one.
+            let is_recursive = target.is_recursive()
                 || self
                     .counts
-                    .get(&sight.target)
-                    .is_some_and(|looks| looks.deep > 0);
-            let watched = self.watch(&sight.target, deep);
-            if watched.is_err() && !self.counts.contains_key(&sight.target) {
-                self.look_away(&sight);
+                    .get(&target.target)
+                    .is_some_and(|count| count.recursive > 0);
+            let watched = self.watch(&target.target, is_recursive);
+            if watched.is_err() && !self.counts.contains_key(&target.target) {
+                self.unwatch(&target);
             }
             watched?;
         }
         *self
             .counts
-            .entry(sight.target.clone())
+            .entry(target.target.clone())
             .or_default()
-            .of(&sight) += 1;
-        self.show(&eye, &sight);
-        self.targets.insert(eye.number, (eye.clone(), sight));
-        if let Some(before) = before {
-            self.hide(&eye, &before);
-            self.leave(&before);
+            .of(&target) += 1;
+        self.add_to_index(&watch, &target);
+        self.targets.insert(watch.number, (watch.clone(), target));
+        if let Some(old_target) = old_target {
+            self.remove_from_index(&watch, &old_target);
+            self.release(&old_target);
         }
         Ok(())
     }
 
     fn forget(&mut self, number: u64) {
-        if let Some((eye, sight)) = self.targets.remove(&number) {
-            self.hide(&eye, &sight);
-            self.leave(&sight);
+        if let Some((watch, target)) = self.targets.remove(&number) {
+            self.remove_from_index(&watch, &target);
+            self.release(&target);
         }
         if self.targets.is_empty() {
             self.watcher = None;
         }
     }
 
-    /// One fewer looks at a folder.
-    fn leave(&mut self, sight: &WatchTarget) {
-        let target = &sight.target;
-        let Some(looks) = self.counts.get_mut(target) else {
+    /// Decrements the count of a folder.
+    fn release(&mut self, watch_target: &WatchTarget) {
+        let target = &watch_target.target;
+        let Some(count) = self.counts.get_mut(target) else {
             return;
         };
-        *looks.of(sight) -= 1;
-        let is_last = *looks.of(sight) == 0 && looks.deep == 0;
-        if looks.deep == 0 && looks.flat == 0 {
+        *count.of(watch_target) -= 1;
+        let is_last = *count.of(watch_target) == 0 && count.recursive == 0;
+        if count.recursive == 0 && count.flat == 0 {
             self.counts.remove(target);
         }
-        if is_last && !self.is_deep_above(target) {
-            self.look_away(sight);
+        if is_last && !self.is_watched_from_above(target) {
+            self.unwatch(watch_target);
         }
     }
 
-    /// Nobody looks like this any more.
-    fn look_away(&mut self, sight: &WatchTarget) {
+    /// Ends the watch of a folder that no watch needs in this mode.
+    fn unwatch(&mut self, target: &WatchTarget) {
         if let Some(watcher) = &mut self.watcher {
-            // An error says that the folder itself is gone, and then it is not watched either.
-            let _ = watcher.unwatch(&sight.target);
+            // An error means that the folder itself is gone, and then it is not watched either.
+            let _ = watcher.unwatch(&target.target);
         }
-        if sight.is_recursive() {
-            self.look_again_below(&sight.target);
+        if target.is_recursive() {
+            self.rewatch_below(&target.target);
         }
     }
 
-    /// To look away from a folder with all below it was to look away from where others look still.
-    fn look_again_below(&mut self, folder: &Path) {
-        let below: Vec<(PathBuf, bool)> = below(&self.counts, folder)
-            .map(|(path, looks)| (path.clone(), looks.deep > 0))
+    /// Restores the watches below a folder, which ending its recursive watch has removed.
+    fn rewatch_below(&mut self, folder: &Path) {
+        let targets_below: Vec<(PathBuf, bool)> = below(&self.counts, folder)
+            .map(|(path, count)| (path.clone(), count.recursive > 0))
             .collect();
-        for (path, deep) in &below {
-            if !self.is_deep_above(path) {
-                // If it fails, the eyes find out why when they look again.
-                let _ = self.watch(path, *deep);
+        for (path, is_recursive) in &targets_below {
+            if !self.is_watched_from_above(path) {
+                // If it fails, the watches find out why when they resolve their paths.
+                let _ = self.watch(path, *is_recursive);
             }
         }
-        if !below.is_empty() {
-            for (eye, sight) in self.targets.values() {
-                if sight.target.starts_with(folder) {
-                    eye.missed(false);
+        if !targets_below.is_empty() {
+            for (watch, target) in self.targets.values() {
+                if target.target.starts_with(folder) {
+                    watch.missed(false);
                 }
             }
         }
     }
 
-    /// Whether someone looks at a folder above this one and at all below it.
-    fn is_deep_above(&self, target: &Path) -> bool {
-        let above = target.ancestors().skip(1);
-        above
+    /// Whether a folder above this one is watched recursively.
+    fn is_watched_from_above(&self, target: &Path) -> bool {
+        let ancestors = target.ancestors().skip(1);
+        ancestors
             .filter_map(|folder| self.counts.get(folder))
-            .any(|looks| looks.deep > 0)
+            .any(|count| count.recursive > 0)
     }
 
-    fn watch(&mut self, folder: &Path, deep: bool) -> notify::Result<()> {
+    fn watch(&mut self, folder: &Path, is_recursive: bool) -> notify::Result<()> {
         if self.watcher.is_none() {
-            let eyes = self.index.clone();
-            let see = move |event: notify::Result<Event>| match event {
-                Ok(event) => see(&lock(&eyes), &event),
-                Err(error) => tracing::warn!(%error, "a change may go unseen"),
+            let index = self.index.clone();
+            let on_event = move |event: notify::Result<Event>| match event {
+                Ok(event) => dispatch(&lock(&index), &event),
+                Err(error) => tracing::warn!(%error, "a file change may have been missed"),
             };
-            // A link may lead to where another eye looks, by another name.
+            // A link may lead to the target of another watch, by another name.
             let config = Config::default().with_follow_symlinks(false);
-            self.watcher = Some(RecommendedWatcher::new(see, config)?);
+            self.watcher = Some(RecommendedWatcher::new(on_event, config)?);
         }
-        let mode = if deep {
+        let mode = if is_recursive {
             RecursiveMode::Recursive
         } else {
             RecursiveMode::NonRecursive
@@ -278,40 +279,40 @@ impl WatchThread {
         }
     }
 
-    /// From now on the eye is told what happens there.
-    fn show(&self, eye: &Arc<PathWatch>, sight: &WatchTarget) {
-        let seat = WatchEntry {
-            watch: eye.clone(),
-            target: sight.target.clone(),
+    /// Adds the watch to the index, so that it receives changes.
+    fn add_to_index(&self, watch: &Arc<PathWatch>, target: &WatchTarget) {
+        let entry = WatchEntry {
+            watch: watch.clone(),
+            target: target.target.clone(),
         };
-        let mut eyes = lock(&self.index);
-        eyes.entry(sight.real.clone()).or_default().push(seat);
+        let mut index = lock(&self.index);
+        index.entry(target.real.clone()).or_default().push(entry);
     }
 
-    /// From now on it is not; only once, as it may have been shown the same place again.
-    fn hide(&self, eye: &PathWatch, sight: &WatchTarget) {
-        let mut eyes = lock(&self.index);
-        let Some(there) = eyes.get_mut(&sight.real) else {
+    /// Removes the watch from the index; only once, as it may have been added again.
+    fn remove_from_index(&self, watch: &PathWatch, target: &WatchTarget) {
+        let mut index = lock(&self.index);
+        let Some(entries) = index.get_mut(&target.real) else {
             return;
         };
-        let seat = there
+        let position = entries
             .iter()
-            .position(|seat| seat.watch.number == eye.number);
-        if let Some(seat) = seat {
-            there.remove(seat);
+            .position(|entry| entry.watch.number == watch.number);
+        if let Some(position) = position {
+            entries.remove(position);
         }
-        if there.is_empty() {
-            eyes.remove(&sight.real);
+        if entries.is_empty() {
+            index.remove(&target.real);
         }
     }
 }
 
-/// Tells the eyes what concerns them.
-fn see(eyes: &WatchIndex, event: &Event) {
+/// Passes an event to the watches that it concerns.
+fn dispatch(index: &WatchIndex, event: &Event) {
     if event.need_rescan() {
-        // The system's own queue was too short, so anything may have changed.
-        for seat in eyes.values().flatten() {
-            seat.watch.missed(true);
+        // The system's own queue overflowed, so anything may have changed.
+        for entry in index.values().flatten() {
+            entry.watch.missed(true);
         }
     }
     let comes_or_goes = match event.kind {
@@ -322,23 +323,23 @@ fn see(eyes: &WatchIndex, event: &Event) {
     };
     for path in &event.paths {
         for folder in path.ancestors() {
-            for WatchEntry { watch: eye, .. } in eyes.get(folder).into_iter().flatten() {
-                // By the name that the client has for it; joining nothing would add a slash.
+            for WatchEntry { watch, .. } in index.get(folder).into_iter().flatten() {
+                // By the client's own name of the path; joining an empty path would add a slash.
                 match path.strip_prefix(folder) {
-                    Ok(below) if !below.as_os_str().is_empty() => eye.add(&eye.path.join(below)),
-                    _ => eye.add(&eye.path),
+                    Ok(below) if !below.as_os_str().is_empty() => watch.add(&watch.path.join(below)),
+                    _ => watch.add(&watch.path),
                 }
             }
         }
         if comes_or_goes {
-            for seat in below(eyes, path).flat_map(|(_, seats)| seats) {
-                seat.watch.moved(seat.target.starts_with(path));
+            for entry in below(index, path).flat_map(|(_, entries)| entries) {
+                entry.watch.moved(entry.target.starts_with(path));
             }
         }
     }
 }
 
-/// What a map has for a folder and all below it.
+/// Returns the entries of a map for a folder and all below it.
 fn below<'a, T>(
     map: &'a BTreeMap<PathBuf, T>,
     folder: &'a Path,
@@ -348,6 +349,6 @@ fn below<'a, T>(
         .take_while(move |(path, _)| path.starts_with(folder))
 }
 
-fn lock(eyes: &Mutex<WatchIndex>) -> MutexGuard<'_, WatchIndex> {
-    eyes.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(index: &Mutex<WatchIndex>) -> MutexGuard<'_, WatchIndex> {
+    index.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,9 +1,9 @@
-//! Every request that starts something, and what each of its members bounds.
+//! Every request that starts something, and the bounds in its members.
 
-/// A request, and what its members mean for what the agent or a command may do.
+/// A request, and which of its members bound the agent or a command.
 pub(super) struct RequestBounds {
     pub(super) method: &'static str,
-    /// Members that bound nothing: they are about the model, its history, its output, or a name.
+    /// Members that bound nothing: they concern the model, its history, its output, or a name.
     pub(super) free: &'static str,
     pub(super) bounds: &'static [BoundMember],
 }
@@ -16,17 +16,17 @@ pub(super) struct BoundMember {
     pub(super) shared: &'static [Probe],
 }
 
-/// A value for the member, as JSON, and what must come of it.
+/// A value for the member, as JSON, and the expected outcome.
 pub(super) struct Probe(pub(super) &'static str, pub(super) Expectation);
 
 pub(super) enum Expectation {
-    /// The thread's settings then show this, as JSON.
+    /// The thread's settings then contain this, as JSON.
     Shows(&'static str),
-    /// The request is refused, and the error names this.
+    /// The request is rejected, and the error contains this.
     Refused(&'static str),
-    /// The request is done: it asks for no bound.
+    /// The request succeeds: it asks for no bound.
     Done,
-    /// The request is done; this file of the repository, in which this text stands, shows how.
+    /// The request succeeds; this file of the repository contains this text and shows how.
     ShownBy(&'static str, &'static str),
 }
 
@@ -71,7 +71,7 @@ const PERMISSIONS: BoundMember = BoundMember {
     shared: &[],
 };
 
-/// What the configuration of these tests says.
+/// The configuration of these tests.
 const CONFIGURED: &str =
     r#"{"sandbox": {"type": "workspaceWrite"}, "activePermissionProfile": null}"#;
 
@@ -128,7 +128,7 @@ const ROOTS: BoundMember = BoundMember {
     shared: &[],
 };
 
-/// A mode, as it is named when a thread is opened.
+/// A mode, for requests that open a thread.
 const SANDBOX: BoundMember = BoundMember {
     member: "sandbox",
     probes: &[
@@ -141,7 +141,7 @@ const SANDBOX: BoundMember = BoundMember {
     shared: &[],
 };
 
-/// A policy, as it is said once a thread is there.
+/// A policy, for requests on an existing thread.
 const SANDBOX_POLICY: BoundMember = BoundMember {
     member: "sandboxPolicy",
     probes: &[
@@ -180,7 +180,7 @@ const SANDBOX_POLICY: BoundMember = BoundMember {
     shared: &[],
 };
 
-/// Probes of a request's own configuration with one outcome, whether or not the thread is there.
+/// Probes of a request's own configuration with the same outcome for new and existing threads.
 const CONFIG_ALWAYS: &[Probe] = &[
     Probe(
         r#"{"sandbox_mode": "read-only"}"#,
@@ -285,7 +285,7 @@ const CONFIG_ALWAYS: &[Probe] = &[
     Probe(r#"{"denied_commands": ["rm"]}"#, Refused("sandbox_mode")),
     Probe(r#"{"max_turns": 1}"#, Refused("budget")),
     Probe(r#"{"read_only": true}"#, Refused("sandbox_mode")),
-    // One bound, said twice.
+    // One bound, set twice.
     Probe(
         r#"{"budget": {"thread": {"tokens": 5}}, "budget.thread.tokens": 500000}"#,
         Refused("`config.budget` and `config.budget.thread.tokens` bound the same and differ"),
@@ -308,7 +308,8 @@ const CONFIG_ALWAYS: &[Probe] = &[
     ),
 ];
 
-/// The request's own configuration, of a thread that is there. How far a mode goes says nothing without the mode.
+/// The request's own configuration, for an existing thread. The options of a mode have no effect
+/// without the mode.
 const EXISTING_THREAD_CONFIG: BoundMember = BoundMember {
     member: "config",
     probes: &[
@@ -448,7 +449,7 @@ pub(super) const TABLE: &[RequestBounds] = &[
     },
     RequestBounds {
         method: "thread/settings/update",
-        // A mode is an instruction for the model; there are no plugins to switch off.
+        // A mode is an instruction for the model; there are no plugins to disable.
         free: "clientRequestId collaborationMode disabledPluginIds dynamicTools effort model \
             modelProvider multiAgentMode personality serviceTier summary threadId",
         bounds: &[
@@ -476,7 +477,7 @@ pub(super) const TABLE: &[RequestBounds] = &[
     },
     RequestBounds {
         method: "turn/start",
-        // To ask for a programme grants nothing.
+        // Asking for a programme grants nothing.
         free: "additionalContext clientRequestId clientUserMessageId collaborationMode \
             cyberAccessProgram disabledPluginIds effort input model modelProvider multiAgentMode \
             outputSchema parentTurnId personality responsesapiClientMetadata \
@@ -594,8 +595,8 @@ pub(super) const TABLE: &[RequestBounds] = &[
     },
 ];
 
-/// Members that the contract had, or that belong to another request: a client that says one here
-/// believes to be bounded by it.
+/// Members of an older contract, or of another request: a client that sets one here would believe
+/// that it applies.
 pub(super) const REPLACED_MEMBERS: &[(&str, &str, &str)] = &[
     ("thread/start", "permissionProfile", "permissions"),
     ("thread/resume", "permissionProfile", "permissions"),
@@ -651,8 +652,8 @@ pub(super) const REPLACED_MEMBERS: &[(&str, &str, &str)] = &[
     ("thread/start", "timeoutMs", "config"),
 ];
 
-/// Members that bound the same as a key of `config`: the member, its value, the key, the same value of the key, and
-/// another one.
+/// Members that bound the same as a key of `config`: the member, its value, the key, the same value
+/// of the key, and another one.
 pub(super) const DUPLICATE_BOUNDS: &[[&str; 5]] = &[
     [
         "sandbox",

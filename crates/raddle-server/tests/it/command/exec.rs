@@ -7,7 +7,7 @@ mod write;
 use serde_json::{Value, json};
 
 use crate::client::{StalledClient, TestClient};
-use crate::player::Stage;
+use crate::player::Harness;
 
 #[tokio::test]
 async fn conversation() {
@@ -26,22 +26,22 @@ fn sh(script: &str, more: Value) -> Value {
     params
 }
 
-/// Whether a process with this pid is there and not only waits to be taken.
-fn lives(pid: &str) -> bool {
+/// Whether a process with this pid exists and is no zombie.
+fn is_alive(pid: &str) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
     stat.is_ok_and(|stat| !stat.contains(") Z "))
 }
 
 async fn when_gone(pid: &str) {
-    while lives(pid) {
+    while is_alive(pid) {
         tokio::task::yield_now().await;
     }
 }
 
 #[tokio::test]
 async fn all_of_an_output_without_a_cap_is_in_the_answer() {
-    let stage = Stage::new();
-    let mut server = stage.open();
+    let harness = Harness::new();
+    let mut server = harness.open();
     let mut client = TestClient::connect(&mut server).await;
     let script = "head -c 5000000 /dev/zero | tr '\\0' x";
     let params = sh(script, json!({"disableOutputCap": true}));
@@ -53,9 +53,9 @@ async fn all_of_an_output_without_a_cap_is_in_the_answer() {
 }
 
 #[tokio::test]
-async fn more_than_is_kept_for_anyone_ends_the_command() {
-    let stage = Stage::new();
-    let mut server = stage.open();
+async fn output_beyond_the_limit_ends_the_command() {
+    let harness = Harness::new();
+    let mut server = harness.open();
     let mut client = TestClient::connect(&mut server).await;
     let params = sh(
         "yes",
@@ -71,8 +71,8 @@ async fn more_than_is_kept_for_anyone_ends_the_command() {
 
 #[tokio::test]
 async fn a_connection_that_ends_ends_its_commands() {
-    let stage = Stage::new();
-    let mut server = stage.open();
+    let harness = Harness::new();
+    let mut server = harness.open();
     let mut client = TestClient::connect(&mut server).await;
     let script = "trap '' TERM HUP; setsid sleep 1000 & echo $! $$; sleep 1000; :";
     let more = json!({"processId": "p", "streamStdoutStderr": true, "disableTimeout": true});
@@ -86,41 +86,41 @@ async fn a_connection_that_ends_ends_its_commands() {
         .unwrap(),
     )
     .unwrap();
-    client.leave().await.when_ended().await;
+    client.disconnect().await.when_ended().await;
     for pid in pids.split_whitespace() {
         when_gone(pid).await;
     }
 }
 
 #[tokio::test]
-async fn a_client_that_does_not_read_holds_up_its_command_and_nothing_piles_up() {
-    let stage = Stage::new();
-    let mut server = stage.open();
-    let mut deaf = StalledClient::connect(&mut server, 8 << 20).await;
+async fn a_client_that_does_not_read_blocks_its_command() {
+    let harness = Harness::new();
+    let mut server = harness.open();
+    let mut stalled = StalledClient::connect(&mut server, 8 << 20).await;
     let more = json!({
         "processId": "p", "streamStdoutStderr": true, "disableTimeout": true, "disableOutputCap": true,
     });
-    deaf.request("command/exec", sh("yes", more));
-    // The first piece is there, and the queue fills until there is no room for one more.
-    let mut before = 0;
+    stalled.request("command/exec", sh("yes", more));
+    // The first piece is queued, and the queue fills until there is no capacity for one more.
+    let mut queued_before = 0;
     loop {
-        deaf.when_queued().await;
+        stalled.when_queued().await;
         for _ in 0..1000 {
             tokio::task::yield_now().await;
         }
-        let now = deaf.outgoing.queued_bytes();
-        if now == before {
+        let now = stalled.outgoing.queued_bytes();
+        if now == queued_before {
             break;
         }
-        before = now;
+        queued_before = now;
     }
-    assert!(before < 512 << 10, "{before} bytes are queued");
-    deaf.request("command/exec/terminate", json!({"processId": "p"}));
-    // What was written before the end still comes, and the two answers.
+    assert!(queued_before < 512 << 10, "{queued_before} bytes are queued");
+    stalled.request("command/exec/terminate", json!({"processId": "p"}));
+    // Output from before the end still arrives, and the two responses.
     let mut answers = Vec::new();
     while answers.len() < 2 {
-        let taken = deaf.take().await;
-        answers.extend(taken.into_iter().filter(|it| it.get("id").is_some()));
+        let frames = stalled.take_queued().await;
+        answers.extend(frames.into_iter().filter(|it| it.get("id").is_some()));
     }
     assert_eq!(answers[0]["result"], json!({}));
     assert_eq!(
@@ -131,8 +131,8 @@ async fn a_client_that_does_not_read_holds_up_its_command_and_nothing_piles_up()
 
 #[tokio::test]
 async fn no_connection_has_more_than_64_processes() {
-    let stage = Stage::new();
-    let mut server = stage.open();
+    let harness = Harness::new();
+    let mut server = harness.open();
     let mut client = TestClient::connect(&mut server).await;
     for number in 0..64 {
         let more = json!({"processId": number.to_string(), "disableTimeout": true});
@@ -148,8 +148,8 @@ async fn no_connection_has_more_than_64_processes() {
 
 #[tokio::test]
 async fn a_name_has_at_most_256_bytes() {
-    let stage = Stage::new();
-    let mut server = stage.open();
+    let harness = Harness::new();
+    let mut server = harness.open();
     let mut client = TestClient::connect(&mut server).await;
     let named = |bytes: usize| sh(":", json!({"processId": "x".repeat(bytes)}));
     let result = client.ask("command/exec", named(256)).await;

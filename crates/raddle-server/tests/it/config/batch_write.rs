@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::client::TestClient;
-use crate::player::Stage;
+use crate::player::Harness;
 
 #[tokio::test]
 async fn conversation() {
@@ -12,10 +12,10 @@ async fn conversation() {
 
 #[tokio::test]
 async fn the_file_is_written_once_or_not_at_all() {
-    let stage = Stage::new();
+    let harness = Harness::new();
     let before = "# Mine.\nmodel = \"a\" # why\n";
-    std::fs::write(stage.config(), before).unwrap();
-    let mut server = stage.open();
+    std::fs::write(harness.config(), before).unwrap();
+    let mut server = harness.open();
     let mut client = TestClient::connect(&mut server).await;
     let edit = |key: &str, value: &str| json!({"keyPath": key, "value": value, "mergeStrategy": "replace"});
 
@@ -29,7 +29,7 @@ async fn the_file_is_written_once_or_not_at_all() {
         refused.unwrap_err()["data"]["config_write_error_code"],
         "configValidationError"
     );
-    assert_eq!(std::fs::read_to_string(stage.config()).unwrap(), before);
+    assert_eq!(std::fs::read_to_string(harness.config()).unwrap(), before);
 
     let edits = json!({"edits": [edit("model", "b"), edit("model", "c"), edit("new.key", "x")]});
     client
@@ -37,5 +37,5 @@ async fn the_file_is_written_once_or_not_at_all() {
         .await
         .expect("a write");
     let after = "# Mine.\nmodel = \"c\" # why\n\n[new]\nkey = \"x\"\n";
-    assert_eq!(std::fs::read_to_string(stage.config()).unwrap(), after);
+    assert_eq!(std::fs::read_to_string(harness.config()).unwrap(), after);
 }

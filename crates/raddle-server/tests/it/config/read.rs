@@ -4,7 +4,7 @@ use raddle_server::{Options, Server};
 use serde_json::json;
 
 use crate::client::TestClient;
-use crate::player::Stage;
+use crate::player::Harness;
 
 #[tokio::test]
 async fn conversation() {
@@ -13,14 +13,14 @@ async fn conversation() {
 
 #[tokio::test]
 async fn each_value_comes_from_the_strongest_layer_that_has_it() {
-    let stage = Stage::new();
+    let harness = Harness::new();
     std::fs::write(
-        stage.system_config(),
+        harness.system_config(),
         "service_tier = 1\nfile_opener = 1\npersonality = 1\n[tui]\nx = 1\ny = 1\n",
     )
     .unwrap();
     std::fs::write(
-        stage.config(),
+        harness.config(),
         "file_opener = 2\npersonality = 2\n[tui]\ny = 2\n",
     )
     .unwrap();
@@ -31,7 +31,7 @@ async fn each_value_comes_from_the_strongest_layer_that_has_it() {
                 "personality=3".parse().unwrap(),
                 "tui.z=3".parse().unwrap(),
             ],
-            ..stage.options()
+            ..harness.options()
         },
         crate::script::threads(&[]),
     )
@@ -65,18 +65,18 @@ async fn each_value_comes_from_the_strongest_layer_that_has_it() {
 }
 
 #[tokio::test]
-async fn an_edit_by_hand_is_seen_however_soon_it_comes() {
-    let stage = Stage::new();
-    let mut server = stage.open();
+async fn edits_by_hand_are_noticed_at_once() {
+    let harness = Harness::new();
+    let mut server = harness.open();
     let mut client = TestClient::connect(&mut server).await;
     // A file system's clock may be coarse, or another machine's: every edit gets the same time. It
     // lies ahead so that a slow run of this test does not reach it.
     let time = std::time::SystemTime::now() + std::time::Duration::from_secs(3600);
     for number in 10..60 {
-        std::fs::write(stage.config(), format!("model_context_window = {number}\n")).unwrap();
+        std::fs::write(harness.config(), format!("model_context_window = {number}\n")).unwrap();
         let file = std::fs::File::options()
             .append(true)
-            .open(stage.config())
+            .open(harness.config())
             .unwrap();
         file.set_modified(time).unwrap();
         let read = client.ask("config/read", json!({})).await.unwrap();
@@ -86,10 +86,10 @@ async fn an_edit_by_hand_is_seen_however_soon_it_comes() {
 
 #[test]
 fn a_file_that_is_not_toml_stops_the_start() {
-    let stage = Stage::new();
-    // What stands there may be a key.
-    std::fs::write(stage.config(), "model = 'm'\ntoken = \"sekret\n").unwrap();
-    let error = Server::open(stage.options(), crate::script::threads(&[])).expect_err("no server");
+    let harness = Harness::new();
+    // The line may contain a key.
+    std::fs::write(harness.config(), "model = 'm'\ntoken = \"sekret\n").unwrap();
+    let error = Server::open(harness.options(), crate::script::threads(&[])).expect_err("no server");
     let error = error.to_string();
     assert!(
         error.contains("config.toml is not valid TOML: line 2: "),

@@ -4,7 +4,7 @@ use raddle_server::{Options, Server};
 use serde_json::json;
 
 use crate::client::TestClient;
-use crate::player::Stage;
+use crate::player::Harness;
 
 #[tokio::test]
 async fn conversation() {
@@ -13,12 +13,12 @@ async fn conversation() {
 
 #[tokio::test]
 async fn a_model_of_the_command_line_is_the_default() {
-    let stage = Stage::new();
-    std::fs::write(stage.config(), "model = \"file\"\n").unwrap();
+    let harness = Harness::new();
+    std::fs::write(harness.config(), "model = \"file\"\n").unwrap();
     let mut server = Server::open(
         Options {
             overrides: vec!["model=flag".parse().unwrap()],
-            ..stage.options()
+            ..harness.options()
         },
         crate::script::threads(&[]),
     )
@@ -31,24 +31,24 @@ async fn a_model_of_the_command_line_is_the_default() {
 
 #[tokio::test]
 async fn a_model_that_was_just_written_by_hand_is_listed() {
-    let stage = Stage::new();
-    let mut server = stage.open();
+    let harness = Harness::new();
+    let mut server = harness.open();
     let mut client = TestClient::connect(&mut server).await;
     for name in ["one", "two", "three"] {
-        std::fs::write(stage.config(), format!("model = \"{name}\"\n")).unwrap();
+        std::fs::write(harness.config(), format!("model = \"{name}\"\n")).unwrap();
         let listed = client.ask("model/list", json!({})).await.unwrap();
         assert_eq!(listed["data"][0]["id"], name);
     }
-    // What cannot be read leaves in force what was read before.
-    std::fs::write(stage.config(), "model = \n").unwrap();
+    // An unreadable file leaves the last configuration in force.
+    std::fs::write(harness.config(), "model = \n").unwrap();
     let listed = client.ask("model/list", json!({})).await.unwrap();
     assert_eq!(listed["data"][0]["id"], "three");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_model_written_just_before_is_listed() {
-    let stage = Stage::new();
-    let mut server = stage.open();
+    let harness = Harness::new();
+    let mut server = harness.open();
     let mut client = TestClient::connect(&mut server).await;
     let mut expected = Vec::new();
     for number in 0..20 {

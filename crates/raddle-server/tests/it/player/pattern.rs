@@ -1,14 +1,14 @@
-//! What a line of a conversation looks for: JSON with names to bind and parts to pass over.
+//! Patterns of a conversation's lines: JSON with names to bind and parts to skip.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use serde_json::Value;
 
-/// Stands for whatever is there.
+/// Matches any value, or the rest of an object or a list.
 const REST: &str = "…";
 
-/// What the names of a conversation stand for.
+/// The values that the names of a conversation are bound to.
 #[derive(Debug, Default)]
 pub struct Bindings(BTreeMap<String, Value>);
 
@@ -17,7 +17,7 @@ impl Bindings {
         self.0.insert(name.to_owned(), value);
     }
 
-    /// The text with every name replaced by what it stands for.
+    /// Returns the text with every name replaced by its value.
     pub fn fill_text(&self, text: &str) -> Result<String, String> {
         let mut filled = String::new();
         for part in parts(text) {
@@ -29,8 +29,8 @@ impl Bindings {
         Ok(filled)
     }
 
-    /// The value with every name in its strings replaced. A string that is one name becomes the
-    /// value itself, so that a number stays a number.
+    /// Returns the value with every name in its strings replaced. A string that is one name becomes
+    /// the value itself, so that a number stays a number.
     pub fn fill(&self, value: &Value) -> Result<Value, String> {
         Ok(match value {
             Value::String(text) => match whole_name(text) {
@@ -56,13 +56,13 @@ impl Bindings {
     }
 }
 
-/// Reads JSON in which a bare `…` may stand for a value, or for the rest of an object or a list.
+/// Parses JSON in which a bare `…` may stand for a value, or for the rest of an object or a list.
 pub fn read(text: &str) -> Result<Value, String> {
     let mut json = String::new();
     let mut open = Vec::new();
     let mut in_text = false;
     let mut escaped = false;
-    let mut before = ' ';
+    let mut previous = ' ';
     for letter in text.chars() {
         match letter {
             _ if in_text => {
@@ -73,31 +73,31 @@ pub fn read(text: &str) -> Result<Value, String> {
             '{' | '[' => open.push(letter),
             '}' | ']' => drop(open.pop()),
             '…' => {
-                let member = before != ':' && open.last() == Some(&'{');
+                let member = previous != ':' && open.last() == Some(&'{');
                 let _ = write!(json, "\"{REST}\"{}", if member { ":0" } else { "" });
-                before = letter;
+                previous = letter;
                 continue;
             }
             _ => {}
         }
         if !letter.is_whitespace() {
-            before = letter;
+            previous = letter;
         }
         json.push(letter);
     }
     serde_json::from_str(&json).map_err(|error| format!("not a pattern: {error}"))
 }
 
-/// Holds a value against a pattern. Names seen for the first time are bound; the error says where
-/// the two part.
+/// Matches a value against a pattern. Names that occur for the first time are bound; the error says
+/// where the two differ.
 pub fn check(pattern: &Value, actual: &Value, names: &mut Bindings) -> Result<(), String> {
     check_at("", pattern, actual, names)
 }
 
-fn check_at(at: &str, pattern: &Value, actual: &Value, names: &mut Bindings) -> Result<(), String> {
+fn check_at(path: &str, pattern: &Value, actual: &Value, names: &mut Bindings) -> Result<(), String> {
     let differ = || {
-        let at = if at.is_empty() { "the message" } else { at };
-        Err(format!("{at} must be {pattern} but is {actual}"))
+        let path = if path.is_empty() { "the message" } else { path };
+        Err(format!("{path} must be {pattern} but is {actual}"))
     };
     match (pattern, actual) {
         (Value::String(text), _) if text == REST => Ok(()),
@@ -105,7 +105,7 @@ fn check_at(at: &str, pattern: &Value, actual: &Value, names: &mut Bindings) -> 
             let name = whole_name(text).unwrap_or_default();
             match names.0.get(name) {
                 Some(bound) if bound == actual => Ok(()),
-                Some(bound) => Err(format!("{at} must be ${name} = {bound} but is {actual}")),
+                Some(bound) => Err(format!("{path} must be ${name} = {bound} but is {actual}")),
                 None => {
                     names.set(name, actual.clone());
                     Ok(())
@@ -115,30 +115,30 @@ fn check_at(at: &str, pattern: &Value, actual: &Value, names: &mut Bindings) -> 
         (Value::String(text), Value::String(actual)) if text.contains('$') => {
             check_text(text, actual, names).or_else(|_| differ())
         }
-        (Value::Array(wanted), Value::Array(values)) => {
-            let rest = wanted.last().is_some_and(|last| last == REST);
-            let wanted = &wanted[..wanted.len() - usize::from(rest)];
-            if values.len() < wanted.len() || (!rest && values.len() > wanted.len()) {
+        (Value::Array(expected), Value::Array(values)) => {
+            let rest = expected.last().is_some_and(|last| last == REST);
+            let expected = &expected[..expected.len() - usize::from(rest)];
+            if values.len() < expected.len() || (!rest && values.len() > expected.len()) {
                 return differ();
             }
-            for (index, (pattern, value)) in wanted.iter().zip(values).enumerate() {
-                check_at(&format!("{at}[{index}]"), pattern, value, names)?;
+            for (index, (pattern, value)) in expected.iter().zip(values).enumerate() {
+                check_at(&format!("{path}[{index}]"), pattern, value, names)?;
             }
             Ok(())
         }
-        (Value::Object(wanted), Value::Object(members)) => {
-            let mut seen = 0;
-            for (key, pattern) in wanted.iter().filter(|(key, _)| *key != REST) {
-                // A name in a key must be bound already: there is nothing to hold it against.
+        (Value::Object(expected), Value::Object(members)) => {
+            let mut matched = 0;
+            for (key, pattern) in expected.iter().filter(|(key, _)| *key != REST) {
+                // A name in a key must be bound already: there is no value to match it against.
                 let key = names.fill_text(key)?;
-                let at = format!("{at}.{key}");
+                let member_path = format!("{path}.{key}");
                 let Some(value) = members.get(&key) else {
-                    return Err(format!("{at} is missing"));
+                    return Err(format!("{member_path} is missing"));
                 };
-                check_at(&at, pattern, value, names)?;
-                seen += 1;
+                check_at(&member_path, pattern, value, names)?;
+                matched += 1;
             }
-            if seen < members.len() && !wanted.contains_key(REST) {
+            if matched < members.len() && !expected.contains_key(REST) {
                 return differ();
             }
             Ok(())
@@ -148,7 +148,7 @@ fn check_at(at: &str, pattern: &Value, actual: &Value, names: &mut Bindings) -> 
     }
 }
 
-/// Holds a text against one with names in it. An unbound name takes as little as it can.
+/// Matches a text against one with names in it. An unbound name matches as little as possible.
 fn check_text(pattern: &str, actual: &str, names: &mut Bindings) -> Result<(), String> {
     let mut rest = actual;
     let mut unbound: Option<&str> = None;
@@ -164,15 +164,15 @@ fn check_text(pattern: &str, actual: &str, names: &mut Bindings) -> Result<(), S
                 Err(error) => return Err(error),
             },
         };
-        let at = match unbound {
+        let position = match unbound {
             Some(_) => rest.find(&known),
             None => rest.starts_with(&known).then_some(0),
         };
-        let at = at.ok_or_else(|| format!("no {known:?} in {rest:?}"))?;
+        let position = position.ok_or_else(|| format!("no {known:?} in {rest:?}"))?;
         if let Some(name) = unbound.take() {
-            names.set(name, rest[..at].into());
+            names.set(name, rest[..position].into());
         }
-        rest = &rest[at + known.len()..];
+        rest = &rest[position + known.len()..];
     }
     match unbound {
         Some(name) => names.set(name, rest.into()),
@@ -187,7 +187,7 @@ enum PatternPart<'a> {
     Name(&'a str),
 }
 
-/// Cuts a text at its names. A name is `$` and lower-case letters, digits or `_`.
+/// Splits a text at its names. A name is `$` and lower-case letters, digits or `_`.
 fn parts(text: &str) -> Vec<PatternPart<'_>> {
     let mut parts = Vec::new();
     for (index, piece) in text.split('$').enumerate() {
@@ -214,7 +214,7 @@ fn whole_name(text: &str) -> Option<&str> {
     }
 }
 
-/// The value inside a longer text.
+/// Renders a value inside a longer text.
 fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -226,7 +226,7 @@ fn plain(value: &Value) -> String {
 mod tests {
     use super::*;
 
-    fn holds(pattern: &str, actual: &str) -> bool {
+    fn matches_pattern(pattern: &str, actual: &str) -> bool {
         let mut names = Bindings::default();
         names.set("known", "k".into());
         names.set("seven", 7.into());
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_and_what_does_not() {
+    fn patterns_match_as_documented() {
         for (pattern, fits, does_not) in [
             ("1", vec!["1"], vec!["2", "\"1\"", "1.5"]),
             ("…", vec!["1", "null", "{}"], vec![]),
@@ -294,10 +294,10 @@ mod tests {
             (r#""… { \" …""#, vec![r#""… { \" …""#], vec![r#""a""#]),
         ] {
             for actual in fits {
-                assert!(holds(pattern, actual), "{pattern} must fit {actual}");
+                assert!(matches_pattern(pattern, actual), "{pattern} must fit {actual}");
             }
             for actual in does_not {
-                assert!(!holds(pattern, actual), "{pattern} must not fit {actual}");
+                assert!(!matches_pattern(pattern, actual), "{pattern} must not fit {actual}");
             }
         }
     }

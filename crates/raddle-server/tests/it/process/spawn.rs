@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::client::TestClient;
-use crate::player::Stage;
+use crate::player::Harness;
 
 #[tokio::test]
 async fn conversation() {
@@ -11,10 +11,10 @@ async fn conversation() {
 }
 
 #[tokio::test]
-async fn more_than_is_kept_is_cut_off_and_said() {
-    let stage = Stage::new();
-    let mut server = stage.open();
-    let mut client = TestClient::connect_boldly(&mut server).await;
+async fn output_beyond_the_limit_is_truncated_and_reported() {
+    let harness = Harness::new();
+    let mut server = harness.open();
+    let mut client = TestClient::connect_experimental(&mut server).await;
     let script = "head -c 17000000 /dev/zero | tr '\\0' x; echo done >&2";
     let params = json!({
         "command": ["sh", "-c", script], "cwd": "/", "processHandle": "p", "outputBytesCap": null,
@@ -24,9 +24,9 @@ async fn more_than_is_kept_is_cut_off_and_said() {
     assert_eq!(exited["exitCode"], 0);
     assert_eq!(exited["stdoutCapReached"], true);
     assert_eq!(exited["stderr"], "done\n");
-    let kept = exited["stdout"].as_str().unwrap().len();
+    let stored_bytes = exited["stdout"].as_str().unwrap().len();
     assert!(
-        ((16 << 20) - (64 << 10)..=16 << 20).contains(&kept),
-        "{kept}"
+        ((16 << 20) - (64 << 10)..=16 << 20).contains(&stored_bytes),
+        "{stored_bytes}"
     );
 }

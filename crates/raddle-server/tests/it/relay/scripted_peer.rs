@@ -2,53 +2,53 @@ use raddle_rpc::{Connection, ConnectionLimits, Frame, Outgoing, memory};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::{PeerPair, PeerServer, numbers, turn, until};
+use super::{PeerPair, PeerServer, sequence_numbers, turn, until};
 use crate::client::TestClient;
 
-/// A process that has a thread and says what the test wants, and one whose client uses it.
+/// A simulated process that owns a thread, and another process whose client uses it.
 struct ScriptedPeer {
     pair: PeerPair,
     thread: Value,
-    /// The last record of the thread.
+    /// Sequence number of the thread's last record.
     head: u64,
     client: TestClient,
-    /// Where the played process is found, if it is.
-    came: mpsc::UnboundedReceiver<Connection>,
-    afar: Connection,
-    /// Whose thread it is. It says nothing.
+    /// Connections to the simulated process.
+    accepted: mpsc::UnboundedReceiver<Connection>,
+    peer: Connection,
+    /// The real owner of the thread. It stays silent.
     first: (TestClient, PeerServer),
     second: PeerServer,
 }
 
 impl ScriptedPeer {
-    /// The client has resumed the thread, and was told as many records as this says.
-    async fn new(seen: u64) -> Self {
+    /// Creates the scene: the client has resumed the thread after this record.
+    async fn new(after_seq: u64) -> Self {
         let pair = PeerPair::new();
         let mut first = pair.start("first", &["hello"]).await;
         let (mut guest, second) = pair.start("second", &["hello again"]).await;
         let thread = first.0.start_thread().await;
         first.0.request("turn/start", turn(&thread));
-        let heard = until(&mut first.0, "turn/completed").await;
-        let head = numbers(&heard).pop().expect("a number");
-        let (door, mut came) = mpsc::unbounded_channel();
-        pair.enter("first", Some(door));
-        let params = json!({"threadId": thread, "afterSeq": seen});
-        let asked = guest.request("thread/resume", params);
-        let mut afar = came.recv().await.expect("someone comes");
-        answer(&mut afar, "initialize", json!({})).await;
-        answer(&mut afar, "thread/resume", json!({"resumed": true})).await;
+        let messages = until(&mut first.0, "turn/completed").await;
+        let head = sequence_numbers(&messages).pop().expect("a number");
+        let (listener, mut accepted) = mpsc::unbounded_channel();
+        pair.register("first", Some(listener));
+        let params = json!({"threadId": thread, "afterSeq": after_seq});
+        let request = guest.request("thread/resume", params);
+        let mut peer = accepted.recv().await.expect("someone comes");
+        answer(&mut peer, "initialize", json!({})).await;
+        answer(&mut peer, "thread/resume", json!({"resumed": true})).await;
         let answer = guest.next().await;
         assert_eq!(
             (&answer["id"], &answer["result"]),
-            (&json!(asked), &json!({"resumed": true}))
+            (&json!(request), &json!({"resumed": true}))
         );
         Self {
             pair,
             thread,
             head,
             client: guest,
-            came,
-            afar,
+            accepted,
+            peer,
             first,
             second,
         }
@@ -58,20 +58,20 @@ impl ScriptedPeer {
         json!({"threadId": self.thread})
     }
 
-    /// The played process dies. When this returns, the thread is on its way home, and stays there until the town
-    /// is lit.
-    async fn dies_in_the_dark(&mut self) {
-        let town = self.pair.peers.clone();
-        let mut looks = town.liveness_checks.subscribe();
-        let before = *looks.borrow_and_update();
-        town.is_dark.send_replace(true);
-        town.connections.lock().expect("the town").remove("first");
-        self.afar = memory(ConnectionLimits::default()).0;
-        looks.wait_for(|it| *it > before).await.expect("a look");
+    /// Ends the simulated process. When this returns, the reattachment waits, until the liveness
+    /// checks are unblocked.
+    async fn kill_with_blocked_checks(&mut self) {
+        let peers = self.pair.peers.clone();
+        let mut checks = peers.liveness_checks.subscribe();
+        let checks_before = *checks.borrow_and_update();
+        peers.checks_block.send_replace(true);
+        peers.connections.lock().expect("the town").remove("first");
+        self.peer = memory(ConnectionLimits::default()).0;
+        checks.wait_for(|it| *it > checks_before).await.expect("a look");
     }
 
-    fn light(&self) {
-        self.pair.peers.is_dark.send_replace(false);
+    fn unblock_checks(&self) {
+        self.pair.peers.checks_block.send_replace(false);
     }
 
     async fn end(self) {
@@ -80,101 +80,101 @@ impl ScriptedPeer {
     }
 }
 
-/// The next request there, which is for this.
-async fn asked(afar: &mut Connection, method: &str) -> Value {
-    let Some(Frame::Message(frame)) = afar.incoming.next().await else {
+/// Returns the next request there, which must have this method.
+async fn next_request(peer: &mut Connection, method: &str) -> Value {
+    let Some(Frame::Message(frame)) = peer.incoming.next().await else {
         panic!("a message, not the end");
     };
-    let asked: Value = serde_json::from_slice(&frame).expect("JSON");
-    assert_eq!(asked["method"], method, "{asked}");
-    asked
+    let request: Value = serde_json::from_slice(&frame).expect("JSON");
+    assert_eq!(request["method"], method, "{request}");
+    request
 }
 
-async fn answer(afar: &mut Connection, method: &str, result: Value) {
-    let asked = asked(afar, method).await;
-    say(
-        &afar.outgoing,
-        &json!({"id": asked["id"], "result": result}),
+async fn answer(peer: &mut Connection, method: &str, result: Value) {
+    let request = next_request(peer, method).await;
+    send(
+        &peer.outgoing,
+        &json!({"id": request["id"], "result": result}),
     );
 }
 
-fn say(outgoing: &Outgoing, message: &Value) {
+fn send(outgoing: &Outgoing, message: &Value) {
     outgoing.send(message.to_string().into());
 }
 
-/// What the client is told next, and of which number.
-async fn told(guest: &mut TestClient) -> (String, Option<u64>) {
-    let told = guest.next().await;
-    let method = told["method"].as_str();
-    (method.unwrap_or("answer").to_owned(), told["seq"].as_u64())
+/// Returns the client's next message: its method and sequence number.
+async fn next_notification(guest: &mut TestClient) -> (String, Option<u64>) {
+    let notification = guest.next().await;
+    let method = notification["method"].as_str();
+    (method.unwrap_or("answer").to_owned(), notification["seq"].as_u64())
 }
 
 #[tokio::test]
-async fn who_leaves_a_thread_on_its_way_home_has_left_it() {
+async fn unsubscribing_during_reattachment_ends_the_subscription() {
     let mut scene = ScriptedPeer::new(1).await;
-    scene.dies_in_the_dark().await;
+    scene.kill_with_blocked_checks().await;
     let params = scene.params();
-    let asked = scene.client.request("thread/unsubscribe", params.clone());
-    scene.light();
-    let mut told = scene.client.next().await;
-    while told["id"] != asked {
-        told = scene.client.next().await;
+    let request = scene.client.request("thread/unsubscribe", params.clone());
+    scene.unblock_checks();
+    let mut message = scene.client.next().await;
+    while message["id"] != request {
+        message = scene.client.next().await;
     }
-    assert_eq!(told["result"], json!({"status": "unsubscribed"}));
-    // No seat is left in which nobody sits.
-    let again = scene.client.ask("thread/unsubscribe", params).await;
-    assert_eq!(again, Ok(json!({"status": "notSubscribed"})));
+    assert_eq!(message["result"], json!({"status": "unsubscribed"}));
+    // No subscription is left behind.
+    let second = scene.client.ask("thread/unsubscribe", params).await;
+    assert_eq!(second, Ok(json!({"status": "notSubscribed"})));
     scene.end().await;
 }
 
 #[tokio::test]
-async fn who_comes_back_to_a_thread_on_its_way_home_is_told_nothing_twice() {
+async fn resuming_during_reattachment_repeats_no_event() {
     let mut scene = ScriptedPeer::new(1).await;
-    scene.dies_in_the_dark().await;
+    scene.kill_with_blocked_checks().await;
     let (thread, head) = (scene.thread.clone(), scene.head);
     let params = json!({"threadId": thread, "afterSeq": head});
-    let asked = scene.client.request("thread/resume", params);
-    scene.light();
-    let mut heard = vec![scene.client.next().await];
-    while heard[heard.len() - 1]["id"] != asked {
-        heard.push(scene.client.next().await);
+    let request = scene.client.request("thread/resume", params);
+    scene.unblock_checks();
+    let mut messages = vec![scene.client.next().await];
+    while messages[messages.len() - 1]["id"] != request {
+        messages.push(scene.client.next().await);
     }
-    let answer = heard.pop().expect("an answer");
+    let answer = messages.pop().expect("an answer");
     assert_eq!(answer["result"]["thread"]["id"], thread, "{answer}");
-    // It was told what it had missed before it came back.
-    let mut seen = numbers(&heard);
-    assert_eq!(seen.last(), Some(&head));
-    // And goes on hearing, once.
+    // It received the missed records before it resumed.
+    let mut seqs = sequence_numbers(&messages);
+    assert_eq!(seqs.last(), Some(&head));
+    // It continues to receive events, each once.
     scene.client.request("turn/start", turn(&thread));
-    let heard = until(&mut scene.client, "turn/completed").await;
-    seen.extend(numbers(&heard));
-    assert!(seen.is_sorted_by(|one, next| one < next), "{seen:?}");
+    let more_messages = until(&mut scene.client, "turn/completed").await;
+    seqs.extend(sequence_numbers(&more_messages));
+    assert!(seqs.is_sorted_by(|a, b| a < b), "{seqs:?}");
     scene.end().await;
 }
 
 #[tokio::test]
-async fn a_number_that_is_lost_with_its_process_ends_the_hearing() {
+async fn a_lost_sequence_number_ends_the_subscription() {
     let mut scene = ScriptedPeer::new(1).await;
     let lost =
         json!({"method": "warning", "params": scene.params(), "emittedAtMs": 1, "seq": 999_999});
-    say(&scene.afar.outgoing, &lost);
+    send(&scene.peer.outgoing, &lost);
     assert_eq!(
-        told(&mut scene.client).await,
+        next_notification(&mut scene.client).await,
         ("warning".to_owned(), Some(999_999))
     );
-    scene.dies_in_the_dark().await;
-    scene.light();
-    assert_eq!(told(&mut scene.client).await.0, "thread/closed");
+    scene.kill_with_blocked_checks().await;
+    scene.unblock_checks();
+    assert_eq!(next_notification(&mut scene.client).await.0, "thread/closed");
     let params = scene.params();
-    let gone = scene.client.ask("thread/unsubscribe", params).await;
-    assert_eq!(gone, Ok(json!({"status": "notSubscribed"})));
+    let unsubscribed = scene.client.ask("thread/unsubscribe", params).await;
+    assert_eq!(unsubscribed, Ok(json!({"status": "notSubscribed"})));
     scene.end().await;
 }
 
 #[tokio::test]
-async fn a_process_that_no_longer_has_a_thread_says_nothing_of_it() {
+async fn events_from_a_former_owner_are_ignored() {
     let mut scene = ScriptedPeer::new(1).await;
-    // It leaves the thread, and lives on.
+    // It unloads the thread, and stays alive.
     scene
         .pair
         .peers
@@ -183,32 +183,32 @@ async fn a_process_that_no_longer_has_a_thread_says_nothing_of_it() {
         .expect("the town")
         .remove("first");
     let params = scene.params();
-    say(
-        &scene.afar.outgoing,
+    send(
+        &scene.peer.outgoing,
         &json!({"method": "thread/closed", "params": params}),
     );
     until(&mut scene.client, "turn/completed").await;
     for method in ["thread/archived", "warning"] {
-        say(
-            &scene.afar.outgoing,
+        send(
+            &scene.peer.outgoing,
             &json!({"method": method, "params": params, "seq": 2}),
         );
     }
-    // The client hears of it here, and of nothing else.
+    // The client receives its events here, and no others.
     let thread = scene.thread.clone();
     scene.client.request("turn/start", turn(&thread));
-    let heard = until(&mut scene.client, "turn/completed").await;
+    let messages = until(&mut scene.client, "turn/completed").await;
     let is_stale = |it: &&Value| it["method"] == "thread/archived" || it["method"] == "warning";
-    assert_eq!(heard.iter().find(is_stale), None);
+    assert_eq!(messages.iter().find(is_stale), None);
     scene.end().await;
 }
 
 #[tokio::test]
-async fn a_way_ends_with_its_client() {
+async fn a_link_ends_with_its_client() {
     let mut scene = ScriptedPeer::new(1).await;
-    scene.client.leave().await.when_ended().await;
-    assert!(scene.afar.incoming.next().await.is_none());
-    assert!(scene.came.try_recv().is_err(), "nobody came again");
+    scene.client.disconnect().await.when_ended().await;
+    assert!(scene.peer.incoming.next().await.is_none());
+    assert!(scene.accepted.try_recv().is_err(), "nobody came again");
     scene.second.end().await;
     scene.first.1.end().await;
 }
@@ -219,7 +219,7 @@ async fn answers_for_a_process_that_does_not_read_are_bounded() {
     let id = format!("{}:0", scene.thread.as_str().expect("an id"));
     let question =
         json!({"id": id, "method": "item/tool/requestUserInput", "params": scene.params()});
-    say(&scene.afar.outgoing, &question);
+    send(&scene.peer.outgoing, &question);
     assert_eq!(scene.client.next().await["id"], id);
     let long = "x".repeat(8 << 20);
     for _ in 0..10 {
@@ -227,15 +227,15 @@ async fn answers_for_a_process_that_does_not_read_are_bounded() {
             .client
             .send(&json!({"id": id, "result": {"answers": {}, "long": long}}));
     }
-    // An answer to this shows that all of them were read.
+    // The response to this shows that all of them were read.
     scene
         .client
         .ask("account/read", json!({}))
         .await
         .expect("an account");
     let mut bytes = 0;
-    scene.client.leave().await.when_ended().await;
-    while let Some(Frame::Message(frame)) = scene.afar.incoming.next().await {
+    scene.client.disconnect().await.when_ended().await;
+    while let Some(Frame::Message(frame)) = scene.peer.incoming.next().await {
         bytes += frame.len();
     }
     assert!((8 << 20..72 << 20).contains(&bytes), "{bytes}");
@@ -244,34 +244,34 @@ async fn answers_for_a_process_that_does_not_read_are_bounded() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_process_that_owes_an_answer_and_is_silent_is_taken_for_gone() {
+async fn a_silent_process_that_owes_a_response_counts_as_dead() {
     let mut scene = ScriptedPeer::new(1).await;
     let (thread, params) = (scene.thread.clone(), scene.params());
-    let began = scene.client.request("turn/start", turn(&thread));
-    asked(&mut scene.afar, "turn/start").await;
-    // One that says that it is there is waited for.
+    let request = scene.client.request("turn/start", turn(&thread));
+    next_request(&mut scene.peer, "turn/start").await;
+    // A process that answers the probe is waited for.
     for _ in 0..3 {
-        answer(&mut scene.afar, "thread/loaded/list", json!({"data": []})).await;
+        answer(&mut scene.peer, "thread/loaded/list", json!({"data": []})).await;
     }
-    asked(&mut scene.afar, "thread/loaded/list").await;
-    drop(scene.came);
+    next_request(&mut scene.peer, "thread/loaded/list").await;
+    drop(scene.accepted);
     let Some(Frame::Message(frame)) = scene.client.connection.incoming.next().await else {
         panic!("a message, not the end");
     };
     let refused: Value = serde_json::from_slice(&frame).expect("JSON");
-    assert_eq!(refused["id"], began);
+    assert_eq!(refused["id"], request);
     assert_eq!(
         refused["error"]["data"]["errorInfo"], "owner_lost",
         "{refused}"
     );
-    // It is alive, and does not let anyone in.
-    assert_eq!(told(&mut scene.client).await.0, "thread/closed");
-    let elsewhere = scene
+    // It is alive, and accepts no connections.
+    assert_eq!(next_notification(&mut scene.client).await.0, "thread/closed");
+    let refused_resume = scene
         .client
         .ask("thread/resume", params)
         .await
         .expect_err("a refusal");
-    assert_eq!(elsewhere["data"]["errorInfo"], "owned_elsewhere");
+    assert_eq!(refused_resume["data"]["errorInfo"], "owned_elsewhere");
     scene.second.end().await;
     scene.first.1.end().await;
 }

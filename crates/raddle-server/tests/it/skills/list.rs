@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::client::TestClient;
-use crate::player::Stage;
+use crate::player::Harness;
 
 #[tokio::test]
 async fn conversation() {
@@ -11,15 +11,15 @@ async fn conversation() {
 }
 
 #[tokio::test]
-async fn a_skill_that_is_too_long_is_told_as_an_error() {
-    let stage = Stage::new();
-    let mut server = stage.open();
+async fn a_skill_that_is_too_long_is_listed_as_an_error() {
+    let harness = Harness::new();
+    let mut server = harness.open();
     let mut client = TestClient::connect(&mut server).await;
-    std::fs::create_dir_all(stage.home.join("skills/long")).unwrap();
+    std::fs::create_dir_all(harness.home.join("skills/long")).unwrap();
     let text = format!("---\ndescription: x\n---\n{}", "x".repeat(256 << 10));
-    std::fs::write(stage.home.join("skills/long/SKILL.md"), text).unwrap();
+    std::fs::write(harness.home.join("skills/long/SKILL.md"), text).unwrap();
     let listed = client
-        .ask("skills/list", json!({"cwds": [stage.workspace]}))
+        .ask("skills/list", json!({"cwds": [harness.workspace]}))
         .await
         .unwrap();
     assert_eq!(listed["data"][0]["skills"], json!([]));
@@ -30,30 +30,30 @@ async fn a_skill_that_is_too_long_is_told_as_an_error() {
 }
 
 #[tokio::test]
-async fn more_folders_than_allowed_are_refused_and_a_repeated_one_is_told_once() {
-    let stage = Stage::new();
-    let mut server = stage.open();
+async fn folders_are_limited_and_listed_once() {
+    let harness = Harness::new();
+    let mut server = harness.open();
     let mut client = TestClient::connect(&mut server).await;
-    let too_many = vec![stage.path("w"); 65];
+    let too_many = vec![harness.path("w"); 65];
     let refused = client.ask("skills/list", json!({"cwds": too_many})).await;
     let refused = refused.expect_err("too many");
     assert_eq!(refused["code"], -32600);
     assert_eq!(refused["message"], "cwds has more than 64 folders");
 
-    let mut cwds = vec![stage.path("w"); 63];
-    cwds.push(stage.path("v"));
+    let mut cwds = vec![harness.path("w"); 63];
+    cwds.push(harness.path("v"));
     let listed = client.ask("skills/list", json!({"cwds": cwds})).await;
     let listed = listed.expect("a list");
-    let told: Vec<_> = listed["data"].as_array().unwrap().iter().collect();
-    assert_eq!(told.len(), 2);
-    assert_eq!(told[0]["cwd"], stage.path("w"));
-    assert_eq!(told[1]["cwd"], stage.path("v"));
+    let entries: Vec<_> = listed["data"].as_array().unwrap().iter().collect();
+    assert_eq!(entries.len(), 2);
+    assert_eq!(entries[0]["cwd"], harness.path("w"));
+    assert_eq!(entries[1]["cwd"], harness.path("v"));
 }
 
 #[tokio::test]
-async fn a_folder_whose_path_no_system_takes_is_refused_at_once() {
-    let stage = Stage::new();
-    let mut server = stage.open();
+async fn a_path_that_is_too_long_is_rejected_at_once() {
+    let harness = Harness::new();
+    let mut server = harness.open();
     let mut client = TestClient::connect(&mut server).await;
     for (method, params) in [
         ("skills/list", json!({"cwds": ["/a".repeat(1 << 20)]})),

@@ -3,18 +3,18 @@
 use serde_json::{Value, json};
 
 use crate::client::{TestClient, play};
-use crate::player::Stage;
+use crate::player::Harness;
 
 #[tokio::test]
 async fn conversation() {
     play("thread/list").await;
 }
 
-/// Limits are brought into their range, filters are bounded.
+/// Limits are clamped to their range, and filters are bounded.
 #[tokio::test]
 async fn limits() {
-    let stage = Stage::new();
-    let mut server = stage.open();
+    let harness = Harness::new();
+    let mut server = harness.open();
     let mut client = TestClient::connect(&mut server).await;
     for _ in 0..101 {
         client.start_thread().await;

@@ -9,7 +9,7 @@ use raddle_store::MemoryJournal;
 use serde_json::{Value, json};
 
 use crate::client::{TestClient, play};
-use crate::player::Stage;
+use crate::player::Harness;
 use crate::script::threads_of;
 
 #[tokio::test]
@@ -17,7 +17,7 @@ async fn conversation() {
     play("thread/read").await;
 }
 
-/// Begins a turn and reads on until a message of this method.
+/// Starts a turn and reads on until a message of this method.
 async fn turn(client: &mut TestClient, thread: &Value, until: &str) {
     let input = json!([{"type": "text", "text": "hi"}]);
     client.request("turn/start", json!({"threadId": thread, "input": input}));
@@ -30,12 +30,13 @@ async fn read(client: &mut TestClient, thread: &Value) -> Value {
     result["thread"].take()
 }
 
-/// A reader that has the thread not loaded sees what is stored, takes nothing and hears nothing.
+/// A server that does not own the thread reads what is stored, does not open the thread and gets no
+/// events.
 #[tokio::test]
-async fn what_another_server_has_is_only_looked_at() {
-    let stage = Stage::new();
+async fn a_thread_of_another_server_is_only_read() {
+    let harness = Harness::new();
     let journal = Arc::new(MemoryJournal::new());
-    let open = |says| Server::open(stage.options(), threads_of(journal.clone(), says));
+    let open = |says| Server::open(harness.options(), threads_of(journal.clone(), says));
     let mut server = open(&["one", "two…"]).expect("a server");
     let mut client = TestClient::connect(&mut server).await;
     let id = client.start_thread().await;
@@ -45,9 +46,9 @@ async fn what_another_server_has_is_only_looked_at() {
     let mut reader = TestClient::connect(&mut other).await;
     let thread: ThreadId = id.as_str().unwrap().parse().unwrap();
     let head = journal.head(thread).await;
-    let shown = read(&mut reader, &id).await;
-    assert_eq!(shown["status"], json!({"type": "notLoaded"}));
-    assert_eq!(shown["turns"][0]["items"][1]["text"], "one");
+    let thread_view = read(&mut reader, &id).await;
+    assert_eq!(thread_view["status"], json!({"type": "notLoaded"}));
+    assert_eq!(thread_view["turns"][0]["items"][1]["text"], "one");
     let list = reader.ask("thread/list", json!({})).await.expect("a list");
     assert_eq!(list["data"][0]["id"], id);
     assert_eq!(list["data"][0]["status"], json!({"type": "notLoaded"}));
@@ -55,11 +56,11 @@ async fn what_another_server_has_is_only_looked_at() {
     assert_eq!(loaded.expect("a list")["data"], json!([]));
     assert_eq!(journal.head(thread).await, head);
 
-    // Its owner goes on undisturbed. What it has not ended is not known to go on anywhere: nobody else
-    // is alive here.
+    // Its owner continues undisturbed. Its running turn counts as interrupted here: no other
+    // process is known to be alive.
     turn(&mut client, &id, "item/agentMessage/delta").await;
-    let shown = read(&mut reader, &id).await;
-    let turn = &shown["turns"][1];
+    let thread_view = read(&mut reader, &id).await;
+    let turn = &thread_view["turns"][1];
     assert_eq!(
         (&turn["status"], &turn["completedAt"]),
         (&json!("interrupted"), &Value::Null)
@@ -69,12 +70,12 @@ async fn what_another_server_has_is_only_looked_at() {
     assert_eq!(page.expect("a page")["data"][0], *turn);
 }
 
-/// A turn that runs is shown with its open items and the text they have, in both ways of reading.
+/// A running turn is shown with its open items and their present text, by both methods.
 #[tokio::test]
-async fn a_turn_that_runs_is_shown_as_far_as_it_is() {
-    let mut stage = Stage::new();
-    stage.says.push("half of it…".to_owned());
-    let mut server = stage.open();
+async fn a_running_turn_is_shown_with_its_open_items() {
+    let mut harness = Harness::new();
+    harness.says.push("half of it…".to_owned());
+    let mut server = harness.open();
     let mut client = TestClient::connect(&mut server).await;
     let mut reader = TestClient::connect(&mut server).await;
     let id = client.start_thread().await;
@@ -82,12 +83,12 @@ async fn a_turn_that_runs_is_shown_as_far_as_it_is() {
     for method in ["thread/started", "thread/status/changed"] {
         assert_eq!(reader.next().await["method"], method);
     }
-    let shown = read(&mut reader, &id).await;
+    let thread_view = read(&mut reader, &id).await;
     assert_eq!(
-        shown["status"],
+        thread_view["status"],
         json!({"type": "active", "activeFlags": []})
     );
-    let turn = &shown["turns"][0];
+    let turn = &thread_view["turns"][0];
     assert_eq!(
         (&turn["status"], &turn["itemsView"]),
         (&json!("inProgress"), &json!("full"))
@@ -108,41 +109,41 @@ async fn a_turn_that_runs_is_shown_as_far_as_it_is() {
     assert_eq!(list["data"][0]["status"]["type"], "active");
 }
 
-/// An answer holds the newest turns, as many as fit; the others are on pages.
+/// A response holds the newest turns, as many as fit; the others are on pages.
 #[tokio::test]
 async fn a_long_thread_is_shown_by_its_end() {
-    let mut stage = Stage::new();
+    let mut harness = Harness::new();
     let long = "0123456789abcdef".repeat(3 << 16);
-    stage.says = vec![long; 4];
-    let mut server = stage.open();
+    harness.says = vec![long; 4];
+    let mut server = harness.open();
     let mut client = TestClient::connect(&mut server).await;
     let id = client.start_thread().await;
     for _ in 0..4 {
         turn(&mut client, &id, "turn/completed").await;
     }
-    let shown = read(&mut client, &id).await;
-    let turns = shown["turns"].as_array().unwrap();
+    let thread_view = read(&mut client, &id).await;
+    let turns = thread_view["turns"].as_array().unwrap();
     assert_eq!(turns.len(), 2);
-    let whole = |turn: &Value| {
+    let assert_complete = |turn: &Value| {
         assert_eq!(turn["itemsView"], "full");
         assert_eq!(turn["items"].as_array().map(Vec::len), Some(2));
     };
-    turns.iter().for_each(whole);
+    turns.iter().for_each(assert_complete);
 
-    let mut found = Vec::new();
+    let mut turn_ids = Vec::new();
     let mut cursor = Value::Null;
     loop {
         let params = json!({"threadId": id, "itemsView": "full", "cursor": cursor});
         let mut page = client.ask("thread/turns/list", params).await.unwrap();
         let data = page["data"].as_array().unwrap();
         assert!(data.len() <= 2);
-        data.iter().for_each(whole);
-        found.extend(data.iter().map(|turn| turn["id"].clone()));
+        data.iter().for_each(assert_complete);
+        turn_ids.extend(data.iter().map(|turn| turn["id"].clone()));
         cursor = page["nextCursor"].take();
         if cursor.is_null() {
             break;
         }
     }
-    assert_eq!(found.len(), 4);
-    assert_eq!(found[..2], [turns[1]["id"].clone(), turns[0]["id"].clone()]);
+    assert_eq!(turn_ids.len(), 4);
+    assert_eq!(turn_ids[..2], [turns[1]["id"].clone(), turns[0]["id"].clone()]);
 }

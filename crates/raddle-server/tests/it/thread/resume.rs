@@ -10,7 +10,7 @@ use raddle_store::MemoryJournal;
 use serde_json::json;
 
 use crate::client::{TestClient, play};
-use crate::player::Stage;
+use crate::player::Harness;
 use crate::script;
 
 #[tokio::test]
@@ -18,13 +18,13 @@ async fn conversation() {
     play("thread/resume").await;
 }
 
-/// Another client that comes in the middle sees everything that is open, and from there on both hear the
+/// A client that subscribes mid-turn receives every open item, and from there on both receive the
 /// same.
 #[tokio::test]
-async fn two_clients_hear_the_same() {
-    let mut stage = Stage::new();
-    stage.says.push("hel…".to_owned());
-    let mut server = stage.open();
+async fn two_subscribers_receive_the_same_events() {
+    let mut harness = Harness::new();
+    harness.says.push("hel…".to_owned());
+    let mut server = harness.open();
     let mut client = TestClient::connect(&mut server).await;
     let thread = client.start_thread().await;
     let input = json!([{"type": "text", "text": "hi"}]);
@@ -35,7 +35,7 @@ async fn two_clients_hear_the_same() {
     let mut other = TestClient::connect(&mut server).await;
     let params = json!({"threadId": thread, "model": "other"});
     let resumed = other.ask("thread/resume", params).await.expect("a thread");
-    // Someone is there and a turn runs, so what it wants otherwise does not count.
+    // The thread has a subscriber and a running turn, so the request's settings do not apply.
     assert_eq!(resumed["model"], "");
     assert_eq!(other.next().await["method"], "thread/goal/cleared");
     assert_eq!(other.next().await["method"], "item/started");
@@ -43,22 +43,22 @@ async fn two_clients_hear_the_same() {
     let params = json!({"threadId": thread, "turnId": turn["turn"]["id"]});
     other.request("turn/interrupt", params);
     assert!(other.next().await["result"].is_object());
-    for word in ["item/completed", "thread/status/changed", "turn/completed"] {
-        let (mine, its) = (client.next().await, other.next().await);
-        assert_eq!(mine["method"], word);
-        assert_eq!(mine["params"], its["params"]);
-        assert_eq!(mine.get("seq"), its.get("seq"));
+    for method in ["item/completed", "thread/status/changed", "turn/completed"] {
+        let (first_message, second_message) = (client.next().await, other.next().await);
+        assert_eq!(first_message["method"], method);
+        assert_eq!(first_message["params"], second_message["params"]);
+        assert_eq!(first_message.get("seq"), second_message.get("seq"));
     }
 }
 
-/// A thread of a server that has ended is opened by the next, with what the client wants otherwise.
+/// The next server opens the thread of a server that has ended, with the settings of the request.
 #[tokio::test]
 async fn a_stored_thread_is_opened() {
-    let stage = Stage::new();
+    let harness = Harness::new();
     let journal = Arc::new(MemoryJournal::new());
     let open = |says: &'static [&str]| {
         let threads = script::threads_of(journal.clone(), says);
-        Server::open(stage.options(), threads).expect("a server")
+        Server::open(harness.options(), threads).expect("a server")
     };
     let mut first = open(&["hello"]);
     let mut client = TestClient::connect(&mut first).await;
@@ -79,19 +79,19 @@ async fn a_stored_thread_is_opened() {
     assert_eq!(resumed["thread"]["turns"][0]["items"][1]["text"], "hello");
 }
 
-/// Commands must not run because an observer looks: it opens no thread whose work would begin.
+/// Commands must not run because of an observer: it opens no thread whose work would start.
 #[tokio::test]
-async fn an_observer_makes_no_work_begin() {
+async fn an_observer_starts_no_work() {
     let input = json!([{"text": {"text": "hi"}}]);
-    let began = json!({"turnStarted": {"turn": "t", "kind": "work"}});
+    let turn_started = json!({"turnStarted": {"turn": "t", "kind": "work"}});
     let queued = json!({"inputQueued": {"item": "q", "input": input}});
     let goal = json!({"goalSet": {"objective": "it", "status": "active"}});
-    for left in [None, Some(began), Some(queued), Some(goal)] {
-        let stage = Stage::new();
+    for pending_event in [None, Some(turn_started), Some(queued), Some(goal)] {
+        let harness = Harness::new();
         let journal = Arc::new(MemoryJournal::new());
         let open = || {
             let threads = script::threads_of(journal.clone(), &["hel…"]);
-            Server::open(stage.options(), threads).expect("a server")
+            Server::open(harness.options(), threads).expect("a server")
         };
         let mut first = open();
         let mut client = TestClient::connect(&mut first).await;
@@ -100,7 +100,7 @@ async fn an_observer_makes_no_work_begin() {
         first.drain().await;
         let id: ThreadId = thread.as_str().unwrap().parse().unwrap();
         let head = journal.head(id).await.unwrap();
-        if let Some(event) = &left {
+        if let Some(event) = &pending_event {
             let event: Event = serde_json::from_value(event.clone()).unwrap();
             let record = Record {
                 seq: head.next(),
@@ -110,22 +110,22 @@ async fn an_observer_makes_no_work_begin() {
             let appended = journal.append(id, head, &[record], Class::Power).await;
             appended.expect("room");
         }
-        let before = journal.head(id).await.unwrap();
+        let head_before = journal.head(id).await.unwrap();
 
         let mut second = open();
-        let wishes = json!({"extensions": {"raddle/roles": {"role": "observer"}}});
+        let capabilities = json!({"extensions": {"raddle/roles": {"role": "observer"}}});
         let mut observer =
-            TestClient::introduced(&mut second, ConnectionLimits::default(), wishes).await;
+            TestClient::connect_with(&mut second, ConnectionLimits::default(), capabilities).await;
         let params = json!({"threadId": thread});
         let resumed = observer.ask("thread/resume", params.clone()).await;
-        assert_eq!(resumed.is_ok(), left.is_none(), "{left:?}: {resumed:?}");
+        assert_eq!(resumed.is_ok(), pending_event.is_none(), "{pending_event:?}: {resumed:?}");
         let Err(error) = resumed else {
             continue;
         };
-        assert_eq!(error["data"]["errorInfo"], "observer", "{left:?}");
+        assert_eq!(error["data"]["errorInfo"], "observer", "{pending_event:?}");
         let read = observer.ask("thread/read", params.clone()).await;
         read.expect("a look");
-        assert_eq!(journal.head(id).await, Ok::<Seq, _>(before), "{left:?}");
+        assert_eq!(journal.head(id).await, Ok::<Seq, _>(head_before), "{pending_event:?}");
 
         let mut driver = TestClient::connect(&mut second).await;
         let resumed = driver.ask("thread/resume", params.clone()).await;
@@ -137,6 +137,6 @@ async fn an_observer_makes_no_work_begin() {
                 break message;
             }
         };
-        assert!(answered["result"].is_object(), "{left:?}: {answered}");
+        assert!(answered["result"].is_object(), "{pending_event:?}: {answered}");
     }
 }

@@ -12,7 +12,7 @@ use raddle_store::MemoryJournal;
 use serde_json::json;
 
 use crate::client::{TestClient, play};
-use crate::player::Stage;
+use crate::player::Harness;
 use crate::script;
 
 #[tokio::test]
@@ -20,7 +20,7 @@ async fn conversation() {
     play("thread/search").await;
 }
 
-/// Pages on which threads are found whose items cannot be read.
+/// Pages that find threads whose items cannot be read.
 struct DamagedPages {
     inner: Arc<MemoryJournal>,
     error: ReadError,
@@ -58,32 +58,32 @@ impl Pages for DamagedPages {
 }
 
 #[tokio::test]
-async fn a_thread_that_was_found_and_cannot_be_read_is_shown_by_its_first_words() {
+async fn a_match_in_an_unreadable_thread_shows_its_preview() {
     let damaged = ReadError::Corrupt {
         at: Seq(1),
         what: "it is not what was written".to_owned(),
     };
-    let away = ReadError::Unavailable("for a while".to_owned());
-    for (error, is_shown) in [(ReadError::NotFound, true), (damaged, true), (away, false)] {
-        let stage = Stage::new();
+    let unavailable = ReadError::Unavailable("for a while".to_owned());
+    for (error, is_shown) in [(ReadError::NotFound, true), (damaged, true), (unavailable, false)] {
+        let harness = Harness::new();
         let inner = Arc::new(MemoryJournal::new());
         let pages = Arc::new(DamagedPages {
             inner: inner.clone(),
             error: error.clone(),
         });
         let threads = script::with_pages(inner, pages, &["a needle in the hay"]);
-        let mut server = Server::open(stage.options(), threads).expect("a server");
-        let mut client = TestClient::connect_boldly(&mut server).await;
+        let mut server = Server::open(harness.options(), threads).expect("a server");
+        let mut client = TestClient::connect_experimental(&mut server).await;
         let started = client.ask("thread/start", json!({})).await;
         let thread = &started.expect("a thread")["thread"]["id"];
         let input = json!([{"type": "text", "text": "first words"}]);
         client.request("turn/start", json!({"threadId": thread, "input": input}));
         while client.next().await["method"] != "turn/completed" {}
-        let found = client
+        let response = client
             .ask("thread/search", json!({"searchTerm": "needle"}))
             .await;
-        let snippet = found.map(|it| it["data"][0]["snippet"].clone()).ok();
-        let wanted = is_shown.then(|| json!("first words"));
-        assert_eq!(snippet, wanted, "{error}");
+        let snippet = response.map(|it| it["data"][0]["snippet"].clone()).ok();
+        let expected = is_shown.then(|| json!("first words"));
+        assert_eq!(snippet, expected, "{error}");
     }
 }

@@ -8,18 +8,18 @@ use raddle_store::{FaultMode, FaultyJournal};
 use serde_json::json;
 
 use crate::client::{TestClient, play};
-use crate::player::Stage;
+use crate::player::Harness;
 
 #[tokio::test]
 async fn conversation() {
     play("thread/start").await;
 }
 
-/// Other clients hear that there is a thread, and nothing of what happens in it.
+/// Other clients receive `thread/started`, and no events of the thread.
 #[tokio::test]
-async fn others_hear_of_it() {
-    let stage = Stage::new();
-    let mut server = stage.open();
+async fn other_clients_receive_only_thread_started() {
+    let harness = Harness::new();
+    let mut server = harness.open();
     let mut other = TestClient::connect(&mut server).await;
     let mut client = TestClient::connect(&mut server).await;
     let result = client
@@ -27,30 +27,30 @@ async fn others_hear_of_it() {
         .await
         .expect("a thread");
     let id = &result["thread"]["id"];
-    let heard = other.next().await;
-    assert_eq!(heard["method"], "thread/started");
-    assert_eq!(heard["params"]["thread"]["id"], *id);
-    assert_eq!(heard.get("seq"), None, "only subscribers get numbers");
+    let notification = other.next().await;
+    assert_eq!(notification["method"], "thread/started");
+    assert_eq!(notification["params"]["thread"]["id"], *id);
+    assert_eq!(notification.get("seq"), None, "only subscribers get numbers");
 }
 
 #[tokio::test(start_paused = true)]
-async fn while_the_journal_is_away_the_caller_is_told_to_try_again() {
-    for mood in [FaultMode::Unavailable, FaultMode::Lost, FaultMode::Dropping] {
-        let stage = Stage::new();
+async fn an_unavailable_journal_is_a_retryable_error() {
+    for fault in [FaultMode::Unavailable, FaultMode::Lost, FaultMode::Dropping] {
+        let harness = Harness::new();
         let journal = Arc::new(FaultyJournal::new());
-        journal.set(mood);
+        journal.set(fault);
         let threads = crate::script::threads_in(journal.clone(), &[]);
-        let mut server = Server::open(stage.options(), threads).expect("a server");
+        let mut server = Server::open(harness.options(), threads).expect("a server");
         let mut client = TestClient::connect(&mut server).await;
-        let begun = tokio::time::Instant::now();
+        let started = tokio::time::Instant::now();
         let refused = client.ask("thread/start", json!({})).await;
         let refused = refused.expect_err("no journal");
-        assert!(begun.elapsed() < Duration::from_secs(6));
+        assert!(started.elapsed() < Duration::from_secs(6));
         assert_eq!(refused["code"], -32001);
         let data = json!({"errorInfo": "server_overloaded", "retryAfterMs": 1000});
         assert_eq!(refused["data"], data);
 
-        // Back in time, it takes what it was asked for.
+        // If the journal returns in time, the request succeeds.
         client.request("thread/start", json!({}));
         tokio::time::sleep(Duration::from_secs(2)).await;
         journal.set(FaultMode::Healthy);

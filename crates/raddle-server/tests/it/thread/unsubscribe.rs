@@ -1,11 +1,11 @@
-//! `thread/unsubscribe`, and what follows when nobody is left.
+//! `thread/unsubscribe`, and the unloading of threads without subscribers.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::client::{TestClient, play};
-use crate::player::Stage;
+use crate::player::Harness;
 
 #[tokio::test]
 async fn conversation() {
@@ -14,57 +14,57 @@ async fn conversation() {
 
 const A_MINUTE: Duration = Duration::from_secs(61);
 
-/// What a client hears of a thread that leaves memory.
-async fn hears_it_leave(client: &mut TestClient, thread: &Value) {
+/// Checks the notifications about a thread that is unloaded.
+async fn expect_unloaded(client: &mut TestClient, thread: &Value) {
     let status = client.next().await;
     assert_eq!(status["method"], "thread/status/changed");
-    let left = json!({"threadId": thread, "status": {"type": "notLoaded"}});
-    assert_eq!(status["params"], left);
+    let not_loaded = json!({"threadId": thread, "status": {"type": "notLoaded"}});
+    assert_eq!(status["params"], not_loaded);
     let closed = client.next().await;
     assert_eq!(closed["method"], "thread/closed");
     assert_eq!(closed["params"], json!({"threadId": thread}));
 }
 
-/// A thread in which nothing happens and of which nobody hears leaves memory after a minute.
+/// An idle thread without subscribers is unloaded after a minute.
 #[tokio::test(start_paused = true)]
-async fn a_thread_nobody_needs_leaves_memory() {
-    let stage = Stage::new();
-    let mut server = stage.open();
+async fn an_idle_thread_without_subscribers_is_unloaded() {
+    let harness = Harness::new();
+    let mut server = harness.open();
     let mut client = TestClient::connect(&mut server).await;
     let mut other = TestClient::connect(&mut server).await;
     let thread = client.start_thread().await;
     assert_eq!(other.next().await["method"], "thread/started");
     let params = json!({"threadId": thread});
-    let left = client.ask("thread/unsubscribe", params.clone()).await;
-    assert_eq!(left, Ok(json!({"status": "unsubscribed"})));
+    let unsubscribed = client.ask("thread/unsubscribe", params.clone()).await;
+    assert_eq!(unsubscribed, Ok(json!({"status": "unsubscribed"})));
     tokio::time::sleep(A_MINUTE).await;
-    hears_it_leave(&mut client, &thread).await;
-    hears_it_leave(&mut other, &thread).await;
-    let gone = client.ask("thread/unsubscribe", params).await;
-    assert_eq!(gone, Ok(json!({"status": "notLoaded"})));
+    expect_unloaded(&mut client, &thread).await;
+    expect_unloaded(&mut other, &thread).await;
+    let second = client.ask("thread/unsubscribe", params).await;
+    assert_eq!(second, Ok(json!({"status": "notLoaded"})));
 }
 
-/// A connection that ends hears no more of any thread, and what runs keeps its thread in memory.
+/// The end of a connection ends its subscriptions, and a running turn keeps its thread in memory.
 #[tokio::test(start_paused = true)]
-async fn to_leave_is_to_unsubscribe() {
-    let mut stage = Stage::new();
-    stage.says.push("hel…".to_owned());
-    let mut server = stage.open();
+async fn disconnecting_unsubscribes() {
+    let mut harness = Harness::new();
+    harness.says.push("hel…".to_owned());
+    let mut server = harness.open();
     let mut other = TestClient::connect(&mut server).await;
     let mut client = TestClient::connect(&mut server).await;
     let idle = client.start_thread().await;
-    let runs = client.start_thread().await;
+    let running = client.start_thread().await;
     let input = json!([{"type": "text", "text": "hi"}]);
-    let params = json!({"threadId": runs, "input": input});
+    let params = json!({"threadId": running, "input": input});
     client.ask("turn/start", params).await.expect("a turn");
-    client.leave().await.when_ended().await;
-    for word in ["thread/started", "thread/started", "thread/status/changed"] {
-        assert_eq!(other.next().await["method"], word);
+    client.disconnect().await.when_ended().await;
+    for method in ["thread/started", "thread/started", "thread/status/changed"] {
+        assert_eq!(other.next().await["method"], method);
     }
     tokio::time::sleep(A_MINUTE).await;
-    hears_it_leave(&mut other, &idle).await;
+    expect_unloaded(&mut other, &idle).await;
     tokio::time::sleep(Duration::from_secs(3600)).await;
-    let params = json!({"threadId": runs});
-    let still = other.ask("thread/unsubscribe", params).await;
-    assert_eq!(still, Ok(json!({"status": "notSubscribed"})));
+    let params = json!({"threadId": running});
+    let status = other.ask("thread/unsubscribe", params).await;
+    assert_eq!(status, Ok(json!({"status": "notSubscribed"})));
 }

@@ -3,19 +3,19 @@
 use serde_json::json;
 
 use crate::client::{TestClient, play};
-use crate::player::Stage;
+use crate::player::Harness;
 
 #[tokio::test]
 async fn conversation() {
     play("turn/start").await;
 }
 
-/// The numbers that a subscriber gets rise, and the last word of a turn has one.
+/// Sequence numbers rise, and the last notification of a turn has one.
 #[tokio::test]
-async fn numbers_rise() {
-    let mut stage = Stage::new();
-    stage.says.push("hello".to_owned());
-    let mut server = stage.open();
+async fn sequence_numbers_rise() {
+    let mut harness = Harness::new();
+    harness.says.push("hello".to_owned());
+    let mut server = harness.open();
     let mut client = TestClient::connect(&mut server).await;
     let result = client
         .ask("thread/start", json!({}))

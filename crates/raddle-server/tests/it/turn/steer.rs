@@ -3,18 +3,18 @@
 use serde_json::json;
 
 use crate::client::{TestClient, play};
-use crate::player::Stage;
+use crate::player::Harness;
 
 #[tokio::test]
 async fn conversation() {
     play("turn/steer").await;
 }
 
-/// Of what a turn takes there is a bound, and the error says which.
+/// The input of a turn is bounded, and the error names the limit.
 #[tokio::test]
 async fn input_that_is_too_long_is_refused() {
-    let stage = Stage::new();
-    let mut server = stage.open();
+    let harness = Harness::new();
+    let mut server = harness.open();
     let mut client = TestClient::connect(&mut server).await;
     let thread = client.start_thread().await;
     let half = "é".repeat(1 << 19);

@@ -8,13 +8,13 @@ use super::super::rowid::key;
 use super::super::schema;
 use super::{mark, piece};
 
-/// How much the file's log has grown, while nothing moves it.
+/// Returns the size of the WAL while nothing checkpoints it.
 fn log_bytes(folder: &std::path::Path) -> u64 {
     let log = folder.join(format!("{}-wal", schema::FILE));
     std::fs::metadata(log).unwrap().len()
 }
 
-/// A thread with 300 records of 60 KiB.
+/// Creates a thread with 300 records of 60 KiB.
 fn long_thread(connection: &Connection) -> ThreadId {
     let thread = ThreadId::mint();
     let mut row = super::fence::ThreadRow::new(thread);
@@ -45,18 +45,18 @@ fn no_transaction_of_a_deletion_is_long() {
     loop {
         let before = log_bytes(folder.path());
         connection.execute_batch("BEGIN IMMEDIATE").unwrap();
-        let done = piece(&connection, &files, number).unwrap();
+        let step = piece(&connection, &files, number).unwrap();
         connection.execute_batch("COMMIT").unwrap();
         let written = log_bytes(folder.path()) - before;
         assert!(written < 3 << 19, "a piece wrote {written} bytes");
         pieces += 1;
-        if done.done {
+        if step.done {
             break;
         }
     }
     assert!(pieces > 15, "18 MB went in {pieces} pieces");
-    let left: i64 = connection
+    let remaining: i64 = connection
         .query_row("SELECT count(*) FROM event", [], |row| row.get(0))
         .unwrap();
-    assert_eq!(left, 0);
+    assert_eq!(remaining, 0);
 }

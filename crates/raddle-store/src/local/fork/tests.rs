@@ -33,8 +33,8 @@ fn no_piece_is_large() {
     assert_eq!(lengths(3, 1 << 20), [1, 1, 1]);
 }
 
-/// A thread that has open text, and the first piece of a fork of it.
-fn begun(connection: &Connection) -> Fork {
+/// Creates a thread with open text, and runs the first piece of a fork of it.
+fn start_fork(connection: &Connection) -> Fork {
     let from = ThreadId::mint();
     let mut row = ThreadRow::new(from);
     fence::begin(connection, from, &mut row).unwrap();
@@ -61,12 +61,12 @@ fn begun(connection: &Connection) -> Fork {
 }
 
 #[test]
-fn a_fork_is_there_with_its_last_piece() {
+fn a_fork_becomes_readable_with_its_last_piece() {
     let folder = tempfile::tempdir().unwrap();
     let connection = schema::open_or_create(folder.path()).unwrap();
-    let fork = begun(&connection);
-    let found = read::thread(&connection, fork.to).unwrap();
-    assert_eq!(found, None);
+    let fork = start_fork(&connection);
+    let row = read::thread(&connection, fork.to).unwrap();
+    assert_eq!(row, None);
     let forked = fork.run(&connection).unwrap().unwrap();
     assert_eq!(forked.head, Seq(4));
     let (_, open) = open_text(&connection, fork.to, Seq(4)).unwrap();
@@ -74,18 +74,18 @@ fn a_fork_is_there_with_its_last_piece() {
 }
 
 #[test]
-fn a_fork_that_breaks_off_is_cleared_away() {
+fn an_interrupted_fork_is_deleted() {
     let folder = tempfile::tempdir().unwrap();
     let connection = schema::open_or_create(folder.path()).unwrap();
-    let fork = begun(&connection);
+    let fork = start_fork(&connection);
     let files = BlobFiles::new(folder.path());
     let number = delete::find_interrupted(&connection).unwrap().unwrap();
     while !delete::piece(&connection, &files, number).unwrap().done {}
-    let refused = fork.run(&connection).unwrap();
-    let tried = matches!(refused, Err(ForkError::Append(AppendError::Unavailable(_))));
-    assert!(tried, "{refused:?}");
-    let left: i64 = connection
+    let result = fork.run(&connection).unwrap();
+    let unavailable = matches!(result, Err(ForkError::Append(AppendError::Unavailable(_))));
+    assert!(unavailable, "{result:?}");
+    let remaining: i64 = connection
         .query_row("SELECT count(*) FROM delta", [], |row| row.get(0))
         .unwrap();
-    assert_eq!(left, 4);
+    assert_eq!(remaining, 4);
 }

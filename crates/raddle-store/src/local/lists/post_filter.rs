@@ -1,15 +1,15 @@
-//! What of a list's filters is not in the index by which it is read.
+//! Filters of a list that the index in use does not cover.
 
 use raddle_core::ports::ListQuery;
 use rusqlite::{Connection, Error};
 
 use crate::local::summary;
 
-/// The filters that no index has. Most threads do not pass them, and are not looked at any further.
+/// Filters without an index. Most threads fail them and are not read any further.
 pub(super) struct PostFilter<'a> {
     pub(super) query: &'a ListQuery,
     pub(super) sources: Option<Vec<String>>,
-    /// Whether what an index of all threads has is not in that of a folder.
+    /// Whether an index of folders is used, which lacks the filters of the index of all threads.
     in_folder: bool,
 }
 
@@ -23,8 +23,9 @@ impl<'a> PostFilter<'a> {
         }
     }
 
-    /// Whether a thread may pass. What cannot be read here is told of by whoever reads all of it.
-    pub(super) fn may_take(&self, connection: &Connection, number: i64) -> Result<bool, Error> {
+    /// Whether a thread may match. Unreadable rows pass here; reading the whole thread reports
+    /// them.
+    pub(super) fn may_match(&self, connection: &Connection, number: i64) -> Result<bool, Error> {
         if self.query.title.is_none() && !self.in_folder {
             return Ok(true);
         }
@@ -40,11 +41,11 @@ impl<'a> PostFilter<'a> {
 
     fn matches(&self, row: &rusqlite::Row<'_>) -> Option<bool> {
         let text = |at: usize| row.get_ref(at).ok()?.as_str_or_null().ok();
-        let any = |wanted: &[String], is: Option<&str>| {
-            wanted.is_empty() || is.is_some_and(|is| wanted.iter().any(|it| it == is))
+        let any = |allowed: &[String], value: Option<&str>| {
+            allowed.is_empty() || value.is_some_and(|value| allowed.iter().any(|it| it == value))
         };
         let source = text(2)??;
-        let is_source = |wanted: &Vec<String>| wanted.iter().any(|it| it == source);
+        let is_source = |allowed: &Vec<String>| allowed.iter().any(|it| it == source);
         let passes = self.sources.as_ref().is_none_or(is_source)
             && any(&self.query.providers, text(3)?)
             && any(&self.query.originators, text(4)?)

@@ -7,7 +7,7 @@ use super::*;
 use crate::local::schema;
 use crate::{LocalJournal, Options};
 
-/// A thread of a name, in a folder.
+/// Creates a thread with a name, in a folder.
 async fn thread(journal: &LocalJournal, at: i64, cwd: &str, name: &str) -> ThreadId {
     let thread = ThreadId::mint();
     let started = Event::ThreadStarted(ThreadStarted {
@@ -43,9 +43,9 @@ async fn thread(journal: &LocalJournal, at: i64, cwd: &str, name: &str) -> Threa
     thread
 }
 
-/// However few threads a page may look at in vain, together the pages have what one page would have.
+/// Pages that stop early have, taken together, the same entries as one large page.
 #[tokio::test]
-async fn pages_that_end_early_meet() {
+async fn pages_that_end_early_join_without_a_gap() {
     let folder = tempfile::tempdir().unwrap();
     let options = Options {
         folder: folder.path().to_owned(),
@@ -75,19 +75,19 @@ async fn pages_that_end_early_meet() {
             let whole = lists.page_within(&query(100, None), usize::MAX).unwrap();
             assert_eq!(whole.next, None);
             assert!(whole.entries.len() > 4);
-            for (limit, looks) in [(1, 1), (2, 5), (100, 7), (3, 1000)] {
-                let (mut found, mut cursor, mut pages) = (Vec::new(), None, 0);
+            for (limit, misses_max) in [(1, 1), (2, 5), (100, 7), (3, 1000)] {
+                let (mut entries, mut cursor, mut pages) = (Vec::new(), None, 0);
                 loop {
-                    let page = lists.page_within(&query(limit, cursor), looks).unwrap();
-                    found.extend(page.entries);
+                    let page = lists.page_within(&query(limit, cursor), misses_max).unwrap();
+                    entries.extend(page.entries);
                     pages += 1;
                     cursor = page.next;
                     if cursor.is_none() {
                         break;
                     }
                 }
-                assert_eq!(found, whole.entries, "{cwds:?} {limit} {looks}");
-                assert!(pages > 1, "{cwds:?} {limit} {looks}");
+                assert_eq!(entries, whole.entries, "{cwds:?} {limit} {misses_max}");
+                assert!(pages > 1, "{cwds:?} {limit} {misses_max}");
             }
         }
     }

@@ -1,25 +1,25 @@
-//! Pages of an SQLite file, read without SQLite: rows are found by their shape, wherever they lie.
+//! Reads pages of an SQLite file without SQLite: rows are recognised by their shape, wherever they
+//! are.
 //!
-//! Nothing here is believed. Whatever a damaged page yields is held against hashes by the caller.
+//! Nothing here is trusted. The caller verifies the content of a damaged page against hashes.
 
-/// A row, or an entry of an index, as far as it lies in its page.
+/// A row or index entry, as far as it lies in its page.
 #[derive(Debug)]
 pub(super) struct Cell {
-    /// The row's number; nothing for an entry of an index.
+    /// Row id; `None` for an index entry.
     pub(super) rowid: Option<i64>,
-    /// The columns' types, as the file format counts them.
+    /// Column types, in the numbering of the file format.
     pub(super) types: Vec<u64>,
-    /// Where the columns begin.
+    /// Offset of the columns.
     pub(super) columns: usize,
-    /// How long it is altogether.
+    /// Total length in bytes.
     pub(super) bytes: usize,
-    /// What of it lies in the page.
+    /// Part of the payload that lies in the page.
     pub(super) local: Vec<u8>,
-    /// The page in which the rest begins.
+    /// First overflow page.
     pub(super) overflow: Option<u32>,
 }
 
-/// A column's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ColumnValue {
     Null,
@@ -28,12 +28,12 @@ pub(super) enum ColumnValue {
     Text(String),
 }
 
-/// What was found in a page.
+/// Content of a page.
 #[derive(Debug, Default)]
 pub(super) struct PageCells {
-    /// Each with where in the page it begins.
+    /// Cells, each with its offset in the page.
     pub(super) cells: Vec<(usize, Cell)>,
-    /// Whether something in it could not be read.
+    /// Whether a part of the page could not be read.
     pub(super) broken: bool,
 }
 
@@ -41,37 +41,37 @@ const TABLE_LEAF: u8 = 0x0d;
 const INDEX_LEAF: u8 = 0x0a;
 const INDEX_INTERIOR: u8 = 0x02;
 
-/// The rows and entries of a page. `header` is where the page's own header begins, which is not at the
-/// start in the file's first page.
+/// Returns the rows and entries of a page. `header` is the offset of the page's header, which is
+/// not zero in the file's first page.
 pub(super) fn read(page: &[u8], header: usize) -> PageCells {
-    let mut found = PageCells::default();
+    let mut result = PageCells::default();
     let Some(kind) = page.get(header).copied() else {
-        return found;
+        return result;
     };
     let (kind, pointers) = match kind {
-        // What goes on from another page, or nothing: here stand the words of people and models, which
-        // must not be taken for rows.
+        // An overflow page or an empty one. It holds text of users and models, which must not be
+        // mistaken for rows.
         0 => {
-            found.broken = true;
-            return found;
+            result.broken = true;
+            return result;
         }
         INDEX_LEAF => (INDEX_LEAF, header + 8),
         INDEX_INTERIOR => (INDEX_INTERIOR, header + 12),
-        // A leaf of a table; or a page whose kind was hit, which is tried as one.
+        // A leaf of a table, or a page with a damaged type byte, which is tried as one.
         _ => (TABLE_LEAF, header + 8),
     };
     let count = number(page, header + 3, 2).unwrap_or(0);
     for at in 0..count.min(page.len() / 4) {
         let start = number(page, pointers + 2 * at, 2);
         match start.and_then(|start| Some((start, cell(page, start, kind)?))) {
-            Some(cell) => found.cells.push(cell),
-            None => found.broken = true,
+            Some(cell) => result.cells.push(cell),
+            None => result.broken = true,
         }
     }
-    found
+    result
 }
 
-/// The row or entry that begins here, in a page of this kind.
+/// Parses the row or entry at an offset, in a page of this kind.
 pub(super) fn cell(page: &[u8], start: usize, kind: u8) -> Option<Cell> {
     let mut at = start;
     if kind == INDEX_INTERIOR {
@@ -84,10 +84,10 @@ pub(super) fn cell(page: &[u8], start: usize, kind: u8) -> Option<Cell> {
     } else {
         None
     };
-    let kept = local_bytes(page.len(), bytes, in_table)?;
-    let local = page.get(at..at.checked_add(kept)?)?.to_vec();
-    let overflow = if kept < bytes {
-        Some(u32::try_from(number(page, at + kept, 4)?).ok()?)
+    let local_len = local_bytes(page.len(), bytes, in_table)?;
+    let local = page.get(at..at.checked_add(local_len)?)?.to_vec();
+    let overflow = if local_len < bytes {
+        Some(u32::try_from(number(page, at + local_len, 4)?).ok()?)
     } else {
         None
     };
@@ -107,7 +107,7 @@ pub(super) fn cell(page: &[u8], start: usize, kind: u8) -> Option<Cell> {
     })
 }
 
-/// How much of a row lies in its page, by the rules of the file format.
+/// Returns how much of a row lies in its page, by the rules of the file format.
 fn local_bytes(page: usize, bytes: usize, in_table: bool) -> Option<usize> {
     let usable = page;
     let most = if in_table {
@@ -119,12 +119,12 @@ fn local_bytes(page: usize, bytes: usize, in_table: bool) -> Option<usize> {
         return Some(bytes);
     }
     let least = (usable.checked_sub(12)? * 32 / 255).checked_sub(23)?;
-    let kept = least + bytes.checked_sub(least)? % usable.checked_sub(4)?;
-    Some(if kept <= most { kept } else { least })
+    let size = least + bytes.checked_sub(least)? % usable.checked_sub(4)?;
+    Some(if size <= most { size } else { least })
 }
 
 impl Cell {
-    /// The values of its columns, once the whole of it is there.
+    /// Returns the values of its columns, given the whole payload.
     pub(super) fn values(&self, whole: &[u8]) -> Option<Vec<ColumnValue>> {
         let mut at = self.columns;
         let mut values = Vec::with_capacity(self.types.len());
@@ -169,7 +169,7 @@ fn integer(raw: &[u8]) -> i64 {
         .fold(start, |sum, byte| sum << 8 | i64::from(*byte))
 }
 
-/// A number of a few bytes, the highest first.
+/// Reads a big-endian number of a few bytes.
 pub(super) fn number(bytes: &[u8], at: usize, length: usize) -> Option<usize> {
     let raw = bytes.get(at..at.checked_add(length)?)?;
     Some(

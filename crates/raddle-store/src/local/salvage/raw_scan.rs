@@ -1,8 +1,8 @@
-//! What can still be read of a journal whose file SQLite cannot make sense of.
+//! Reads a journal whose file SQLite cannot read.
 //!
-//! Every page is searched for rows. A row that looks like an event is one only if its hash follows from
-//! the event before it, all the way from the thread's beginning; so nothing false gets through, whatever
-//! the damage made of the file.
+//! Every page is searched for rows. A row that looks like an event is one only if its hash follows
+//! from the previous event, all the way from the thread's beginning. So no false record gets
+//! through, whatever the damage.
 
 use std::collections::{BTreeSet, HashSet};
 use std::io;
@@ -21,7 +21,7 @@ use super::raw_pages::{RawPages, RowLocation};
 use super::rows::RawRows;
 use crate::records;
 
-/// A journal whose pages were searched.
+/// A journal whose pages were scanned.
 #[derive(Debug)]
 pub(super) struct RawScan {
     pages: RawPages,
@@ -29,38 +29,38 @@ pub(super) struct RawScan {
     rows: RawRows,
 }
 
-/// How far a thread could be read.
+/// Result of reading a thread.
 #[derive(Debug)]
 pub(super) struct WalkResult {
-    /// Why it does not go further, if it should.
+    /// Reason why the walk stopped early, if it did.
     pub(super) damage: Option<ReadError>,
-    /// Whether it is known where the thread ends.
+    /// Whether the end of the thread is known.
     pub(super) end_known: bool,
 }
 
 impl RawScan {
-    /// Searches a journal's pages.
+    /// Scans a journal's pages.
     pub(super) fn search(folder: &Path) -> io::Result<Self> {
-        let disk = RawPages::open(folder)?;
+        let pages = RawPages::open(folder)?;
         let mut rows = RawRows::default();
-        disk.scan(&mut |place, cell| rows.sort(place, &cell));
+        pages.scan(&mut |location, cell| rows.add(location, &cell));
         for parts in rows.parts.values_mut() {
             parts.sort_unstable();
             parts.dedup();
         }
-        let mut wreck = Self {
-            pages: disk,
+        let mut scan = Self {
+            pages,
             files: BlobFiles::new(folder),
             rows,
         };
-        wreck.identify_threads();
-        Ok(wreck)
+        scan.identify_threads();
+        Ok(scan)
     }
 
-    /// Threads whose row is lost, or is not what was written: their records say who they are.
+    /// Identifies threads whose row is lost or damaged by their records.
     fn identify_threads(&mut self) {
         let rows = &self.rows;
-        let named: HashSet<i64> = rows.threads.values().map(|row| row.number).collect();
+        let identified: HashSet<i64> = rows.threads.values().map(|row| row.number).collect();
         let mut numbers: BTreeSet<i64> = rows.parts.keys().copied().collect();
         let mut at = 0;
         while let Some((first, _)) = rows.events.range(at..).next() {
@@ -69,34 +69,34 @@ impl RawScan {
             at = rowid::last(number).saturating_add(1);
         }
         let origins: HashSet<Link> = rows.threads.values().map(|row| row.origin).collect();
-        let unnamed = numbers.iter().filter(|it| !named.contains(it));
-        let found: Vec<(ThreadId, ThreadRow)> = unnamed
-            .filter_map(|number| self.name(*number, &origins))
+        let unidentified = numbers.iter().filter(|it| !identified.contains(it));
+        let recovered: Vec<(ThreadId, ThreadRow)> = unidentified
+            .filter_map(|number| self.identify(*number, &origins))
             .collect();
-        for (thread, row) in found {
+        for (thread, row) in recovered {
             self.rows.threads.entry(thread).or_insert(row);
         }
     }
 
-    /// The thread of a number, by its records, and where its chain begins. One that was forked begins as
-    /// some other does.
-    fn name(&self, number: i64, origins: &HashSet<Link>) -> Option<(ThreadId, ThreadRow)> {
-        let (seq, places) = self.events_of(number).next()?;
+    /// Returns the thread of a number, by its records, and where its chain begins. The chain of a
+    /// fork begins like that of another thread.
+    fn identify(&self, number: i64, origins: &HashSet<Link>) -> Option<(ThreadId, ThreadRow)> {
+        let (seq, locations) = self.events_of(number).next()?;
         let hints = self.rows.hints.get(&number);
         let forked = hints.is_some() || self.rows.parts.contains_key(&number);
-        let known = origins.iter().filter(|_| forked).copied();
-        for event in places.iter().filter_map(|it| self.event(*it, seq)) {
+        let known_origins = origins.iter().filter(|_| forked).copied();
+        for event in locations.iter().filter_map(|it| self.event(*it, seq)) {
             let started = match event.open(&self.files) {
                 Ok(Event::ThreadStarted(it)) => Some(it.thread),
                 _ => None,
             };
             let own = started.map(chain::origin);
             let hinted = hints.into_iter().flatten().copied();
-            let mut origins = own.into_iter().chain(hinted).chain(known.clone());
+            let mut origins = own.into_iter().chain(hinted).chain(known_origins.clone());
             let Some(origin) = origins.find(|it| event.follows(it)) else {
                 continue;
             };
-            let thread = self.last_name(number, origin)?;
+            let thread = self.last_thread_id(number, origin)?;
             let row = ThreadRow {
                 number,
                 origin,
@@ -107,34 +107,34 @@ impl RawScan {
         None
     }
 
-    /// Who the records of a number say that they belong to.
-    fn last_name(&self, number: i64, origin: Link) -> Option<ThreadId> {
+    /// Returns the thread id that the records of a number name last.
+    fn last_thread_id(&self, number: i64, origin: Link) -> Option<ThreadId> {
         let mut link = origin;
-        let mut name = None;
-        for (seq, places) in self.events_of(number) {
-            let mut events = places.iter().filter_map(|it| self.event(*it, seq));
+        let mut thread = None;
+        for (seq, locations) in self.events_of(number) {
+            let mut events = locations.iter().filter_map(|it| self.event(*it, seq));
             let Some(event) = events.find(|event| event.follows(&link)) else {
                 continue;
             };
             link = event.link;
             match event.open(&self.files) {
-                Ok(Event::ThreadStarted(it)) => name = Some(it.thread),
-                Ok(Event::Forked(it)) => name = Some(it.thread),
+                Ok(Event::ThreadStarted(it)) => thread = Some(it.thread),
+                Ok(Event::Forked(it)) => thread = Some(it.thread),
                 _ => {}
             }
         }
-        name
+        thread
     }
 
-    /// Every thread of which something was found.
+    /// Returns every thread of which at least a part was found.
     pub(super) fn threads(&self) -> Vec<ThreadId> {
-        let kept = self.rows.threads.iter().filter(|(_, row)| !row.deleting);
-        let mut threads: Vec<(i64, ThreadId)> = kept.map(|(id, row)| (row.number, *id)).collect();
+        let live = self.rows.threads.iter().filter(|(_, row)| !row.deleting);
+        let mut threads: Vec<(i64, ThreadId)> = live.map(|(id, row)| (row.number, *id)).collect();
         threads.sort_unstable();
         threads.into_iter().map(|(_, id)| id).collect()
     }
 
-    /// The end of a thread as its row has it; zero if the row is lost.
+    /// Returns the head of a thread from its row, or zero if the row is lost.
     pub(super) fn head(&self, thread: ThreadId) -> Seq {
         self.rows
             .threads
@@ -142,12 +142,12 @@ impl RawScan {
             .map_or(Seq::ZERO, |row| row.head)
     }
 
-    /// Hands over the sound records of a thread after a number, in order.
+    /// Passes the intact records of a thread after a number to the callback, in order.
     pub(super) fn walk<E>(
         &self,
         thread: ThreadId,
         after: Seq,
-        take: &mut dyn FnMut(Record) -> Result<(), E>,
+        emit: &mut dyn FnMut(Record) -> Result<(), E>,
     ) -> Result<WalkResult, E> {
         let Some(row) = self.rows.threads.get(&thread).filter(|row| !row.deleting) else {
             return Ok(WalkResult {
@@ -159,8 +159,8 @@ impl RawScan {
         let mut last = Seq::ZERO;
         let mut damage = None;
         let mut deltas = self.sound_deltas(thread, row.number).peekable();
-        for (seq, places) in self.events_of(row.number) {
-            let mut events = places.iter().filter_map(|it| self.event(*it, seq));
+        for (seq, locations) in self.events_of(row.number) {
+            let mut events = locations.iter().filter_map(|it| self.event(*it, seq));
             let Some(event) = events.find(|event| event.follows(&link)) else {
                 let what = "its hash does not follow from the record before it";
                 damage.get_or_insert(read::corrupt(seq, what.to_owned()));
@@ -176,11 +176,11 @@ impl RawScan {
             link = event.link;
             while let Some(delta) = deltas.next_if(|delta| delta.seq < seq) {
                 if delta.seq > after {
-                    take(delta)?;
+                    emit(delta)?;
                 }
             }
             if seq > after {
-                take(Record {
+                emit(Record {
                     seq,
                     at: event.at,
                     body: body.into(),
@@ -190,11 +190,11 @@ impl RawScan {
         }
         let end_known = row.head != Seq::ZERO;
         if last == row.head || (!end_known && damage.is_none()) {
-            // What did not follow was no part of the thread.
+            // Rows that did not follow are not part of the thread.
             damage = None;
             let newest = after.max(last);
             for delta in deltas.filter(|delta| delta.seq > newest) {
-                take(delta)?;
+                emit(delta)?;
             }
         } else if damage.is_none() {
             let what = format!("the journal should go on to record {}", row.head);
@@ -203,36 +203,36 @@ impl RawScan {
         Ok(WalkResult { damage, end_known })
     }
 
-    /// The rows that may be a thread's events, in order.
+    /// Returns the rows that may be a thread's events, in order.
     fn events_of(&self, number: i64) -> impl Iterator<Item = (Seq, &[RowLocation])> {
         let mut ranges = Vec::new();
         let mut first = Seq::ZERO;
-        for (upto, taken) in self.rows.parts.get(&number).into_iter().flatten() {
-            ranges.push((key(*taken, first), key(*taken, *upto)));
+        for (upto, source) in self.rows.parts.get(&number).into_iter().flatten() {
+            ranges.push((key(*source, first), key(*source, *upto)));
             first = upto.next();
         }
         ranges.push((key(number, first), rowid::last(number)));
         let ranges = ranges.into_iter().filter(|(first, last)| first <= last);
         ranges.flat_map(|(first, last)| {
             let rows = self.rows.events.range(first..=last);
-            rows.map(|(at, places)| (rowid::seq(*at), places.as_slice()))
+            rows.map(|(at, locations)| (rowid::seq(*at), locations.as_slice()))
         })
     }
 
-    /// The deltas of a thread that bear their checksum, in order.
+    /// Returns the deltas of a thread with a valid checksum, in order.
     fn sound_deltas(&self, thread: ThreadId, number: i64) -> impl Iterator<Item = Record> {
         let rows = self
             .rows
             .deltas
             .range(rowid::first(number)..=rowid::last(number));
-        rows.filter_map(move |(at, places)| {
-            let mut places = places.iter();
-            places.find_map(|it| self.delta(thread, *it, rowid::seq(*at)))
+        rows.filter_map(move |(at, locations)| {
+            let mut locations = locations.iter();
+            locations.find_map(|it| self.delta(thread, *it, rowid::seq(*at)))
         })
     }
 
-    fn event(&self, place: RowLocation, seq: Seq) -> Option<RawEvent> {
-        let values = self.pages.values(place)?;
+    fn event(&self, location: RowLocation, seq: Seq) -> Option<RawEvent> {
+        let values = self.pages.values(location)?;
         match <[ColumnValue; 5]>::try_from(values).ok()? {
             [
                 _,
@@ -251,8 +251,8 @@ impl RawScan {
         }
     }
 
-    fn delta(&self, thread: ThreadId, place: RowLocation, seq: Seq) -> Option<Record> {
-        let values = self.pages.values(place)?;
+    fn delta(&self, thread: ThreadId, location: RowLocation, seq: Seq) -> Option<Record> {
+        let values = self.pages.values(location)?;
         match <[ColumnValue; 7]>::try_from(values).ok()? {
             [
                 _,
@@ -279,7 +279,7 @@ impl RawScan {
     }
 }
 
-/// A row that looks like an event.
+/// Row that looks like an event.
 struct RawEvent {
     seq: Seq,
     at: Timestamp,

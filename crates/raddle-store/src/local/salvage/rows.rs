@@ -1,4 +1,4 @@
-//! Rows of a journal, known by their shape.
+//! Rows of a journal, recognised by their shape.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,37 +10,36 @@ use super::super::kind_index::KindEnds;
 use super::page::{Cell, ColumnValue, is_integer};
 use super::raw_pages::RowLocation;
 
-/// The types of columns as the file format counts them: nothing, sixteen bytes, eight bytes.
+/// Column types in the file format: null, sixteen bytes, eight bytes.
 const NULL: u64 = 0;
 const LINK: u64 = 12 + 2 * 16;
 const SUM: u64 = 12 + 2 * 8;
 
-/// What was found in the pages, and where. Bodies stay where they are.
+/// Rows found in the pages, and their locations. Bodies are not loaded.
 #[derive(Debug, Default)]
 pub(super) struct RawRows {
-    /// What bears its checksum; and those whose records say who they are, with no head.
+    /// Rows with a valid checksum, and threads identified by their records, without a head.
     pub(super) threads: HashMap<ThreadId, ThreadRow>,
-    /// Of rows that do not bear their checksum, what may be true of them: where the chain of a number
-    /// begins.
+    /// Possible origins of the chain of a number, from rows with a wrong checksum.
     pub(super) hints: HashMap<i64, Vec<Link>>,
-    /// For each number of a fork, what it took over: up to which record, and of which number.
+    /// Segments that each fork shares: the last record, and the number of the source.
     pub(super) parts: BTreeMap<i64, Vec<(Seq, i64)>>,
     pub(super) events: BTreeMap<i64, Vec<RowLocation>>,
     pub(super) deltas: BTreeMap<i64, Vec<RowLocation>>,
 }
 
 impl RawRows {
-    /// Puts a row where rows of its shape go. What has none of these shapes is of no use here.
-    pub(super) fn sort(&mut self, place: RowLocation, cell: &Cell) {
+    /// Adds a row to the rows of its shape. Rows of other shapes are ignored.
+    pub(super) fn add(&mut self, location: RowLocation, cell: &Cell) {
         let integers = |range: &[u64]| range.iter().all(|kind| is_integer(*kind));
         match (cell.rowid, cell.types.as_slice()) {
             (Some(at), [NULL, time, form, LINK, _]) if integers(&[*time, *form]) => {
-                self.events.entry(at).or_default().push(place);
+                self.events.entry(at).or_default().push(location);
             }
             (Some(at), [NULL, time, _, part, offset, SUM, _])
                 if integers(&[*time, *part, *offset]) =>
             {
-                self.deltas.entry(at).or_default().push(place);
+                self.deltas.entry(at).or_default().push(location);
             }
             (
                 Some(number),
@@ -84,20 +83,20 @@ impl RawRows {
             self.hints.entry(row.number).or_default().push(row.origin);
             return;
         }
-        // Where the log breaks off there may be two forms of it. The first that comes is the one that
-        // SQLite would serve.
-        let known = self.threads.entry(thread).or_insert(row);
-        if (known.head, known.deleting) < (row.head, row.deleting) {
-            *known = row;
+        // With a truncated WAL there may be two versions of a row. The first is the one that SQLite
+        // would serve.
+        let entry = self.threads.entry(thread).or_insert(row);
+        if (entry.head, entry.deleting) < (row.head, row.deleting) {
+            *entry = row;
         }
     }
 }
 
-/// A row that looks like a thread's.
+/// Row that looks like a thread's.
 struct RawThreadRow {
     thread: ThreadId,
     row: ThreadRow,
-    /// Whether it bears its checksum.
+    /// Whether its checksum is valid.
     sound: bool,
 }
 
@@ -127,14 +126,14 @@ impl RawThreadRow {
             _ => None,
         };
         let origin = bytes(origin);
-        let going = match going {
+        let deleting = match going {
             ColumnValue::Integer(mark) => fence::parse_deleting(*mark),
             _ => None,
         };
         let row = ThreadRow {
             number,
             head: seq(head)?,
-            deleting: going.unwrap_or_default(),
+            deleting: deleting.unwrap_or_default(),
             forked: origin.is_some(),
             origin: match origin {
                 Some(origin) => origin.try_into().ok()?,
@@ -146,7 +145,7 @@ impl RawThreadRow {
                 None => None,
             },
         };
-        let sound = going.is_some() && chain::sum_of_thread(thread, &row).as_slice() == sum;
+        let sound = deleting.is_some() && chain::sum_of_thread(thread, &row).as_slice() == sum;
         Some(Self { thread, row, sound })
     }
 }

@@ -1,8 +1,8 @@
-//! The index's file: which three letters follow one another where, and no text.
+//! The index file: trigrams and their positions, but no text.
 //!
-//! Beside the letters of a record stand two words that say whose it is: one for its thread and one for
-//! the thousands of threads around it. With them the index can be asked about some threads, and what
-//! that costs does not grow with all the others.
+//! Each record is indexed with two extra words: one for its thread, and one for the block of
+//! threads around it. With them a query can be restricted to some threads, and its cost does not
+//! grow with all the others.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,19 +15,19 @@ use rusqlite::{Connection, Error, Params, TransactionBehavior, params};
 use crate::local::{readonly, rowid};
 use crate::page::LETTERS_MIN;
 
-/// The file's name in the journal's folder.
+/// Name of the file in the journal's folder.
 const FILE: &str = "search.sqlite";
 
-/// The layout that this version writes. A file with another is made anew.
+/// Schema version that this build writes. A file with another one is recreated.
 const VERSION: i64 = 2;
 
-/// How long to wait while another process writes.
+/// Timeout while another process writes.
 const BUSY_MAX: Duration = Duration::from_secs(5);
 
-/// Three letters that so many records have are rare: who looks for them need look at no others.
+/// Maximum number of records that contain a rare trigram. A search for a rare one reads only those.
 const RARE_MAX: i64 = 2000;
 
-/// Of how many three letters of a text is asked whether they are rare.
+/// Maximum number of trigrams of a text that are tested for rarity.
 const GRAMS_MAX: usize = 32;
 
 const LAYOUT: &str = "
@@ -36,7 +36,8 @@ const LAYOUT: &str = "
         (text, thread, block, content = '', contentless_delete = 1, tokenize = 'trigram');
 ";
 
-/// Opens the file for writing; makes it if it is not there, and anew if its layout is another.
+/// Opens the file for writing. Creates it if it is missing, and recreates it if its version
+/// differs.
 pub(super) fn open_to_write(folder: &Path) -> Result<Connection, Error> {
     let mut connection = Connection::open(folder.join(FILE))?;
     connection.busy_timeout(BUSY_MAX)?;
@@ -52,8 +53,8 @@ pub(super) fn open_to_write(folder: &Path) -> Result<Connection, Error> {
     Ok(connection)
 }
 
-/// Removes a file that is damaged. If it stays, opening it fails again and search finds nothing.
-pub(super) fn throw_away(folder: &Path) {
+/// Removes a damaged file. If that fails, opening it fails again and search finds nothing.
+pub(super) fn discard(folder: &Path) {
     for name in [FILE, "search.sqlite-wal", "search.sqlite-shm"] {
         let _ = std::fs::remove_file(folder.join(name));
     }
@@ -63,7 +64,7 @@ fn version(connection: &Connection) -> Result<i64, Error> {
     connection.query_row("PRAGMA user_version", [], |row| row.get(0))
 }
 
-/// Takes in the words of a record.
+/// Adds the text of a record to the index.
 pub(super) fn insert(connection: &Connection, at: i64, text: &str) -> Result<(), Error> {
     let number = at >> rowid::SEQ_BITS;
     connection
@@ -72,13 +73,13 @@ pub(super) fn insert(connection: &Connection, at: i64, text: &str) -> Result<(),
     Ok(())
 }
 
-/// The threads around a number: 4,096 of them.
+/// Returns the block of a thread: 4,096 threads with neighbouring numbers.
 pub(super) fn block_of(number: i64) -> i64 {
     number >> 12
 }
 
-/// A number as three letters, which the index takes as one word. There are enough letters without case
-/// for the highest number of a thread.
+/// Encodes a number as three letters, which the index treats as one word. There are enough caseless
+/// letters for the highest number of a thread.
 fn word(number: i64) -> String {
     const FIRST: u32 = 0x4e00;
     let letters = [18, 9, 0].map(|shift| {
@@ -88,10 +89,10 @@ fn word(number: i64) -> String {
     letters.iter().collect()
 }
 
-/// The numbers under which a text was found, and the first record of each that holds it.
+/// Numbers under which a text was found, each with the first record that contains it.
 pub(super) type Matches = BTreeMap<i64, Seq>;
 
-/// The index as it is at one moment, asked for one text.
+/// Consistent snapshot of the index, for one text.
 #[derive(Debug)]
 pub(super) struct IndexSnapshot {
     connection: Connection,
@@ -99,7 +100,7 @@ pub(super) struct IndexSnapshot {
 }
 
 impl IndexSnapshot {
-    /// Nothing if there is no index yet.
+    /// Opens the index. Returns `None` if there is none yet.
     pub(super) fn open(folder: &Path, text: String) -> Result<Option<Self>, ReadError> {
         if !folder.join(FILE).exists() {
             return Ok(None);
@@ -113,7 +114,7 @@ impl IndexSnapshot {
         Ok(connection.map(|connection| Self { connection, text }))
     }
 
-    /// How far the index has come with each thread.
+    /// Returns the watermark of each thread.
     pub(super) fn marks(&self) -> Result<BTreeMap<i64, i64>, ReadError> {
         let marks = || -> Result<_, Error> {
             let mut marks = self.connection.prepare("SELECT number, upto FROM mark")?;
@@ -123,8 +124,8 @@ impl IndexSnapshot {
         marks().map_err(unavailable)
     }
 
-    /// Whether the text has three letters that few records have. Then all of it is found at once; otherwise
-    /// that may take as long as there are records.
+    /// Whether the text has a trigram that few records contain. Then all matches are found at once;
+    /// otherwise that may take time proportional to the number of records.
     pub(super) fn is_rare(&self) -> Result<bool, ReadError> {
         let letters: Vec<char> = self.text.chars().collect();
         let grams: Vec<String> = letters
@@ -144,43 +145,43 @@ impl IndexSnapshot {
         Ok(false)
     }
 
-    /// Everything that holds the text.
+    /// Returns all matches of the text.
     pub(super) fn all(&self) -> Result<Matches, ReadError> {
         self.find([holds(&self.text)])
     }
 
-    /// What holds the text in a block.
+    /// Returns the matches of the text in a block.
     pub(super) fn in_block(&self, block: i64) -> Result<Matches, ReadError> {
         let holds = holds(&self.text);
         self.find([format!("{holds} AND block : \"{}\"", word(block))])
     }
 
-    /// What holds the text under these numbers.
+    /// Returns the matches of the text under these numbers.
     pub(super) fn among(&self, numbers: impl Iterator<Item = i64>) -> Result<Matches, ReadError> {
         let words: Vec<String> = numbers.map(|it| format!("\"{}\"", word(it))).collect();
         let holds = holds(&self.text);
         self.find([format!("{holds} AND thread : ({})", words.join(" OR "))])
     }
 
-    fn find(&self, what: impl Params) -> Result<Matches, ReadError> {
+    fn find(&self, expression: impl Params) -> Result<Matches, ReadError> {
         let find = || {
             let mut statement = self
                 .connection
                 .prepare_cached("SELECT rowid FROM words WHERE words MATCH ?1 ORDER BY rowid")?;
-            let mut rows = statement.query(what)?;
-            let mut found = Matches::new();
+            let mut rows = statement.query(expression)?;
+            let mut matches = Matches::new();
             while let Some(row) = rows.next()? {
                 let at: i64 = row.get(0)?;
                 let number = at >> rowid::SEQ_BITS;
-                found.entry(number).or_insert(rowid::seq(at));
+                matches.entry(number).or_insert(rowid::seq(at));
             }
-            Ok(found)
+            Ok(matches)
         };
         find().map_err(unavailable)
     }
 }
 
-/// What is asked of the index: records that hold a text.
+/// Returns the query for records that contain a text.
 fn holds(text: &str) -> String {
     format!("text : \"{}\"", text.replace('"', "\"\""))
 }

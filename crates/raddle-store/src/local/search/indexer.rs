@@ -1,4 +1,4 @@
-//! The thread that keeps the index: it takes in what is new, some records at a time.
+//! The indexer thread: adds new records to the index, in batches.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -13,10 +13,10 @@ use crate::local::{row_codec, rowid, schema, segments};
 use crate::records;
 use crate::text::searchable;
 
-/// How many events are taken in at a time.
+/// Maximum number of events in a batch.
 const EVENTS_MAX: i64 = 256;
 
-/// The thread that keeps the index.
+/// Handle of the indexer thread.
 #[derive(Debug)]
 pub(in crate::local) struct Indexer {
     signal: IndexSignal,
@@ -25,21 +25,21 @@ pub(in crate::local) struct Indexer {
 
 impl Indexer {
     pub(in crate::local) fn start(folder: &Path, files: BlobFiles) -> std::io::Result<Self> {
-        let bell = IndexSignal::for_all();
-        let desk = IndexWorker {
+        let signal = IndexSignal::for_all();
+        let worker = IndexWorker {
             folder: folder.to_owned(),
             files,
-            signal: bell.clone(),
+            signal: signal.clone(),
         };
         let builder = std::thread::Builder::new().name("journal-search".to_owned());
-        let thread = builder.spawn(move || desk.run())?;
+        let thread = builder.spawn(move || worker.run())?;
         Ok(Self {
-            signal: bell,
+            signal,
             thread: Some(thread),
         })
     }
 
-    /// One that keeps nothing, for a folder that is only read.
+    /// Returns an indexer without a thread, for a read-only folder.
     pub(in crate::local) fn none() -> Self {
         Self {
             signal: IndexSignal::disconnected(),
@@ -56,7 +56,7 @@ impl Drop for Indexer {
     fn drop(&mut self) {
         self.signal.close();
         if let Some(thread) = self.thread.take() {
-            // What it has not done, the next one does.
+            // Unfinished work is done by the next indexer.
             let _ = thread.join();
         }
     }
@@ -68,7 +68,7 @@ struct IndexWorker {
     signal: IndexSignal,
 }
 
-/// The index, open for writing, and the journal, open for reading.
+/// Connections to the index, for writing, and to the journal, for reading.
 struct IndexConns {
     index: Connection,
     journal: Connection,
@@ -78,23 +78,23 @@ impl IndexWorker {
     fn run(self) {
         let mut open = None;
         let mut failed = false;
-        while let Some(mut note) = self.signal.wait() {
-            note.all |= failed;
+        while let Some(mut pending) = self.signal.wait() {
+            pending.all |= failed;
             let opened = match open.take() {
                 Some(open) => Ok(open),
                 None => IndexConns::new(&self.folder),
             };
-            // A failure costs nothing but time: what was not taken in is found by its watermark.
-            let done = opened.and_then(|open| self.take_in(&open, note).map(|()| open));
+            // A failure costs only time: the watermarks tell what is not indexed yet.
+            let done = opened.and_then(|open| self.index_pending(&open, pending).map(|()| open));
             failed = done.is_err();
             open = done.ok();
         }
     }
 
-    fn take_in(&self, open: &IndexConns, note: PendingThreads) -> Result<(), Error> {
-        let mut numbers = note.threads;
-        if note.all {
-            numbers.extend(open.behind()?);
+    fn index_pending(&self, open: &IndexConns, pending: PendingThreads) -> Result<(), Error> {
+        let mut numbers = pending.threads;
+        if pending.all {
+            numbers.extend(open.outdated()?);
         }
         while !numbers.is_empty() && !self.signal.is_closed() {
             open.index.execute_batch("BEGIN IMMEDIATE")?;
@@ -106,34 +106,35 @@ impl IndexWorker {
         Ok(())
     }
 
-    /// Takes in some events of some threads, and leaves those that are not done.
+    /// Indexes some events of some threads, and removes the finished threads from the set.
     fn piece(&self, open: &IndexConns, numbers: &mut BTreeSet<i64>) -> Result<(), Error> {
-        let mut room = EVENTS_MAX;
+        let mut remaining = EVENTS_MAX;
         while let Some(number) = numbers.first().copied() {
-            let taken = self.thread(open, number, room)?;
-            if taken == room {
+            let indexed = self.thread(open, number, remaining)?;
+            if indexed == remaining {
                 return Ok(());
             }
             numbers.remove(&number);
-            room -= taken;
+            remaining -= indexed;
         }
         Ok(())
     }
 
-    /// Takes in events of a thread, or forgets it if it is gone. Says how many there were.
-    fn thread(&self, open: &IndexConns, number: i64, room: i64) -> Result<i64, Error> {
+    /// Indexes events of a thread, or removes it from the index if it was deleted. Returns the
+    /// number of events.
+    fn thread(&self, open: &IndexConns, number: i64, events_max: i64) -> Result<i64, Error> {
         let IndexConns { index, journal } = open;
-        let there = journal
+        let exists = journal
             .prepare_cached("SELECT 1 FROM thread WHERE number = ?1 AND going = 0")?
             .exists([number])?;
         let mut end = rowid::last(number);
-        if !there {
-            // What forks have taken over of it stays.
-            let kept = segments::taken_upto(journal, number, number)?;
-            end = kept.map_or(rowid::first(number), |kept| rowid::key(number, kept));
-            let gone = [end + 1, rowid::last(number)];
-            index.execute("DELETE FROM words WHERE rowid BETWEEN ?1 AND ?2", gone)?;
-            if kept.is_none() {
+        if !exists {
+            // Records that forks share stay.
+            let shared_upto = segments::shared_upto(journal, number, number)?;
+            end = shared_upto.map_or(rowid::first(number), |upto| rowid::key(number, upto));
+            let deleted = [end + 1, rowid::last(number)];
+            index.execute("DELETE FROM words WHERE rowid BETWEEN ?1 AND ?2", deleted)?;
+            if shared_upto.is_none() {
                 index.execute("DELETE FROM mark WHERE number = ?1", [number])?;
                 return Ok(0);
             }
@@ -146,11 +147,11 @@ impl IndexWorker {
         let mut events = journal.prepare_cached(
             "SELECT at, form, body FROM event WHERE at > ?1 AND at <= ?2 ORDER BY at LIMIT ?3",
         )?;
-        let mut rows = events.query([upto, end, room])?;
-        let mut taken = 0;
+        let mut rows = events.query([upto, end, events_max])?;
+        let mut indexed = 0;
         let mut last = upto;
         while let Some(row) = rows.next()? {
-            taken += 1;
+            indexed += 1;
             last = row.get(0)?;
             if let Some(text) = self.text(row.get(1)?, &row.get::<_, Vec<u8>>(2)?) {
                 index::insert(index, last, &text)?;
@@ -161,10 +162,11 @@ impl IndexWorker {
                 .prepare_cached("INSERT OR REPLACE INTO mark (number, upto) VALUES (?1, ?2)")?
                 .execute([number, last])?;
         }
-        Ok(taken)
+        Ok(indexed)
     }
 
-    /// The words of an event. One that cannot be read has none; whoever opens its thread is told.
+    /// Returns the searchable text of an event. An unreadable event has none; reading its thread
+    /// reports the damage.
     fn text(&self, form: i64, body: &[u8]) -> Option<String> {
         let json = row_codec::open(form, body, &self.files).ok()?;
         let event = records::decode(&json).ok()?;
@@ -173,7 +175,7 @@ impl IndexWorker {
 }
 
 impl IndexConns {
-    /// Opens both. An index that is damaged is thrown away.
+    /// Opens both. Recreates a damaged index.
     fn new(folder: &Path) -> Result<Self, Error> {
         let journal = schema::open_to_read(folder)?;
         let index = index::open_to_write(folder);
@@ -188,13 +190,13 @@ impl IndexConns {
             let index = index?;
             return Ok(Self { index, journal });
         }
-        index::throw_away(folder);
+        index::discard(folder);
         let index = index::open_to_write(folder)?;
         Ok(Self { index, journal })
     }
 
-    /// Threads whose watermark is below their head, and watermarks whose thread is gone.
-    fn behind(&self) -> Result<Vec<i64>, Error> {
+    /// Returns the threads whose watermark is below their head, and watermarks without a thread.
+    fn outdated(&self) -> Result<Vec<i64>, Error> {
         let pairs = |connection: &Connection, sql: &str| -> Result<BTreeMap<i64, i64>, Error> {
             let mut statement = connection.prepare(sql)?;
             let pairs = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
@@ -205,7 +207,7 @@ impl IndexConns {
             "SELECT number, (number << 36) + head FROM thread WHERE going = 0",
         )?;
         let marks = pairs(&self.index, "SELECT number, upto FROM mark")?;
-        let behind = heads
+        let lagging = heads
             .iter()
             .filter(|(number, head)| marks.get(number) < Some(head));
         let parts = pairs(
@@ -213,11 +215,11 @@ impl IndexConns {
             "SELECT taken, max(upto) FROM part GROUP BY taken",
         )?;
         let orphans = parts.keys().filter(|number| !heads.contains_key(number));
-        // Some of these are parts of forks, which is seen when they are looked at.
-        let gone = marks.keys().filter(|number| !heads.contains_key(number));
-        Ok(behind
+        // Some of these are shared by forks, which is detected when they are processed.
+        let deleted = marks.keys().filter(|number| !heads.contains_key(number));
+        Ok(lagging
             .map(|(number, _)| *number)
-            .chain(gone.copied())
+            .chain(deleted.copied())
             .chain(orphans.copied())
             .collect())
     }

@@ -1,4 +1,4 @@
-//! How far the index is behind what was stored at one moment.
+//! Lag of the search index behind the journal at one moment.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,29 +9,29 @@ use rusqlite::{Connection, Error};
 use super::index::IndexSnapshot;
 use crate::local::{error, rowid};
 
-/// What was stored at one moment and was not yet in the index of words when it was last looked at.
+/// Records that were stored at one moment and were missing from the index when it was last checked.
 #[derive(Debug)]
 pub struct Lag {
     folder: PathBuf,
-    /// The newest event of each thread that is behind.
+    /// Newest event of each lagging thread.
     heads: BTreeMap<i64, i64>,
 }
 
 impl Lag {
     pub(in crate::local) fn of(connection: &Connection, folder: &Path) -> Result<Self, ReadError> {
         let marks = marks(folder)?;
-        let heads = behind(connection, &marks).map_err(error::open)?;
+        let heads = lagging_heads(connection, &marks).map_err(error::open)?;
         let folder = folder.to_owned();
         Ok(Self { folder, heads })
     }
 
-    /// How many threads are behind.
+    /// Returns the number of lagging threads.
     pub fn threads(&self) -> usize {
         self.heads.len()
     }
 
-    /// Looks at the index again.
-    pub fn look(&mut self) -> Result<(), ReadError> {
+    /// Checks the index again.
+    pub fn refresh(&mut self) -> Result<(), ReadError> {
         let marks = marks(&self.folder)?;
         self.heads
             .retain(|number, head| marks.get(number) < Some(head));
@@ -44,13 +44,13 @@ fn marks(folder: &Path) -> Result<BTreeMap<i64, i64>, ReadError> {
     index.map_or_else(|| Ok(BTreeMap::new()), |index| index.marks())
 }
 
-/// The newest events of threads that are not in the index.
-fn behind(
+/// Returns the newest events that are not in the index, by thread.
+fn lagging_heads(
     connection: &Connection,
     marks: &BTreeMap<i64, i64>,
 ) -> Result<BTreeMap<i64, i64>, Error> {
     let mut threads = connection.prepare("SELECT number, head FROM thread WHERE going = 0")?;
-    // What a fork took over is in the index under another number.
+    // Records that a fork shares are in the index under another number.
     let mut newest = connection.prepare("SELECT max(at) FROM event WHERE at BETWEEN ?1 AND ?2")?;
     let mut heads = BTreeMap::new();
     let mut rows = threads.query([])?;

@@ -1,16 +1,16 @@
-//! Where the indexer is told what is new.
+//! Signal that tells the indexer which threads have changed.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How many threads may wait to be looked at. If there are more, all are looked at.
+/// Maximum number of pending threads. Beyond it, all threads are checked.
 const WAITING_MAX: usize = 4096;
 
-/// How long new words may wait for others before they are taken in.
+/// Time that new text waits for more before it is indexed.
 const LAG: Duration = Duration::from_secs(1);
 
-/// Where the indexer is told what is new.
+/// Signal to the indexer. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(in crate::local) struct IndexSignal(Arc<SignalState>);
 
@@ -20,32 +20,32 @@ struct SignalState {
     changed: Condvar,
 }
 
-/// What the indexer is to do.
+/// Pending work of the indexer.
 #[derive(Debug, Default)]
 pub(super) struct PendingThreads {
-    /// Threads that have new words, or are gone.
+    /// Threads that have new text or were deleted.
     pub(super) threads: BTreeSet<i64>,
-    /// All threads are to be looked at.
+    /// Whether all threads are to be checked.
     pub(super) all: bool,
-    /// Someone searches, so what is new is worth taking in now.
+    /// Whether a search is running, so that new text is indexed at once.
     hurry: bool,
     closed: bool,
 }
 
 impl IndexSignal {
-    /// One that rings for all threads at first: what was left undone is begun with.
+    /// Creates a signal with all threads pending, to resume unfinished work.
     pub(super) fn for_all() -> Self {
-        let note = PendingThreads {
+        let pending = PendingThreads {
             all: true,
             ..PendingThreads::default()
         };
         Self(Arc::new(SignalState {
-            pending: Mutex::new(note),
+            pending: Mutex::new(pending),
             changed: Condvar::new(),
         }))
     }
 
-    /// One that nobody hears.
+    /// Creates a signal without an indexer.
     pub(super) fn disconnected() -> Self {
         Self(Arc::new(SignalState {
             pending: Mutex::default(),
@@ -53,22 +53,22 @@ impl IndexSignal {
         }))
     }
 
-    /// A thread has new words, or is gone.
+    /// Marks a thread as changed or deleted.
     pub(in crate::local) fn notify(&self, number: i64) {
-        let mut note = self.pending();
-        let idle = note.is_empty();
-        if note.threads.len() < WAITING_MAX {
-            note.threads.insert(number);
+        let mut pending = self.pending();
+        let idle = pending.is_empty();
+        if pending.threads.len() < WAITING_MAX {
+            pending.threads.insert(number);
         } else {
-            note.all = true;
+            pending.all = true;
         }
-        // Whoever waits for more to come need not be woken for each.
+        // The indexer waits for more threads anyway, so it is woken only once.
         if idle {
             self.0.changed.notify_one();
         }
     }
 
-    /// Someone searches.
+    /// Wakes the indexer because a search is running.
     pub(in crate::local) fn hurry(&self) {
         self.pending().hurry = true;
         self.0.changed.notify_one();
@@ -90,17 +90,17 @@ impl IndexSignal {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until something is new and then a little longer, because much at once is cheaper than
-    /// little often. Nothing when the journal is closed.
+    /// Waits for pending work, and then a little longer, because large batches are cheaper than
+    /// many small ones. Returns `None` when the journal is closed.
     pub(super) fn wait(&self) -> Option<PendingThreads> {
-        let idle = |note: &mut PendingThreads| note.is_empty() && !note.closed;
+        let idle = |pending: &mut PendingThreads| pending.is_empty() && !pending.closed;
         let changed = &self.0.changed;
-        let note = changed.wait_while(self.pending(), idle);
-        let note = note.unwrap_or_else(PoisonError::into_inner);
-        let early = |note: &mut PendingThreads| !note.hurry && !note.closed;
-        let note = changed.wait_timeout_while(note, LAG, early);
-        let (mut note, _) = note.unwrap_or_else(PoisonError::into_inner);
-        (!note.closed).then(|| std::mem::take(&mut *note))
+        let pending = changed.wait_while(self.pending(), idle);
+        let pending = pending.unwrap_or_else(PoisonError::into_inner);
+        let early = |pending: &mut PendingThreads| !pending.hurry && !pending.closed;
+        let pending = changed.wait_timeout_while(pending, LAG, early);
+        let (mut pending, _) = pending.unwrap_or_else(PoisonError::into_inner);
+        (!pending.closed).then(|| std::mem::take(&mut *pending))
     }
 }
 

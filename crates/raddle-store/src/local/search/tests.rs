@@ -35,7 +35,7 @@ fn renamed(name: &str) -> RecordBody {
     .into()
 }
 
-/// A thread with these names, one after the other.
+/// Creates a thread that is renamed to each of these names.
 async fn thread(journal: &LocalJournal, at: i64, names: &[&str]) -> ThreadId {
     let thread = ThreadId::mint();
     let bodies = std::iter::once(started(thread)).chain(names.iter().map(|it| renamed(it)));
@@ -52,19 +52,19 @@ async fn thread(journal: &LocalJournal, at: i64, names: &[&str]) -> ThreadId {
     thread
 }
 
-/// Waits until everything that is stored is in the index.
+/// Waits until all stored records are in the index.
 fn catch_up(journal: &LocalJournal, folder: &Path) {
     let archive = Archive::open(folder).unwrap().unwrap();
     let mut lag = archive.lag().unwrap();
     while lag.threads() > 0 {
         journal.indexer.signal().hurry();
         std::thread::yield_now();
-        lag.look().unwrap();
+        lag.refresh().unwrap();
     }
 }
 
 #[tokio::test]
-async fn pages_that_end_early_meet() {
+async fn pages_that_end_early_join_without_a_gap() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().to_owned();
     let journal = LocalJournal::open(&Options { folder: path }).unwrap();
@@ -91,20 +91,20 @@ async fn pages_that_end_early_meet() {
                 limit,
                 ..ListQuery::default()
             };
-            let mut found = Vec::new();
+            let mut threads = Vec::new();
             let mut pages = 0;
             loop {
                 let page = search_until(lists, folder.path(), "needle", &query, is_late);
                 let page = page.unwrap();
-                found.extend(page.entries.iter().map(|it| it.thread));
+                threads.extend(page.entries.iter().map(|it| it.thread));
                 pages += 1;
                 query.cursor = page.next;
                 if query.cursor.is_none() {
                     break;
                 }
             }
-            assert_eq!(found, holders, "in pages of {limit}");
-            // Whoever is late for everything gets as far as one look at the index goes.
+            assert_eq!(threads, holders, "in pages of {limit}");
+            // A search that is always late gets one index query per page.
             if limit == 100 {
                 let expected = if is_late() { 7 } else { 1 };
                 assert_eq!(pages, expected);
@@ -114,18 +114,18 @@ async fn pages_that_end_early_meet() {
 }
 
 #[tokio::test]
-async fn the_lag_is_what_was_stored_when_it_was_asked_for() {
+async fn the_lag_covers_records_stored_when_it_was_measured() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().to_owned();
     let journal = LocalJournal::open(&Options { folder: path }).unwrap();
     let first = thread(&journal, 1, &["one", "two"]).await;
-    // A fork without a record of its own has nothing to be taken in.
+    // A fork without records of its own has nothing to index.
     journal.fork(first, Seq(2), ThreadId::mint()).await.unwrap();
     catch_up(&journal, folder.path());
     drop(journal);
-    // Nobody keeps the index up to date now.
+    // No indexer runs now.
     let index = index::open_to_write(folder.path()).unwrap();
-    let marks = |upto: i64| {
+    let shift_marks = |upto: i64| {
         index
             .execute("UPDATE mark SET upto = upto + ?1", [upto])
             .unwrap()
@@ -138,12 +138,12 @@ async fn the_lag_is_what_was_stored_when_it_was_asked_for() {
             .unwrap()
     };
     assert_eq!(lag().threads(), 0);
-    marks(-1);
-    let mut behind = lag();
-    assert_eq!(behind.threads(), 1);
-    behind.look().unwrap();
-    assert_eq!(behind.threads(), 1);
-    marks(1);
-    behind.look().unwrap();
-    assert_eq!(behind.threads(), 0);
+    shift_marks(-1);
+    let mut measured = lag();
+    assert_eq!(measured.threads(), 1);
+    measured.refresh().unwrap();
+    assert_eq!(measured.threads(), 1);
+    shift_marks(1);
+    measured.refresh().unwrap();
+    assert_eq!(measured.threads(), 0);
 }

@@ -1,7 +1,7 @@
-//! A walk down the list for a text whose letters are everywhere.
+//! Walk down the list for a text whose trigrams are common.
 //!
-//! The index could say where all of it is, but only at the price of all records. So the threads that
-//! come by are asked about: few by their names, many together with the others around them.
+//! The index could return all matches, but only at the cost of all records. So it is queried for
+//! the threads on the walk: for few threads by number, for many by block.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,25 +12,25 @@ use crate::local::error;
 use crate::local::lists::{CandidateThread, Lists};
 use crate::page::{self, ListCursor};
 
-/// How many threads are taken from the list at a time: few at first, because most pages are full soon, and
-/// then so many that those of one block are seen together.
+/// Number of threads taken from the list at a time: few at first, because most pages fill soon, and
+/// then enough to group the threads of a block.
 const STEP_MIN: usize = 31;
 const STEP_MAX: usize = 4096;
 
-/// How many are asked about by their names at a time.
+/// Maximum number of threads in one query by number.
 const NAMES_MAX: usize = 32;
 
-/// If so many of one block come by, all of it is looked at. With fewer it would be done again for each page
-/// where the order of the list is not the order in which threads were made.
+/// Minimum number of candidates in a block for a query of the whole block. With fewer, the query
+/// would repeat for each page if the list is not in the order of creation.
 const BLOCK_THREADS_MIN: usize = 128;
 
-/// A walk, and what it knows so far.
+/// A walk and its findings so far.
 #[derive(Debug)]
 pub(super) struct SearchWalk<'a> {
     index: &'a IndexSnapshot,
-    /// Whether all that holds the text is found.
+    /// Whether all matches of the text are known.
     knows_all: bool,
-    /// Blocks and numbers that were looked at.
+    /// Blocks and numbers that were queried.
     blocks: BTreeSet<i64>,
     numbers: BTreeSet<i64>,
     matches: Matches,
@@ -47,8 +47,8 @@ impl<'a> SearchWalk<'a> {
         }
     }
 
-    /// One that looks at nothing, because all is found.
-    pub(super) fn knowing(index: &'a IndexSnapshot, matches: Matches) -> Self {
+    /// Creates a walk that queries nothing, because all matches are known.
+    pub(super) fn with_matches(index: &'a IndexSnapshot, matches: Matches) -> Self {
         Self {
             knows_all: true,
             matches,
@@ -56,8 +56,8 @@ impl<'a> SearchWalk<'a> {
         }
     }
 
-    /// A page of those that hold the text. When it is late the page ends with the thread that came by last,
-    /// but one at least comes by.
+    /// Returns a page of threads that contain the text. At the time limit the page ends with the
+    /// last visited thread, but it visits at least one.
     pub(super) fn page(
         mut self,
         lists: Lists<'_>,
@@ -66,25 +66,25 @@ impl<'a> SearchWalk<'a> {
         is_late: &dyn Fn() -> bool,
     ) -> Result<Page<Summary>, ReadError> {
         let limit = page::limit(query.limit);
-        let mut held = BTreeSet::new();
+        let mut matching = BTreeSet::new();
         let mut last = cursor;
         let mut count = (limit + 1).clamp(STEP_MIN, STEP_MAX);
         let more = 'walk: loop {
             let step = lists.step(query, last, count).map_err(error::open)?;
-            let crowds = block_counts(&step);
+            let counts = block_counts(&step);
             for (at, thread) in step.iter().enumerate() {
-                // What is known costs nothing, so only whoever would have to look is late.
+                // Known threads cost nothing, so the time limit applies only before a query.
                 if !self.knows(thread) && last != cursor && is_late() {
                     break 'walk true;
                 }
                 while !self.knows(thread) {
-                    self.look(&step[at..], &crowds)?;
+                    self.query_index(&step[at..], &counts)?;
                 }
                 if self.holds(thread) {
-                    if held.len() == limit {
+                    if matching.len() == limit {
                         break 'walk true;
                     }
-                    held.insert(thread.number);
+                    matching.insert(thread.number);
                 }
                 last = Some(ListCursor {
                     key: thread.key,
@@ -99,7 +99,7 @@ impl<'a> SearchWalk<'a> {
             }
             count = STEP_MAX;
         };
-        let mut entries = lists.of_numbers(&held).map_err(error::open)?;
+        let mut entries = lists.of_numbers(&matching).map_err(error::open)?;
         entries.retain(|it| query.matches(it));
         page::arrange(&mut entries, query);
         let mut page = page::of_threads(entries, query);
@@ -118,15 +118,15 @@ impl<'a> SearchWalk<'a> {
         self.knows_all || self.blocks.contains(&block_of(number)) || self.numbers.contains(&number)
     }
 
-    /// Whether a thread that is known holds the text.
+    /// Whether a known thread contains the text.
     fn holds(&self, thread: &CandidateThread) -> bool {
-        let found = |number| self.matches.get(&number);
+        let first_match = |number| self.matches.get(&number);
         let mut rows = thread.rows.iter();
-        rows.any(|(number, upto)| found(*number).is_some_and(|first| first <= upto))
+        rows.any(|(number, upto)| first_match(*number).is_some_and(|first| first <= upto))
     }
 
-    /// Looks for what is not known of the first of these threads, and of others on the way.
-    fn look(&mut self, threads: &[CandidateThread], crowds: &BlockCounts) -> Result<(), ReadError> {
+    /// Queries the index for the first of these threads, and for others at the same time.
+    fn query_index(&mut self, threads: &[CandidateThread], counts: &BlockCounts) -> Result<(), ReadError> {
         let rows = threads.iter().flat_map(|thread| &thread.rows);
         let unknown = rows.filter(|(number, _)| !self.knows_number(*number));
         let mut numbers = unknown.map(|(number, _)| *number);
@@ -134,8 +134,8 @@ impl<'a> SearchWalk<'a> {
             return Ok(());
         };
         let is_crowded = |number| {
-            let crowd = crowds.get(&block_of(number));
-            crowd.is_some_and(|crowd| *crowd >= BLOCK_THREADS_MIN)
+            let count = counts.get(&block_of(number));
+            count.is_some_and(|count| *count >= BLOCK_THREADS_MIN)
         };
         if is_crowded(first) {
             let block = block_of(first);
@@ -144,21 +144,21 @@ impl<'a> SearchWalk<'a> {
             return Ok(());
         }
         let others = numbers.filter(|number| !is_crowded(*number));
-        let named: BTreeSet<i64> = others.take(NAMES_MAX - 1).chain([first]).collect();
+        let batch: BTreeSet<i64> = others.take(NAMES_MAX - 1).chain([first]).collect();
         self.matches
-            .extend(self.index.among(named.iter().copied())?);
-        self.numbers.extend(named);
+            .extend(self.index.among(batch.iter().copied())?);
+        self.numbers.extend(batch);
         Ok(())
     }
 }
 
-/// How many of each block come by.
+/// Number of candidates in each block.
 type BlockCounts = BTreeMap<i64, usize>;
 
 fn block_counts(threads: &[CandidateThread]) -> BlockCounts {
-    let mut crowds = BlockCounts::new();
+    let mut counts = BlockCounts::new();
     for thread in threads {
-        *crowds.entry(block_of(thread.number)).or_default() += 1;
+        *counts.entry(block_of(thread.number)).or_default() += 1;
     }
-    crowds
+    counts
 }

@@ -1,6 +1,6 @@
 use super::*;
 
-/// A log with some pages, and how many SQLite says it has.
+/// Creates a WAL with some pages. Returns the number of pages according to SQLite.
 fn log() -> (tempfile::TempDir, Connection, usize) {
     let folder = tempfile::tempdir().expect("a folder");
     let connection = schema::open_or_create(folder.path()).expect("a journal");
@@ -17,14 +17,14 @@ fn log() -> (tempfile::TempDir, Connection, usize) {
 }
 
 #[test]
-fn a_log_is_sound_as_far_as_sqlite_wrote_it() {
+fn all_frames_that_sqlite_wrote_are_valid() {
     let (folder, _connection, pages) = log();
     assert!(pages > 20);
     assert_eq!(write_again(&path(folder.path())).expect("written"), pages);
 }
 
 #[test]
-fn a_log_is_sound_only_up_to_its_first_wrong_byte() {
+fn frames_are_valid_up_to_the_first_changed_byte() {
     let (folder, _connection, pages) = log();
     let bytes = std::fs::read(path(folder.path())).expect("a log");
     for at in [0, 9, 40, bytes.len() / 2, bytes.len() - 1] {
@@ -32,10 +32,10 @@ fn a_log_is_sound_only_up_to_its_first_wrong_byte() {
         bytes[at] ^= 1;
         let frame = FRAME_HEADER_BYTES + 1024;
         let expected = at.saturating_sub(HEADER_BYTES) / frame;
-        assert_eq!(sound(&bytes), expected.min(pages), "byte {at}");
+        assert_eq!(valid_frames(&bytes), expected.min(pages), "byte {at}");
     }
-    assert_eq!(sound(&[]), 0);
-    assert_eq!(sound(&bytes[..HEADER_BYTES]), 0);
+    assert_eq!(valid_frames(&[]), 0);
+    assert_eq!(valid_frames(&bytes[..HEADER_BYTES]), 0);
 }
 
 #[test]
@@ -71,8 +71,9 @@ fn a_log_that_is_whole_is_emptied() {
 
 const STEP: usize = FRAME_HEADER_BYTES + 1024;
 
-/// A log of transactions of so many pages, each of which begins with its number.
-fn made(transactions: &[usize]) -> Vec<u8> {
+/// Builds a WAL of transactions with these numbers of pages. Each page is filled with the number of
+/// its transaction.
+fn build_log(transactions: &[usize]) -> Vec<u8> {
     let mut log = vec![0; HEADER_BYTES];
     log[8..12].copy_from_slice(&1024_u32.to_be_bytes());
     log[16..24].copy_from_slice(b"salted!!");
@@ -96,39 +97,40 @@ fn made(transactions: &[usize]) -> Vec<u8> {
     log
 }
 
-/// How many pages of a log are taken, and whether what comes after them was lost.
-fn judged(log: &[u8]) -> (usize, bool) {
+/// Returns the number of committed frames, and whether acknowledged transactions after them were
+/// lost.
+fn inspect(log: &[u8]) -> (usize, bool) {
     let frames = Frames::of(log);
-    (frames.taken.len(), frames.are_lost())
+    (frames.committed.len(), frames.are_lost())
 }
 
-/// The log with a changed byte in a page.
-fn hit(log: &[u8], frame: usize) -> Vec<u8> {
+/// Returns the WAL with a changed byte in a frame.
+fn corrupt_frame(log: &[u8], frame: usize) -> Vec<u8> {
     let mut log = log.to_vec();
     log[HEADER_BYTES + frame * STEP + 500] ^= 1;
     log
 }
 
 #[test]
-fn what_a_killed_writer_left_behind_is_no_loss() {
-    let whole = made(&[2, 3, 4]);
-    assert_eq!(judged(&whole), (9, false));
-    // Killed while it wrote.
+fn frames_of_a_killed_writer_are_no_loss() {
+    let whole = build_log(&[2, 3, 4]);
+    assert_eq!(inspect(&whole), (9, false));
+    // Killed during a write.
     for frames in 5..9 {
-        assert_eq!(judged(&whole[..HEADER_BYTES + frames * STEP]), (5, false));
+        assert_eq!(inspect(&whole[..HEADER_BYTES + frames * STEP]), (5, false));
     }
-    // Killed while it synced; another process then wrote over the first pages of what it wrote.
+    // Killed during a sync; another process then overwrote the first pages of the transaction.
     for other in [&[2, 3, 1][..], &[2, 3, 3], &[2, 3, 1, 1], &[2, 3, 1, 2]] {
-        let mut log = made(other);
-        let taken = other.iter().sum();
+        let mut log = build_log(other);
+        let committed = other.iter().sum();
         log.extend(&whole[log.len()..]);
-        assert_eq!(judged(&log), (taken, false), "{other:?}");
+        assert_eq!(inspect(&log), (committed, false), "{other:?}");
     }
 }
 
 #[test]
-fn what_was_ended_after_a_page_that_was_hit_is_lost() {
-    let whole = made(&[2, 3, 4]);
+fn commits_after_a_damaged_frame_are_lost() {
+    let whole = build_log(&[2, 3, 4]);
     let table = [
         (0, 0),
         (1, 0),
@@ -139,9 +141,9 @@ fn what_was_ended_after_a_page_that_was_hit_is_lost() {
         (7, 5),
         (8, 5),
     ];
-    for (frame, taken) in table {
-        assert_eq!(judged(&hit(&whole, frame)), (taken, true), "{frame}");
+    for (frame, committed) in table {
+        assert_eq!(inspect(&corrupt_frame(&whole, frame)), (committed, true), "{frame}");
     }
-    // Of the last transaction the first page: it could as well be one that nobody was told of.
-    assert_eq!(judged(&hit(&whole, 5)), (5, false));
+    // First page of the last transaction: that transaction may as well be an unacknowledged one.
+    assert_eq!(inspect(&corrupt_frame(&whole, 5)), (5, false));
 }

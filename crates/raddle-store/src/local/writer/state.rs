@@ -1,4 +1,4 @@
-//! What the writer has before it, and the work on it.
+//! State of the writer thread, and its work.
 
 use std::time::{Duration, Instant};
 
@@ -12,29 +12,29 @@ use crate::local::error;
 use crate::local::files::BlobFiles;
 use crate::local::fork::ForkProgress;
 use crate::local::search::IndexSignal;
-use crate::local::write_conn::{TransactionFailure, WriteConn, nothing};
+use crate::local::write_conn::{TransactionFailure, WriteConn, closed};
 
-/// How much goes into one transaction, and how long it may take to get there.
+/// Limits of one transaction: bytes, and time.
 const BYTES_MAX: usize = 1 << 20;
 const TIME_MAX: Duration = Duration::from_millis(5);
 
-/// A write that takes this long had to wait for the disk; for a while then nothing is written on the spot.
+/// A direct write that takes this long was blocked by the disk. For a pause, no more are tried.
 const SLOW: Duration = Duration::from_millis(20);
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// What the writer has before it.
+/// State of the writer thread.
 #[derive(Debug)]
 pub(super) struct WriterState {
     pub(super) conn: WriteConn,
     pub(super) files: BlobFiles,
     pub(super) jobs: BackgroundJobs,
-    /// Who keeps the words that can be searched for.
+    /// Signal to the search indexer.
     pub(super) signal: IndexSignal,
-    /// Until when nothing is written on the spot.
+    /// End of the pause of direct writes.
     pub(super) pause: Option<Instant>,
 }
 
-/// What came of a write that was committed.
+/// Result of a committed write.
 enum WriteOutcome {
     Stored(AppendOutcome),
     Saved,
@@ -43,16 +43,16 @@ enum WriteOutcome {
 }
 
 impl WriterState {
-    /// Appends in a transaction of its own, if that takes no waiting; nothing if it must be done by who may
-    /// wait, and is not done.
+    /// Appends in its own transaction, if that does not block. Returns `None` if nothing was done
+    /// and the writer thread must append.
     pub(super) fn append_now(&mut self, append: &Append) -> Option<Result<Seq, AppendError>> {
         let start = Instant::now();
         if self.pause.is_some_and(|until| start < until) || !self.conn.begin_now() {
             return None;
         }
-        let (connection, known) = self.conn.parts().ok()?;
-        let Ok(outcome) = append.run(connection, &self.files, known) else {
-            // Whoever tries again finds out what is wrong.
+        let (connection, heads) = self.conn.parts().ok()?;
+        let Ok(outcome) = append.run(connection, &self.files, heads) else {
+            // The retry on the writer thread reports the error.
             self.conn.roll_back();
             return None;
         };
@@ -61,49 +61,49 @@ impl WriterState {
         self.pause = (end - start >= SLOW).then_some(end + PAUSE);
         Some(match committed {
             Ok(()) => outcome.map(|appended| appended.head),
-            Err(failed) => Err(failed.error),
+            Err(failure) => Err(failure.error),
         })
     }
 
-    /// Takes up what was left undone, and says whether there is something.
+    /// Queues unfinished work of a former process. Returns whether there is any.
     pub(super) fn wake(&mut self) -> bool {
         self.jobs.wake();
         !self.jobs.is_empty()
     }
 
-    /// Does a piece of what nobody waits for, and everything else; says whether something is left.
+    /// Runs a piece of a background job, then all writes. Returns whether jobs are left.
     pub(super) fn work(&mut self, group: &mut Vec<WriteRequest>) -> bool {
         if !self.jobs.is_empty() {
             self.run_job();
         }
-        self.work_off(group);
+        self.commit_all(group);
         self.jobs.tidy();
         !self.jobs.is_empty()
     }
 
-    /// Commits what is there, in as few transactions as the bounds allow.
-    fn work_off(&mut self, group: &mut Vec<WriteRequest>) {
+    /// Commits the writes in as few transactions as the limits allow.
+    fn commit_all(&mut self, group: &mut Vec<WriteRequest>) {
         let mut rest = std::mem::take(group);
         while !rest.is_empty() {
-            let (taken, outcome) = self.transact(&rest);
-            let done: Vec<WriteRequest> = rest.drain(..taken).collect();
+            let (count, outcome) = self.transact(&rest);
+            let done: Vec<WriteRequest> = rest.drain(..count).collect();
             match outcome {
                 Ok(outcomes) => {
                     for (write, outcome) in done.into_iter().zip(outcomes) {
                         self.answer(write, outcome);
                     }
                 }
-                // One that cannot be written must not take the others with it.
-                Err(failed) if taken > 1 && failed.by_one => {
+                // One failing write must not fail the others.
+                Err(failure) if count > 1 && failure.by_one => {
                     for write in done {
                         let (_, outcome) = self.transact(std::slice::from_ref(&write));
-                        let outcome = outcome.and_then(|mut one| one.pop().ok_or_else(nothing));
-                        self.answer(write, outcome.unwrap_or_else(|failed| Err(failed.error)));
+                        let outcome = outcome.and_then(|mut one| one.pop().ok_or_else(closed));
+                        self.answer(write, outcome.unwrap_or_else(|failure| Err(failure.error)));
                     }
                 }
-                Err(failed) => {
+                Err(failure) => {
                     for write in done {
-                        self.answer(write, Err(failed.error.clone()));
+                        self.answer(write, Err(failure.error.clone()));
                     }
                 }
             }
@@ -111,7 +111,7 @@ impl WriterState {
         }
     }
 
-    /// One transaction over as many writes as fit; says how many those were and what came of them.
+    /// Runs one transaction over as many writes as fit. Returns their number and their results.
     fn transact(
         &mut self,
         writes: &[WriteRequest],
@@ -121,18 +121,18 @@ impl WriterState {
     ) {
         let classes = writes.iter().map(|write| match write {
             WriteRequest::Append(append, _) => append.class,
-            // A fork is nothing before its last piece.
+            // A fork is invisible before its last piece.
             WriteRequest::Fork(fork, _) if fork.more => Class::Process,
             WriteRequest::Fork(..) | WriteRequest::Delete(..) => Class::Power,
             WriteRequest::Base(..) | WriteRequest::Blob(..) => Class::Process,
         });
         let class = classes.max().unwrap_or(Class::Process);
-        if let Err(failed) = self.conn.begin(class) {
-            return (writes.len(), Err(failed));
+        if let Err(failure) = self.conn.begin(class) {
+            return (writes.len(), Err(failure));
         }
-        let (connection, known) = match self.conn.parts() {
+        let (connection, heads) = match self.conn.parts() {
             Ok(parts) => parts,
-            Err(failed) => return (writes.len(), Err(failed)),
+            Err(failure) => return (writes.len(), Err(failure)),
         };
         let start = Instant::now();
         let mut bytes = 0;
@@ -141,7 +141,7 @@ impl WriterState {
             let outcome = match write {
                 WriteRequest::Append(append, _) => {
                     bytes += append.bytes();
-                    let outcome = append.run(connection, &self.files, known);
+                    let outcome = append.run(connection, &self.files, heads);
                     outcome.map(|outcome| outcome.map(WriteOutcome::Stored))
                 }
                 WriteRequest::Base(base, _) => {
@@ -157,7 +157,7 @@ impl WriterState {
                     fork.run(connection).map(|it| Ok(WriteOutcome::Forked(it)))
                 }
                 WriteRequest::Delete(thread, head, _) => {
-                    known.forget();
+                    heads.forget();
                     let files = &self.files;
                     let marked = crate::local::delete::mark(connection, files, *thread, *head);
                     marked.map(|row| Ok(WriteOutcome::Deleting(row)))
@@ -179,12 +179,12 @@ impl WriterState {
                 break;
             }
         }
-        let taken = outcomes.len();
-        (taken, self.conn.commit(bytes).map(|()| outcomes))
+        let count = outcomes.len();
+        (count, self.conn.commit(bytes).map(|()| outcomes))
     }
 
     fn answer(&mut self, write: WriteRequest, outcome: Result<WriteOutcome, AppendError>) {
-        // Whoever no longer waits for the answer does not need it.
+        // The caller may have stopped waiting.
         match (write, outcome) {
             (WriteRequest::Append(_, answer), Ok(WriteOutcome::Stored(appended))) => {
                 if appended.leftovers {
@@ -214,23 +214,23 @@ impl WriterState {
                 let _ = answer.send(outcome.map(|_| ()));
             }
             (WriteRequest::Append(_, answer), Ok(_)) => {
-                let _ = answer.send(Err(AppendError::Unknown("answered amiss".to_owned())));
+                let _ = answer.send(Err(AppendError::Unknown("internal error: the result does not match the request".to_owned())));
             }
             (WriteRequest::Fork(_, answer), Ok(_)) => {
-                let _ = answer.send(Err(AppendError::Unknown("answered amiss".to_owned())));
+                let _ = answer.send(Err(AppendError::Unknown("internal error: the result does not match the request".to_owned())));
             }
         }
     }
 
-    /// One piece of the work that nobody waits for, in a transaction of its own.
+    /// Runs one piece of a background job, in its own transaction.
     fn run_job(&mut self) {
-        let Some(mut chore) = self.jobs.next() else {
+        let Some(mut job) = self.jobs.next() else {
             return;
         };
         let done = self.conn.begin(Class::Process).and_then(|()| {
             let (connection, _) = self.conn.parts()?;
-            match chore.piece(connection, &self.files) {
-                Ok(over) => self.conn.commit(0).map(|()| over),
+            match job.piece(connection, &self.files) {
+                Ok(finished) => self.conn.commit(0).map(|()| finished),
                 Err(error) => {
                     self.conn.roll_back();
                     Err(error::write(&error).into())
@@ -238,18 +238,18 @@ impl WriterState {
             }
         });
         match done {
-            Ok(false) => self.jobs.again(chore),
+            Ok(false) => self.jobs.again(job),
             Ok(true) => {
-                if chore.leaves_traces() {
-                    // Pages that held what is gone are still in the log.
+                if job.leaves_traces() {
+                    // Pages with deleted content are still in the WAL.
                     self.conn.clear();
                 }
-                for number in chore.cleared() {
+                for number in job.cleared() {
                     self.signal.notify(number);
                 }
-                chore.finish(Ok(()));
+                job.finish(Ok(()));
             }
-            Err(failed) => chore.finish(Err(failed.error)),
+            Err(failure) => job.finish(Err(failure.error)),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Text is written on the spot exactly when that takes no waiting.
+//! Text is written on the caller's thread exactly when that does not block.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -38,8 +38,8 @@ fn renamed(seq: u64) -> Record {
     record(seq, Event::Renamed(name).into())
 }
 
-/// A journal with a thread, and the number of its newest record. Its writer has nothing to do.
-async fn begun() -> (TempDir, LocalJournal, ThreadId, u64) {
+/// Creates a journal with a thread. Returns the number of its newest record. Its writer is idle.
+async fn open_journal() -> (TempDir, LocalJournal, ThreadId, u64) {
     let folder = tempfile::tempdir().unwrap();
     let options = Options {
         folder: folder.path().to_owned(),
@@ -47,7 +47,7 @@ async fn begun() -> (TempDir, LocalJournal, ThreadId, u64) {
     let journal = LocalJournal::open(&options).unwrap();
     let thread = ThreadId::mint();
     let mut head = 0;
-    // What the thread finds to do at first moves the log, which is over with the next commit.
+    // The first jobs of the writer run a checkpoint; the next commit resets that state.
     while head == 0 || may_wait(&journal) {
         head += 1;
         let records = [renamed(head)];
@@ -59,11 +59,11 @@ async fn begun() -> (TempDir, LocalJournal, ThreadId, u64) {
 }
 
 fn may_wait(journal: &LocalJournal) -> bool {
-    let desk = journal.writer.slot.state();
-    desk.as_ref().unwrap().conn.may_wait()
+    let state = journal.writer.slot.state();
+    state.as_ref().unwrap().conn.may_wait()
 }
 
-fn now(
+fn append_now(
     journal: &LocalJournal,
     thread: ThreadId,
     after: u64,
@@ -75,67 +75,67 @@ fn now(
 }
 
 #[tokio::test]
-async fn a_little_text_is_written_on_the_spot() {
-    let (_folder, journal, thread, head) = begun().await;
-    let stored = now(&journal, thread, head, text(head + 1, 100), Class::Process);
+async fn a_small_append_is_written_directly() {
+    let (_folder, journal, thread, head) = open_journal().await;
+    let stored = append_now(&journal, thread, head, text(head + 1, 100), Class::Process);
     assert_eq!(stored, Some(Ok(Seq(head + 1))));
     assert_eq!(journal.head(thread).await, Ok(Seq(head + 1)));
-    let stale = now(&journal, thread, head, text(head + 2, 100), Class::Process);
+    let stale = append_now(&journal, thread, head, text(head + 2, 100), Class::Process);
     assert_eq!(stale, Some(Err(AppendError::Conflict)));
 }
 
 #[tokio::test]
-async fn what_may_take_waiting_is_left_to_the_thread() {
-    let (folder, journal, thread, head) = begun().await;
-    let place = &journal.writer.slot;
-    let pause = |until| place.state().as_mut().unwrap().pause = until;
+async fn appends_that_may_block_go_to_the_thread() {
+    let (folder, journal, thread, head) = open_journal().await;
+    let slot = &journal.writer.slot;
+    let pause = |until| slot.state().as_mut().unwrap().pause = until;
     for (record, class) in [
         (text(head + 1, 9 << 10), Class::Process),
         (text(head + 1, 100), Class::Power),
         (renamed(head + 1), Class::Process),
     ] {
         let what = format!("{:?} {class:?}", record.body);
-        assert_eq!(now(&journal, thread, head, record, class), None, "{what}");
+        assert_eq!(append_now(&journal, thread, head, record, class), None, "{what}");
     }
     let mut at = head;
-    let mut little = |seen: Option<&str>| {
-        let stored = now(&journal, thread, at, text(at + 1, 100), Class::Process);
-        match seen {
+    let mut append_small = |blocked_by: Option<&str>| {
+        let stored = append_now(&journal, thread, at, text(at + 1, 100), Class::Process);
+        match blocked_by {
             Some(what) => assert_eq!(stored, None, "{what}"),
             None => {
                 at += 1;
                 assert_eq!(stored, Some(Ok(Seq(at))));
-                // This machine may be slow.
+                // A slow machine may have started a pause.
                 pause(None);
             }
         }
     };
-    place.is_busy.store(true, Ordering::Release);
-    little(Some("the thread has something to do"));
-    place.is_busy.store(false, Ordering::Release);
-    little(None);
+    slot.is_busy.store(true, Ordering::Release);
+    append_small(Some("the thread has something to do"));
+    slot.is_busy.store(false, Ordering::Release);
+    append_small(None);
 
-    let desk = place.state();
-    little(Some("someone else writes on the spot"));
-    drop(desk);
-    little(None);
+    let state = slot.state();
+    append_small(Some("someone else writes on the spot"));
+    drop(state);
+    append_small(None);
 
     let other = schema::open_to_write(folder.path()).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    little(Some("another process writes"));
+    append_small(Some("another process writes"));
     other.execute_batch("ROLLBACK").unwrap();
-    little(None);
+    append_small(None);
 
     pause(Some(Instant::now() + Duration::from_secs(3600)));
-    little(Some("the disk was slow"));
+    append_small(Some("the disk was slow"));
 }
 
 #[tokio::test]
-async fn the_thread_looks_at_the_log_however_little_comes_at_a_time() {
-    let (_folder, journal, thread, head) = begun().await;
+async fn the_thread_checks_the_log_despite_small_appends() {
+    let (_folder, journal, thread, head) = open_journal().await;
     let mut in_a_row = 0;
     for seq in head + 1..head + 400 {
-        match now(&journal, thread, seq - 1, text(seq, 100), Class::Process) {
+        match append_now(&journal, thread, seq - 1, text(seq, 100), Class::Process) {
             Some(stored) => {
                 assert_eq!(stored, Ok(Seq(seq)));
                 in_a_row += 1;

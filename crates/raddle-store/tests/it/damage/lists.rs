@@ -1,4 +1,4 @@
-//! What is damaged of one thread, or of what is made from it, keeps nothing else from being served.
+//! Damage to one thread, or to data derived from it, does not affect anything else.
 
 use raddle_core::ports::{AppendError, Journal, ListQuery, PageQuery, Pages, ReadError, Summary};
 use raddle_core::{Base, Seq, Thread};
@@ -19,8 +19,8 @@ async fn listed(journal: &LocalJournal) -> Result<Vec<Summary>, ReadError> {
     Ok(page.entries)
 }
 
-/// The threads that hold a word, once the index has come that far.
-async fn found(journal: &LocalJournal, pair: &DamagedPair) -> Result<Vec<Summary>, ReadError> {
+/// Returns the threads that contain a word, once the index has caught up.
+async fn search_all(journal: &LocalJournal, pair: &DamagedPair) -> Result<Vec<Summary>, ReadError> {
     let archive = Archive::open(pair.folder.path()).unwrap().unwrap();
     let mut lag = archive.lag().unwrap();
     loop {
@@ -28,18 +28,18 @@ async fn found(journal: &LocalJournal, pair: &DamagedPair) -> Result<Vec<Summary
             limit: 100,
             ..ListQuery::default()
         };
-        let found = journal.search("two".to_owned(), query).await?;
+        let page = journal.search("two".to_owned(), query).await?;
         if lag.threads() == 0 {
-            return Ok(found.entries);
+            return Ok(page.entries);
         }
         tokio::task::yield_now().await;
-        lag.look().unwrap();
+        lag.refresh().unwrap();
     }
 }
 
 impl DamagedPair {
-    /// The same change to the damaged thread, by its number.
-    fn hit(&self, sql: &str) {
+    /// Changes one row of the damaged thread, by its number.
+    fn damage_row(&self, sql: &str) {
         self.change(|connection: &Connection, number| {
             assert_eq!(connection.execute(sql, [number]), Ok(1), "{sql}");
         });
@@ -47,7 +47,7 @@ impl DamagedPair {
 }
 
 #[tokio::test]
-async fn a_list_goes_on_without_a_thread_that_was_hit() {
+async fn a_list_skips_a_damaged_thread() {
     let last = "(SELECT max(at) FROM delta WHERE at >> 36 = ?1)";
     for (sql, is_shown) in [
         (
@@ -70,37 +70,37 @@ async fn a_list_goes_on_without_a_thread_that_was_hit() {
         let journal = local(pair.folder.path());
         let mut before = listed(&journal).await.unwrap();
         assert_eq!(before.len(), 2);
-        assert_eq!(found(&journal, &pair).await, Ok(before.clone()));
+        assert_eq!(search_all(&journal, &pair).await, Ok(before.clone()));
         drop(journal);
-        pair.hit(sql);
+        pair.damage_row(sql);
         if !is_shown {
-            before.retain(|it| it.thread == pair.whole.thread);
+            before.retain(|it| it.thread == pair.intact.thread);
         }
         let journal = local(pair.folder.path());
         assert_eq!(listed(&journal).await, Ok(before.clone()), "{sql}");
-        assert_eq!(found(&journal, &pair).await, Ok(before), "{sql}");
+        assert_eq!(search_all(&journal, &pair).await, Ok(before), "{sql}");
     }
 }
 
-/// What lists had is made again with the next record, and nothing is wrong any more.
+/// The list row is rebuilt with the next record, and then nothing is damaged any more.
 #[tokio::test]
-async fn a_list_that_was_hit_is_mended_by_what_comes_next() {
+async fn a_damaged_list_row_is_rebuilt_by_the_next_record() {
     let mut pair = pair().await;
-    pair.hit("UPDATE summary SET preview = 'other' WHERE number = ?1");
+    pair.damage_row("UPDATE summary SET preview = 'other' WHERE number = ?1");
     let journal = local(pair.folder.path());
-    pair.hurt.append(&journal, vec![renamed("later")]).await;
+    pair.damaged.append(&journal, vec![renamed("later")]).await;
     let listed = listed(&journal).await.unwrap();
     let names: Vec<_> = listed.iter().map(|it| it.name.as_deref()).collect();
     assert_eq!(names, [Some("later"), None]);
     assert_eq!(listed[0].preview, "one");
     let archive = Archive::open(pair.folder.path()).unwrap().unwrap();
-    assert_eq!(archive.verify(pair.hurt.thread).unwrap().damage, []);
+    assert_eq!(archive.verify(pair.damaged.thread).unwrap().damage, []);
 }
 
 #[tokio::test]
-async fn a_thread_whose_pages_were_hit_goes_on() {
+async fn a_thread_with_damaged_pages_accepts_appends() {
     let mut pair = pair().await;
-    pair.hit(
+    pair.damage_row(
         "UPDATE item SET before = 0 WHERE at = (SELECT max(at) FROM item WHERE at >> 36 = ?1)",
     );
     let journal = local(pair.folder.path());
@@ -108,38 +108,39 @@ async fn a_thread_whose_pages_were_hit_goes_on() {
         limit: 10,
         ..PageQuery::default()
     };
-    let items = journal.items(pair.hurt.thread, None, query).await;
+    let items = journal.items(pair.damaged.thread, None, query).await;
     assert!(matches!(items, Err(ReadError::Corrupt { .. })), "{items:?}");
-    pair.hurt.append(&journal, vec![renamed("later")]).await;
+    pair.damaged.append(&journal, vec![renamed("later")]).await;
 }
 
-/// Another process deletes it and brings it back: it has another number then, and nothing is wrong with it.
+/// Another process deletes the thread and creates it again: then it has another number and is
+/// intact.
 #[tokio::test]
-async fn a_damaged_thread_that_comes_back_takes_appends() {
+async fn a_recreated_thread_accepts_appends() {
     let mut pair = pair().await;
-    pair.hit("UPDATE event SET time = time + 1 WHERE at = (?1 << 36) + 4");
+    pair.damage_row("UPDATE event SET time = time + 1 WHERE at = (?1 << 36) + 4");
     let journal = local(pair.folder.path());
-    let read = journal.read(pair.hurt.thread, Seq::ZERO, usize::MAX).await;
+    let read = journal.read(pair.damaged.thread, Seq::ZERO, usize::MAX).await;
     assert!(matches!(read, Err(ReadError::Corrupt { at: Seq(4), .. })));
-    let after = pair.hurt.head;
-    let records = pair.hurt.records(vec![renamed("more")]);
-    let refused = journal.append(pair.hurt.thread, after, &records, class_of(&records));
-    assert!(matches!(refused.await, Err(AppendError::ReadOnly(_))));
-    let mut again = ThreadScript {
-        thread: pair.hurt.thread,
+    let after = pair.damaged.head;
+    let records = pair.damaged.records(vec![renamed("more")]);
+    let rejected = journal.append(pair.damaged.thread, after, &records, class_of(&records));
+    assert!(matches!(rejected.await, Err(AppendError::ReadOnly(_))));
+    let mut recreated = ThreadScript {
+        thread: pair.damaged.thread,
         ..ThreadScript::new()
     };
     let other = local(pair.folder.path());
-    other.delete(again.thread).await.unwrap();
-    again.start(&other, "/w").await;
-    again.turn(&journal, "t1", "and on").await;
+    other.delete(recreated.thread).await.unwrap();
+    recreated.start(&other, "/w").await;
+    recreated.turn(&journal, "t1", "and on").await;
 }
 
 #[tokio::test]
-async fn a_fork_whose_seam_was_hit_is_told_of_and_others_are_verified() {
+async fn a_fork_with_a_damaged_segment_is_reported_and_others_verify() {
     let pair = pair().await;
     let journal = local(pair.folder.path());
-    let fork = pair.hurt.fork(&journal, Seq(7)).await;
+    let fork = pair.damaged.fork(&journal, Seq(7)).await;
     drop(journal);
     pair.change(|connection, _| {
         let sql = "UPDATE part SET upto = upto - 1";
@@ -149,20 +150,20 @@ async fn a_fork_whose_seam_was_hit_is_told_of_and_others_are_verified() {
     let damage = archive.verify(fork.thread).unwrap().damage;
     assert_eq!(damage.len(), 1, "{damage:?}");
     assert_eq!(damage[0].kind, DamageKind::Record);
-    let what = "what the fork took over is not what was written";
+    let what = "the segment that the fork shares is damaged: its checksum does not match";
     assert!(damage[0].what.contains(what), "{damage:?}");
-    for thread in [pair.whole.thread, pair.hurt.thread] {
+    for thread in [pair.intact.thread, pair.damaged.thread] {
         assert_eq!(archive.verify(thread).unwrap().damage, []);
     }
 }
 
-/// A column that is of another type than was written, as a bit of a row's header makes it.
+/// A column of another type than was written, as a flipped bit in a row's header makes it.
 #[tokio::test]
-async fn a_base_of_the_wrong_kind_is_passed_over() {
+async fn a_base_of_the_wrong_type_is_skipped() {
     for column in ["sum", "body"] {
         let pair = pair().await;
         let journal = local(pair.folder.path());
-        let thread = pair.hurt.thread;
+        let thread = pair.damaged.thread;
         let records = journal.read(thread, Seq::ZERO, usize::MAX).await.unwrap();
         let mut folded = Thread::new();
         records.iter().for_each(|record| folded.apply(record));

@@ -1,5 +1,6 @@
-//! Every column of every table is changed, every row and every entry of an index vanishes. What is shown
-//! then is what was stored, or an error; or a thread is missing from a list, and whoever verifies is told.
+//! Changes every column of every table, and removes every row and every index entry. The result
+//! must be the stored data or an error; or a thread is missing from a list, and a verification
+//! reports that.
 
 mod continuing;
 
@@ -12,14 +13,14 @@ use raddle_store::Archive;
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
-use super::{file, move_log};
+use super::{file, checkpoint};
 use crate::records::{ThreadScript, completed, delta, forked, item_started, renamed, reverted};
 use crate::suite::local;
 
-/// What is asked, and what is said then.
+/// Results of all queries, by name.
 type QueryResults = BTreeMap<String, Result<String, ReadError>>;
 
-/// Threads of every kind, and their ids.
+/// Creates threads of every kind. Returns their ids.
 async fn journal(folder: &Path) -> Vec<ThreadId> {
     let journal = local(folder);
     let mut scripts = vec![
@@ -41,10 +42,10 @@ async fn journal(folder: &Path) -> Vec<ThreadId> {
     let bodies = vec![forked(fork.thread, of, at, 4), renamed("the fork")];
     fork.append(&journal, bodies).await;
     fork.turn(&journal, "f", "of the fork").await;
-    let cut = scripts[1].head;
+    let last_live = scripts[1].head;
     scripts[1].turn(&journal, "t9", "to be cut").await;
     scripts[1]
-        .append(&journal, vec![reverted("t9", cut.next(), 4)])
+        .append(&journal, vec![reverted("t9", last_live.next(), 4)])
         .await;
     let archived = Event::Archived { principal: None };
     scripts[2].append(&journal, vec![archived.into()]).await;
@@ -65,8 +66,7 @@ async fn journal(folder: &Path) -> Vec<ThreadId> {
     scripts.iter().map(|it| it.thread).collect()
 }
 
-/// Asks for everything that is shown.
-fn ask(folder: &Path, threads: &[ThreadId]) -> QueryResults {
+fn query_all(folder: &Path, threads: &[ThreadId]) -> QueryResults {
     let mut answers = QueryResults::new();
     let archive = match Archive::open(folder) {
         Ok(archive) => archive.unwrap(),
@@ -75,10 +75,10 @@ fn ask(folder: &Path, threads: &[ThreadId]) -> QueryResults {
             return answers;
         }
     };
-    fn told<T: std::fmt::Debug>(outcome: Result<T, ReadError>) -> Result<String, ReadError> {
+    fn to_text<T: std::fmt::Debug>(outcome: Result<T, ReadError>) -> Result<String, ReadError> {
         outcome.map(|it| format!("{it:?}"))
     }
-    answers.insert("all".to_owned(), told(archive.threads()));
+    answers.insert("all".to_owned(), to_text(archive.threads()));
     for (archived, cwd) in [(false, None), (true, None), (false, Some("/w0"))] {
         let query = ListQuery {
             archived,
@@ -88,15 +88,15 @@ fn ask(folder: &Path, threads: &[ThreadId]) -> QueryResults {
         };
         answers.insert(
             format!("list {archived} {cwd:?}"),
-            told(archive.list(&query)),
+            to_text(archive.list(&query)),
         );
     }
     for thread in threads {
-        let mut note = |what: &str, said| answers.insert(format!("{what} of {thread}"), said);
-        note("summary", told(archive.summary(*thread)));
+        let mut note = |what: &str, result| answers.insert(format!("{what} of {thread}"), result);
+        note("summary", to_text(archive.summary(*thread)));
         note(
             "records",
-            told(archive.records(*thread, Seq::ZERO, usize::MAX)),
+            to_text(archive.records(*thread, Seq::ZERO, usize::MAX)),
         );
         for newest_first in [false, true] {
             let query = PageQuery {
@@ -110,19 +110,19 @@ fn ask(folder: &Path, threads: &[ThreadId]) -> QueryResults {
                     let items = archive.items(*thread, Some(&turn.turn), &query);
                     note(
                         &format!("{newest_first} items of {}", turn.turn),
-                        told(items),
+                        to_text(items),
                     );
                 }
             }
-            note(&format!("{newest_first} turns"), told(turns));
+            note(&format!("{newest_first} turns"), to_text(turns));
             let items = archive.items(*thread, None, &query);
-            note(&format!("{newest_first} items"), told(items));
+            note(&format!("{newest_first} items"), to_text(items));
         }
     }
     answers
 }
 
-/// A base may be missing, but not another.
+/// Returns the bases. One may be missing, but not differ.
 fn bases(folder: &Path, threads: &[ThreadId]) -> Vec<Option<Base>> {
     let Ok(Some(archive)) = Archive::open(folder) else {
         return vec![None; threads.len()];
@@ -131,12 +131,12 @@ fn bases(folder: &Path, threads: &[ThreadId]) -> Vec<Option<Base>> {
     bases.map(Result::unwrap_or_default).collect()
 }
 
-/// A journal at rest, and what it says.
+/// A journal at rest, and its query results.
 struct IdleJournal {
     folder: tempfile::TempDir,
     bytes: Vec<u8>,
     threads: Vec<ThreadId>,
-    said: QueryResults,
+    results: QueryResults,
     bases: Vec<Option<Base>>,
 }
 
@@ -144,16 +144,16 @@ impl IdleJournal {
     async fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let threads = journal(folder.path()).await;
-        move_log(folder.path());
-        let said = ask(folder.path(), &threads);
-        assert!(said.values().all(Result::is_ok), "{said:?}");
+        checkpoint(folder.path());
+        let results = query_all(folder.path(), &threads);
+        assert!(results.values().all(Result::is_ok), "{results:?}");
         let bases = bases(folder.path(), &threads);
         assert!(bases[0].is_some());
         Self {
             bytes: std::fs::read(file(folder.path())).unwrap(),
             folder,
             threads,
-            said,
+            results,
             bases,
         }
     }
@@ -162,26 +162,26 @@ impl IdleJournal {
         Connection::open(file(self.folder.path())).unwrap()
     }
 
-    /// Changes the file behind the journal's back, if it can be changed so, and holds what is shown
-    /// against what was.
-    fn hit(&self, what: &str, change: impl FnOnce(&Connection) -> rusqlite::Result<()>) -> bool {
+    /// Changes the file behind the journal's back, if SQLite allows it, and compares the query
+    /// results with the original ones. Returns whether it was changed.
+    fn check_change(&self, what: &str, change: impl FnOnce(&Connection) -> rusqlite::Result<()>) -> bool {
         let changed = self.change(change);
-        let answers = ask(self.folder.path(), &self.threads);
-        for (question, said) in answers {
-            if question.starts_with("list ") && Some(&said) != self.said.get(&question) {
-                self.lacks_what_is_damaged(what, &question, said);
+        let answers = query_all(self.folder.path(), &self.threads);
+        for (question, result) in answers {
+            if question.starts_with("list ") && Some(&result) != self.results.get(&question) {
+                self.check_list(what, &question, result);
             } else {
-                self.is_so(what, &question, said);
+                self.check_result(what, &question, result);
             }
         }
-        self.bases_are_so(what);
+        self.check_bases(what);
         changed
     }
 
-    /// A list shows what it did, but for threads of which `verify` says that they are damaged.
-    fn lacks_what_is_damaged(&self, what: &str, question: &str, said: Result<String, ReadError>) {
-        let said = match said {
-            Ok(said) => said,
+    /// Checks that a list lacks only threads that `verify` reports as damaged.
+    fn check_list(&self, what: &str, question: &str, result: Result<String, ReadError>) {
+        let text = match result {
+            Ok(text) => text,
             // Without its tables there is no list.
             Err(ReadError::Corrupt { .. }) if what.contains("sqlite_") => return,
             Err(error) => panic!("{what}: {question}: {error}"),
@@ -191,20 +191,21 @@ impl IdleJournal {
             let verified = archive.verify(**it);
             verified.is_ok_and(|report| report.damage.is_empty())
         });
-        let Some(Ok(before)) = self.said.get(question) else {
+        let Some(Ok(before)) = self.results.get(question) else {
             panic!("{what}: {question}");
         };
         for thread in sound {
-            let shown = format!("thread: ThreadId({thread}),");
+            let entry = format!("thread: ThreadId({thread}),");
             assert!(
-                before.contains(&shown) == said.contains(&shown),
-                "{what}: {question}: {thread}: {said}"
+                before.contains(&entry) == text.contains(&entry),
+                "{what}: {question}: {thread}: {text}"
             );
         }
     }
 
-    /// The same to an index of the list: a thread may be missing there if that is noticed.
-    fn hit_list(
+    /// Changes an index of the list: a thread may be missing there if the check of the file reports
+    /// it.
+    fn check_list_change(
         &self,
         what: &str,
         change: impl FnOnce(&Connection) -> rusqlite::Result<()>,
@@ -216,12 +217,12 @@ impl IdleJournal {
             Vec::<String>::new(),
             "{what}"
         );
-        for (question, said) in ask(self.folder.path(), &self.threads) {
+        for (question, result) in query_all(self.folder.path(), &self.threads) {
             if !question.starts_with("list ") {
-                self.is_so(what, &question, said);
+                self.check_result(what, &question, result);
             }
         }
-        self.bases_are_so(what);
+        self.check_bases(what);
         changed
     }
 
@@ -229,40 +230,40 @@ impl IdleJournal {
         std::fs::write(file(self.folder.path()), &self.bytes).unwrap();
         let connection = self.open();
         let changed = change(&connection);
-        let refused = |error: &rusqlite::Error| {
+        let is_constraint = |error: &rusqlite::Error| {
             error.sqlite_error_code() == Some(rusqlite::ErrorCode::ConstraintViolation)
         };
         assert!(
-            !changed.as_ref().is_err_and(|it| !refused(it)),
+            !changed.as_ref().is_err_and(|it| !is_constraint(it)),
             "{changed:?}"
         );
         let changed = changed.is_ok();
         drop(connection);
-        move_log(self.folder.path());
+        checkpoint(self.folder.path());
         changed
     }
 
-    fn is_so(&self, what: &str, question: &str, said: Result<String, ReadError>) {
-        match said {
-            Ok(said) => {
-                let before = self.said.get(question).cloned();
-                assert_eq!(Some(Ok(said)), before, "{what}: {question}");
+    fn check_result(&self, what: &str, question: &str, result: Result<String, ReadError>) {
+        match result {
+            Ok(text) => {
+                let before = self.results.get(question).cloned();
+                assert_eq!(Some(Ok(text)), before, "{what}: {question}");
             }
             Err(ReadError::Corrupt { .. }) => {}
             Err(other) => panic!("{what}: {question}: {other:?}"),
         }
     }
 
-    fn bases_are_so(&self, what: &str) {
+    fn check_bases(&self, what: &str) {
         let bases = bases(self.folder.path(), &self.threads);
-        for (found, before) in bases.iter().zip(&self.bases) {
-            assert!(found.is_none() || found == before, "{what}: a base");
+        for (base, before) in bases.iter().zip(&self.bases) {
+            assert!(base.is_none() || base == before, "{what}: a base");
         }
     }
 
-    /// The same to a table alone: no index follows what becomes of its rows.
-    fn hit_table(&self, what: &str, sql: &str, values: &[&Value]) -> bool {
-        self.hit(what, |connection| {
+    /// Changes a table alone: no index follows the change of its rows.
+    fn check_table_change(&self, what: &str, sql: &str, values: &[&Value]) -> bool {
+        self.check_change(what, |connection| {
             connection.pragma_update(None, "writable_schema", true)?;
             connection.execute_batch(
                 "CREATE TEMP TABLE kept AS SELECT * FROM sqlite_schema WHERE type = 'index';
@@ -281,7 +282,7 @@ impl IdleJournal {
         names.map(Result::unwrap).collect()
     }
 
-    /// The columns of a table and some of its rows: the first ones and the last.
+    /// Returns the columns of a table and some of its rows: the first ones and the last.
     fn rows(&self, table: &str) -> (Vec<String>, Vec<Vec<Value>>) {
         let connection = self.open();
         let mut statement = connection
@@ -298,8 +299,8 @@ impl IdleJournal {
     }
 }
 
-/// A value that differs in one bit; nothing where there is none.
-fn flipped(value: &Value, bit: u8) -> Option<Value> {
+/// Returns a value that differs in one bit, or `None` if there is none.
+fn flip_bit(value: &Value, bit: u8) -> Option<Value> {
     match value {
         Value::Integer(number) => Some(Value::Integer(number ^ (1 << bit))),
         Value::Blob(bytes) => {
@@ -321,25 +322,25 @@ const TABLES: &str = "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER 
 
 #[tokio::test]
 async fn a_changed_column_of_any_table() {
-    let rest = IdleJournal::new().await;
-    let tables = rest.names(TABLES);
+    let idle = IdleJournal::new().await;
+    let tables = idle.names(TABLES);
     assert!(tables.len() > 12, "{tables:?}");
     let mut hits = 0;
     for table in tables {
-        let (columns, rows) = rest.rows(&table);
+        let (columns, rows) = idle.rows(&table);
         let is_it = columns.iter().map(|it| format!("{it} IS ?"));
         let is_it = is_it.collect::<Vec<_>>().join(" AND ");
         for row in rows {
             for (column, value) in columns.iter().zip(&row) {
                 for bit in [0, 1, 5] {
-                    let Some(value) = flipped(value, bit) else {
+                    let Some(value) = flip_bit(value, bit) else {
                         continue;
                     };
                     let sql = format!("UPDATE {table} SET {column} = ? WHERE {is_it}");
                     let values: Vec<&Value> = [&value].into_iter().chain(&row).collect();
                     let what = format!("{sql}: {value:?} in {row:?}");
-                    let hit = rest.hit_table(&what, &sql, &values);
-                    hits += u32::from(hit);
+                    let changed = idle.check_table_change(&what, &sql, &values);
+                    hits += u32::from(changed);
                 }
             }
         }
@@ -349,11 +350,11 @@ async fn a_changed_column_of_any_table() {
 
 #[tokio::test]
 async fn a_row_of_any_table_that_vanished() {
-    let rest = IdleJournal::new().await;
+    let idle = IdleJournal::new().await;
     let mut hits = 0;
-    // The last text of an open item goes unnoticed, and that is said.
-    for table in rest.names(TABLES).iter().filter(|it| *it != "delta") {
-        let (columns, rows) = rest.rows(table);
+    // The loss of the last text of an open item cannot be detected, which is documented.
+    for table in idle.names(TABLES).iter().filter(|it| *it != "delta") {
+        let (columns, rows) = idle.rows(table);
         let is_it = columns.iter().map(|it| format!("{it} IS ?"));
         let sql = format!(
             "DELETE FROM {table} WHERE {}",
@@ -361,8 +362,8 @@ async fn a_row_of_any_table_that_vanished() {
         );
         for row in rows {
             let values: Vec<&Value> = row.iter().collect();
-            let hit = rest.hit_table(&format!("{sql}: {row:?}"), &sql, &values);
-            hits += u32::from(hit);
+            let changed = idle.check_table_change(&format!("{sql}: {row:?}"), &sql, &values);
+            hits += u32::from(changed);
         }
     }
     assert!(hits > 25, "{hits}");
@@ -370,14 +371,14 @@ async fn a_row_of_any_table_that_vanished() {
 
 #[tokio::test]
 async fn an_entry_of_any_index_that_vanished() {
-    let rest = IdleJournal::new().await;
+    let idle = IdleJournal::new().await;
     let indexes = "SELECT name FROM sqlite_schema WHERE type = 'index' AND sql NOT LIKE '%WHERE%'";
-    let indexes = rest.names(indexes);
+    let indexes = idle.names(indexes);
     assert!(indexes.len() > 7, "{indexes:?}");
     for index in indexes {
         let tables = format!("SELECT tbl_name FROM sqlite_schema WHERE name = '{index}'");
-        let table = rest.names(&tables).remove(0);
-        let (columns, rows) = rest.rows(&table);
+        let table = idle.names(&tables).remove(0);
+        let (columns, rows) = idle.rows(&table);
         for row in rows {
             let Value::Integer(key) = &row[0] else {
                 continue;
@@ -391,20 +392,20 @@ async fn an_entry_of_any_index_that_vanished() {
                     [&index],
                     |row| row.get(0),
                 )?;
-                // The index is made again as one that has not all, and then called one that has.
+                // The index is rebuilt as a partial one, and then declared complete.
                 connection.pragma_update(None, "writable_schema", true)?;
                 connection.execute(edit, [&index, &format!("{sql}{without}")])?;
-                let other = rest.open();
+                let other = idle.open();
                 other.execute_batch(&format!("REINDEX {index}"))?;
                 other.pragma_update(None, "writable_schema", true)?;
                 other.execute(edit, [&index, &sql]).map(|_| ())
             };
-            let hit = if table == "summary" {
-                rest.hit_list(&what, vanish)
+            let changed = if table == "summary" {
+                idle.check_list_change(&what, vanish)
             } else {
-                rest.hit(&what, vanish)
+                idle.check_change(&what, vanish)
             };
-            assert!(hit, "{what}");
+            assert!(changed, "{what}");
         }
     }
 }

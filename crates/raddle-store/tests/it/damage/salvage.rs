@@ -1,4 +1,4 @@
-//! What is got out of a file that SQLite cannot make sense of: true records, or none.
+//! Salvage from a file that SQLite cannot read: only true records are exported.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -8,13 +8,14 @@ use raddle_core::{Record, RecordBody, Seq, ThreadId};
 use raddle_store::{BundleEntry, BundleReader, Extent, LocalJournal, Options, Salvage};
 use rusqlite::Connection;
 
-use super::{file, move_log};
+use super::{file, checkpoint};
 use crate::records::{ThreadScript, completed, delta, forked, item_started, renamed};
 use crate::suite::local;
 
 const PAGE: usize = 1024;
 
-/// Threads of several kinds, closed in good order: short ones, one with long records, a fork, open text.
+/// Creates threads of several kinds, cleanly closed: short ones, one with long records, a fork,
+/// open text.
 async fn journal(folder: &Path) -> BTreeMap<ThreadId, Vec<Record>> {
     let journal = local(folder);
     let mut scripts = Vec::new();
@@ -46,34 +47,35 @@ async fn journal(folder: &Path) -> BTreeMap<ThreadId, Vec<Record>> {
         all.insert(script.thread, records.unwrap());
     }
     drop(journal);
-    move_log(folder);
+    checkpoint(folder);
     all
 }
 
-/// Saves everything that can be, and holds it against what was there. Says what was saved whole.
-fn save(folder: &Path, all: &BTreeMap<ThreadId, Vec<Record>>) -> BTreeSet<ThreadId> {
+/// Exports everything possible, and compares it with the original. Returns the threads that were
+/// exported whole.
+fn salvage_all(folder: &Path, all: &BTreeMap<ThreadId, Vec<Record>>) -> BTreeSet<ThreadId> {
     let mut salvage = Salvage::new(folder);
     let inventory = salvage.threads().unwrap();
-    let mut saved = BTreeSet::new();
+    let mut salvaged = BTreeSet::new();
     for thread in inventory.threads {
         let records = all.get(&thread).expect("no thread is made up");
         let mut out = Vec::new();
         if let Ok(exported) = salvage.export(thread, &mut out, Extent::Whole) {
-            // Open text has no place in the chain: it may be lost.
+            // Open text is not part of the chain: it may be lost.
             let events = |records: &[Record]| {
                 let events = records
                     .iter()
                     .filter(|it| matches!(it.body, RecordBody::Event(_)));
                 events.cloned().collect::<Vec<_>>()
             };
-            let (found, records) = (events(&read(&out)), events(records));
-            // Where nothing says where a thread ended, that is said.
-            assert!(found == records || !exported.lacks.is_empty());
-            if found == records {
-                saved.insert(thread);
+            let (exported_events, records) = (events(&read(&out)), events(records));
+            // If the end of a thread is unknown, the export reports that.
+            assert!(exported_events == records || !exported.lacks.is_empty());
+            if exported_events == records {
+                salvaged.insert(thread);
             }
         }
-        // What is sound of it is true as far as it goes.
+        // The intact part of it holds only true records.
         let mut out = Vec::new();
         if salvage.export(thread, &mut out, Extent::Sound).is_ok() {
             for record in read(&out) {
@@ -81,7 +83,7 @@ fn save(folder: &Path, all: &BTreeMap<ThreadId, Vec<Record>>) -> BTreeSet<Thread
             }
         }
     }
-    saved
+    salvaged
 }
 
 fn read(file: &[u8]) -> Vec<Record> {
@@ -95,8 +97,9 @@ fn read(file: &[u8]) -> Vec<Record> {
     records
 }
 
-/// Whatever the journal still serves is true, and a write is refused or done, never lost.
-async fn serves_nothing_false(folder: &Path, all: &BTreeMap<ThreadId, Vec<Record>>) {
+/// Checks that the journal serves only true records, and that a write is rejected or stored, never
+/// lost.
+async fn check_served_records(folder: &Path, all: &BTreeMap<ThreadId, Vec<Record>>) {
     let options = Options {
         folder: folder.to_owned(),
     };
@@ -107,8 +110,8 @@ async fn serves_nothing_false(folder: &Path, all: &BTreeMap<ThreadId, Vec<Record
     };
     for (thread, records) in all {
         match journal.read(*thread, Seq::ZERO, usize::MAX).await {
-            Ok(found) => {
-                let sound = found.iter().all(|record| records.contains(record));
+            Ok(served) => {
+                let sound = served.iter().all(|record| records.contains(record));
                 assert!(sound, "{thread} serves what was never written");
             }
             Err(ReadError::Corrupt { .. } | ReadError::NotFound) => {}
@@ -123,22 +126,23 @@ async fn serves_nothing_false(folder: &Path, all: &BTreeMap<ThreadId, Vec<Record
         .await
     {
         Ok(_) => {
-            let found = journal.read(script.thread, Seq::ZERO, usize::MAX).await;
-            let corrupt = matches!(found, Err(ReadError::Corrupt { .. }));
-            assert!(corrupt || found == Ok(records), "{found:?}");
+            let result = journal.read(script.thread, Seq::ZERO, usize::MAX).await;
+            let corrupt = matches!(result, Err(ReadError::Corrupt { .. }));
+            assert!(corrupt || result == Ok(records), "{result:?}");
         }
         Err(AppendError::ReadOnly(_) | AppendError::Unknown(_)) => {}
         Err(other) => panic!("{other:?}"),
     }
 }
 
-/// For each page, the threads that have an event there, or a seam without which nobody knows which events
-/// are theirs.
-fn needed(folder: &Path, bytes: &[u8]) -> Vec<BTreeSet<ThreadId>> {
+/// Returns for each page the threads that have an event there, or a segment without which their
+/// events are unknown.
+fn threads_by_page(folder: &Path, bytes: &[u8]) -> Vec<BTreeSet<ThreadId>> {
     let connection = Connection::open(file(folder)).unwrap();
     let pages = RowFinder::new(&connection, bytes);
-    let mut needed = vec![BTreeSet::new(); bytes.len() / PAGE];
-    // A thread's events are those of its number, and up to the seam those of the number it was forked from.
+    let mut threads = vec![BTreeSet::new(); bytes.len() / PAGE];
+    // A thread's events are those of its number, and up to the segment's end those of the forked
+    // number.
     let sql = "
         WITH course (id, number, first, last) AS (
             SELECT id, number, ifnull((SELECT max(upto) FROM part WHERE number = thread.number), 0) + 1,
@@ -154,22 +158,22 @@ fn needed(folder: &Path, bytes: &[u8]) -> Vec<BTreeSet<ThreadId>> {
     while let Some(row) = rows.next().unwrap() {
         let thread = ThreadId::from(uuid::Uuid::from_bytes(row.get(0).unwrap()));
         let at: i64 = row.get(1).unwrap();
-        let seam: Vec<u8> = row.get(2).unwrap();
-        let lies_in = match pages.of_events.get(&at) {
+        let segment_sum: Vec<u8> = row.get(2).unwrap();
+        let row_pages = match pages.of_events.get(&at) {
             Some(pages) => pages.clone(),
-            None => vec![pages.with(&seam)],
+            None => vec![pages.page_with(&segment_sum)],
         };
-        for page in lies_in {
-            needed[page - 1].insert(thread);
+        for page in row_pages {
+            threads[page - 1].insert(thread);
         }
     }
-    needed
+    threads
 }
 
-/// Where rows lie. They are found by the hashes that they bear, which stand nowhere else.
+/// Locations of rows. They are found by their hashes, which occur nowhere else.
 struct RowFinder<'a> {
     bytes: &'a [u8],
-    /// For each event its page, and those in which it goes on.
+    /// For each event its page, and its overflow pages.
     of_events: BTreeMap<i64, Vec<usize>>,
 }
 
@@ -185,26 +189,26 @@ impl<'a> RowFinder<'a> {
             .unwrap();
         let mut events = events.query([]).unwrap();
         while let Some(event) = events.next().unwrap() {
-            let leaf = pages.with(&event.get::<_, Vec<u8>>(1).unwrap());
+            let leaf = pages.page_with(&event.get::<_, Vec<u8>>(1).unwrap());
             // The rows of a page are counted in the order of their keys.
             let cell = cells.entry(leaf).or_default();
-            let mut lies_in = vec![leaf];
-            lies_in.extend(overflow(connection, leaf, *cell));
+            let mut row_pages = vec![leaf];
+            row_pages.extend(overflow(connection, leaf, *cell));
             *cell += 1;
-            pages.of_events.insert(event.get(0).unwrap(), lies_in);
+            pages.of_events.insert(event.get(0).unwrap(), row_pages);
         }
         pages
     }
 
-    /// The number of the page with these bytes.
-    fn with(&self, mark: &[u8]) -> usize {
-        let holds = |page: &[u8]| page.windows(mark.len()).any(|it| it == mark);
+    /// Returns the number of the page that contains these bytes.
+    fn page_with(&self, pattern: &[u8]) -> usize {
+        let holds = |page: &[u8]| page.windows(pattern.len()).any(|it| it == pattern);
         let mut pages = self.bytes.chunks(PAGE);
         pages.position(holds).unwrap() + 1
     }
 }
 
-/// The pages in which a row of a page goes on.
+/// Returns the overflow pages of a row.
 fn overflow(connection: &Connection, leaf: usize, cell: u32) -> Vec<usize> {
     let sql = "SELECT pageno FROM dbstat WHERE pagetype = 'overflow' AND path LIKE
                (SELECT path FROM dbstat WHERE pageno = ?1) || printf('%03x+%%', ?2)";
@@ -216,38 +220,38 @@ fn overflow(connection: &Connection, leaf: usize, cell: u32) -> Vec<usize> {
 }
 
 #[tokio::test]
-async fn whatever_page_is_hit_every_thread_is_saved_that_has_nothing_there() {
+async fn threads_without_rows_on_a_damaged_page_are_salvaged() {
     let folder = tempfile::tempdir().unwrap();
     let all = journal(folder.path()).await;
     let bytes = std::fs::read(file(folder.path())).unwrap();
     assert_eq!(bytes.len() % PAGE, 0);
-    let needed = needed(folder.path(), &bytes);
-    assert!(needed.len() > 30, "{}", needed.len());
-    assert!(needed.iter().filter(|it| it.is_empty()).count() > 10);
-    for (page, lost) in needed.iter().enumerate() {
-        let mut hit = bytes.clone();
-        hit[page * PAGE..(page + 1) * PAGE].fill(0);
-        std::fs::write(file(folder.path()), &hit).unwrap();
-        let saved = save(folder.path(), &all);
+    let by_page = threads_by_page(folder.path(), &bytes);
+    assert!(by_page.len() > 30, "{}", by_page.len());
+    assert!(by_page.iter().filter(|it| it.is_empty()).count() > 10);
+    for (page, affected) in by_page.iter().enumerate() {
+        let mut damaged = bytes.clone();
+        damaged[page * PAGE..(page + 1) * PAGE].fill(0);
+        std::fs::write(file(folder.path()), &damaged).unwrap();
+        let salvaged = salvage_all(folder.path(), &all);
         let expected: BTreeSet<ThreadId> = all.keys().copied().collect();
-        let expected: BTreeSet<ThreadId> = expected.difference(lost).copied().collect();
-        assert_eq!(saved, expected, "page {}", page + 1);
-        serves_nothing_false(folder.path(), &all).await;
+        let expected: BTreeSet<ThreadId> = expected.difference(affected).copied().collect();
+        assert_eq!(salvaged, expected, "page {}", page + 1);
+        check_served_records(folder.path(), &all).await;
         remove_log(folder.path());
     }
 }
 
 #[tokio::test]
-async fn whatever_bit_of_the_first_page_is_hit_every_thread_is_saved() {
+async fn a_flipped_bit_in_the_first_page_loses_no_thread() {
     let folder = tempfile::tempdir().unwrap();
     let all = journal(folder.path()).await;
     let bytes = std::fs::read(file(folder.path())).unwrap();
     for at in (0..PAGE).step_by(13) {
-        let mut hit = bytes.clone();
-        hit[at] ^= 1 << (at % 8);
-        std::fs::write(file(folder.path()), &hit).unwrap();
-        let saved = save(folder.path(), &all);
-        assert_eq!(saved.len(), all.len(), "byte {at}");
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 1 << (at % 8);
+        std::fs::write(file(folder.path()), &damaged).unwrap();
+        let salvaged = salvage_all(folder.path(), &all);
+        assert_eq!(salvaged.len(), all.len(), "byte {at}");
     }
 }
 
@@ -255,7 +259,7 @@ fn remove_log(folder: &Path) {
     for end in ["-wal", "-shm"] {
         let mut path = file(folder).into_os_string();
         path.push(end);
-        // It may not be there.
+        // The file may not exist.
         let _ = std::fs::remove_file(path);
     }
 }

@@ -1,4 +1,4 @@
-//! Damage that cannot be noticed, each kind of it shown once. `docs/damage.md` lists the same.
+//! Damage that cannot be detected, one test for each kind. `docs/damage.md` lists the same.
 
 use std::path::Path;
 
@@ -7,11 +7,11 @@ use raddle_core::ports::Journal;
 use raddle_store::{Archive, Salvage};
 use rusqlite::Connection;
 
-use super::{DamagedPair, file, key, move_log, pair};
+use super::{DamagedPair, file, key, checkpoint, pair};
 use crate::records::{ThreadScript, renamed};
 use crate::suite::local;
 
-/// Everything that `verify` looks at is in order.
+/// Whether `verify` finds no damage.
 fn verifies(folder: &Path) -> bool {
     let archive = Archive::open(folder).unwrap().unwrap();
     let file = archive.check_file().unwrap();
@@ -24,7 +24,7 @@ impl DamagedPair {
     /// Changes the file behind the journal's back.
     pub(super) fn change(&self, change: impl FnOnce(&Connection, i64)) {
         let connection = Connection::open(file(self.folder.path())).unwrap();
-        let id = self.hurt.thread;
+        let id = self.damaged.thread;
         let number = connection.query_row(
             "SELECT number FROM thread WHERE id = ?1",
             [id.as_uuid().as_bytes()],
@@ -53,13 +53,13 @@ async fn a_folder_put_back_to_an_earlier_state() {
     let earlier = tempfile::tempdir().unwrap();
     copy(pair.folder.path(), earlier.path());
     let journal = local(pair.folder.path());
-    pair.hurt.append(&journal, vec![renamed("later")]).await;
+    pair.damaged.append(&journal, vec![renamed("later")]).await;
     drop(journal);
     assert!(verifies(pair.folder.path()));
     assert!(verifies(earlier.path()));
     let journal = local(earlier.path());
-    let head = journal.head(pair.hurt.thread).await.unwrap();
-    assert!(head < pair.hurt.head);
+    let head = journal.head(pair.damaged.thread).await.unwrap();
+    assert!(head < pair.damaged.head);
 }
 
 #[tokio::test]
@@ -72,47 +72,48 @@ async fn a_log_that_was_hit_once_it_has_been_moved_into_the_file() {
     let before = script.head;
     script.append(&journal, vec![renamed("a")]).await;
     script.append(&journal, vec![renamed("b")]).await;
-    // As a process leaves it that is killed now.
-    let hit = tempfile::tempdir().unwrap();
-    copy(folder.path(), hit.path());
+    // The state that a process leaves if it is killed now.
+    let damaged = tempfile::tempdir().unwrap();
+    copy(folder.path(), damaged.path());
     drop(journal);
-    let log = hit.path().join("journal.sqlite-wal");
+    let log = damaged.path().join("journal.sqlite-wal");
     let mut bytes = std::fs::read(&log).unwrap();
     let name = b"\"name\":\"a\"";
     let at = bytes.windows(name.len()).position(|it| it == name).unwrap();
     bytes[at + 8] ^= 1;
     std::fs::write(&log, bytes).unwrap();
-    // As long as the log is there, it shows, and what came after the hit can be saved.
-    let archive = Archive::open(hit.path()).unwrap().unwrap();
+    // As long as the WAL exists, the damage is reported, and the records after it can be salvaged.
+    let archive = Archive::open(damaged.path()).unwrap().unwrap();
     let problems = archive.check_file().unwrap();
     assert!(
         problems.iter().any(|it| it.contains("the log breaks off")),
         "{problems:?}"
     );
     drop(archive);
-    let mut salvage = Salvage::new(hit.path());
+    let mut salvage = Salvage::new(damaged.path());
     assert_eq!(salvage.threads().unwrap().threads, [script.thread]);
-    // Whoever opens it to write goes on from the earlier state, and once the log begins anew nothing shows.
-    let journal = local(hit.path());
+    // A writer continues from the earlier state, and once the WAL is restarted the damage is no
+    // longer visible.
+    let journal = local(damaged.path());
     assert_eq!(journal.head(script.thread).await, Ok(before));
     script.head = before;
     script.append(&journal, vec![renamed("c")]).await;
     drop(journal);
-    move_log(hit.path());
-    assert!(verifies(hit.path()));
+    checkpoint(damaged.path());
+    assert!(verifies(damaged.path()));
 }
 
-/// It looks like what a writer leaves behind that was killed before anyone was told.
+/// It looks like the remains of a writer that was killed before it acknowledged anything.
 #[tokio::test]
 async fn the_first_page_of_the_last_transaction_in_a_log_that_was_hit() {
-    // Where each transaction of a log ends.
+    // Offsets of the frames that end a transaction.
     let ends = |log: &[u8]| -> Vec<usize> {
         (32..log.len())
             .step_by(24 + 1024)
             .filter(|at| log[at + 4..at + 8] != [0; 4])
             .collect()
     };
-    // The writer has chores of its own: one that comes after the record would be hit in its stead.
+    // The writer runs background jobs: one that comes after the record would be damaged instead.
     for _ in 0..100 {
         let folder = tempfile::tempdir().unwrap();
         let journal = local(folder.path());
@@ -120,21 +121,21 @@ async fn the_first_page_of_the_last_transaction_in_a_log_that_was_hit() {
         script.start(&journal, "/w").await;
         let before = script.head;
         let log = std::fs::read(folder.path().join("journal.sqlite-wal")).unwrap();
-        let known = ends(&log);
+        let ends_before = ends(&log);
         script.append(&journal, vec![renamed("a")]).await;
-        let hit = tempfile::tempdir().unwrap();
-        copy(folder.path(), hit.path());
+        let damaged = tempfile::tempdir().unwrap();
+        copy(folder.path(), damaged.path());
         drop(journal);
-        let log = hit.path().join("journal.sqlite-wal");
+        let log = damaged.path().join("journal.sqlite-wal");
         let mut bytes = std::fs::read(&log).unwrap();
-        if ends(&bytes).len() != known.len() + 1 {
+        if ends(&bytes).len() != ends_before.len() + 1 {
             continue;
         }
-        let first = known.last().unwrap() + 24 + 1024;
+        let first = ends_before.last().unwrap() + 24 + 1024;
         bytes[first + 500] ^= 1;
         std::fs::write(&log, bytes).unwrap();
-        assert!(verifies(hit.path()));
-        let journal = local(hit.path());
+        assert!(verifies(damaged.path()));
+        let journal = local(damaged.path());
         assert_eq!(journal.head(script.thread).await, Ok(before));
         return;
     }
@@ -144,15 +145,15 @@ async fn the_first_page_of_the_last_transaction_in_a_log_that_was_hit() {
 #[tokio::test]
 async fn the_last_text_of_an_open_item_that_vanished() {
     let pair = pair().await;
-    let last = i64::try_from(pair.hurt.head.0).unwrap();
+    let last = i64::try_from(pair.damaged.head.0).unwrap();
     pair.change(|connection, number| {
-        let gone = connection.execute("DELETE FROM delta WHERE at = ?1", [key(number, last)]);
-        assert_eq!(gone, Ok(1));
+        let deleted = connection.execute("DELETE FROM delta WHERE at = ?1", [key(number, last)]);
+        assert_eq!(deleted, Ok(1));
     });
     assert!(verifies(pair.folder.path()));
     let journal = local(pair.folder.path());
-    let head = journal.head(pair.hurt.thread).await.unwrap();
-    assert_eq!(head, Seq(pair.hurt.head.0 - 1));
+    let head = journal.head(pair.damaged.thread).await.unwrap();
+    assert_eq!(head, Seq(pair.damaged.head.0 - 1));
 }
 
 #[tokio::test]
@@ -171,16 +172,16 @@ async fn a_thread_that_vanished_with_everything_it_had() {
     });
     assert!(verifies(pair.folder.path()));
     let journal = local(pair.folder.path());
-    assert_eq!(journal.head(pair.hurt.thread).await, Ok(Seq::ZERO));
+    assert_eq!(journal.head(pair.damaged.thread).await, Ok(Seq::ZERO));
 }
 
 #[tokio::test]
 async fn another_history_written_in_its_place() {
     let pair = pair().await;
     let journal = local(pair.folder.path());
-    journal.delete(pair.hurt.thread).await.unwrap();
+    journal.delete(pair.damaged.thread).await.unwrap();
     let mut forged = ThreadScript {
-        thread: pair.hurt.thread,
+        thread: pair.damaged.thread,
         ..ThreadScript::new()
     };
     forged.start(&journal, "/w").await;
@@ -192,7 +193,7 @@ async fn another_history_written_in_its_place() {
 #[tokio::test]
 async fn an_index_of_words_that_was_hit() {
     let pair = pair().await;
-    // It is made from the records, and made again by whoever opens the journal to write.
+    // It is derived from the records, and rebuilt when the journal is opened for writing.
     std::fs::write(pair.folder.path().join("search.sqlite"), "nonsense").unwrap();
     assert!(verifies(pair.folder.path()));
 }

@@ -1,5 +1,5 @@
-//! Files that older versions left behind, one of each layout, packed. They are never made again: what is in
-//! them must be read for ever.
+//! Files that older versions wrote, one of each layout, compressed. They are never regenerated:
+//! they must stay readable for ever.
 
 use std::fs::{self, File};
 use std::io::BufRead;
@@ -13,19 +13,18 @@ use rusqlite::Connection;
 use crate::records::{ThreadScript, renamed};
 use crate::suite::local;
 
-/// What older versions wrote, and the layout that this one writes.
+/// Older layouts, and the one that this version writes.
 const OLDER: [i64; 1] = [1];
 const NEWEST: i64 = 2;
 
-/// What was stored in a file when it was made.
+/// Threads that were stored in a file.
 type StoredThreads = Vec<(ThreadId, Vec<Record>)>;
 
-fn packed(layout: i64) -> PathBuf {
+fn packed_home(layout: i64) -> PathBuf {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/layout");
     tests.join(layout.to_string())
 }
 
-/// Unpacks a home.
 fn unpack(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
@@ -39,10 +38,10 @@ fn unpack(from: &Path, to: &Path) {
     }
 }
 
-/// A home of a layout, and what was stored in it.
+/// Creates a home of a layout. Also returns its stored threads.
 fn home(layout: i64) -> (tempfile::TempDir, StoredThreads) {
     let folder = tempfile::tempdir().unwrap();
-    unpack(&packed(layout), folder.path());
+    unpack(&packed_home(layout), folder.path());
     let lines = fs::read(folder.path().join("records.jsonl")).unwrap();
     let mut stored = StoredThreads::new();
     for line in lines.lines() {
@@ -62,8 +61,8 @@ fn layout_of(folder: &Path) -> i64 {
     layout.unwrap()
 }
 
-/// Everything is served as it was stored, and `verify` finds nothing wrong with it.
-async fn serves(journal: &LocalJournal, folder: &Path, stored: &StoredThreads) {
+/// Checks that everything is served as it was stored, and that `verify` finds no damage.
+async fn check_served(journal: &LocalJournal, folder: &Path, stored: &StoredThreads) {
     let mut listed = Vec::new();
     let archive = Archive::open(folder).unwrap().unwrap();
     assert_eq!(archive.check_file().unwrap(), Vec::<String>::new());
@@ -110,18 +109,18 @@ async fn an_older_file_is_read_as_it_is() {
             folder: folder.path().to_owned(),
         };
         let journal = LocalJournal::open_to_read(&options).unwrap();
-        serves(&journal, folder.path(), &stored).await;
+        check_served(&journal, folder.path(), &stored).await;
         assert_eq!(layout_of(folder.path()), layout);
     }
 }
 
 #[tokio::test]
-async fn an_older_file_is_brought_up_to_date() {
+async fn an_older_file_is_migrated() {
     for layout in OLDER {
         let (folder, stored) = home(layout);
         let journal = local(folder.path());
         assert_eq!(layout_of(folder.path()), NEWEST);
-        serves(&journal, folder.path(), &stored).await;
+        check_served(&journal, folder.path(), &stored).await;
         for (thread, records) in &stored {
             let mut script = ThreadScript {
                 thread: *thread,
@@ -133,7 +132,7 @@ async fn an_older_file_is_brought_up_to_date() {
             let fork = script.fork(&journal, script.head).await;
             journal.delete(fork.thread).await.unwrap();
         }
-        // Once it is up to date, nothing happens to it any more.
+        // Once migrated, the file is not migrated again.
         drop(journal);
         let journal = local(folder.path());
         let archive = Archive::open(folder.path()).unwrap().unwrap();
@@ -145,9 +144,9 @@ async fn an_older_file_is_brought_up_to_date() {
     }
 }
 
-/// What is made anew has the same tables and indexes as what was brought up to date.
+/// A new file has the same tables and indexes as a migrated one.
 #[test]
-fn a_file_that_was_brought_up_to_date_is_like_a_new_one() {
+fn a_migrated_file_equals_a_new_one() {
     let schema = |folder: &Path| {
         drop(local(folder));
         let connection = Connection::open(folder.join("journal.sqlite")).unwrap();

@@ -1,4 +1,4 @@
-//! Bytes beside the journal.
+//! Blobs beside the journal.
 
 use raddle_core::ports::{AppendError, Blobs, Journal, ReadError};
 use raddle_core::{
@@ -10,12 +10,12 @@ use crate::records::{ThreadScript, item, message, renamed};
 
 super::for_each_journal!(
     bytes_come_back,
-    a_name_that_names_nothing,
-    a_blob_goes_with_the_last_thread_that_names_it,
-    what_is_not_there_cannot_be_named,
-    every_place_that_can_name_a_blob,
-    a_blob_that_was_put_again_waits_for_its_name,
-    a_fork_keeps_the_blobs_that_it_took_over,
+    unknown_hashes_are_not_found,
+    a_blob_is_deleted_with_the_last_thread_that_uses_it,
+    references_to_missing_blobs_are_rejected,
+    every_kind_of_reference_protects_a_blob,
+    a_blob_that_was_put_again_waits_for_its_reference,
+    a_fork_preserves_the_blobs_that_it_shares,
 );
 
 async fn bytes_come_back(journal: impl Blobs) {
@@ -30,7 +30,7 @@ async fn bytes_come_back(journal: impl Blobs) {
     }
 }
 
-async fn a_name_that_names_nothing(journal: impl Blobs) {
+async fn unknown_hashes_are_not_found(journal: impl Blobs) {
     for hash in [
         "",
         "zz",
@@ -52,8 +52,8 @@ async fn put(journal: &impl Blobs, byte: u8) -> Blob {
     blob.await.unwrap()
 }
 
-/// A record that names a blob.
-pub fn naming(blob: &Blob) -> RecordBody {
+/// Returns a record that refers to a blob.
+pub fn record_with_blob(blob: &Blob) -> RecordBody {
     let image = Image::Blob(blob.clone());
     let input = Input::Image {
         image,
@@ -72,14 +72,14 @@ pub fn naming(blob: &Blob) -> RecordBody {
     Event::InputAccepted(accepted).into()
 }
 
-async fn a_blob_goes_with_the_last_thread_that_names_it(journal: impl Journal + Blobs) {
+async fn a_blob_is_deleted_with_the_last_thread_that_uses_it(journal: impl Journal + Blobs) {
     let blob = put(&journal, 9).await;
     let mut scripts = [ThreadScript::new(), ThreadScript::new()];
     for script in &mut scripts {
         script.start(&journal, "/w").await;
         // Once, and once more.
-        script.append(&journal, vec![naming(&blob)]).await;
-        script.append(&journal, vec![naming(&blob)]).await;
+        script.append(&journal, vec![record_with_blob(&blob)]).await;
+        script.append(&journal, vec![record_with_blob(&blob)]).await;
     }
     journal.delete(scripts[0].thread).await.unwrap();
     assert_eq!(journal.get(blob.clone()).await, Ok(vec![9; 5000]));
@@ -87,33 +87,33 @@ async fn a_blob_goes_with_the_last_thread_that_names_it(journal: impl Journal + 
     assert_eq!(journal.get(blob).await, Err(ReadError::NotFound));
 }
 
-async fn what_is_not_there_cannot_be_named(journal: impl Journal + Blobs) {
+async fn references_to_missing_blobs_are_rejected(journal: impl Journal + Blobs) {
     let mut script = ThreadScript::new();
     script.start(&journal, "/w").await;
-    let there = put(&journal, 1).await;
+    let existing = put(&journal, 1).await;
     for hash in ["", "zz", &"0".repeat(64), &"g".repeat(64)] {
         let missing = Blob {
             hash: hash.to_owned(),
-            ..there.clone()
+            ..existing.clone()
         };
         let (after, mut ahead) = (script.head, script.clone());
-        let bodies = vec![naming(&there), renamed("x"), naming(&missing)];
+        let bodies = vec![record_with_blob(&existing), renamed("x"), record_with_blob(&missing)];
         let records = ahead.records(bodies);
-        let refused = journal.append(script.thread, after, &records, Class::Power);
-        let refused = refused.await;
+        let rejected = journal.append(script.thread, after, &records, Class::Power);
+        let rejected = rejected.await;
         assert!(
-            matches!(refused, Err(AppendError::NoBlob(_))),
-            "{refused:?}"
+            matches!(rejected, Err(AppendError::NoBlob(_))),
+            "{rejected:?}"
         );
-        let what = refused.unwrap_err().to_string();
+        let what = rejected.unwrap_err().to_string();
         assert!(what.contains("put it first"), "{what}");
         // Nothing of it was written.
         assert_eq!(journal.head(script.thread).await, Ok(after));
     }
-    script.append(&journal, vec![naming(&there)]).await;
+    script.append(&journal, vec![record_with_blob(&existing)]).await;
 }
 
-async fn every_place_that_can_name_a_blob(journal: impl Journal + Blobs) {
+async fn every_kind_of_reference_protects_a_blob(journal: impl Journal + Blobs) {
     let image = |blob: &Blob| Image::Blob(blob.clone());
     let output = |images, full| Item {
         output: Some(Output {
@@ -136,7 +136,7 @@ async fn every_place_that_can_name_a_blob(journal: impl Journal + Blobs) {
         let turn = "t".into();
         Event::ItemCompleted(ItemCompleted { turn, item })
     };
-    let places: [&dyn Fn(&Blob) -> Event; 5] = [
+    let events: [&dyn Fn(&Blob) -> Event; 5] = [
         &|blob| completed(output(vec![image(blob)], None)),
         &|blob| completed(output(vec![], Some(blob.clone()))),
         &|blob| completed(made(blob)),
@@ -158,35 +158,35 @@ async fn every_place_that_can_name_a_blob(journal: impl Journal + Blobs) {
             })
         },
     ];
-    for (byte, place) in (10..).zip(places) {
+    for (byte, event_with) in (10..).zip(events) {
         let mut script = ThreadScript::new();
         script.start(&journal, "/w").await;
         let blob = put(&journal, byte).await;
-        script.append(&journal, vec![place(&blob).into()]).await;
+        script.append(&journal, vec![event_with(&blob).into()]).await;
         assert!(journal.get(blob.clone()).await.is_ok());
         journal.delete(script.thread).await.unwrap();
         assert_eq!(journal.get(blob).await, Err(ReadError::NotFound));
     }
 }
 
-async fn a_blob_that_was_put_again_waits_for_its_name(journal: impl Journal + Blobs) {
+async fn a_blob_that_was_put_again_waits_for_its_reference(journal: impl Journal + Blobs) {
     let mut scripts = [ThreadScript::new(), ThreadScript::new()];
     for script in &mut scripts {
         script.start(&journal, "/w").await;
     }
     let [first, second] = &mut scripts;
-    // Both have put it; one names it and goes before the other has come to it.
+    // Both have put the blob; one refers to it and is deleted before the other refers to it.
     let blob = put(&journal, 3).await;
     assert_eq!(put(&journal, 3).await, blob);
-    first.append(&journal, vec![naming(&blob)]).await;
+    first.append(&journal, vec![record_with_blob(&blob)]).await;
     journal.delete(first.thread).await.unwrap();
     assert_eq!(journal.get(blob.clone()).await, Ok(vec![3; 5000]));
-    second.append(&journal, vec![naming(&blob)]).await;
+    second.append(&journal, vec![record_with_blob(&blob)]).await;
     journal.delete(second.thread).await.unwrap();
     assert_eq!(journal.get(blob).await, Err(ReadError::NotFound));
 }
 
-async fn a_fork_keeps_the_blobs_that_it_took_over(journal: impl Journal + Blobs) {
+async fn a_fork_preserves_the_blobs_that_it_shares(journal: impl Journal + Blobs) {
     let mut script = ThreadScript::new();
     script.start(&journal, "/w").await;
     let (early, late, long) = (
@@ -194,21 +194,21 @@ async fn a_fork_keeps_the_blobs_that_it_took_over(journal: impl Journal + Blobs)
         put(&journal, 2).await,
         "long ".repeat(20_000),
     );
-    script.append(&journal, vec![naming(&early)]).await;
+    script.append(&journal, vec![record_with_blob(&early)]).await;
     let body = vec![crate::records::completed("t", "long", &long)];
     script.append(&journal, body).await;
     let at = script.head;
-    script.append(&journal, vec![naming(&late)]).await;
+    script.append(&journal, vec![record_with_blob(&late)]).await;
     let fork = script.fork(&journal, at).await;
-    let again = fork.fork(&journal, Seq(at.0 - 1)).await;
+    let second_fork = fork.fork(&journal, Seq(at.0 - 1)).await;
     let whole = journal.read(fork.thread, Seq::ZERO, usize::MAX).await;
     journal.delete(script.thread).await.unwrap();
-    // What was named only beyond the seam is gone, the rest stays.
+    // The blob of the unshared record is deleted, the others stay.
     assert_eq!(journal.get(late).await, Err(ReadError::NotFound));
     let after = journal.read(fork.thread, Seq::ZERO, usize::MAX).await;
     assert_eq!(after, whole);
     journal.delete(fork.thread).await.unwrap();
     assert_eq!(journal.get(early.clone()).await, Ok(vec![1; 5000]));
-    journal.delete(again.thread).await.unwrap();
+    journal.delete(second_fork.thread).await.unwrap();
     assert_eq!(journal.get(early).await, Err(ReadError::NotFound));
 }

@@ -1,4 +1,4 @@
-//! Only who knows the head can append.
+//! Only a writer that knows the head can append.
 
 use raddle_core::ports::{AppendError, Journal, ReadError};
 use raddle_core::{Class, Seq, ThreadId};
@@ -16,10 +16,10 @@ super::for_each_journal!(
     numbers_may_skip_but_never_fall,
     of_many_writers_one_succeeds,
     a_lost_answer_is_settled_by_the_head,
-    an_empty_append_only_asks,
+    an_empty_append_only_checks_the_head,
     a_deleted_thread_is_gone_and_fences_its_writer,
-    who_forgets_late_leaves_what_was_begun_anew,
-    deleting_what_is_not_there_is_done_already,
+    a_late_forget_preserves_a_recreated_thread,
+    deleting_a_missing_thread_succeeds,
 );
 
 async fn a_new_thread_has_no_head(journal: impl Journal) {
@@ -47,10 +47,10 @@ async fn a_stale_writer_gets_a_conflict_and_writes_nothing(journal: impl Journal
     let after = stale.head;
     let newer = script.append(&journal, vec![renamed("new")]).await;
     let records = stale.records(vec![renamed("stale"), renamed("staler")]);
-    let refused = journal
+    let result = journal
         .append(stale.thread, after, &records, Class::Power)
         .await;
-    assert_eq!(refused, Err(AppendError::Conflict));
+    assert_eq!(result, Err(AppendError::Conflict));
     let ahead = journal
         .append(stale.thread, Seq(99), &records, Class::Power)
         .await;
@@ -69,10 +69,10 @@ async fn a_delta_moves_the_fence(journal: impl Journal) {
     for body in [delta("i", 0, "b"), renamed("b")] {
         let mut other = stale.clone();
         let records = other.records(vec![body]);
-        let refused = journal
+        let result = journal
             .append(stale.thread, after, &records, Class::Process)
             .await;
-        assert_eq!(refused, Err(AppendError::Conflict));
+        assert_eq!(result, Err(AppendError::Conflict));
     }
     assert_eq!(journal.head(stale.thread).await, Ok(script.head));
     stale.head = script.head;
@@ -92,10 +92,10 @@ async fn the_fence_stays_when_deltas_vanish(journal: impl Journal) {
     for mut former in [before, zombie] {
         let after = former.head;
         let records = former.records(vec![delta("i", 0, "b")]);
-        let refused = journal
+        let result = journal
             .append(former.thread, after, &records, Class::Process)
             .await;
-        assert_eq!(refused, Err(AppendError::Conflict));
+        assert_eq!(result, Err(AppendError::Conflict));
     }
     assert_eq!(journal.head(script.thread).await, Ok(script.head));
 }
@@ -107,12 +107,12 @@ async fn numbers_may_skip_but_never_fall(journal: impl Journal) {
     let mut falling = script.records(vec![renamed("a"), renamed("b")]);
     falling.reverse();
     let thread = script.thread;
-    let refused = journal.append(thread, after, &falling, Class::Power).await;
-    assert_eq!(refused, Err(AppendError::Conflict));
+    let result = journal.append(thread, after, &falling, Class::Power).await;
+    assert_eq!(result, Err(AppendError::Conflict));
     let mut again = falling[..1].to_vec();
     again[0].seq = after;
-    let refused = journal.append(thread, after, &again, Class::Power).await;
-    assert_eq!(refused, Err(AppendError::Conflict));
+    let result = journal.append(thread, after, &again, Class::Power).await;
+    assert_eq!(result, Err(AppendError::Conflict));
     again[0].seq = Seq(20_001);
     let skipped = journal.append(thread, after, &again, Class::Power).await;
     assert_eq!(skipped, Ok(Seq(20_001)));
@@ -134,16 +134,16 @@ async fn of_many_writers_one_succeeds(journal: impl Journal) {
         .iter()
         .map(|records| journal.append(script.thread, after, records, Class::Power));
     let outcomes = join(appends.collect()).await;
-    let won: Vec<usize> = (0..8).filter(|at| outcomes[*at].is_ok()).collect();
-    assert_eq!(won.len(), 1, "{outcomes:?}");
+    let winners: Vec<usize> = (0..8).filter(|at| outcomes[*at].is_ok()).collect();
+    assert_eq!(winners.len(), 1, "{outcomes:?}");
     for outcome in outcomes.iter().filter(|outcome| outcome.is_err()) {
         assert_eq!(*outcome, Err(AppendError::Conflict));
     }
     let rest = journal.read(script.thread, after, usize::MAX).await;
-    assert_eq!(rest.as_ref(), Ok(&writers[won[0]]));
+    assert_eq!(rest.as_ref(), Ok(&writers[winners[0]]));
 }
 
-/// Polls all until all are ready.
+/// Polls all futures until all are ready.
 pub async fn join<T>(waiting: Vec<raddle_core::ports::BoxFuture<'_, T>>) -> Vec<T> {
     let mut waiting: Vec<_> = waiting.into_iter().map(|one| (one, None)).collect();
     std::future::poll_fn(|context| {
@@ -166,13 +166,13 @@ async fn a_lost_answer_is_settled_by_the_head(journal: impl Journal) {
     script.start(&journal, "/w").await;
     let after = script.head;
     let records = script.records(vec![renamed("a")]);
-    // The writer is sent the records and does not hear what came of it.
+    // The writer sends the records and does not receive the result.
     let append = journal.append(script.thread, after, &records, Class::Power);
     abandon(append).await;
     let settled = journal.head(script.thread).await.unwrap();
     assert!(settled == script.head || settled == after);
     if settled == after {
-        // It may come to pass later, or be sent again; not both.
+        // The append may still succeed later, or be sent again; not both.
         let again = journal.append(script.thread, after, &records, Class::Power);
         assert!(matches!(again.await, Ok(_) | Err(AppendError::Conflict)));
     }
@@ -180,7 +180,7 @@ async fn a_lost_answer_is_settled_by_the_head(journal: impl Journal) {
     assert_eq!(rest, Ok(records));
 }
 
-/// Polls once and drops.
+/// Polls the future once and drops it.
 async fn abandon<T>(mut waiting: raddle_core::ports::BoxFuture<'_, T>) {
     std::future::poll_fn(|context| {
         let _ = waiting.as_mut().poll(context);
@@ -189,11 +189,11 @@ async fn abandon<T>(mut waiting: raddle_core::ports::BoxFuture<'_, T>) {
     .await;
 }
 
-async fn an_empty_append_only_asks(journal: impl Journal) {
+async fn an_empty_append_only_checks_the_head(journal: impl Journal) {
     let mut script = ThreadScript::new();
     let thread = script.thread;
-    let nothing = journal.append(thread, Seq::ZERO, &[], Class::Power).await;
-    assert_eq!(nothing, Ok(Seq::ZERO));
+    let empty = journal.append(thread, Seq::ZERO, &[], Class::Power).await;
+    assert_eq!(empty, Ok(Seq::ZERO));
     script.start(&journal, "/w").await;
     let stale = journal.append(thread, Seq(1), &[], Class::Power).await;
     assert_eq!(stale, Err(AppendError::Conflict));
@@ -203,7 +203,7 @@ async fn an_empty_append_only_asks(journal: impl Journal) {
 
 async fn a_deleted_thread_is_gone_and_fences_its_writer(journal: impl Journal) {
     let mut other = ThreadScript::new();
-    let kept = other.start(&journal, "/other").await;
+    let other_records = other.start(&journal, "/other").await;
     let mut script = ThreadScript::new();
     script.start(&journal, "/w").await;
     script.turn(&journal, "t", "hello").await;
@@ -213,13 +213,13 @@ async fn a_deleted_thread_is_gone_and_fences_its_writer(journal: impl Journal) {
     assert_eq!(read, Err(ReadError::NotFound));
     let after = script.head;
     let records = script.records(vec![renamed("zombie")]);
-    let refused = journal
+    let result = journal
         .append(script.thread, after, &records, Class::Power)
         .await;
-    assert_eq!(refused, Err(AppendError::Conflict));
+    assert_eq!(result, Err(AppendError::Conflict));
     let read = journal.read(other.thread, Seq::ZERO, 10_000).await;
-    assert_eq!(read, Ok(kept));
-    // The id can be begun again, as an import does.
+    assert_eq!(read, Ok(other_records));
+    // The id can be used again, as an import does.
     script.head = Seq::ZERO;
     let bodies = vec![started(script.thread, "/again"), owned()];
     let again = script.append(&journal, bodies).await;
@@ -227,35 +227,35 @@ async fn a_deleted_thread_is_gone_and_fences_its_writer(journal: impl Journal) {
     assert_eq!(read, Ok(again));
 }
 
-/// As where two found a thread deleted, and one of them was slow.
-async fn who_forgets_late_leaves_what_was_begun_anew(journal: impl Journal) {
+/// Two processes found a thread deleted, and one of them was slow.
+async fn a_late_forget_preserves_a_recreated_thread(journal: impl Journal) {
     let mut script = ThreadScript::new();
     script.start(&journal, "/w").await;
     script.turn(&journal, "t", "hello").await;
-    // A deletion under a key is remembered after it.
+    // A deletion with an idempotency key is followed by a `Remembered` event.
     let deletions = [vec![deleted()], vec![deleted(), remembered()]];
     for deletion in deletions {
         script.append(&journal, deletion).await;
         let head = script.head;
-        // It went on meanwhile.
+        // The head does not match, so nothing is deleted.
         assert_eq!(journal.forget(script.thread, Seq(1)).await, Ok(()));
         assert_eq!(journal.head(script.thread).await, Ok(head));
         assert_eq!(journal.forget(script.thread, head).await, Ok(()));
         assert_eq!(journal.head(script.thread).await, Ok(Seq::ZERO));
         script.head = Seq::ZERO;
-        let mut again = vec![started(script.thread, "/again"), owned()];
-        // As long as the one before it, also where its newest is what it remembers.
-        again.resize_with(head.0 as usize, remembered);
-        let again = script.append(&journal, again).await;
+        let mut recreated = vec![started(script.thread, "/again"), owned()];
+        // As long as the previous thread, also if its newest event is a `Remembered` one.
+        recreated.resize_with(head.0 as usize, remembered);
+        let recreated = script.append(&journal, recreated).await;
         assert_eq!(script.head, head);
         assert_eq!(journal.forget(script.thread, head).await, Ok(()));
         let read = journal.read(script.thread, Seq::ZERO, usize::MAX).await;
-        assert_eq!(read, Ok(again));
+        assert_eq!(read, Ok(recreated));
     }
     let head = script.head;
     assert_eq!(journal.forget(ThreadId::mint(), head).await, Ok(()));
 }
 
-async fn deleting_what_is_not_there_is_done_already(journal: impl Journal) {
+async fn deleting_a_missing_thread_succeeds(journal: impl Journal) {
     assert_eq!(journal.delete(ThreadId::mint()).await, Ok(()));
 }

@@ -1,4 +1,4 @@
-//! A fork begins with another thread's records, and then neither notices the other.
+//! A fork begins with another thread's records, and then both are independent.
 
 use raddle_core::ports::{ForkError, Journal, PageQuery, Pages, ReadError};
 use raddle_core::{Base, Class, Record, RecordBody, Seq, Thread, ThreadId};
@@ -12,13 +12,13 @@ mod views;
 
 super::for_each_journal!(
     a_fork_begins_with_the_same_records,
-    what_cannot_be_forked,
+    invalid_forks_are_rejected,
     each_goes_on_by_itself,
     a_fork_of_a_fork,
-    a_fork_of_what_was_taken_over,
+    a_fork_within_shared_records,
     a_fork_before_everything,
     a_fork_where_numbers_were_skipped,
-    bases_on_both_sides_of_the_seam,
+    bases_before_and_after_the_fork_point,
     open_text_is_in_both,
     settled_text_may_be_gone,
     a_fork_has_its_own_fence,
@@ -28,8 +28,8 @@ async fn all(journal: &impl Journal, thread: ThreadId) -> Vec<Record> {
     journal.read(thread, Seq::ZERO, usize::MAX).await.unwrap()
 }
 
-/// The thread is like one that was written at a stroke, whatever is asked of it.
-async fn is_like_any_other(journal: &(impl Journal + Pages), thread: ThreadId) {
+/// Checks that the thread equals one with the same records that was written in one append.
+async fn check_like_plain_thread(journal: &(impl Journal + Pages), thread: ThreadId) {
     let records = all(journal, thread).await;
     let copy = ThreadId::mint();
     let copied = journal.append(copy, Seq::ZERO, &records, Class::Power);
@@ -83,7 +83,7 @@ async fn is_like_any_other(journal: &(impl Journal + Pages), thread: ThreadId) {
     journal.delete(copy).await.unwrap();
 }
 
-fn folded(records: &[Record]) -> Thread {
+fn fold(records: &[Record]) -> Thread {
     let mut thread = Thread::new();
     for record in records {
         thread.apply(record);
@@ -91,7 +91,7 @@ fn folded(records: &[Record]) -> Thread {
     thread
 }
 
-/// A thread with so many turns, `t1` and so on.
+/// Creates a thread with this many turns, `t1` and so on.
 async fn with_turns(journal: &impl Journal, count: usize) -> ThreadScript {
     let mut script = ThreadScript::new();
     script.start(journal, "/w").await;
@@ -111,33 +111,33 @@ async fn a_fork_begins_with_the_same_records(journal: impl Journal + Pages) {
     let whole = all(&journal, script.thread).await;
     for at in 1..=script.head.0 {
         let fork = script.fork(&journal, Seq(at)).await;
-        let taken = upto(&whole, Seq(at));
-        assert_eq!(all(&journal, fork.thread).await, taken);
-        assert_eq!(Some(fork.head), taken.last().map(|it| it.seq));
+        let shared = upto(&whole, Seq(at));
+        assert_eq!(all(&journal, fork.thread).await, shared);
+        assert_eq!(Some(fork.head), shared.last().map(|it| it.seq));
         assert_eq!(journal.head(fork.thread).await, Ok(fork.head));
-        is_like_any_other(&journal, fork.thread).await;
+        check_like_plain_thread(&journal, fork.thread).await;
     }
     assert_eq!(all(&journal, script.thread).await, whole);
 }
 
-async fn what_cannot_be_forked(journal: impl Journal) {
+async fn invalid_forks_are_rejected(journal: impl Journal) {
     let script = with_turns(&journal, 1).await;
     let other = with_turns(&journal, 1).await;
     let before = all(&journal, other.thread).await;
     for to in [other.thread, script.thread] {
-        let refused = journal.fork(script.thread, script.head, to).await;
-        assert_eq!(refused, Err(ForkError::Taken));
+        let result = journal.fork(script.thread, script.head, to).await;
+        assert_eq!(result, Err(ForkError::Taken));
     }
     let to = ThreadId::mint();
     let beyond = journal.fork(script.thread, script.head.next(), to).await;
     assert_eq!(beyond, Err(ForkError::Beyond { head: script.head }));
     for at in [Seq::ZERO, Seq(1)] {
-        let nothing = journal.fork(ThreadId::mint(), at, to).await;
-        assert_eq!(nothing, Err(ForkError::Read(ReadError::NotFound)));
+        let missing = journal.fork(ThreadId::mint(), at, to).await;
+        assert_eq!(missing, Err(ForkError::Read(ReadError::NotFound)));
     }
     journal.delete(script.thread).await.unwrap();
-    let gone = journal.fork(script.thread, Seq(1), to).await;
-    assert_eq!(gone, Err(ForkError::Read(ReadError::NotFound)));
+    let deleted = journal.fork(script.thread, Seq(1), to).await;
+    assert_eq!(deleted, Err(ForkError::Read(ReadError::NotFound)));
     assert_eq!(journal.head(to).await, Ok(Seq::ZERO));
     assert_eq!(
         journal.read(to, Seq::ZERO, 1).await,
@@ -152,7 +152,7 @@ async fn each_goes_on_by_itself(journal: impl Journal + Pages) {
     let shared = all(&journal, script.thread).await;
     let started = forked(fork.thread, script.thread, fork.head, 2);
     let mut ours = fork.append(&journal, vec![started]).await;
-    // The same numbers mean something else in each.
+    // The same numbers have different records in each.
     let theirs = script.append(&journal, vec![renamed("parent")]).await;
     ours.extend(fork.append(&journal, vec![renamed("fork")]).await);
     assert_eq!(
@@ -166,7 +166,7 @@ async fn each_goes_on_by_itself(journal: impl Journal + Pages) {
     script.turn(&journal, "t3", "parent").await;
     fork.turn(&journal, "t3", "fork").await;
     for thread in [script.thread, fork.thread] {
-        is_like_any_other(&journal, thread).await;
+        check_like_plain_thread(&journal, thread).await;
     }
 }
 
@@ -178,14 +178,14 @@ async fn a_fork_of_a_fork(journal: impl Journal + Pages) {
         let started = forked(fork.thread, script.thread, fork.head, 2);
         fork.append(&journal, vec![started]).await;
         fork.turn(&journal, &format!("g{generation}"), "go").await;
-        // What the parent does after it is none of its business.
+        // Later records of the parent do not affect the fork.
         script.turn(&journal, "later", "go").await;
         generations.push(script);
         script = fork;
     }
     generations.push(script);
     for script in &generations {
-        is_like_any_other(&journal, script.thread).await;
+        check_like_plain_thread(&journal, script.thread).await;
     }
     let last = all(&journal, generations[4].thread).await;
     let text = format!("{last:?}");
@@ -195,7 +195,7 @@ async fn a_fork_of_a_fork(journal: impl Journal + Pages) {
     assert!(!text.contains("later"));
 }
 
-async fn a_fork_of_what_was_taken_over(journal: impl Journal + Pages) {
+async fn a_fork_within_shared_records(journal: impl Journal + Pages) {
     let script = with_turns(&journal, 3).await;
     let whole = all(&journal, script.thread).await;
     let mut fork = script.fork(&journal, script.head).await;
@@ -203,14 +203,14 @@ async fn a_fork_of_what_was_taken_over(journal: impl Journal + Pages) {
     for at in [Seq(3), Seq(script.head.0 - 1), script.head] {
         let again = fork.fork(&journal, at).await;
         assert_eq!(all(&journal, again.thread).await, upto(&whole, at));
-        is_like_any_other(&journal, again.thread).await;
+        check_like_plain_thread(&journal, again.thread).await;
     }
     let own = fork.fork(&journal, script.head.next()).await;
     assert_eq!(own.head, script.head.next());
     journal.delete(fork.thread).await.unwrap();
     journal.delete(script.thread).await.unwrap();
     assert_eq!(upto(&all(&journal, own.thread).await, script.head), whole);
-    is_like_any_other(&journal, own.thread).await;
+    check_like_plain_thread(&journal, own.thread).await;
 }
 
 async fn a_fork_before_everything(journal: impl Journal) {
@@ -238,9 +238,9 @@ async fn a_fork_where_numbers_were_skipped(journal: impl Journal + Pages) {
     for at in [last.next(), last.plus(999)] {
         let mut fork = script.fork(&journal, at).await;
         assert_eq!(fork.head, last);
-        // Its own records may have numbers before the one that was named.
+        // Its own records may have numbers below the requested one.
         fork.turn(&journal, "t2", "in the gap").await;
-        is_like_any_other(&journal, fork.thread).await;
+        check_like_plain_thread(&journal, fork.thread).await;
         let again = fork.fork(&journal, fork.head).await;
         assert_eq!(
             all(&journal, again.thread).await,
@@ -249,11 +249,11 @@ async fn a_fork_where_numbers_were_skipped(journal: impl Journal + Pages) {
     }
 }
 
-async fn bases_on_both_sides_of_the_seam(journal: impl Journal) {
+async fn bases_before_and_after_the_fork_point(journal: impl Journal) {
     let mut script = with_turns(&journal, 1).await;
     let mut bases = Vec::new();
     for turn in ["t2", "t3"] {
-        let base = Base::of(&folded(&all(&journal, script.thread).await));
+        let base = Base::of(&fold(&all(&journal, script.thread).await));
         journal
             .save_base(script.thread, base.clone())
             .await
@@ -262,26 +262,26 @@ async fn bases_on_both_sides_of_the_seam(journal: impl Journal) {
         script.turn(&journal, turn, "go").await;
     }
     let heads: Vec<Seq> = bases.iter().map(|it| it.thread.head()).collect();
-    // Only those up to the seam are the fork's.
+    // The fork has only the bases up to the fork point.
     let between = script.fork(&journal, Seq(heads[1].0 - 1)).await;
     let newest = async |thread, at| journal.base(thread, at).await.unwrap();
     assert_eq!(newest(between.thread, None).await, Some(bases[0].clone()));
     let at_one = script.fork(&journal, heads[1]).await;
     assert_eq!(newest(at_one.thread, None).await, Some(bases[1].clone()));
     let mut fork = script.fork(&journal, script.head).await;
-    // A base of its own for what it took over stands beside its parent's.
-    let seam = fork.head;
-    let own = Base::of(&folded(&all(&journal, fork.thread).await));
+    // A base of the fork for shared records exists beside its parent's.
+    let fork_point = fork.head;
+    let own = Base::of(&fold(&all(&journal, fork.thread).await));
     journal.save_base(fork.thread, own.clone()).await.unwrap();
     assert_eq!(newest(fork.thread, None).await, Some(own.clone()));
     assert_eq!(newest(script.thread, None).await, Some(bases[1].clone()));
     fork.turn(&journal, "own", "go").await;
-    let late = Base::of(&folded(&all(&journal, fork.thread).await));
+    let late = Base::of(&fold(&all(&journal, fork.thread).await));
     journal.save_base(fork.thread, late.clone()).await.unwrap();
     for (at, base) in [
         (None, Some(&late)),
-        (Some(seam), Some(&own)),
-        (Some(Seq(seam.0 - 1)), Some(&bases[1])),
+        (Some(fork_point), Some(&own)),
+        (Some(Seq(fork_point.0 - 1)), Some(&bases[1])),
         (Some(heads[0]), Some(&bases[0])),
         (Some(Seq(heads[0].0 - 1)), None),
     ] {
@@ -293,7 +293,7 @@ async fn bases_on_both_sides_of_the_seam(journal: impl Journal) {
         Some(bases[1].clone())
     );
     let opened = newest(fork.thread, None).await.unwrap().thread;
-    assert_eq!(opened, folded(&all(&journal, fork.thread).await));
+    assert_eq!(opened, fold(&all(&journal, fork.thread).await));
 }
 
 fn texts(records: &[Record]) -> String {
@@ -335,7 +335,7 @@ async fn open_text_is_in_both(journal: impl Journal + Pages) {
     assert_eq!(text(early.thread).await, "abxy");
     assert_eq!(text(again.thread).await, "");
     for thread in [early.thread, again.thread] {
-        is_like_any_other(&journal, thread).await;
+        check_like_plain_thread(&journal, thread).await;
     }
 }
 
@@ -357,7 +357,7 @@ async fn a_fork_has_its_own_fence(journal: impl Journal) {
     let mut script = with_turns(&journal, 2).await;
     let at = Seq(script.head.0 - 1);
     let mut fork = script.fork(&journal, at).await;
-    // A writer that knows the parent's head knows nothing of the fork's.
+    // A writer that knows the parent's head does not know the fork's.
     let records = script.clone().records(vec![renamed("stale")]);
     let class = Class::Power;
     let stale = journal

@@ -18,7 +18,7 @@ super::for_each_journal!(
     a_summary_is_that_of_the_thread,
     a_deleted_thread_is_not_listed,
     a_copy_is_listed_once_it_is_its_own,
-    a_cursor_that_no_page_gave_is_refused,
+    an_invalid_cursor_is_rejected,
 );
 
 pub(super) fn query(limit: usize) -> ListQuery {
@@ -36,7 +36,7 @@ pub(super) async fn threads(journal: &impl Journal, count: usize) -> Vec<ThreadS
     let mut scripts = Vec::new();
     for at in 0..count {
         let mut script = ThreadScript::new();
-        // Some share a moment, so that the order needs the id too.
+        // Some share a time, so that the order depends on the id too.
         script.now = 1_000 * (at as i64 / 2);
         script.start(journal, &format!("/w{}", at % 3)).await;
         scripts.push(script);
@@ -51,7 +51,7 @@ async fn newest_first(journal: impl Journal + Pages) {
     let page = journal.list(query(10)).await.unwrap();
     assert_eq!(ids(&page), order);
     assert_eq!(page.next, None);
-    // A turn makes the oldest the newest.
+    // A turn makes the oldest thread the newest.
     scripts[0].now = 100_000;
     scripts[0].turn(&journal, "t", "again").await;
     let page = journal.list(query(10)).await.unwrap();
@@ -60,7 +60,7 @@ async fn newest_first(journal: impl Journal + Pages) {
 
 async fn in_every_order(journal: impl Journal + Pages) {
     let mut scripts = threads(&journal, 3).await;
-    // Made as 0 1 2; turns began as 2 0 1; something last happened as 1 2 0.
+    // Created as 0 1 2; turns began as 2 0 1; last updated as 1 2 0.
     for (which, began, ended) in [
         (2, 10_000, 50_000),
         (0, 20_000, 60_000),
@@ -71,7 +71,7 @@ async fn in_every_order(journal: impl Journal + Pages) {
         script.append(&journal, begin_turn("t", "go")).await;
         script.now = ended;
         script.append(&journal, vec![turn_ended("t")]).await;
-        // What happens inside a turn, or to its owner, is no change.
+        // Events inside a turn, or about its owner, are no updates.
         script.now = 70_000;
         script.append(&journal, vec![owned()]).await;
     }
@@ -92,7 +92,7 @@ async fn in_every_order(journal: impl Journal + Pages) {
         query.oldest_first = false;
         let page = journal.list(query.clone()).await.unwrap();
         assert_eq!(ids(&page), expected, "{order:?}");
-        // A cursor of another order leads nowhere.
+        // A cursor of another order is rejected.
         query.cursor = page.back;
         query.order = match order {
             ListOrder::Created => ListOrder::Recency,
@@ -118,7 +118,7 @@ async fn the_way_back_begins_where_the_page_did(journal: impl Journal + Pages) {
     let page = journal.list(query.clone()).await.unwrap();
     assert_eq!(ids(&page), [scripts[4].thread, scripts[3].thread]);
     query.cursor = page.back.clone();
-    // The same page again, or the other way.
+    // The same page again, or in the other direction.
     let again = journal.list(query.clone()).await.unwrap();
     assert_eq!(ids(&again), ids(&page));
     query.oldest_first = true;
@@ -261,16 +261,16 @@ async fn every_filter(journal: impl Journal + Pages) {
                 limit,
                 ..query.clone()
             };
-            let mut found = Vec::new();
+            let mut listed = Vec::new();
             loop {
                 let page = journal.list(query.clone()).await.unwrap();
-                found.extend(ids(&page));
+                listed.extend(ids(&page));
                 query.cursor = page.next;
                 if query.cursor.is_none() {
                     break;
                 }
             }
-            assert_eq!(found, expected, "{query:?}");
+            assert_eq!(listed, expected, "{query:?}");
         }
     }
 }
@@ -279,18 +279,18 @@ async fn pages_of_a_list_meet(journal: impl Journal + Pages) {
     let scripts = threads(&journal, 11).await;
     let order: Vec<ThreadId> = scripts.iter().rev().map(|it| it.thread).collect();
     for limit in [1, 2, 3, 11, 12] {
-        let mut found = Vec::new();
+        let mut listed = Vec::new();
         let mut query = query(limit);
         loop {
             let page = journal.list(query.clone()).await.unwrap();
             assert!(page.entries.len() <= limit);
-            found.extend(ids(&page));
+            listed.extend(ids(&page));
             query.cursor = page.next;
             if query.cursor.is_none() {
                 break;
             }
         }
-        assert_eq!(found, order, "in pages of {limit}");
+        assert_eq!(listed, order, "in pages of {limit}");
     }
 }
 
@@ -349,7 +349,7 @@ async fn a_summary_is_that_of_the_thread(journal: impl Journal + Pages) {
 
 async fn a_deleted_thread_is_not_listed(journal: impl Journal + Pages) {
     let mut scripts = threads(&journal, 3).await;
-    // It goes from the list when it says so, and stays away when it is gone.
+    // The thread leaves the list with its `Deleted` event, and stays unlisted after its deletion.
     scripts[1]
         .append(&journal, vec![Event::Deleted { principal: None }.into()])
         .await;
@@ -385,7 +385,7 @@ async fn a_copy_is_listed_once_it_is_its_own(journal: impl Journal + Pages) {
     assert_eq!(page.entries[0].cwd, "/fork");
 }
 
-async fn a_cursor_that_no_page_gave_is_refused(journal: impl Journal + Pages) {
+async fn an_invalid_cursor_is_rejected(journal: impl Journal + Pages) {
     for cursor in ["", "x", "r1.x", "rx.y", "r99999999999999999999.1", "==r1"] {
         let query = ListQuery {
             cursor: Some(cursor.to_owned()),

@@ -1,4 +1,4 @@
-//! Records come back as they went in.
+//! Records are returned as they were appended.
 
 use raddle_core::ports::Journal;
 use raddle_core::{Base, Class, Record, RecordBody, Seq, Thread};
@@ -13,7 +13,7 @@ super::for_each_journal!(
     long_records_come_back_whole,
     deltas_stay_while_their_item_is_open,
     deltas_go_when_their_item_is_saved_or_completed,
-    what_is_settled_in_the_same_append_is_not_kept,
+    deltas_settled_in_the_same_append_are_not_stored,
     many_deltas_go_too,
     a_base_at_or_below_a_number,
     a_base_and_the_rest_are_the_whole,
@@ -28,20 +28,20 @@ async fn all(journal: &impl Journal, script: &ThreadScript) -> Vec<Record> {
 
 async fn records_come_back_in_order(journal: impl Journal) {
     let mut script = ThreadScript::new();
-    let mut told = script.start(&journal, "/w").await;
-    told.extend(script.turn(&journal, "t1", "hello").await);
-    told.extend(script.append(&journal, vec![item_started("t1", "i")]).await);
-    told.extend(
+    let mut appended = script.start(&journal, "/w").await;
+    appended.extend(script.turn(&journal, "t1", "hello").await);
+    appended.extend(script.append(&journal, vec![item_started("t1", "i")]).await);
+    appended.extend(
         script
             .append(&journal, vec![delta("i", 0, "ä€\u{10348}")])
             .await,
     );
     let read = all(&journal, &script).await;
-    // The answer of the turn began with a record of its own.
-    let began = read.iter().filter(|it| !told.contains(it)).count();
+    // The answer of the turn began with one more record.
+    let began = read.iter().filter(|it| !appended.contains(it)).count();
     assert_eq!(began, 1);
     assert!(read.windows(2).all(|pair| pair[0].seq < pair[1].seq));
-    assert!(told.iter().all(|record| read.contains(record)));
+    assert!(appended.iter().all(|record| read.contains(record)));
 }
 
 async fn pages_of_records_meet_without_a_gap(journal: impl Journal) {
@@ -89,7 +89,7 @@ async fn a_page_weighs_what_its_records_weigh(journal: impl Journal) {
             let body = vec![completed("t", "i", &text)];
             script.append(&journal, body).await;
         }
-        // Whether a record is long or very long, no page holds more of it than was asked for.
+        // Whether a record is long or very long, no page exceeds the requested size.
         let page = journal.read(script.thread, after, bytes * 7 / 2).await;
         assert_eq!(page.unwrap().len(), 3, "of {bytes} bytes each");
     }
@@ -107,23 +107,23 @@ async fn a_page_weighs_what_its_records_weigh(journal: impl Journal) {
 
 async fn long_records_come_back_whole(journal: impl Journal) {
     let mut script = ThreadScript::new();
-    let mut told = script.start(&journal, "/w").await;
+    let mut appended = script.start(&journal, "/w").await;
     for bytes in [1_000, 60_000, 70_000, 3_000_000] {
         let text = "long ".repeat(bytes / 5);
         let bodies = vec![item_started("t", "i"), completed("t", "i", &text)];
-        told.extend(script.append(&journal, bodies).await);
+        appended.extend(script.append(&journal, bodies).await);
     }
-    assert_eq!(all(&journal, &script).await, told);
+    assert_eq!(all(&journal, &script).await, appended);
     journal.delete(script.thread).await.unwrap();
-    // What was kept for the one that is gone can be kept again.
+    // The file of the deleted thread can be created again.
     let mut script = ThreadScript::new();
     let text = "long ".repeat(20_000);
     script.start(&journal, "/w").await;
-    let told = script
+    let appended = script
         .append(&journal, vec![completed("t", "i", &text)])
         .await;
     let read = journal.read(script.thread, Seq(2), usize::MAX).await;
-    assert_eq!(read, Ok(told));
+    assert_eq!(read, Ok(appended));
 }
 
 fn deltas(records: &[Record]) -> Vec<&str> {
@@ -174,7 +174,7 @@ async fn deltas_go_when_their_item_is_saved_or_completed(journal: impl Journal) 
     assert!(deltas(&all(&journal, &script).await).is_empty());
 }
 
-async fn what_is_settled_in_the_same_append_is_not_kept(journal: impl Journal) {
+async fn deltas_settled_in_the_same_append_are_not_stored(journal: impl Journal) {
     let mut script = ThreadScript::new();
     script.start(&journal, "/w").await;
     let bodies = vec![
@@ -202,7 +202,8 @@ async fn many_deltas_go_too(journal: impl Journal) {
     script
         .append(&journal, vec![completed("t", "i", "x")])
         .await;
-    // They may go in pieces after the append. Each append and each deletion lets a piece go first.
+    // They may be deleted in pieces after the append. Each append and each deletion first runs a
+    // piece.
     for _ in 0..20 {
         script.append(&journal, vec![renamed("x")]).await;
         journal.delete(raddle_core::ThreadId::mint()).await.unwrap();
@@ -257,8 +258,8 @@ async fn a_base_and_the_rest_are_the_whole(journal: impl Journal) {
     journal.save_base(script.thread, half).await.unwrap();
     script.turn(&journal, "t1", "one").await;
     let whole = base(&journal, &script).await;
-    let found = journal.base(script.thread, None).await.unwrap().unwrap();
-    let mut thread = found.thread;
+    let newest = journal.base(script.thread, None).await.unwrap().unwrap();
+    let mut thread = newest.thread;
     let rest = journal.read(script.thread, thread.head(), usize::MAX).await;
     for record in rest.unwrap() {
         thread.apply(&record);

@@ -1,4 +1,4 @@
-//! Search finds what people said, newest thread first.
+//! Search finds the text of conversations, newest thread first.
 
 use std::time::Instant;
 
@@ -10,36 +10,36 @@ use crate::records::{ThreadScript, forked, renamed};
 
 super::for_each_journal!(
     threads_that_hold_a_text,
-    what_is_found_nowhere,
+    texts_that_match_nothing,
     letters_that_are_everywhere,
-    a_cursor_that_no_page_gave_finds_nothing,
+    a_search_with_an_invalid_cursor_is_rejected,
 );
 
-/// All threads that hold a text, page by page.
+/// Returns all threads that contain a text, page by page.
 async fn pages_of(journal: &impl Pages, text: &str, mut query: ListQuery) -> Vec<ThreadId> {
-    let mut found = Vec::new();
+    let mut matches = Vec::new();
     loop {
         let page = journal
             .search(text.to_owned(), query.clone())
             .await
             .unwrap();
         assert!(page.entries.len() <= query.limit);
-        found.extend(ids(&page));
+        matches.extend(ids(&page));
         query.cursor = page.next;
         if query.cursor.is_none() {
-            return found;
+            return matches;
         }
     }
 }
 
-/// Search lags behind, so it is asked until it finds what is there.
-async fn finds(journal: &impl Pages, text: &str, query: ListQuery, expected: &[ThreadId]) {
-    let late = Instant::now() + super::LAG_MAX;
-    let mut found = pages_of(journal, text, query.clone()).await;
-    while found != expected && Instant::now() < late {
-        found = pages_of(journal, text, query.clone()).await;
+/// Searches until the expected threads are found, because the index lags behind.
+async fn check_search(journal: &impl Pages, text: &str, query: ListQuery, expected: &[ThreadId]) {
+    let deadline = Instant::now() + super::LAG_MAX;
+    let mut matches = pages_of(journal, text, query.clone()).await;
+    while matches != expected && Instant::now() < deadline {
+        matches = pages_of(journal, text, query.clone()).await;
     }
-    assert_eq!(found, expected, "{text} {query:?}");
+    assert_eq!(matches, expected, "{text} {query:?}");
 }
 
 async fn threads_that_hold_a_text(journal: impl Journal + Pages) {
@@ -50,49 +50,49 @@ async fn threads_that_hold_a_text(journal: impl Journal + Pages) {
     scripts[1].turn(&journal, "t", "a needle in the hay").await;
     scripts[2].append(&journal, vec![renamed("Needles")]).await;
     let [first, second, third] = [0, 1, 2].map(|at| scripts[at].thread);
-    for (text, found) in [
+    for (text, expected) in [
         ("needle", vec![second, third]),
         ("is the äg", vec![first]),
         ("in the hay", vec![second]),
         ("\"in\" the", vec![]),
         ("nothing of it", vec![]),
     ] {
-        finds(&journal, text, query(10), &found).await;
+        check_search(&journal, text, query(10), &expected).await;
     }
     journal.delete(second).await.unwrap();
-    finds(&journal, "needle", query(10), &[third]).await;
+    check_search(&journal, "needle", query(10), &[third]).await;
 }
 
-async fn what_is_found_nowhere(journal: impl Journal + Pages) {
+async fn texts_that_match_nothing(journal: impl Journal + Pages) {
     let mut scripts = threads(&journal, 1).await;
     let long = "so on and ".repeat(30);
     let name = renamed(&format!("a\0b {long}"));
     scripts[0].append(&journal, vec![name]).await;
-    let found = [scripts[0].thread];
-    finds(&journal, "so on", query(10), &found).await;
-    for (text, found) in [
-        // Too short to be looked for.
-        ("so", &found[..0]),
-        ("", &found[..0]),
-        ("a\0b", &found[..0]),
-        // Longer than what is looked for: what comes after does not count.
-        (&format!("{}no", &long[..256]), &found[..]),
-        (&format!("{}no", &long[..250]), &found[..0]),
-        // No words of a query, though an index may have some.
-        ("so* OR and", &found[..0]),
-        ("text : \"so on\"", &found[..0]),
+    let matching = [scripts[0].thread];
+    check_search(&journal, "so on", query(10), &matching).await;
+    for (text, expected) in [
+        // Too short to search for.
+        ("so", &matching[..0]),
+        ("", &matching[..0]),
+        ("a\0b", &matching[..0]),
+        // Longer than the limit of a search: later letters are ignored.
+        (&format!("{}no", &long[..256]), &matching[..]),
+        (&format!("{}no", &long[..250]), &matching[..0]),
+        // Query operators are searched as text, though an index may have some.
+        ("so* OR and", &matching[..0]),
+        ("text : \"so on\"", &matching[..0]),
     ] {
         let page = journal.search(text.to_owned(), query(10)).await.unwrap();
-        assert_eq!(ids(&page), found, "{text:?}");
+        assert_eq!(ids(&page), expected, "{text:?}");
         assert_eq!(page.next, None);
     }
 }
 
-/// Where every three letters of a text are common, it is looked for in another way.
+/// A text of common trigrams is searched in another way.
 async fn letters_that_are_everywhere(journal: impl Journal + Pages) {
     let mut scripts = threads(&journal, 9).await;
-    let crowd: Vec<RecordBody> = (0..2_100).map(|_| renamed("a needle in the hay")).collect();
-    scripts[4].append(&journal, crowd).await;
+    let renames: Vec<RecordBody> = (0..2_100).map(|_| renamed("a needle in the hay")).collect();
+    scripts[4].append(&journal, renames).await;
     for (at, name) in [
         (1, "needle hay"),
         (2, "some needle"),
@@ -106,7 +106,7 @@ async fn letters_that_are_everywhere(journal: impl Journal + Pages) {
     scripts[7]
         .append(&journal, vec![Event::Archived { principal: None }.into()])
         .await;
-    // One took over what holds it, one only what comes before, and both are the newest.
+    // One fork shares the matching record, the other only those before it, and both are the newest.
     let early = fork(&journal, &scripts[5], Seq(2), 90_000).await;
     let late = fork(&journal, &scripts[5], scripts[5].head, 91_000).await;
     let id = |at: usize| scripts[at].thread;
@@ -119,7 +119,7 @@ async fn letters_that_are_everywhere(journal: impl Journal + Pages) {
         ..query(limit)
     };
     for limit in [1, 2, 3, 100] {
-        for (text, query, found) in [
+        for (text, query, expected) in [
             ("needle hay", query(limit), vec![late, id(5), id(1)]),
             (
                 "needle",
@@ -134,13 +134,13 @@ async fn letters_that_are_everywhere(journal: impl Journal + Pages) {
             ("needle", cwd("/fork", limit), vec![late]),
             ("needle", cwd("/nowhere", limit), vec![]),
         ] {
-            finds(&journal, text, query, &found).await;
+            check_search(&journal, text, query, &expected).await;
         }
     }
     journal.delete(id(5)).await.unwrap();
-    finds(&journal, "needle hay", query(2), &[late, id(1)]).await;
+    check_search(&journal, "needle hay", query(2), &[late, id(1)]).await;
     journal.delete(late).await.unwrap();
-    finds(&journal, "needle hay", query(2), &[id(1)]).await;
+    check_search(&journal, "needle hay", query(2), &[id(1)]).await;
     journal.delete(early).await.unwrap();
 }
 
@@ -152,13 +152,13 @@ async fn fork(journal: &impl Journal, from: &ThreadScript, at: Seq, now: i64) ->
     fork.thread
 }
 
-async fn a_cursor_that_no_page_gave_finds_nothing(journal: impl Pages) {
+async fn a_search_with_an_invalid_cursor_is_rejected(journal: impl Pages) {
     for text in ["needle", "no"] {
         let query = ListQuery {
             cursor: Some("x".to_owned()),
             ..query(1)
         };
-        let refused = journal.search(text.to_owned(), query).await;
-        assert_eq!(refused, Err(ReadError::BadCursor));
+        let result = journal.search(text.to_owned(), query).await;
+        assert_eq!(result, Err(ReadError::BadCursor));
     }
 }

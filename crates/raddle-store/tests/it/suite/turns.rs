@@ -1,4 +1,4 @@
-//! Pages of turns and items show what counts.
+//! Pages of turns and items, without reverted ones.
 
 use raddle_core::ports::{
     ItemEntry, Journal, Page, PageCursor, PageQuery, Pages, ReadError, TurnEntry,
@@ -13,9 +13,9 @@ super::for_each_journal!(
     items_of_one_turn,
     the_way_back_begins_where_the_page_did,
     a_page_of_long_items_ends_early,
-    what_was_reverted_does_not_count,
+    reverted_turns_are_not_shown,
     reverting_twice,
-    a_thread_that_is_not_there_has_no_pages,
+    a_missing_thread_has_no_pages,
 );
 
 fn pages(limit: usize, newest_first: bool) -> PageQuery {
@@ -32,15 +32,15 @@ async fn all_turns(
     limit: usize,
     newest_first: bool,
 ) -> Vec<TurnEntry> {
-    let mut found = Vec::new();
+    let mut entries = Vec::new();
     let mut query = pages(limit, newest_first);
     loop {
         let page: Page<TurnEntry> = journal.turns(thread, query.clone()).await.unwrap();
         assert!(page.entries.len() <= limit);
-        found.extend(page.entries);
+        entries.extend(page.entries);
         query.cursor = page.next;
         if query.cursor.is_none() {
-            return found;
+            return entries;
         }
     }
 }
@@ -52,16 +52,16 @@ async fn all_items(
     limit: usize,
     newest_first: bool,
 ) -> Vec<ItemEntry> {
-    let mut found = Vec::new();
+    let mut entries = Vec::new();
     let mut query = pages(limit, newest_first);
     loop {
         let turn = turn.map(TurnId::from);
         let page = journal.items(thread, turn, query.clone()).await.unwrap();
         assert!(page.entries.len() <= limit);
-        found.extend(page.entries);
+        entries.extend(page.entries);
         query.cursor = page.next;
         if query.cursor.is_none() {
-            return found;
+            return entries;
         }
     }
 }
@@ -84,7 +84,7 @@ async fn thread(journal: &impl Journal, turns: usize) -> ThreadScript {
 }
 
 async fn turns_in_both_directions(journal: impl Journal + Pages) {
-    // Another thread's rows lie before and after these.
+    // Another thread's rows are stored before and after these.
     thread(&journal, 2).await;
     let mut script = thread(&journal, 3).await;
     thread(&journal, 2).await;
@@ -120,13 +120,13 @@ async fn items_in_both_directions(journal: impl Journal + Pages) {
 async fn items_of_one_turn(journal: impl Journal + Pages) {
     let script = thread(&journal, 3).await;
     for limit in [1, 2, 3] {
-        let found = all_items(&journal, script.thread, Some("t2"), limit, false).await;
-        assert_eq!(items(&found), ["t2-input", "t2-answer"]);
+        let entries = all_items(&journal, script.thread, Some("t2"), limit, false).await;
+        assert_eq!(items(&entries), ["t2-input", "t2-answer"]);
     }
-    let found = all_items(&journal, script.thread, Some("t3"), 1, true).await;
-    assert_eq!(items(&found), ["t3-answer", "t3-input"]);
-    let found = all_items(&journal, script.thread, Some("t9"), 1, true).await;
-    assert_eq!(items(&found), [""; 0]);
+    let entries = all_items(&journal, script.thread, Some("t3"), 1, true).await;
+    assert_eq!(items(&entries), ["t3-answer", "t3-input"]);
+    let entries = all_items(&journal, script.thread, Some("t9"), 1, true).await;
+    assert_eq!(items(&entries), [""; 0]);
 }
 
 async fn the_way_back_begins_where_the_page_did(journal: impl Journal + Pages) {
@@ -139,8 +139,8 @@ async fn the_way_back_begins_where_the_page_did(journal: impl Journal + Pages) {
         .next;
     let page = journal.turns(script.thread, query.clone()).await.unwrap();
     assert_eq!(names(&page.entries), ["t2", "t1"]);
-    let mark: PageCursor = page.back.as_deref().unwrap().parse().unwrap();
-    assert_eq!((mark.seq, mark.included), (page.entries[0].from, true));
+    let cursor: PageCursor = page.back.as_deref().unwrap().parse().unwrap();
+    assert_eq!((cursor.seq, cursor.included), (page.entries[0].from, true));
     query.cursor = page.back;
     let again = journal.turns(script.thread, query.clone()).await.unwrap();
     assert_eq!(names(&again.entries), ["t2", "t1"]);
@@ -148,7 +148,7 @@ async fn the_way_back_begins_where_the_page_did(journal: impl Journal + Pages) {
     let back = journal.turns(script.thread, query.clone()).await.unwrap();
     assert_eq!(names(&back.entries), ["t2", "t3"]);
 
-    // Items know their turn and their record, from which a page goes on as well.
+    // Items have their turn and their record, which can be used as a cursor too.
     let page = journal
         .items(script.thread, None, pages(3, false))
         .await
@@ -164,12 +164,12 @@ async fn the_way_back_begins_where_the_page_did(journal: impl Journal + Pages) {
         (true, false, ["t2-input", "t2-answer"]),
         (false, false, ["t2-answer", "t3-input"]),
     ] {
-        let mark = PageCursor {
+        let cursor = PageCursor {
             seq: third.seq,
             included,
         };
         let query = PageQuery {
-            cursor: Some(mark.to_string()),
+            cursor: Some(cursor.to_string()),
             ..pages(2, newest_first)
         };
         let page = journal.items(script.thread, None, query).await.unwrap();
@@ -201,15 +201,15 @@ async fn revert(
     turn: &str,
     turns: u64,
 ) {
-    let found = all_turns(journal, script.thread, 10, false).await;
-    let entry = found.iter().find(|entry| entry.turn.as_str() == turn);
+    let entries = all_turns(journal, script.thread, 10, false).await;
+    let entry = entries.iter().find(|entry| entry.turn.as_str() == turn);
     let at = entry.unwrap().from;
     script
         .append(journal, vec![reverted(turn, at, turns)])
         .await;
 }
 
-async fn what_was_reverted_does_not_count(journal: impl Journal + Pages) {
+async fn reverted_turns_are_not_shown(journal: impl Journal + Pages) {
     let mut script = thread(&journal, 3).await;
     revert(&journal, &mut script, "t2", 1).await;
     script.turn(&journal, "t4", "go").await;
@@ -218,17 +218,17 @@ async fn what_was_reverted_does_not_count(journal: impl Journal + Pages) {
         assert_eq!(names(&turns), ["t1", "t4"]);
         let turns = all_turns(&journal, script.thread, limit, true).await;
         assert_eq!(names(&turns), ["t4", "t1"]);
-        let found = all_items(&journal, script.thread, None, limit, false).await;
+        let entries = all_items(&journal, script.thread, None, limit, false).await;
         assert_eq!(
-            items(&found),
+            items(&entries),
             ["t1-input", "t1-answer", "t4-input", "t4-answer"]
         );
-        let found = all_items(&journal, script.thread, Some("t3"), limit, false).await;
-        assert_eq!(items(&found), [""; 0]);
-        let found = all_items(&journal, script.thread, Some("t1"), limit, false).await;
-        assert_eq!(items(&found), ["t1-input", "t1-answer"]);
+        let entries = all_items(&journal, script.thread, Some("t3"), limit, false).await;
+        assert_eq!(items(&entries), [""; 0]);
+        let entries = all_items(&journal, script.thread, Some("t1"), limit, false).await;
+        assert_eq!(items(&entries), ["t1-input", "t1-answer"]);
     }
-    // The records are all there.
+    // The records still exist.
     let records = journal.read(script.thread, Seq::ZERO, usize::MAX).await;
     assert_eq!(records.unwrap().last().unwrap().seq, script.head);
 }
@@ -250,7 +250,7 @@ async fn reverting_twice(journal: impl Journal + Pages) {
     assert_eq!(names(&turns), [""; 0]);
 }
 
-async fn a_thread_that_is_not_there_has_no_pages(journal: impl Journal + Pages) {
+async fn a_missing_thread_has_no_pages(journal: impl Journal + Pages) {
     let thread = ThreadId::mint();
     let turns = journal.turns(thread, pages(1, false)).await;
     assert_eq!(turns, Err(ReadError::NotFound));

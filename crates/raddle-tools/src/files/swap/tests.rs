@@ -28,10 +28,10 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Somebody writes after everything was looked at, when some files are already exchanged. What he wrote
-/// stays, and all else is as it was.
+/// A concurrent writer changes a file after the check, when some files are already exchanged. Its
+/// text stays, and all other files are restored.
 #[test]
-fn what_was_exchanged_before_a_change_is_noticed_is_put_back() {
+fn exchanged_files_are_restored_after_a_conflict() {
     type Interference = fn(&Path);
     type FileSet = &'static [(&'static str, Option<&'static str>)];
     let cases: [(&str, Interference, FileSet); 4] = [
@@ -59,7 +59,7 @@ fn what_was_exchanged_before_a_change_is_noticed_is_put_back() {
             &[("b.txt", Some("two\n")), ("d.txt", Some("one\n"))],
         ),
     ];
-    for (name, meddle, expected) in cases {
+    for (name, interfere, expected) in cases {
         for is_older in [false, true] {
             let folder = tempfile::tempdir().expect("a folder");
             let at = |name: &str| folder.path().join(name);
@@ -75,21 +75,21 @@ fn what_was_exchanged_before_a_change_is_noticed_is_put_back() {
             let planned = plan(&roots, PATCH).expect("a plan");
             let mut work = SwapJob::new(&roots);
             work.stage_all(&roots, &planned.files).expect("staged");
-            meddle(folder.path());
-            let trouble = work.exchange_all(&planned.files).expect_err(name);
+            interfere(folder.path());
+            let error = work.exchange_all(&planned.files).expect_err(name);
             assert!(
-                matches!(trouble, SwapError::Changed(_)),
-                "{name}: {trouble:?}"
+                matches!(error, SwapError::Changed(_)),
+                "{name}: {error:?}"
             );
             assert!(work.undo().is_empty(), "{name}: something stands");
             let rest = [("a.txt", Some("one\n"))];
             for (file, text) in rest.iter().chain(expected) {
-                let there = fs::read_to_string(at(file)).ok();
-                assert_eq!(there.as_deref(), *text, "{name}: {file}");
+                let actual = fs::read_to_string(at(file)).ok();
+                assert_eq!(actual.as_deref(), *text, "{name}: {file}");
             }
-            let there = names(folder.path());
+            let entries = names(folder.path());
             let is_ours = |it: &String| it.starts_with(".raddle-") || it == "new";
-            assert!(!there.iter().any(is_ours), "{name}: left behind: {there:?}");
+            assert!(!entries.iter().any(is_ours), "{name}: left behind: {entries:?}");
         }
     }
 }

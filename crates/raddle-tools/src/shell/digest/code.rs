@@ -1,8 +1,7 @@
-//! The code that a line runs: files that programs read because of what they are, and not because the line
-//! names them by path.
+//! Code that a line runs without naming its path: files that programs load by convention.
 //!
-//! Some of it can be listed: the module behind `python3 -m`, a `Makefile`. What that code loads in turn cannot
-//! be: a yes to such a line is good for one call.
+//! Some of it can be listed: the module for `python3 -m`, a `Makefile`. Code that these load in
+//! turn cannot be listed, so an approval of such a line covers one call.
 
 use std::path::{Path, PathBuf};
 
@@ -12,8 +11,8 @@ use super::DigestInput;
 use super::expansion::DATA;
 use super::named_files::NAME_BYTES_MAX;
 
-/// Programs that load code from the folder they run in, or beside a file that they run, without being told to.
-/// What they load cannot be listed. A version behind the name does not count.
+/// Programs that load code from their working folder, or beside a file that they run, without an
+/// argument for it. The loaded code cannot be listed. A version suffix of the name is ignored.
 const LOADERS: &str = "R Rscript act ansible ansible-playbook ant ava bazel bazelisk buck bun bundle \
     bundler bunx bmake cabal cargo celery clj clojure cmake composer corepack coverage cross ctest cypress \
     deno django-admin docker-compose doit dotnet dune earthly electron elixir emacs erl esbuild escript eslint \
@@ -25,11 +24,11 @@ const LOADERS: &str = "R Rscript act ansible ansible-playbook ant ava bazel baze
     scons snakemake stack streamlit swift task tclsh terraform terragrunt tofu tox trunk ts-node tsc tsx turbo uv \
     uvicorn uvx vagrant vim vite vitest waf wasm-pack webpack xcodebuild yarn zig";
 
-/// Those of them that other programs are mostly told to run, and that are hardly a word with another meaning.
+/// Loaders that other programs often run, and whose names hardly have another meaning as words.
 const INTERPRETERS: &str = "bun deno java lua make node perl php python ruby";
 
-/// Programs that run nothing of a folder unless the line says so, besides those in [`DATA`]. Outside the sandbox every
-/// other program, found by its name, is taken for one that may.
+/// Programs that run nothing from a folder unless the line says so, in addition to [`DATA`].
+/// Outside the sandbox every other program found by name counts as one that may.
 const PLAIN: &str = ". 7z adduser alias apt apt-get arch aws az base64 bg blkid break brew bunzip2 bzip2 cal chgrp chsh cksum cmp \
     column comm continue createdb crontab dd declare dig dirs disown dmesg dnf dpkg dpkg-query dropdb egrep eval \
     expand expr fd fdisk fg fgrep file find findmnt fold free fuser gcloud getent getopts git git-lfs glab gpg \
@@ -42,16 +41,16 @@ const PLAIN: &str = ". 7z adduser alias apt apt-get arch aws az base64 bg blkid 
     traceroute trap tree truncate tty typeset ulimit umask umount unalias unexpand unset unxz unzip uptime useradd \
     userdel usermod uuidgen vmstat w wget whereis who xxd xz yes yum zcat zip zstd";
 
-/// Programs that work like docker.
+/// Programs with the command line of docker.
 const DOCKERS: &str = "docker nerdctl podman";
 
-/// Their use of the files of a folder.
+/// Docker commands that use files of a folder.
 const DOCKER: &str = "bake build buildx compose stack";
 
-/// Programs that run the file they are given, and of it nothing but what it says.
+/// Programs that run a given file, and only its text.
 const SHELLS: &str = ". ash bash dash ksh mksh sh source zsh";
 
-/// Programs that do what a file of the folder says, which their command lines do not name.
+/// Programs that obey a file of the folder, which their command lines do not name.
 const RECIPES: [(&str, &[&str]); 14] = [
     ("bun", &["package.json", "bunfig.toml"]),
     ("cargo", &["Cargo.toml", "build.rs", ".cargo/config.toml"]),
@@ -72,25 +71,26 @@ const RECIPES: [(&str, &[&str]); 14] = [
     ("yarn", &["package.json"]),
 ];
 
-/// The most names of code that are kept of a line.
+/// Maximum number of code names per line.
 const NAMES_MAX: usize = 256;
 
-/// Whether the first line of a script names something else than a shell, which may load code that cannot be listed.
+/// Whether the first line of a script names another program than a shell, which may load code that
+/// cannot be listed.
 pub(super) fn is_loader_line(line: &str) -> bool {
     let is_other = |it: &&str| !it.starts_with('-') && !it.contains('=') && base(it) != "env";
     let mut programs = line.split_whitespace().filter(is_other);
     programs.any(|it| !is_one_of(SHELLS, base(it)))
 }
 
-/// The files of the folder that a program of this name is known to read.
+/// Returns the files of the folder that a program of this name is known to read.
 pub(super) fn recipe(program: &str) -> &'static [&'static str] {
-    let found = RECIPES.iter().find(|(tool, _)| *tool == base(program));
-    found.map_or(&[], |(_, files)| files)
+    let recipe = RECIPES.iter().find(|(tool, _)| *tool == base(program));
+    recipe.map_or(&[], |(_, files)| files)
 }
 
-/// Whether the line runs a program that loads code which cannot be listed.
+/// Whether the line runs a program that loads code that cannot be listed.
 pub(super) fn loads(it: DigestInput<'_>) -> bool {
-    // In the sandbox a yes is about the line.
+    // In the sandbox an approval covers the line only.
     let is_outside = !it.folders.is_empty();
     it.commands.iter().any(|words| {
         let is_any = words.len() > 1 && words[0].contains(UNKNOWN);
@@ -98,7 +98,8 @@ pub(super) fn loads(it: DigestInput<'_>) -> bool {
     })
 }
 
-/// Whether these words run a program that is known to run nothing of a folder, or one that counts as a file.
+/// Whether these words run a program that is known to run nothing from a folder, or one that counts
+/// as a file.
 fn is_plain(words: &[String], folders: &[PathBuf]) -> bool {
     let Some(program) = words.first() else {
         return true;
@@ -121,7 +122,7 @@ pub(super) fn is_load(words: &[String]) -> bool {
     };
     is_loader(program)
         || is_one_of(DOCKERS, base(program)) && rest.iter().any(|it| is_one_of(DOCKER, it))
-        // Behind a program that is not known to run others.
+        // As an argument of a program that is not known to run others.
         || rest.iter().any(|it| is_one_of(INTERPRETERS, plain(it)))
 }
 
@@ -130,8 +131,8 @@ pub(super) fn is_loader(program: &str) -> bool {
     is_one_of(LOADERS, plain(program))
 }
 
-/// The names of files that the line runs or loads as code, as far as they can be listed, whether they are
-/// there or not.
+/// Returns the names of files that the line runs or loads as code, as far as they can be listed,
+/// including missing ones.
 pub(super) fn names(it: DigestInput<'_>) -> Vec<String> {
     let mut names = Vec::new();
     for words in it.commands {
@@ -143,8 +144,8 @@ pub(super) fn names(it: DigestInput<'_>) -> Vec<String> {
         }
         names.extend(recipe(program).iter().map(|it| (*it).to_owned()));
         if is_loader(program) || is_one_of(SHELLS, base(program)) {
-            let given = rest.iter().filter(|it| !it.starts_with('-'));
-            names.extend(given.cloned());
+            let operands = rest.iter().filter(|it| !it.starts_with('-'));
+            names.extend(operands.cloned());
         }
         modules(plain(program), rest, &mut names);
         if names.len() >= NAMES_MAX {
@@ -156,7 +157,7 @@ pub(super) fn names(it: DigestInput<'_>) -> Vec<String> {
     names
 }
 
-/// The files behind modules that a program is told to load by name.
+/// Adds the files of modules that a program loads by name.
 fn modules(program: &str, words: &[String], names: &mut Vec<String>) {
     match program {
         "python" | "pypy" | "ipython" | "coverage" => {
@@ -204,35 +205,35 @@ fn modules(program: &str, words: &[String], names: &mut Vec<String>) {
     }
 }
 
-/// What stands behind any of these options, in the same word or in the next.
+/// Returns the values of these options, in the same word or in the next.
 fn values<'a>(words: &'a [String], options: &[&str]) -> Vec<&'a str> {
-    let mut found = Vec::new();
+    let mut values = Vec::new();
     for (at, word) in words.iter().enumerate() {
         for option in options {
             match word.strip_prefix(option) {
-                Some("") => found.extend(words.get(at + 1).map(String::as_str)),
-                Some(rest) if option.starts_with("--") => found.extend(rest.strip_prefix('=')),
-                Some(rest) => found.push(rest),
+                Some("") => values.extend(words.get(at + 1).map(String::as_str)),
+                Some(rest) if option.starts_with("--") => values.extend(rest.strip_prefix('=')),
+                Some(rest) => values.push(rest),
                 None => {}
             }
         }
     }
-    found
+    values
 }
 
-/// Whether a shell gets its script in these words.
-pub(super) fn hands_over(words: &[String]) -> bool {
+/// Whether these words contain the script of a shell.
+pub(super) fn has_inline_script(words: &[String]) -> bool {
     let options = words.iter().take_while(|it| it.starts_with(['-', '+']));
     let is_script = |it: &String| !it.starts_with("--") && it.contains('c');
     options.into_iter().any(is_script)
 }
 
-/// The name of a program without its folder.
+/// Returns the name of a program without its folder.
 pub(super) fn base(program: &str) -> &str {
     program.rsplit('/').next().unwrap_or(program)
 }
 
-/// The same without a version.
+/// Returns the name of a program without its folder and version.
 fn plain(program: &str) -> &str {
     let name = base(program);
     let plain = name.trim_end_matches(|it: char| it.is_ascii_digit() || it == '.');
@@ -248,13 +249,13 @@ pub(super) fn is_one_of(list: &str, name: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// What is kept of a word does not grow with it.
+    /// The size of the result is limited, whatever the length of the word.
     #[test]
-    fn names_of_modules_have_a_bound() {
+    fn names_of_modules_are_limited() {
         let letters = "m".repeat(10_000);
         for (program, module, first) in [
             ("python", ".".repeat(10_000), "/__init__.py"),
-            // What is around a name that is too long is loaded nevertheless.
+            // The packages around a name that is too long are loaded nevertheless.
             ("python", format!("tests.{letters}"), "tests/__init__.py"),
             ("python", "a.b".to_owned(), "a/__init__.py"),
         ] {

@@ -1,7 +1,8 @@
-//! Lines whose files cannot be read off their words.
+//! Detects lines whose files cannot be determined from their words.
 //!
-//! A shell makes names of files out of expansions, patterns and links of the kernel. Some programs take names
-//! from their input, or code from the environment. The digest of such a line cannot list what runs.
+//! A shell builds file names from expansions, patterns and kernel links. Some programs read names
+//! from their input, or code from the environment. The digest of such a line cannot list the
+//! executed files.
 
 use raddle_core::policy::UNKNOWN;
 
@@ -9,12 +10,12 @@ use super::code::{base, is_one_of};
 use super::named_files::is_end;
 use super::{DigestInput, code};
 
-/// The way in which the words of a line name the files that it runs.
+/// How the words of a line name the files that it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Spelling {
-    /// Every file that it names stands there by name.
+    /// Every file is named literally.
     Literal,
-    /// Some words are not known, but they are data to the programs that get them.
+    /// Some words are unknown, but they are data to the programs that get them.
     Data,
     /// Any file could be run.
     Open,
@@ -32,7 +33,7 @@ const GH_DATA: &str = "api auth gist issue label pr release run search secret va
 const GIT_DATA: &str = "add branch checkout cherry-pick commit describe diff fetch log ls-files merge mv pull push \
     remote reset restore rev-list rev-parse revert rm show stash status switch tag";
 
-/// Options with which a command of git runs a file.
+/// Options with which a git command runs a file.
 const GIT_RUNS: [&str; 5] = [
     "--exec",
     "--extcmd",
@@ -45,7 +46,7 @@ const GIT_RUNS: [&str; 5] = [
 const GIT_VALUES: &str =
     "-C -c --git-dir --work-tree --namespace --config-env --super-prefix --exec-path";
 
-/// Settings of git that name no file and no program.
+/// Settings of git that name neither a file nor a program.
 const GIT_PLAIN_SETTINGS: [&str; 6] = [
     "advice.",
     "color.",
@@ -55,18 +56,19 @@ const GIT_PLAIN_SETTINGS: [&str; 6] = [
     "user.",
 ];
 
-/// Programs that run files whose names they get from input, from a folder, or in a language of their own.
+/// Programs that run files whose names come from input, from a folder, or from a language of their
+/// own.
 const RUNNERS: &str = "awk entr gawk mawk nawk parallel run-parts sed xargs";
 
-/// Programs that run what they read, if they get no file.
+/// Programs that run their input, if they get no file.
 const SHELLS: &str = "ash bash dash ksh mksh sh zsh";
 
-/// Variables from which programs take code, or the places of code.
+/// Variables from which programs take code, or the location of code.
 const CODE_VARIABLES: &str = "BASH_ENV CDPATH CLASSPATH CURL_HOME DOCKER_CONFIG ENV FPATH GH_CONFIG_DIR GNUPGHOME HOME JAVA_TOOL_OPTIONS JDK_JAVA_OPTIONS LESSOPEN \
     MAKEFLAGS NODE_OPTIONS NODE_PATH PATH PERL5DB PERL5LIB PERL5OPT PROMPT_COMMAND PS4 RUBYLIB RUBYOPT RUSTC \
     RUSTC_WRAPPER SHELL XDG_CONFIG_HOME ZDOTDIR _JAVA_OPTIONS";
 
-/// Beginnings of the names of such variables.
+/// Prefixes of such variables.
 const CODE_VARIABLES_BEGIN: [&str; 6] = [
     "BASH_FUNC_",
     "DYLD_",
@@ -76,7 +78,7 @@ const CODE_VARIABLES_BEGIN: [&str; 6] = [
     "npm_config_",
 ];
 
-/// Variables of git that are plain text, or whose programs stand there by name.
+/// Variables of git that are plain text, or name their program literally.
 const GIT_PLAIN_VARIABLES: [&str; 7] = [
     "GIT_AUTHOR_",
     "GIT_COMMITTER_",
@@ -87,10 +89,11 @@ const GIT_PLAIN_VARIABLES: [&str; 7] = [
     "GIT_TERMINAL_PROMPT",
 ];
 
-/// How the files of a line are spelled.
+/// Determines how the files of a line are named.
 pub(super) fn spelling(it: DigestInput<'_>) -> Spelling {
     let texts = || it.words.iter().map(String::as_str);
-    // A command that is nothing but unknown stands for a file that a shell reads, which has a name.
+    // A command that consists only of the unknown mark is a file that a shell reads; its name is
+    // known.
     let is_unknown = |words: &Vec<String>| {
         words.join(" ").len() > 1 && words.iter().any(|it| it.contains(UNKNOWN))
     };
@@ -104,8 +107,8 @@ pub(super) fn spelling(it: DigestInput<'_>) -> Spelling {
     if is_code {
         return Spelling::Open;
     }
-    // In quotes a pattern is text to the shell, and text to programs that run nothing.
-    // A line that is typed stands alone.
+    // Quoted patterns are literal to the shell, and to programs that run nothing. A typed line is a
+    // single word.
     let first = it.words.first();
     let is_shell = it.words.len() == 1 || first.is_some_and(|it| is_one_of(SHELLS, base(it)));
     let expands = match (is_data, is_shell) {
@@ -120,21 +123,21 @@ pub(super) fn spelling(it: DigestInput<'_>) -> Spelling {
     }
 }
 
-/// Whether these words run no file because of what they are.
+/// Whether these words run no file because of their arguments.
 fn is_data(words: &[String]) -> bool {
     let Some((program, rest)) = words.split_first() else {
         return true;
     };
     match base(program) {
-        // A file of the line's own choice may have any name.
+        // A program by an arbitrary path may have any name.
         _ if program.contains('/')
             && !program.starts_with("/bin/")
             && !program.starts_with("/usr/") =>
         {
             false
         }
-        // It only hands the line over, whose commands stand beside it.
-        name if is_one_of(SHELLS, name) => code::hands_over(rest),
+        // The shell only runs the line, whose commands are listed beside it.
+        name if is_one_of(SHELLS, name) => code::has_inline_script(rest),
         "docker" => !code::is_load(words),
         "gh" => rest.first().is_some_and(|it| is_one_of(GH_DATA, it)),
         "git" => {
@@ -162,7 +165,7 @@ fn is_runner(words: &[String]) -> bool {
     }
 }
 
-/// The global options of git from which it may take code, and its command with its words.
+/// Returns the global options of git from which it may take code, and its command with its words.
 pub(super) fn git(words: &[String]) -> (Vec<&str>, &[String]) {
     let mut settings = Vec::new();
     let mut at = 0;
@@ -187,7 +190,7 @@ fn reads_script(words: &[String]) -> bool {
     let is_option = |it: &String| it.starts_with(['-', '+']);
     is_one_of(SHELLS, base(program))
         && (rest.iter().all(is_option) || rest.iter().any(|it| it == "-s"))
-        && !code::hands_over(rest)
+        && !code::has_inline_script(rest)
 }
 
 /// Whether a text sets a variable from which programs take code.
@@ -209,13 +212,13 @@ fn is_code_variable(name: &str) -> bool {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Quotes {
-    /// Quoted text is literal, but for the expansions that double quotes leave to the shell.
+    /// Quoted text is literal, except for the expansions in double quotes.
     Heeded,
-    /// Quoted text may be read by another shell.
+    /// Quoted text may be parsed by another shell.
     Ignored,
 }
 
-/// Whether a shell could make other words of a text.
+/// Whether a shell could expand a text to other words.
 fn expands(text: &str, quotes: Quotes) -> bool {
     if names_processes(text) {
         return true;
@@ -227,7 +230,7 @@ fn expands(text: &str, quotes: Quotes) -> bool {
     while at < letters.len() {
         let letter = letters[at];
         let is_heeded = quotes == Quotes::Heeded;
-        let found = match (letter, quote) {
+        let is_expansion = match (letter, quote) {
             ('\'', Some('\'')) | ('"', Some('"')) => {
                 quote = None;
                 false
@@ -244,24 +247,24 @@ fn expands(text: &str, quotes: Quotes) -> bool {
             ('$' | '`', _) => true,
             (_, Some(_)) => false,
             ('*' | '?', None) => true,
-            // A test or a group has a space behind it.
+            // A test or a group has a space after it.
             ('[', None) => {
                 let is_test = next(at + 1) == '[' && next(at + 2).is_whitespace();
                 !next(at + 1).is_whitespace() && !is_test
             }
             ('{', None) => !next(at + 1).is_whitespace() && next(at + 1) != '}',
-            // History, where the line is typed, or a command in a setting of git.
+            // History expansion in a typed line, or a command in a git setting.
             ('!', None) => !next(at + 1).is_whitespace() && !"=(".contains(next(at + 1)),
             ('^', None) => at == 0 || letters[at - 1] == '\n',
-            // A letter by its number, for `printf` and its like.
+            // A character by its number, for `printf` and the like.
             ('\\', None) => next(at + 1).is_ascii_digit() || "xuU".contains(next(at + 1)),
-            // Keys that edit a line which is typed.
+            // Editing keys in a typed line.
             (it, _) if it.is_control() => !it.is_whitespace(),
             ('~', None) => at == 0 || is_end(letters[at - 1]),
             ('<' | '>', None) => next(at + 1) == '(',
             _ => false,
         };
-        if found {
+        if is_expansion {
             return true;
         }
         at += 1;
@@ -269,7 +272,7 @@ fn expands(text: &str, quotes: Quotes) -> bool {
     false
 }
 
-/// Whether a text names files by what a process has open, or where it is.
+/// Whether a text names files through a process: its descriptors or its folder.
 fn names_processes(text: &str) -> bool {
     let text = unquoted(text);
     let is_named = |piece: &str| {
@@ -286,7 +289,7 @@ fn names_processes(text: &str) -> bool {
         .any(is_named)
 }
 
-/// A text without what quotes its letters.
+/// Removes quotes and backslashes from a text.
 pub(super) fn unquoted(text: &str) -> String {
     text.replace(['\'', '"', '\\'], "")
 }

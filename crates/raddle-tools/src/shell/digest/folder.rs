@@ -1,7 +1,7 @@
-//! The state of folders with all that is in them: what counts where any of their files could be run.
+//! State of whole folders, for lines that could run any file in them.
 //!
-//! Only what the system tells of each file counts, because reading all of them would take too long. A
-//! sandboxed command cannot choose the time at which the system saw a file change.
+//! Only metadata counts, because reading all files would take too long. A sandboxed command cannot
+//! choose the change time that the system records.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::Metadata;
@@ -16,26 +16,25 @@ use sha2::{Digest, Sha256};
 use super::DigestInput;
 use super::named_files::path;
 
-/// The most files and folders that count.
+/// Maximum number of files and folders that count.
 const ENTRIES_MAX: usize = 262_144;
 
-/// Folders that are full of what tools write all the time. They count only where the line names them.
+/// Folders that tools write all the time. They count only if the line names them.
 const BUSY: &str = ".cache .git .gradle .mypy_cache .next .pytest_cache .raddle .venv __pycache__ build dist \
     node_modules target venv";
 
-/// The state of folders.
 pub(super) struct FolderState {
-    /// The sum over every file in them.
+    /// Sum over the metadata of every file.
     pub(super) sum: Vec<u8>,
-    /// Names in each folder, where nothing is. A hold on them keeps sandboxed commands from writing in the
-    /// folders.
+    /// Paths to hold: `*` for each whole folder, and files with the prefix of a name. A hold keeps
+    /// sandboxed commands from writing there.
     pub(super) holds: Vec<PathBuf>,
-    /// The reason why the sum does not cover every file, for the model and the user.
+    /// Reason why the sum does not cover every file, for the model and the user.
     pub(super) unseen: Option<String>,
 }
 
-/// Looks at the folders of a line and of its thread, and at every other folder that sandboxed commands can write as
-/// far as `names`, those of the line, or links lead there.
+/// Computes the state of the folders of a line and of its thread. Other folders that sandboxed
+/// commands can write count as far as links or `names`, those of the line, lead there.
 pub(super) fn look(it: DigestInput<'_>, names: &[&str]) -> FolderState {
     let mut walk = FolderWalk {
         names,
@@ -54,7 +53,7 @@ pub(super) fn look(it: DigestInput<'_>, names: &[&str]) -> FolderState {
     for (folder, beginnings) in beginnings(it.cwd, names) {
         walk.add_named(&folder, &beginnings);
     }
-    while let Some(folder) = walk.ahead.pop_front() {
+    while let Some(folder) = walk.pending.pop_front() {
         walk.look(&folder);
     }
     FolderState {
@@ -64,7 +63,7 @@ pub(super) fn look(it: DigestInput<'_>, names: &[&str]) -> FolderState {
     }
 }
 
-/// Every folder that sandboxed commands of this home may write, by its real path.
+/// Returns every folder that sandboxed commands of this home may write, by its real path.
 pub(super) fn writable(it: DigestInput<'_>) -> io::Result<Vec<PathBuf>> {
     let written = it.written.map(|it| it.all()).transpose()?;
     let (tmp, tmpdir) = scratch_folders();
@@ -75,10 +74,10 @@ pub(super) fn writable(it: DigestInput<'_>) -> io::Result<Vec<PathBuf>> {
     Ok(real.into_iter().collect())
 }
 
-/// The paths that names lead to, as folders and the beginnings of names in them: a shell may put more letters behind
-/// a name, or make others of a pattern in it.
+/// Splits the paths of names into folders and prefixes of names in them: a shell may append
+/// characters to a name, or expand a pattern in it.
 fn beginnings(cwd: &str, names: &[&str]) -> BTreeMap<PathBuf, BTreeSet<String>> {
-    let mut found: BTreeMap<PathBuf, BTreeSet<String>> = BTreeMap::new();
+    let mut prefixes_by_folder: BTreeMap<PathBuf, BTreeSet<String>> = BTreeMap::new();
     for name in names.iter().filter(|it| it.contains('/')) {
         let path = path(cwd.as_ref(), name);
         let text = path.to_string_lossy();
@@ -89,22 +88,22 @@ fn beginnings(cwd: &str, names: &[&str]) -> BTreeMap<PathBuf, BTreeSet<String>> 
             None => continue,
         };
         let folder = if folder.is_empty() { "/" } else { folder };
-        let beginnings = found.entry(PathBuf::from(folder)).or_default();
+        let beginnings = prefixes_by_folder.entry(PathBuf::from(folder)).or_default();
         beginnings.insert(beginning.to_owned());
     }
-    found
+    prefixes_by_folder
 }
 
-/// A walk through folders, the nearest to the top first.
+/// A breadth-first walk through folders.
 #[derive(Default)]
 struct FolderWalk<'a> {
-    /// The names of the line.
+    /// Names in the line.
     names: &'a [&'a str],
-    /// Every folder that sandboxed commands may write.
+    /// Folders that sandboxed commands may write.
     writable: Vec<PathBuf>,
-    /// Folders that are still to be looked at.
-    ahead: VecDeque<PathBuf>,
-    /// Those that were added before.
+    /// Folders still to visit.
+    pending: VecDeque<PathBuf>,
+    /// Folders that were added before.
     added: BTreeSet<PathBuf>,
     count: usize,
     sum: Sha256,
@@ -113,7 +112,7 @@ struct FolderWalk<'a> {
 }
 
 impl FolderWalk<'_> {
-    /// Adds what sandboxed commands can write in this folder.
+    /// Adds everything in this folder that sandboxed commands can write.
     fn add(&mut self, folder: &Path) {
         let Ok(real) = folder.canonicalize() else {
             return;
@@ -127,12 +126,12 @@ impl FolderWalk<'_> {
         };
         for folder in folders {
             if self.added.insert(folder.clone()) {
-                self.ahead.push_back(folder);
+                self.pending.push_back(folder);
             }
         }
     }
 
-    /// Adds what in this folder begins so.
+    /// Adds the entries of this folder with one of these prefixes.
     fn add_named(&mut self, folder: &Path, beginnings: &BTreeSet<String>) {
         if beginnings.contains("") {
             return self.add(folder);
@@ -149,7 +148,7 @@ impl FolderWalk<'_> {
         }
     }
 
-    /// Looks at a folder by its real path.
+    /// Visits a folder by its real path.
     fn look(&mut self, folder: &Path) {
         self.holds.push(folder.join("*"));
         for path in self.list(folder) {
@@ -158,12 +157,12 @@ impl FolderWalk<'_> {
     }
 
     fn look_at(&mut self, path: &Path) {
-        let about = match path.symlink_metadata() {
-            Ok(about) => about,
+        let metadata = match path.symlink_metadata() {
+            Ok(metadata) => metadata,
             Err(error) => return self.cannot_see(path, &error),
         };
-        if about.is_dir() {
-            // It counts by its files. Empty ones come and go with commands in the sandbox.
+        if metadata.is_dir() {
+            // A folder counts by its files. Empty ones come and go with sandboxed commands.
             if !self.is_busy(path) {
                 self.add(path);
             }
@@ -173,8 +172,8 @@ impl FolderWalk<'_> {
         if !self.is_writable(folder) {
             return;
         }
-        self.sum.update(state(&about));
-        if about.is_symlink() {
+        self.sum.update(state(&metadata));
+        if metadata.is_symlink() {
             let target = std::fs::read_link(path).unwrap_or_default();
             self.sum.update(target.as_os_str().as_encoded_bytes());
             let target = path.metadata().ok();
@@ -190,7 +189,7 @@ impl FolderWalk<'_> {
         self.sum.update([0]);
     }
 
-    /// The paths in a folder.
+    /// Lists the paths in a folder.
     fn list(&mut self, folder: &Path) -> Vec<PathBuf> {
         let entries = match folder.read_dir() {
             Ok(entries) => entries,
@@ -199,18 +198,18 @@ impl FolderWalk<'_> {
                 return Vec::new();
             }
         };
-        let left = ENTRIES_MAX - self.count;
+        let remaining = ENTRIES_MAX - self.count;
         let mut paths: Vec<PathBuf> = entries
-            .take(left + 1)
+            .take(remaining + 1)
             .flatten()
             .map(|it| it.path())
             .collect();
-        if paths.len() > left {
+        if paths.len() > remaining {
             self.unseen(format!(
                 "It could run any of more than {ENTRIES_MAX} files, up to {}",
                 folder.display()
             ));
-            paths.truncate(left);
+            paths.truncate(remaining);
         }
         self.count += paths.len();
         paths.retain(|it| !is_dotfile_of_home(it));
@@ -218,16 +217,16 @@ impl FolderWalk<'_> {
         paths
     }
 
-    /// Notes that a file or folder cannot be looked at. One in a folder that is not ours is no matter: sandboxed
-    /// commands have our rights and cannot open it either.
+    /// Records that a file or folder cannot be read. A folder of another user does not matter:
+    /// sandboxed commands have the server's rights and cannot open it either.
     fn cannot_see(&mut self, path: &Path, error: &io::Error) {
         let folder = if path.is_dir() {
             Some(path)
         } else {
             path.parent()
         };
-        let about = folder.and_then(|it| it.metadata().ok());
-        let is_ours = about.is_none_or(|it| it.uid() == geteuid().as_raw());
+        let metadata = folder.and_then(|it| it.metadata().ok());
+        let is_ours = metadata.is_none_or(|it| it.uid() == geteuid().as_raw());
         if error.kind() != ErrorKind::NotFound && is_ours {
             self.unseen(format!(
                 "It could run any file, and {} cannot be read: {error}",
@@ -244,7 +243,7 @@ impl FolderWalk<'_> {
         self.writable.iter().any(|it| real.starts_with(it))
     }
 
-    /// Whether it is a folder that tools write all the time and that the line does not name.
+    /// Whether tools write this folder all the time, and the line does not name it.
     fn is_busy(&self, path: &Path) -> bool {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let mut parts = self.names.iter().flat_map(|it| it.split('/'));
@@ -252,21 +251,22 @@ impl FolderWalk<'_> {
     }
 }
 
-/// Whether it is a dotfile of the user's home: programs write them all the time, and sandboxed commands cannot.
+/// Whether it is a dotfile of the user's home: programs write them all the time, and sandboxed
+/// commands cannot.
 fn is_dotfile_of_home(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().as_encoded_bytes();
     name.starts_with(b".") && path.parent() == std::env::home_dir().as_deref()
 }
 
-fn state(about: &Metadata) -> String {
+fn state(metadata: &Metadata) -> String {
     format!(
         "{} {} {} {} {} {} {}\0",
-        about.dev(),
-        about.ino(),
-        about.len(),
-        about.mtime(),
-        about.mtime_nsec(),
-        about.ctime(),
-        about.ctime_nsec()
+        metadata.dev(),
+        metadata.ino(),
+        metadata.len(),
+        metadata.mtime(),
+        metadata.mtime_nsec(),
+        metadata.ctime(),
+        metadata.ctime_nsec()
     )
 }

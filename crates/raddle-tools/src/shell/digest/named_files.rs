@@ -1,8 +1,8 @@
-//! The files and folders that a command names, and what is in them.
+//! Files and folders that a command names, and their contents.
 //!
-//! What a file means to a program is not known here: a script, a list of steps, a place to write. So every
-//! name that leads to a file counts, and somebody is rather asked once too often. Only of what the line does
-//! nothing but write, it is known that what is in it does not matter.
+//! The role of a file is unknown here: a script, a list of steps, an output. So every name of a
+//! file counts, even at the price of needless approvals. Only for files that the line merely
+//! writes, the contents do not matter.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
@@ -15,45 +15,45 @@ use sha2::{Digest, Sha256};
 
 use super::expansion::{Spelling, spelling, unquoted};
 use super::{DigestInput, code, folder, repository};
-use crate::files::passed;
+use crate::files::visited_paths;
 
-/// The longest file that counts with all it holds; of a longer one its length, when it was changed and which
-/// it is do.
+/// Maximum size of a file that counts by its contents. A larger one counts by length, change time
+/// and inode.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// The most files that count with all they hold; of the others the same as of long ones.
+/// Maximum number of files that count by their contents; further ones count like large files.
 const FILES_MAX: usize = 64;
 
-/// The most folders in which they are looked for.
+/// Maximum number of folders in which names are looked up.
 const FOLDERS_MAX: usize = 16;
 
-/// The most names that are looked up.
+/// Maximum number of names that are looked up.
 const NAMES_MAX: usize = 4096;
 
-/// The most letters of short options in one word behind which a name is looked for.
+/// Maximum number of short options in one word after which a name may follow.
 const OPTIONS_MAX: usize = 8;
 
-/// The longest path that the system takes.
+/// Maximum length of a path on the system.
 pub(super) const NAME_BYTES_MAX: usize = 4096;
 
-/// What a command names.
+/// Files that a command names.
 #[derive(Default)]
 pub(super) struct NamedFiles {
-    /// What is known of each file and folder.
+    /// State of each file and folder.
     pub(super) files: BTreeMap<PathBuf, Vec<u8>>,
-    /// The repositories that git finds. No hold is needed for them: sandboxed commands cannot write in one, nor make a
-    /// nearer one while the folders of the line are held.
+    /// Repositories that git finds. They need no hold: sandboxed commands cannot write in one, nor
+    /// create a nearer one while the folders of the line are held.
     pub(super) repositories: Vec<(PathBuf, Vec<u8>)>,
-    /// Whether that is all.
+    /// Whether the list is complete.
     pub(super) is_all: bool,
-    /// The reason why files that it could run do not count.
+    /// Reason why some files that it could run do not count.
     pub(super) unseen: Option<String>,
-    /// Where the line would look for code that is not there, and names that keep folders as they are.
+    /// Missing paths where the line would look for code, and names that lock folders.
     pub(super) missing: Vec<PathBuf>,
 }
 
-/// Looks for everything that the words could name, in the folder of the command and in the folders that they
-/// name, because the command may go there first.
+/// Looks up every name in the words, in the working folder and in the folders that they name,
+/// because the command may change to these first.
 pub(super) fn look(it: DigestInput<'_>) -> NamedFiles {
     let code = code::names(it);
     let is_quoted = |it: &&String| it.contains(['\'', '"', '\\']);
@@ -65,12 +65,12 @@ pub(super) fn look(it: DigestInput<'_>) -> NamedFiles {
         .collect();
     let (names, mut is_all) = names(it, &code, &bare);
     is_all &= !code::loads(it);
-    // In the sandbox a yes is about the line, and the sandbox holds what it runs.
+    // In the sandbox an approval covers the line, and the sandbox confines the files that it runs.
     let mut spelling = match it.folders {
         [] => Spelling::Literal,
         _ => spelling(it),
     };
-    let mut found = BTreeMap::new();
+    let mut files_found = BTreeMap::new();
     let mut folders = vec![PathBuf::from(it.cwd)];
     for name in &names {
         for at in 0..folders.len() {
@@ -82,11 +82,11 @@ pub(super) fn look(it: DigestInput<'_>) -> NamedFiles {
                 is_all = false;
                 break;
             }
-            found.insert(path.clone(), identity(&path).unwrap_or_default());
+            files_found.insert(path.clone(), identity(&path).unwrap_or_default());
             folders.push(path);
         }
     }
-    // Without a sandbox around it, git runs what a repository says.
+    // Without a sandbox, git runs programs that a repository configures.
     let mut repositories = Vec::new();
     if !it.folders.is_empty() {
         repositories = repository::discovered(it, &folders);
@@ -99,49 +99,49 @@ pub(super) fn look(it: DigestInput<'_>) -> NamedFiles {
     for folder in &folders {
         for name in &names {
             let path = path(folder, name);
-            if !it.folders.is_empty() && spelling == Spelling::Literal && is_of_processes(&path) {
+            if !it.folders.is_empty() && spelling == Spelling::Literal && is_procfs(&path) {
                 spelling = Spelling::Open;
             }
-            if written.contains(name) || found.contains_key(&path) || !path.is_file() {
+            if written.contains(name) || files_found.contains_key(&path) || !path.is_file() {
                 continue;
             }
             let bytes_max = if files < FILES_MAX { FILE_BYTES_MAX } else { 0 };
-            // One that cannot be read counts by being there.
-            let what = content(&path, bytes_max).unwrap_or_default();
-            is_all &= !what.loads;
-            found.insert(path, what.sum);
+            // An unreadable file counts by its existence.
+            let file_content = content(&path, bytes_max).unwrap_or_default();
+            is_all &= !file_content.loads;
+            files_found.insert(path, file_content.sum);
             files += 1;
         }
     }
-    // One that is written counts by where it is, also before it is there.
+    // A written file counts by its location, even before it exists.
     for folder in &folders {
         for name in &written {
             let path = path(folder, name);
-            if let Some(place) = place(&path) {
-                found.entry(path).or_insert(place);
+            if let Some(location) = location(&path) {
+                files_found.entry(path).or_insert(location);
             }
         }
     }
     let (mut missing, mut unseen) = (Vec::new(), None);
     for folder in &folders {
         let paths = code.iter().map(|name| path(folder, name));
-        missing.extend(paths.filter(|it| !found.contains_key(it)));
+        missing.extend(paths.filter(|it| !files_found.contains_key(it)));
     }
     if spelling == Spelling::Open {
-        // Of what is only written, it does not matter what it is.
+        // Files that are only written need no check.
         let read: Vec<&str> = names
             .iter()
             .copied()
             .filter(|it| !written.contains(it))
             .collect();
         let state = folder::look(it, &read);
-        found.insert(Path::new(it.cwd).join("*"), state.sum);
+        files_found.insert(Path::new(it.cwd).join("*"), state.sum);
         missing.extend(state.holds);
         unseen = state.unseen;
     }
     is_all &= spelling == Spelling::Literal;
     NamedFiles {
-        files: found,
+        files: files_found,
         repositories,
         is_all,
         unseen,
@@ -149,7 +149,7 @@ pub(super) fn look(it: DigestInput<'_>) -> NamedFiles {
     }
 }
 
-/// The names of which the line says nothing but that their files are written: by `>`, `>>` or `tee`.
+/// Returns the names whose files the line only writes: by `>`, `>>` or `tee`.
 fn written<'a>(it: DigestInput<'a>) -> BTreeSet<&'a str> {
     let is_tee = |words: &&Vec<String>| words.first().is_some_and(|it| it == "tee");
     let teed = it.commands.iter().filter(is_tee).flatten();
@@ -163,23 +163,23 @@ fn written<'a>(it: DigestInput<'a>) -> BTreeSet<&'a str> {
     named.into_iter().filter(is_once).collect()
 }
 
-/// The names behind `>` and `>>`. Each is looked for once, from the first `>` of a run.
+/// Returns the names after `>` and `>>`. Each is searched once, from the first `>` of a run.
 fn targets(line: &str) -> Vec<&str> {
     let mut targets = Vec::new();
-    let mut looked = 0;
+    let mut scanned = 0;
     for (at, _) in line.match_indices('>') {
-        if at < looked || line[..at].ends_with('<') {
+        if at < scanned || line[..at].ends_with('<') {
             continue;
         }
         let target = line[at + 1..].trim_start_matches(['>', ' ']);
-        looked = line.len() - target.len();
+        scanned = line.len() - target.len();
         targets.extend(target.split(is_end).next());
     }
     targets
 }
 
-/// Every text in the words that could be the name of a file, in the order in which they stand, and whether
-/// that is all. Quotes and operators are read as the ends of names, whatever they mean where they stand.
+/// Returns every text in the words that could be a file name, in order, and whether the list is
+/// complete. Quotes and operators always end a name, whatever they mean there.
 fn names<'a>(it: DigestInput<'a>, code: &'a [String], bare: &'a [String]) -> (Vec<&'a str>, bool) {
     let mut seen = BTreeSet::new();
     let mut names: Vec<&'a str> = Vec::new();
@@ -202,7 +202,7 @@ fn names<'a>(it: DigestInput<'a>, code: &'a [String], bare: &'a [String]) -> (Ve
         is_all &= add(word);
         for piece in word.split(is_end) {
             is_all &= add(piece);
-            // An option may hold a name without anything between, also behind others: `-sKname`.
+            // An option may contain a name without a separator, also after others: `-sKname`.
             let bundle = piece.strip_prefix('-').unwrap_or_default();
             let ends = bundle.char_indices().skip(1).take(OPTIONS_MAX);
             is_all &= ends.map(|(at, _)| &bundle[at..]).all(&mut add);
@@ -229,54 +229,54 @@ pub(super) fn path(folder: &Path, name: &str) -> PathBuf {
     }
 }
 
-/// Whether a path leads through what the kernel shows of processes: it leads elsewhere for each of them.
-fn is_of_processes(path: &Path) -> bool {
+/// Whether a path leads through procfs: the target then depends on the process.
+fn is_procfs(path: &Path) -> bool {
     let is_shown = |it: &PathBuf| it.starts_with("/proc");
-    match passed(path) {
-        Ok(places) => places.iter().any(is_shown),
+    match visited_paths(path) {
+        Ok(visited) => visited.iter().any(is_shown),
         Err(error) => error == Errno::LOOP,
     }
 }
 
-/// Which folder this is, whatever it is called.
+/// Returns the identity of a folder, independent of its name.
 pub(super) fn identity(path: &Path) -> Option<Vec<u8>> {
-    let about = std::fs::metadata(path).ok()?;
-    Some(format!("{} {}", about.dev(), about.ino()).into_bytes())
+    let metadata = std::fs::metadata(path).ok()?;
+    Some(format!("{} {}", metadata.dev(), metadata.ino()).into_bytes())
 }
 
-/// Where a file is, or would be.
-fn place(path: &Path) -> Option<Vec<u8>> {
-    let place = path.canonicalize().or_else(|error| {
+/// Returns the real path that a file has, or would have.
+fn location(path: &Path) -> Option<Vec<u8>> {
+    let real_path = path.canonicalize().or_else(|error| {
         let (folder, name) = path.parent().zip(path.file_name()).ok_or(error)?;
         folder.canonicalize().map(|it| it.join(name))
     });
-    Some(place.ok()?.into_os_string().into_encoded_bytes())
+    Some(real_path.ok()?.into_os_string().into_encoded_bytes())
 }
 
-/// What is known of a file.
+/// State of a file's contents.
 #[derive(Default)]
 struct FileContent {
-    /// Where it is, and the sum of what it holds; of one that is too long, what changes with it.
+    /// The path, and the digest of the contents; for a large file its metadata.
     sum: Vec<u8>,
-    /// Whether it is run by a program that loads code which cannot be listed.
+    /// Whether it is run by a program that loads code that cannot be listed.
     loads: bool,
 }
 
 fn content(path: &Path, bytes_max: u64) -> Option<FileContent> {
-    let about = std::fs::metadata(path).ok()?;
+    let metadata = std::fs::metadata(path).ok()?;
     let path = path.canonicalize().ok()?;
     let mut sum = path.as_os_str().as_encoded_bytes().to_vec();
-    // What the system says of itself is never twice the same, and nobody can exchange it.
+    // Kernel files always change, and no command can replace them.
     if path.starts_with("/proc") || path.starts_with("/sys") {
         return Some(FileContent { sum, loads: false });
     }
-    if about.len() > bytes_max {
-        let (changed, nanoseconds) = (about.ctime(), about.ctime_nsec());
-        let text = format!("\0{} {changed} {nanoseconds} {}", about.len(), about.ino());
+    if metadata.len() > bytes_max {
+        let (changed, nanoseconds) = (metadata.ctime(), metadata.ctime_nsec());
+        let text = format!("\0{} {changed} {nanoseconds} {}", metadata.len(), metadata.ino());
         sum.extend(text.as_bytes());
         return Some(FileContent { sum, loads: false });
     }
-    // It may have become a pipe by now, for which nobody waits.
+    // It may have become a pipe by now; opening must not block.
     let mut options = std::fs::OpenOptions::new();
     options
         .read(true)
@@ -290,7 +290,7 @@ fn content(path: &Path, bytes_max: u64) -> Option<FileContent> {
     Some(FileContent { sum, loads })
 }
 
-/// Whether the first line of a script names a program that loads code which cannot be listed.
+/// Whether the first line of a script names a program that loads code that cannot be listed.
 fn is_run_by_a_loader(bytes: &[u8]) -> bool {
     let Some(rest) = bytes.strip_prefix(b"#!") else {
         return false;
@@ -304,7 +304,7 @@ fn is_run_by_a_loader(bytes: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// A run is looked at once, however long it is.
+    /// A run is scanned once, however long it is.
     #[test]
     fn a_run_of_redirections_has_one_target() {
         let (run, spaced) = (">".repeat(1_000), "> ".repeat(1_000));

@@ -1,11 +1,11 @@
-//! Which command lines are nothing but a patch.
+//! Command lines that are nothing but a patch.
 
 use raddle_tools::patch::{in_argv, in_command};
 
 const PATCH: &str = "*** Begin Patch\n*** Delete File: a\n*** End Patch";
 
 #[test]
-fn the_plain_forms_are_taken() {
+fn plain_forms_are_recognised() {
     let cases = [
         ("apply_patch <<'EOF'\nP\nEOF", None),
         ("apply_patch <<\"EOF\"\nP\nEOF\n", None),
@@ -28,10 +28,10 @@ fn the_plain_forms_are_taken() {
         ),
     ];
     for (line, cwd) in cases {
-        let found = in_command(&line.replace("\nP\n", &format!("\n{PATCH}\n")));
-        let found = found.expect(line);
-        assert_eq!(found.cwd.as_deref(), cwd, "{line}");
-        assert_eq!(found.patch.trim_end(), PATCH, "{line}");
+        let embedded = in_command(&line.replace("\nP\n", &format!("\n{PATCH}\n")));
+        let embedded = embedded.expect(line);
+        assert_eq!(embedded.cwd.as_deref(), cwd, "{line}");
+        assert_eq!(embedded.patch.trim_end(), PATCH, "{line}");
     }
 }
 
@@ -87,8 +87,8 @@ fn a_patch_as_an_argument() {
         vec!["bash", "-lc", &line],
         vec!["/bin/sh", "-c", &line],
     ] {
-        let found = argv(&words).expect("a patch");
-        assert_eq!(found.patch.trim_end(), PATCH);
+        let embedded = argv(&words).expect("a patch");
+        assert_eq!(embedded.patch.trim_end(), PATCH);
     }
     for words in [
         vec!["apply_patch"],

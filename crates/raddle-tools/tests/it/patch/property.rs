@@ -1,4 +1,4 @@
-//! A patch made from the difference of two texts makes the one of the other.
+//! A patch made from the difference of two texts turns one into the other.
 
 use proptest::prelude::*;
 use raddle_tools::files::unified;
@@ -7,7 +7,7 @@ use raddle_tools::patch::plan;
 use crate::support::TestWorkspace;
 use crate::unified::apply_unified;
 
-/// Texts of few different lines, so that many places look alike.
+/// Generates texts of few different lines, so that many positions look alike.
 fn text() -> impl Strategy<Value = String> {
     let line = prop_oneof![
         Just("a"),
@@ -31,7 +31,7 @@ fn text() -> impl Strategy<Value = String> {
     })
 }
 
-/// The whole file as one chunk, so that no place is in doubt.
+/// Returns a patch with the whole file as one chunk, so that its position is unambiguous.
 fn patch_of(base: &str, now: &str) -> String {
     let mut patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n".to_owned();
     for line in base.lines() {
@@ -67,7 +67,7 @@ proptest! {
         prop_assert_eq!(world.read("a.txt"), ends(&now));
     }
 
-    /// The one hunk of a unified diff is a chunk of a patch, if it shows the whole file.
+    /// The only hunk of a unified diff is a chunk of a patch, if it shows the whole file.
     #[test]
     fn a_hunk_is_a_chunk(base in text(), now in text()) {
         let hunks = unified(&base, &now);
@@ -83,9 +83,9 @@ proptest! {
         prop_assert_eq!(world.read("a.txt"), now);
     }
 
-    /// Whatever a model writes, it is told something; nothing breaks.
+    /// Any text gives a plan or an error message; nothing panics.
     #[test]
-    fn odd_texts_are_refused_in_words(lines in prop::collection::vec("[ +@*-]{0,4}(Begin Patch|End Patch|Update File: a.txt|Add File: b|End of File|Move to: c|[a-c ]{0,3})", 0..12)) {
+    fn odd_texts_give_an_error_message(lines in prop::collection::vec("[ +@*-]{0,4}(Begin Patch|End Patch|Update File: a.txt|Add File: b|End of File|Move to: c|[a-c ]{0,3})", 0..12)) {
         let world = TestWorkspace::new();
         world.write("a.txt", "a\nb\nc\n");
         let text = format!("*** Begin Patch\n{}\n*** End Patch", lines.join("\n"));

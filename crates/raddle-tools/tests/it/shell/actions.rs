@@ -1,9 +1,9 @@
-//! What a line does, in the words that clients know.
+//! Actions of a line, in the terms of clients.
 
 use raddle_core::Action;
 use raddle_tools::shell::{actions, parse_line};
 
-fn told(line: &str) -> Vec<String> {
+fn described(line: &str) -> Vec<String> {
     let one = |action: Action| match action {
         Action::Read { name, path, .. } => format!("read {name} {path}"),
         Action::List { path, .. } => format!("list {}", path.unwrap_or_default()),
@@ -23,7 +23,7 @@ fn told(line: &str) -> Vec<String> {
 }
 
 #[test]
-fn parts_of_a_line_say_what_they_do() {
+fn parts_of_a_line_become_actions() {
     let cases: &[(&str, &[&str])] = &[
         ("cat a/b.rs", &["read b.rs /p/a/b.rs"]),
         ("cat /x/b.rs", &["read b.rs /x/b.rs"]),
@@ -59,6 +59,6 @@ fn parts_of_a_line_say_what_they_do() {
         ),
     ];
     for (line, expected) in cases {
-        assert_eq!(told(line), *expected, "{line}");
+        assert_eq!(described(line), *expected, "{line}");
     }
 }

@@ -1,11 +1,11 @@
-//! The same command in many disguises is judged alike.
+//! Verdicts on the same command in many disguises.
 
 use raddle_core::policy::Verdict;
 use raddle_tools::shell::quoted;
 
 use super::{POLICIES, judged, words};
 
-/// Commands without disguise: forbidden, asked about, allowed by a rule, known to be harmless, and unknown.
+/// Plain commands: forbidden, ask, allowed by a rule, known to be harmless, and unknown.
 const BARE: [&str; 12] = [
     "rm -rf build",
     "git push --force origin",
@@ -21,7 +21,7 @@ const BARE: [&str; 12] = [
     "python3 x.py",
 ];
 
-/// Ways to write a command that change nothing about it: `@` is the command, `'` the command as one word.
+/// Templates that do not change the meaning: `@` is the command, `'` the command as one word.
 const NEUTRAL: &[&str] = &[
     "@",
     "  @",
@@ -76,7 +76,7 @@ const NEUTRAL: &[&str] = &[
     "nohup sh -c ' | tail -n 5",
 ];
 
-/// Ways to write a command that may do more than it: what is said of it may be stricter, never looser.
+/// Templates that may do more than the command: the verdict may be stricter, never looser.
 const STRICTER: &[&str] = &[
     "sudo @",
     "sudo -u root @",
@@ -186,7 +186,7 @@ const STRICTER: &[&str] = &[
     "nohup sudo env A=b nice timeout 5 bash -c '",
 ];
 
-/// How many commands stand before or behind.
+/// Numbers of commands before or after.
 const CHAINS: [usize; 8] = [1, 2, 10, 49, 50, 51, 100, 200];
 
 #[test]
@@ -206,9 +206,9 @@ fn a_disguise_changes_nothing() {
             .chain(quotings(bare))
         {
             for approval in &POLICIES {
-                let (expected, found) = (judged(bare, approval), judged(&line, approval));
-                let about = format!("{bare:?} as {line:?} under {approval:?}: {found:?}");
-                assert_eq!(found.verdict, expected.verdict, "{about}");
+                let (expected, actual) = (judged(bare, approval), judged(&line, approval));
+                let about = format!("{bare:?} as {line:?} under {approval:?}: {actual:?}");
+                assert_eq!(actual.verdict, expected.verdict, "{about}");
             }
             count += 1;
         }
@@ -222,9 +222,9 @@ fn no_disguise_loosens() {
     for bare in BARE {
         for line in STRICTER.iter().map(|it| fill(it, bare)) {
             for approval in &POLICIES {
-                let (expected, found) = (judged(bare, approval), judged(&line, approval));
-                let about = format!("{bare:?} as {line:?} under {approval:?}: {found:?}");
-                assert!(found.verdict >= expected.verdict, "{about}");
+                let (expected, actual) = (judged(bare, approval), judged(&line, approval));
+                let about = format!("{bare:?} as {line:?} under {approval:?}: {actual:?}");
+                assert!(actual.verdict >= expected.verdict, "{about}");
             }
             count += 1;
         }
@@ -232,7 +232,7 @@ fn no_disguise_loosens() {
     assert!(count >= 500, "only {count} lines");
 }
 
-/// So that the two tests above compare what differs.
+/// Makes sure that the two tests above compare different verdicts.
 #[test]
 fn bare_commands_are_judged_by_their_kind() {
     use Verdict::{Allow, Ask, Deny};
@@ -251,8 +251,8 @@ fn bare_commands_are_judged_by_their_kind() {
         [Ask, Allow, Allow],
     ];
     for (bare, expected) in BARE.iter().zip(expected) {
-        let found = POLICIES.each_ref().map(|it| judged(bare, it).verdict);
-        assert_eq!(found, expected, "{bare}");
+        let actual = POLICIES.each_ref().map(|it| judged(bare, it).verdict);
+        assert_eq!(actual, expected, "{bare}");
     }
 }
 
@@ -260,11 +260,11 @@ fn fill(template: &str, bare: &str) -> String {
     template
         .replace('@', bare)
         .replace('\'', &quoted(&[bare.to_owned()]))
-        // A quoted end of a heredoc is written with quotes.
+        // A quoted delimiter of a heredoc is written with quotes.
         .replace(&format!("{0}EOF{0}", quoted(&[bare.to_owned()])), "'EOF'")
 }
 
-/// The command with its words quoted in all ways.
+/// Returns the command with its words quoted in all ways.
 fn quotings(bare: &str) -> Vec<String> {
     let each = |quote: &dyn Fn(&str) -> String| {
         let words = words(bare);

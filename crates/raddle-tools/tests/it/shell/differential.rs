@@ -1,6 +1,8 @@
-//! Random lines, read by us and run by real shells: what a shell runs was seen, or the line could be anything.
+//! Runs random lines in real shells: the parser must have found every program that a shell runs, or
+//! the line could be any command.
 //!
-//! Only lines in which nothing was seen are run, in a folder of their own and with two programs to find.
+//! Only lines without a finding are run, in a folder of their own and with two programs in the
+//! `PATH`.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -12,28 +14,28 @@ use raddle_tools::shell::{parse_line, parse_words};
 
 use super::random::RandomBits;
 
-/// How many lines an ordinary run makes, and the variables that ask for more and for others.
+/// Number of lines of an ordinary run, and the variables for more and for other lines.
 const LINES: u64 = 500;
 const VARIABLE: &str = "RADDLE_SHELL_DIFFERENTIAL";
 const FIRST: &str = "RADDLE_SHELL_FIRST";
 
 const SHELLS: [&str; 2] = ["bash", "dash"];
 
-/// Single marks, of which some are put into a line at random.
+/// Single characters, some of which are inserted into a line at random.
 const MARKS: &[&str] = &[
     "'", "\"", "`", "\\", "$", "(", ")", "{", "}", "#", " ", " #", ";", "\n", "\\\n", "!", "=",
     "[", "]", "<", "&", "|", "<<E\n", "\nE\n", "$(", "${", "((", "))", "\\`", "*", "~", ",", "-- ",
     "\t",
 ];
 
-/// What may stand within a word, and often is nothing once the shell has read it.
+/// Text that may occur within a word, and that the shell often expands to nothing.
 const WITHIN: &[&str] = &[
     "''", "\"\"", "``", "`:`", "$(:)", "${y}", "$y", "$*", "$@", "\"$@\"", "$1", "$!", "$-", "$''",
     "$\"\"", "\\\n", "\"\\\n\"", "\\", "{,}", "*", "[z]", "`#`", "` `", "\"`:`\"", "${y-}", "\\ ",
     "$(())", "~", "<(:)", "'`'",
 ];
 
-/// What reads a file `f` that names the program.
+/// Programs that read a file `f` with the name of the program.
 const READERS: &[&str] = &[
     "bash",
     "dash",
@@ -53,8 +55,8 @@ const READERS: &[&str] = &[
 struct ScriptMaker(RandomBits);
 
 impl ScriptMaker {
-    fn one<'a>(&mut self, of: &[&'a str]) -> &'a str {
-        of[self.0.below(of.len() as u64) as usize]
+    fn one<'a>(&mut self, choices: &[&'a str]) -> &'a str {
+        choices[self.0.below(choices.len() as u64) as usize]
     }
 
     fn command(&mut self, depth: u64) -> String {
@@ -152,7 +154,7 @@ impl ScriptMaker {
         }
     }
 
-    /// A name with something within it, in quotes of several kinds.
+    /// Returns a name with text inserted, in quotes of several kinds.
     fn broken(&mut self, name: &str) -> String {
         let mut out = String::new();
         for letter in name.chars() {
@@ -179,13 +181,13 @@ impl ScriptMaker {
             "<", "0<", "0< ", "00<", "3<", "0<<<", "<<<", "0<>", "{v}<", "&>", ">&", "1>", "2>>",
             "0<&",
         ]);
-        let place = match self.0.below(6) {
+        let target = match self.0.below(6) {
             0 => self.word(depth),
             1 => "<(echo zzz)".to_owned(),
             2 => "zzz".to_owned(),
             _ => "f".to_owned(),
         };
-        format!("{operator}{place}")
+        format!("{operator}{target}")
     }
 
     fn word(&mut self, depth: u64) -> String {
@@ -308,13 +310,13 @@ impl ScriptMaker {
     }
 }
 
-fn is_seen(shell: &str, line: &str) -> bool {
+fn finds_program(shell: &str, line: &str) -> bool {
     let script = match shell {
         "bash" => parse_line(line),
         shell => parse_words(&[shell, "-c", line].map(str::to_owned)),
     };
     let is_program = |it: &String| it.rsplit('/').next() == Some("zzz");
-    // A file that a shell is told to read is known by its name, and no command.
+    // A file that a shell reads is known by its name, and is no command.
     let reads = |it: &Vec<String>| [".", "source", "bash", "dash", "sh"].contains(&it[0].as_str());
     let is_found = |it: &Vec<String>| {
         it[0].contains(UNKNOWN) || is_program(&it[0]) || reads(it) && it.iter().any(is_program)
@@ -335,7 +337,7 @@ fn runs(shell: &str, line: &str, folder: &Path) -> bool {
         .env_clear()
         .env("PATH", format!("{}:/nowhere", folder.join("bin").display()));
     command.stdin(Stdio::null()).stderr(Stdio::null());
-    // A process beside the shell holds its end of the pipe until it has ended.
+    // A process beside the shell keeps its end of the pipe open until it exits.
     command.output().expect("a shell");
     let is_run = mark.exists();
     let _ = fs::remove_file(mark);
@@ -344,7 +346,7 @@ fn runs(shell: &str, line: &str, folder: &Path) -> bool {
 }
 
 #[test]
-fn what_shells_run_was_seen() {
+fn programs_that_shells_run_are_found() {
     let lines = std::env::var(VARIABLE).map_or(LINES, |it| it.parse().expect("a number"));
     let first = std::env::var(FIRST).map_or(0, |it| it.parse().expect("a number"));
     let folder = tempfile::tempdir().expect("a folder");
@@ -368,7 +370,7 @@ fn what_shells_run_was_seen() {
     for number in first..first + lines {
         let line = ScriptMaker(RandomBits(number.wrapping_mul(0xd134_2543_de82_ef95))).line();
         for shell in &shells {
-            if is_seen(shell, &line) {
+            if finds_program(shell, &line) {
                 continue;
             }
             count += 1;

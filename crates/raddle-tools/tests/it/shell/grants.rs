@@ -1,4 +1,4 @@
-//! A yes is good for one command and no other.
+//! An approval covers one command and no other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Permissions;
@@ -39,12 +39,12 @@ fn act(it: &DigestParts) -> Act {
             beyond: true,
         },
         digest: subject.digest.expect("a digest"),
-        why: None,
+        reason: None,
     }
 }
 
-/// A shell that runs lines: its words before a line, its folder, the folders that count as a whole, and those that other
-/// threads may write.
+/// A shell that runs lines: its words before a line, its folder, the folders that count as a whole,
+/// and those that other threads may write.
 #[derive(Clone, Copy)]
 struct Shell<'a> {
     start: [&'static str; 2],
@@ -78,7 +78,7 @@ fn words(line: &str) -> Vec<String> {
     line.split(' ').map(str::to_owned).collect()
 }
 
-/// Each part of what was allowed is changed in turn, and each time somebody is asked again.
+/// Every part of an approved command is changed in turn, and each change needs another approval.
 #[test]
 fn grant_swap() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -136,15 +136,15 @@ fn grant_swap() {
             it.sandbox = "workspace-write".to_owned()
         }),
     ];
-    for (what, swap) in swaps {
-        assert_eq!(judged(&changed(swap), &granted), Verdict::Ask, "{what}");
+    for (part_name, swap) in swaps {
+        assert_eq!(judged(&changed(swap), &granted), Verdict::Ask, "{part_name}");
     }
 
-    // Another call of the same is the same, and so is the same file written anew.
+    // Another call of the same command is the same, and so is a rewritten file with the same text.
     file("run.sh", "echo one");
     let again = changed(&|it| it.call = "c2".to_owned());
     assert_eq!(judged(&again, &granted), Verdict::Allow);
-    // Another folder of the same name, with all that was in it, is another folder.
+    // Another folder with the same name and contents is another folder.
     let (here, there) = (folder.path().join("a"), folder.path().join("b"));
     for path in [&here, &there] {
         std::fs::create_dir(path).expect("a folder");
@@ -160,9 +160,9 @@ fn grant_swap() {
     assert_ne!(before, inside());
 }
 
-/// Whatever a line names counts with what it holds, however it is named.
+/// Every file that a line names counts by its contents, however it is named.
 #[test]
-fn whatever_a_line_names_is_part_of_what_was_allowed() {
+fn every_named_file_is_part_of_the_approval() {
     let folder = tempfile::tempdir().expect("a folder");
     let cwd = folder.path().canonicalize().expect("its plain path");
     std::fs::create_dir_all(cwd.join("sub/deep")).expect("folders");
@@ -176,7 +176,7 @@ fn whatever_a_line_names_is_part_of_what_was_allowed() {
     let of = |line: &str, call: &str| shell.digest(line, call);
     std::fs::write(cwd.join("elsewhere"), "echo one").expect("a file");
     for (line, name) in [
-        // By module, and by what an interpreter makes of a name.
+        // By module, and by the file that an interpreter derives from a name.
         ("python3 -m tests", "tests.py"),
         ("python3 -mtests", "tests.py"),
         ("python3 -m tests.unit", "tests/unit.py"),
@@ -233,7 +233,8 @@ fn whatever_a_line_names_is_part_of_what_was_allowed() {
         let without = of(line, "c1");
         std::fs::write(&file, "echo one").expect("a file");
         let one = of(line, "c1");
-        // Interpreters and build tools load more than the line names, so a yes to them is for one call.
+        // Interpreters and build tools load more than the line names, so an approval of them covers
+        // one call.
         let loaders = "cargo just make node npm perl python ruby tool";
         let is_loader = |it: &str| line.contains(it);
         let loads = loaders.split(' ').any(is_loader) || line.contains('$');
@@ -243,7 +244,7 @@ fn whatever_a_line_names_is_part_of_what_was_allowed() {
         std::fs::write(&file, vec![b'x'; 2 << 20]).expect("a file");
         let long = of(line, "c1");
         std::fs::remove_file(&file).expect("a file");
-        // The same text at another place, of which nobody said anything.
+        // The same text at another path, which was not approved.
         std::os::unix::fs::symlink(cwd.join("elsewhere"), &file).expect("a link");
         let link = of(line, "c1");
         std::fs::remove_file(&file).expect("a link");
@@ -265,7 +266,7 @@ fn whatever_a_line_names_is_part_of_what_was_allowed() {
         assert_eq!(of("./x", "c1") != of("./x", "c2"), loads, "{text:?}");
         std::fs::remove_file(cwd.join("x")).expect("a file");
     }
-    // Programs that run nothing of the folder keep their yes for the session.
+    // Programs that run nothing from the folder keep their approval for the session.
     for (line, loads) in [
         ("git push origin main", false),
         ("curl https://example.com", false),
@@ -282,7 +283,7 @@ fn whatever_a_line_names_is_part_of_what_was_allowed() {
         ("ninja-build", true),
         ("hg push", true),
         ("CURL_HOME=d curl https://example.com", true),
-        // A program that is not known may load anything.
+        // An unknown program may load anything.
         ("deploy now", true),
         ("/opt/tools/deploy now", true),
         ("./deploy now", false),
@@ -295,17 +296,17 @@ fn whatever_a_line_names_is_part_of_what_was_allowed() {
     ] {
         assert_eq!(of(line, "c1") != of(line, "c2"), loads, "{line}");
     }
-    // What the system says of itself is new each time.
+    // Kernel files change all the time.
     assert_eq!(
         of("cat /proc/uptime /proc/self/stat", "c1"),
         of("cat /proc/uptime /proc/self/stat", "c1")
     );
-    // A folder that is named counts as the folder that it is.
+    // A named folder counts by its identity.
     let before = of("ls sub", "c1");
     std::fs::rename(cwd.join("sub"), cwd.join("old")).expect("moved");
     std::fs::create_dir(cwd.join("sub")).expect("a folder");
     assert_ne!(before, of("ls sub", "c1"));
-    // Where there is too much to look at, a yes is good for one call only.
+    // If there are too many names, an approval covers one call only.
     for at in 0..65 {
         std::fs::write(cwd.join(format!("f{at}")), "").expect("a file");
         std::fs::create_dir(cwd.join(format!("d{at}"))).expect("a folder");
@@ -332,9 +333,9 @@ fn whatever_a_line_names_is_part_of_what_was_allowed() {
     }
 }
 
-/// A repository that comes into being nearer than the one that was meant is another one.
+/// A new repository nearer than the intended one is another one.
 #[test]
-fn the_repository_that_git_finds_is_part_of_what_was_allowed() {
+fn the_repository_that_git_finds_is_part_of_the_approval() {
     let folder = tempfile::tempdir().expect("a folder");
     let top = folder.path().canonicalize().expect("its plain path");
     let make = |name: &str| {
@@ -385,7 +386,7 @@ fn the_repository_that_git_finds_is_part_of_what_was_allowed() {
         assert_eq!(before, of(cwd, line, "c1"), "{line} in {cwd}: as it was");
         assert_eq!(before, of(cwd, line, "c2"), "{line} in {cwd}: another call");
     }
-    // Hooks of a bare repository in the workspace are no one's but the agent's.
+    // Only the agent controls the hooks of a bare repository in the workspace.
     for (line, is_once) in [
         ("git push ./bare.git main", true),
         ("git push bare main", true),
@@ -405,9 +406,9 @@ fn the_repository_that_git_finds_is_part_of_what_was_allowed() {
     assert_ne!(of("", &url, "c1"), of("", &url, "c2"));
 }
 
-/// What a line only writes may change: of such a file only where it is counts.
+/// A file that a line only writes may change: only its location counts.
 #[test]
-fn what_is_only_written_may_hold_anything() {
+fn files_that_are_only_written_may_change() {
     let folder = tempfile::tempdir().expect("a folder");
     let at = |name: &str| folder.path().join(name);
     let shell = Shell {
@@ -439,9 +440,9 @@ fn what_is_only_written_may_hold_anything() {
     }
 }
 
-/// What a hold must cover: also what is not there yet, where it would be run.
+/// A hold also covers files that do not exist yet, where the line would run them.
 #[test]
-fn what_a_line_would_run_is_held() {
+fn files_that_a_line_would_run_are_held() {
     let folder = tempfile::tempdir().expect("a folder");
     let cwd = folder.path().canonicalize().expect("its plain path");
     std::fs::create_dir(cwd.join("sub")).expect("a folder");
@@ -469,17 +470,18 @@ fn what_a_line_would_run_is_held() {
         let path = cwd.join(name).components().collect();
         assert!(of(line).contains(&path), "{line}: {:?}", of(line));
     }
-    // What is only a word to its program is not held where it is no file.
+    // A word that is not a file is not held.
     for (line, count) in [("git push origin main", 1), ("curl https://example.com", 1)] {
-        let found = of(line);
-        let inside = found.iter().filter(|it| it.starts_with(&cwd));
-        assert_eq!(inside.count(), count, "{line}: {found:?}");
+        let paths = of(line);
+        let inside = paths.iter().filter(|it| it.starts_with(&cwd));
+        assert_eq!(inside.count(), count, "{line}: {paths:?}");
     }
 }
 
-/// A line that could run any file also runs those behind links, in scratch folders and in workspaces of others.
+/// A line that could run any file also runs those behind links, in scratch folders and in
+/// workspaces of others.
 #[test]
-fn a_yes_to_what_cannot_be_listed_covers_every_folder_that_it_leads_to() {
+fn an_approval_of_unlisted_files_covers_every_reachable_folder() {
     let folder = tempfile::tempdir().expect("a folder");
     let top = folder.path().canonicalize().expect("its plain path");
     let cwd = top.join("work");
@@ -546,8 +548,8 @@ fn a_yes_to_what_cannot_be_listed_covers_every_folder_that_it_leads_to() {
         assert!(is_held || !counts, "{line}: held");
         std::fs::remove_file(&file).expect("a file");
     }
-    // Files that cannot be seen cannot be approved. Root without its capabilities is like any other user.
-    for (mode, line, is_seen) in [
+    // Unreadable files cannot be approved. Root without its capabilities is like any other user.
+    for (mode, line, is_readable) in [
         (0o311, "d=own; bash $d/a.sh", false),
         (0o000, "d=own; bash $d/a.sh", false),
         (0o444, "d=own; bash $d/a.sh", false),
@@ -559,17 +561,17 @@ fn a_yes_to_what_cannot_be_listed_covers_every_folder_that_it_leads_to() {
         std::fs::write(own.join("a.sh"), "").expect("a file");
         std::fs::set_permissions(&own, Permissions::from_mode(mode)).expect("a mode");
         let lowered = LoweredRights::enter().expect("fewer rights");
-        let looked = shell.subject(line, "c1").digest;
+        let digest = shell.subject(line, "c1").digest;
         drop(lowered);
         std::fs::set_permissions(&own, Permissions::from_mode(0o755)).expect("a mode");
-        assert_eq!(looked.is_ok(), is_seen, "{line} with {mode:o}: {looked:?}");
-        if let Err(why) = looked {
+        assert_eq!(digest.is_ok(), is_readable, "{line} with {mode:o}: {digest:?}");
+        if let Err(why) = digest {
             assert!(why.to_string().contains("/own"), "{why}");
         }
     }
 }
 
-/// Lines that run `run.sh`, or whatever else is in the folder, without its name.
+/// Lines that run `run.sh`, or any other file of the folder, without its name.
 const UNLISTED: &str = r##"
 for f in *; do bash "$f"; done
 for f in *.sh; do ./$f; done
@@ -657,11 +659,13 @@ python3 $x.py
 printf '. ./r\165n.sh' > f; bash f
 "##;
 
-/// Where what runs cannot be listed, a yes is good for one call, and for the folder as it was.
+/// If the executed files cannot be listed, an approval covers one call, and one state of the
+/// folder.
 #[test]
-fn a_yes_to_what_cannot_be_listed_is_good_for_one_call_and_one_state() {
+fn an_approval_of_unlisted_files_covers_one_call_and_one_state() {
     let folder = tempfile::tempdir().expect("a folder");
-    // Not directly in the folder for temporary files: a line that leads up from here would be about those of others.
+    // Not directly in the temporary folder: a line that leads up from here would depend on other
+    // tests.
     let cwd = folder.path().canonicalize().expect("its plain path");
     let cwd = cwd.join("work");
     std::fs::create_dir_all(cwd.join("sub")).expect("a folder");
@@ -688,14 +692,14 @@ fn a_yes_to_what_cannot_be_listed_is_good_for_one_call_and_one_state() {
         if one == of(line, "c1") {
             failures.push(format!("another script: {line}"));
         }
-        // A sandboxed command that may write a folder further down is kept off too.
+        // Sandboxed commands that may write a folder further down are blocked too.
         let held = shell.subject(line, "c1").paths;
         if !held.iter().any(|it| it.parent() == Some(&cwd.join("sub"))) {
             failures.push(format!("not held: {line}"));
         }
     }
     assert!(failures.is_empty(), "{failures:#?}");
-    // What is literal, and what is data, is as it was: `true` where a yes is good for the session.
+    // Literal lines and lines of data keep their digest; `true` if an approval covers the session.
     for (line, is_session) in [
         ("git push origin main", true),
         ("git -c user.name=me commit -m x", true),
@@ -721,7 +725,7 @@ fn a_yes_to_what_cannot_be_listed_is_good_for_one_call_and_one_state() {
         let one = of(line, "c1");
         let commands = parse_words(&["bash", "-c", line].map(str::to_owned)).commands;
         assert_eq!(one == of(line, "c2"), is_session, "{line}: {commands:?}");
-        // Nothing of the folder is run, so it may change.
+        // The line runs nothing from the folder, so it may change.
         std::fs::write(cwd.join("run.sh"), "echo two!").expect("a file");
         assert_eq!(one, of(line, "c1"), "{line}");
     }

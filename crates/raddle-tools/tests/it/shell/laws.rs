@@ -49,15 +49,15 @@ proptest! {
         }
     }
 
-    /// Whatever is written, it is taken apart, and what is read whole stays as it is if more follows.
+    /// Any line is parsed, and the commands of a complete line stay the same if more follows.
     #[test]
-    fn any_line_is_taken_apart(line in "[a-z \n;&|$(){}<>'\"\\\\`#=~*?!-]{0,40}", more in "[a-z ;]{0,12}") {
+    fn any_line_is_parsed(line in "[a-z \n;&|$(){}<>'\"\\\\`#=~*?!-]{0,40}", more in "[a-z ;]{0,12}") {
         let script = parse_line(&line);
         let is_whole = !script.commands.contains(&vec![UNKNOWN.to_string()]);
         if is_whole {
             let longer = parse_line(&format!("{line}\n{more}"));
             prop_assert!(script.plain || !longer.plain, "{line:?} {more:?}");
-            // What the parser cannot read any more could be anything.
+            // Text that the parser can no longer read could be any command.
             let is_lost = longer.commands.contains(&vec![UNKNOWN.to_string()]);
             for command in script.commands.iter().filter(|_| !is_lost) {
                 prop_assert!(longer.commands.contains(command), "{line:?} {more:?}: {longer:?}");
@@ -65,7 +65,7 @@ proptest! {
         }
     }
 
-    /// Words that are quoted come out as they went in.
+    /// Quoted words are parsed to the same words.
     #[test]
     fn quoted_words_are_the_same_words(words in prop::collection::vec("[a-z]{1}[ -~]{0,8}", 1..6)) {
         let script = parse_line(&quoted(&words));

@@ -10,10 +10,10 @@ use raddle_tools::shell::{
     COMMANDS_MAX, LINE_BYTES_MAX, WORK_MAX, actions, display_line, parse_line_counted,
 };
 
-/// More is never judged more loosely than less.
+/// Checks that a longer script is never judged more loosely.
 ///
-/// An input is two lines with a zero byte between them. If the first is plain, then all its commands are found
-/// again where the second follows it, and what is said of both is at least as strict.
+/// An input is two lines with a zero byte between them. If the first is plain, all its commands
+/// must be found again when the second follows. The verdict on both must be at least as strict.
 pub fn more_is_no_looser(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
     let (first, second) = text.split_once('\0').unwrap_or((&text, ""));
@@ -21,14 +21,15 @@ pub fn more_is_no_looser(input: &[u8]) {
     assert!(!actions(&script, "/").is_empty() || script.commands.is_empty());
     assert!(!display_line(first).contains(['\u{1b}', '\r', '\u{202e}', '\u{200b}']));
     let longer = format!("{first}\n{second}");
-    // What is not plain the parser may read otherwise once more follows: an open quote or heredoc takes it in.
+    // Text that is not plain may be parsed differently if more follows: an open quote or heredoc
+    // includes it.
     if !script.plain || script.commands.is_empty() || longer.len() > LINE_BYTES_MAX {
         return;
     }
     let both = within_bounds(&longer);
-    // Where all room is used up, what is left out could be anything.
-    let is_cut = both.commands.contains(&vec![UNKNOWN.to_string()]);
-    for command in script.commands.iter().filter(|_| !is_cut) {
+    // After the limits, the unparsed rest could be any command.
+    let is_truncated = both.commands.contains(&vec![UNKNOWN.to_string()]);
+    for command in script.commands.iter().filter(|_| !is_truncated) {
         assert!(both.commands.contains(command), "{command:?} is hidden");
     }
     for approval in [
@@ -42,32 +43,34 @@ pub fn more_is_no_looser(input: &[u8]) {
         };
         let (less, more) = (judged(&script, &settings), judged(&both, &settings));
         assert!(
-            more >= less || is_cut && more >= Verdict::Ask,
+            more >= less || is_truncated && more >= Verdict::Ask,
             "more is judged more loosely"
         );
     }
 }
 
-/// A long line of something that repeats costs no more than the budget, and what is left out could be anything.
+/// Builds a long line of repeated text. It must not cost more than the budget, and its unparsed
+/// rest could be any command.
 ///
-/// An input is the beginning, what repeats, the end, and what repeats behind that, with zero bytes between them.
+/// An input is the beginning, the repeated text, the end, and the repeated text after that, with
+/// zero bytes between them.
 pub fn repeated(input: &[u8]) -> String {
     let text = String::from_utf8_lossy(input);
     let mut parts = text.split('\0');
     let mut part = || parts.next().unwrap_or_default();
-    let (begin, unit, end, behind) = (part(), part(), part(), part());
-    let room = LINE_BYTES_MAX.saturating_sub(begin.len() + end.len());
-    let count = room / (unit.len() + behind.len()).max(1);
-    format!("{begin}{}{end}{}", unit.repeat(count), behind.repeat(count))
+    let (begin, unit, end, suffix) = (part(), part(), part(), part());
+    let capacity = LINE_BYTES_MAX.saturating_sub(begin.len() + end.len());
+    let count = capacity / (unit.len() + suffix.len()).max(1);
+    format!("{begin}{}{end}{}", unit.repeat(count), suffix.repeat(count))
 }
 
-/// What a line consists of, which is never more than the bounds say.
+/// Parses a line and checks the limits of the result.
 pub fn within_bounds(line: &str) -> ParsedScript {
     let (script, spent) = parse_line_counted(line);
     assert!(script.commands.len() <= COMMANDS_MAX + 1);
     assert!(script.commands.iter().all(|it| !it.is_empty()));
-    let is_cut = script.commands.contains(&vec![UNKNOWN.to_string()]);
-    assert!(spent < WORK_MAX || spent == WORK_MAX && is_cut && !script.plain);
+    let is_truncated = script.commands.contains(&vec![UNKNOWN.to_string()]);
+    assert!(spent < WORK_MAX || spent == WORK_MAX && is_truncated && !script.plain);
     script
 }
 
@@ -94,7 +97,7 @@ fn judged(script: &ParsedScript, settings: &Settings) -> Verdict {
             beyond: false,
         },
         digest: String::new(),
-        why: None,
+        reason: None,
     };
     policy.judge(&act, settings, &BTreeSet::new()).verdict
 }

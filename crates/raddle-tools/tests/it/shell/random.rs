@@ -1,6 +1,7 @@
-//! Random lines, made of the pieces that shells give a meaning to.
+//! Random lines, made of tokens with a meaning to shells.
 //!
-//! Each number is one input, the same on every machine: a number that fails is a seed of the fuzz target `shell`.
+//! Each number is one input, the same on every machine: a number that fails is a seed of the fuzz
+//! target `shell`.
 
 use std::panic;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,11 +9,11 @@ use std::thread;
 
 use super::property;
 
-/// How many inputs an ordinary run checks. `cargo xtask prove shell` sets the variable.
+/// Number of inputs of an ordinary run. `cargo xtask prove shell` sets the variable.
 const INPUTS: u64 = 50_000;
 const VARIABLE: &str = "RADDLE_SHELL_INPUTS";
 
-/// Inputs that a thread takes at a time.
+/// Number of inputs that a thread takes at a time.
 const BATCH: u64 = 1_000;
 
 const PIECES_MAX: u64 = 24;

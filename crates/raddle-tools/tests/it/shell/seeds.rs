@@ -1,4 +1,4 @@
-//! The inputs of the fuzz targets, with all that they ever found.
+//! Replays the inputs of the fuzz targets, including all their findings.
 
 use std::path::Path;
 use std::{fs, panic};
@@ -28,7 +28,7 @@ fn more_is_no_looser_in_any_input_of_the_fuzz_target() {
 }
 
 #[test]
-fn what_repeats_is_read_within_the_budget() {
+fn repeated_text_is_parsed_within_the_budget() {
     replayed("shell_time", |input| {
         property::within_bounds(&property::repeated(input));
     });

@@ -1,11 +1,11 @@
-//! Tricks that were played on others: what looks harmless, or like the first of a chain, and is not.
+//! Attacks that worked on other tools: lines that look harmless, or like their first command.
 
 use raddle_core::ApprovalPolicy;
 use raddle_core::policy::Verdict;
 
 use super::judged;
 
-/// Nobody may run these unasked where only what is known is trusted.
+/// Lines that need an approval where only known commands are trusted.
 const NOT_HARMLESS: &[&str] = &[
     "rg --pre ./x TODO",
     "rg --pre=./x TODO",
@@ -116,7 +116,7 @@ const NOT_HARMLESS: &[&str] = &[
     "sh -c 'ls &>f x'",
 ];
 
-/// Somewhere in these a forbidden `rm` stands.
+/// Lines that contain a forbidden `rm`.
 const FORBIDDEN: &[&str] = &[
     "ls; rm x",
     "ls && rm x",
@@ -240,7 +240,7 @@ const FORBIDDEN: &[&str] = &[
     "export PAGER='rm x'; git log",
     "LESSOPEN='|rm x' less y",
     "repeat 3 rm x",
-    // Lines that an attack found, and their like: places that the parser reads otherwise than a shell.
+    // Lines that an attack found, and similar ones: the parser reads them differently than a shell.
     "echo \"${x:-'$(rm x)'}\"",
     "echo \"${x=''$(rm x)''}\"",
     "echo \"${x-'$(rm x)'}\"",
@@ -428,7 +428,7 @@ const FORBIDDEN: &[&str] = &[
     "gfind . -exec rm x ';'",
     "gsed '1e rm x' f",
     "gtar cf x -I rm f",
-    // Lines of a second attack, and their like.
+    // Lines of a second attack, and similar ones.
     "'r'\\m x",
     "\"r\"\\m x",
     "r''\\m x",
@@ -492,7 +492,7 @@ const FORBIDDEN: &[&str] = &[
     "ed f <<'E'\n1d\n!rm x\nw\nE",
 ];
 
-/// What these run is not known before, so a rule might forbid it.
+/// Lines whose commands are unknown, so that a rule might forbid them.
 const DOUBTFUL: &[&str] = &[
     "$X x",
     "$(echo rm) x",
@@ -557,7 +557,7 @@ const DOUBTFUL: &[&str] = &[
     "git config alias.p push; git p",
     "GIT_CONFIG_COUNT=1 git p",
     "eval \"ls $X\"",
-    // A substitution in quotes, run where a shell reckons with it or takes it for a name.
+    // A quoted substitution that a shell runs as arithmetic or as a name.
     "[[ 'a[$(ls)]' -eq 1 ]]",
     "[[ a -ef b || 'a[$(ls)]' -ne 0 ]]",
     "[[ 1 -lt $'a[\\x24(ls)]' ]]",
@@ -594,7 +594,7 @@ const DOUBTFUL: &[&str] = &[
     "declare -n x='a[$(ls)]'; echo $x",
     "bash -c '(($1))' _ 'a[$(ls)]'",
     "set -- 'a[$(ls)]'; eval '(($1))'",
-    // Settings of git, from wherever they come.
+    // Settings of git, from any source.
     "git --config-env=alias.p=Y p",
     "git --config-env alias.p=Y p",
     "git --config-env=core.editor=Y commit",
@@ -608,11 +608,12 @@ const DOUBTFUL: &[&str] = &[
     "git -c filter.x.unheard=y status",
     "git --exec-path=. status",
     "git clone 'ext::ls'",
-    // Lines that go on within a word, where one reading is wrong elsewhere.
+    // Lines that continue within a word, where one parse is wrong elsewhere.
     "# \\\nr\\\nm x",
     "echo \\\\\nr\\\nm x",
     "cat <<'E'\nx\\\nE\nr\\\nm x",
-    // Lines that an attack found, and their like: what a shell evaluates though it is set in other ways.
+    // Lines that an attack found, and similar ones: values that a shell evaluates although they are
+    // set in other ways.
     "for RANDOM in 'a[$(ls)]'; do :; done",
     "for SECONDS in 'a[$(ls)]'; do :; done",
     "for PS4 in '$(ls)'; do set -x; :; done",
@@ -680,7 +681,8 @@ const DOUBTFUL: &[&str] = &[
     "cat <<E\n$((\"a\"'`ls`'))\nE",
     "cat <<E\n$[ 'a[$(ls)]' ]\nE",
     "echo \"$(( ${x:-'$(ls)'} ))\"",
-    // Lines of a second attack, and their like: words that the parser splits, or reads otherwise than a shell.
+    // Lines of a second attack, and similar ones: words that the parser splits, or reads
+    // differently than a shell.
     "r`:`m x",
     "r``m x",
     "r`echo m` x",
@@ -962,7 +964,7 @@ fn ordinary_work_is_not_doubtful() {
 }
 
 #[test]
-fn what_may_do_more_is_asked_about() {
+fn lines_that_may_do_more_need_an_approval() {
     for line in NOT_HARMLESS {
         let ruling = judged(line, &ApprovalPolicy::Untrusted);
         assert_ne!(ruling.verdict, Verdict::Allow, "{line:?}: {ruling:?}");
@@ -970,7 +972,7 @@ fn what_may_do_more_is_asked_about() {
 }
 
 #[test]
-fn what_is_forbidden_is_found_wherever_it_stands() {
+fn forbidden_commands_are_found_everywhere() {
     let mut wrong = Vec::new();
     for line in FORBIDDEN {
         for approval in &super::POLICIES {
@@ -984,13 +986,13 @@ fn what_is_forbidden_is_found_wherever_it_stands() {
 }
 
 #[test]
-fn what_might_be_forbidden_is_asked_about() {
+fn lines_that_might_be_forbidden_need_an_approval() {
     let mut wrong = Vec::new();
     for line in DOUBTFUL {
-        let asked = judged(line, &ApprovalPolicy::OnRequest);
-        let denied = judged(line, &ApprovalPolicy::Never);
-        if asked.verdict != Verdict::Ask || denied.verdict != Verdict::Deny {
-            wrong.push(format!("{line:?}: {asked:?}"));
+        let on_request = judged(line, &ApprovalPolicy::OnRequest);
+        let never = judged(line, &ApprovalPolicy::Never);
+        if on_request.verdict != Verdict::Ask || never.verdict != Verdict::Deny {
+            wrong.push(format!("{line:?}: {on_request:?}"));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

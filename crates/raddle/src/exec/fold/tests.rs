@@ -1,4 +1,4 @@
-//! What is told of a turn, and the lines that come of it. `{…}` in a line stands for the thread and the turn.
+//! Notifications of a turn, and the lines that the fold prints for them.
 
 use raddle_protocol::Notification;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use super::*;
 
 const THREAD: &str = "019a0000-0000-7000-8000-000000000001";
 
-/// What the server says, and after it the lines that are printed for it.
+/// The notifications of the server, and the lines that the fold prints for them.
 struct FoldCase {
     name: &'static str,
     notifications: Vec<(&'static str, Value)>,
@@ -21,13 +21,13 @@ fn item(item: Value) -> Value {
 }
 
 fn ended(turn: Value) -> (&'static str, Value) {
-    let mut told = json!({ "id": "t", "items": [] });
-    if let (Some(told), Some(turn)) = (told.as_object_mut(), turn.as_object()) {
-        told.extend(turn.clone());
+    let mut params = json!({ "id": "t", "items": [] });
+    if let (Some(params), Some(turn)) = (params.as_object_mut(), turn.as_object()) {
+        params.extend(turn.clone());
     }
     (
         "turn/completed",
-        json!({ "threadId": THREAD, "turn": told }),
+        json!({ "threadId": THREAD, "turn": params }),
     )
 }
 
@@ -282,20 +282,20 @@ fn cases() -> Vec<FoldCase> {
 }
 
 #[test]
-fn what_is_told_and_the_lines_of_it() {
+fn notifications_become_lines() {
     for case in cases() {
         let mut fold = Fold::new(THREAD.parse().expect("an id"));
         assert_eq!(
             json!(fold.started()),
             json!({ "type": "thread.started", "thread_id": THREAD })
         );
-        let begun = fold.begin("t".into());
-        assert_eq!(json!(begun), json!({ "type": "turn.started" }));
+        let started = fold.begin("t".into());
+        assert_eq!(json!(started), json!({ "type": "turn.started" }));
         let mut lines = Vec::new();
         for (method, params) in case.notifications {
-            let told = Notification::read(method, &params.to_string()).expect(method);
-            let told = told.unwrap_or_else(|error| panic!("{method} {params}: {error}"));
-            lines.extend(fold.on_notification(&told).into_iter().map(|it| json!(it)));
+            let notification = Notification::read(method, &params.to_string()).expect(method);
+            let notification = notification.unwrap_or_else(|error| panic!("{method} {params}: {error}"));
+            lines.extend(fold.on_notification(&notification).into_iter().map(|it| json!(it)));
         }
         assert_eq!(lines, case.lines, "{}", case.name);
         assert_eq!(fold.outcome(), case.outcome.as_ref(), "{}", case.name);
@@ -303,28 +303,28 @@ fn what_is_told_and_the_lines_of_it() {
 }
 
 #[test]
-fn what_was_missed_is_told_from_the_thread_as_it_is() {
+fn missed_events_are_reported_from_a_snapshot() {
     let mut fold = Fold::new(THREAD.parse().expect("an id"));
     fold.begin("t".into());
-    let told = command("inProgress", Value::Null, Value::Null).to_string();
-    let told = Notification::read("item/started", &told).expect("known");
-    fold.on_notification(&told.expect("an item"));
+    let params = command("inProgress", Value::Null, Value::Null).to_string();
+    let notification = Notification::read("item/started", &params).expect("known");
+    fold.on_notification(&notification.expect("an item"));
     let item = |over: Value| {
         let mut item = command("completed", json!("x"), json!(0))["item"].clone();
         item["completedAtMs"] = over;
         item
     };
     let message = json!({ "type": "agentMessage", "id": "m", "text": "done", "completedAtMs": 2 });
-    let seen = |status: &str, items: Value| -> Turn {
+    let snapshot = |status: &str, items: Value| -> Turn {
         let turn = json!({ "id": "t", "status": status, "items": items });
         serde_json::from_value(turn).expect("a turn")
     };
     let mut kinds = Vec::new();
     for turn in [
-        seen("inProgress", json!([item(Value::Null)])),
-        seen("inProgress", json!([item(json!(1)), message])),
-        seen("completed", json!([item(json!(1)), message])),
-        seen("completed", json!([item(json!(1)), message])),
+        snapshot("inProgress", json!([item(Value::Null)])),
+        snapshot("inProgress", json!([item(json!(1)), message])),
+        snapshot("completed", json!([item(json!(1)), message])),
+        snapshot("completed", json!([item(json!(1)), message])),
     ] {
         let events = fold.on_snapshot(&turn);
         kinds.push(

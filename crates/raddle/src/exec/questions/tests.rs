@@ -10,19 +10,19 @@ fn question(options: &[&str], is_other: bool) -> Value {
 }
 
 #[test]
-fn an_option_is_meant_or_it_is_asked_again() {
-    let yes = &["Yes, go on", "No"][..];
+fn input_selects_an_option_or_is_rejected() {
+    let yes_or_no = &["Yes, go on", "No"][..];
     let allow = &["Allow", "Always allow", "Decline"][..];
-    for (options, is_other, typed, wanted) in [
-        (yes, false, "y", Some("Yes, go on")),
-        (yes, false, "YES", Some("Yes, go on")),
-        (yes, false, "n", Some("No")),
-        (yes, false, "2", Some("No")),
-        (yes, false, "3", None),
-        (yes, false, "0", None),
-        (yes, false, "perhaps", None),
-        (yes, true, "perhaps", Some("perhaps")),
-        // What nobody offered is no answer, and least of all a no.
+    for (options, is_other, typed, expected) in [
+        (yes_or_no, false, "y", Some("Yes, go on")),
+        (yes_or_no, false, "YES", Some("Yes, go on")),
+        (yes_or_no, false, "n", Some("No")),
+        (yes_or_no, false, "2", Some("No")),
+        (yes_or_no, false, "3", None),
+        (yes_or_no, false, "0", None),
+        (yes_or_no, false, "perhaps", None),
+        (yes_or_no, true, "perhaps", Some("perhaps")),
+        // Input that matches no option is no answer, and least of all a denial.
         (allow, false, "y", None),
         (allow, true, "y", None),
         (allow, true, "no", None),
@@ -33,8 +33,8 @@ fn an_option_is_meant_or_it_is_asked_again() {
         (&[], false, "2", Some("2")),
     ] {
         let question = serde_json::from_value(question(options, is_other)).expect("a question");
-        let found = chosen(&question, typed);
-        assert_eq!(found.as_deref(), wanted, "{typed} {options:?} {is_other}");
+        let actual = chosen(&question, typed);
+        assert_eq!(actual.as_deref(), expected, "{typed} {options:?} {is_other}");
     }
 }
 
@@ -51,7 +51,7 @@ fn open(question: ServerQuestion) -> TerminalQuestion {
 }
 
 #[test]
-fn all_of_a_question_can_be_seen() {
+fn a_question_can_be_shown_in_full() {
     let params = json!({
         "threadId": "019a0000-0000-7000-8000-000000000001", "turnId": "t", "itemId": "i",
         "startedAtMs": 0, "command": "ls",
@@ -64,13 +64,13 @@ fn all_of_a_question_can_be_seen() {
         ("?", false, Some(1)),
         ("y", true, Some(1)),
     ] {
-        assert_eq!(open.said(typed).is_some(), is_answered, "{typed}");
+        assert_eq!(open.handle_line(typed).is_some(), is_answered, "{typed}");
         assert_eq!(open.shown().page, page, "{typed}");
     }
 }
 
 #[test]
-fn questions_of_one_id_are_answered_at_once() {
+fn questions_with_the_same_id_get_one_answer() {
     let two = [question(&[], false), question(&[], false)];
     let params = json!({
         "threadId": "019a0000-0000-7000-8000-000000000001", "turnId": "t", "itemId": "i",
@@ -78,7 +78,7 @@ fn questions_of_one_id_are_answered_at_once() {
     });
     let params = serde_json::from_value(params).expect("a question");
     let mut open = open(ServerQuestion::Question(params));
-    let reply = open.said("red").expect("a reply");
+    let reply = open.handle_line("red").expect("a reply");
     assert_eq!(
         reply.answer["answers"],
         json!({ "q": { "answers": ["red"] } })

@@ -1,6 +1,6 @@
 use super::*;
 
-/// A schema, a text, and what is wrong with it; nothing if it fits.
+/// A schema, a text, and the expected error; empty if the text matches.
 const CASES: &[(&str, &str, &str)] = &[
     ("{}", "1", ""),
     (
@@ -157,8 +157,8 @@ const CASES: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// Schemas that lead to the same place by many ways, and what is wrong.
-const MANY_WAYS: &[(&str, &str, &str)] = &[
+/// Schemas with many paths to the same subschema, and the expected error.
+const REPEATED_SUBSCHEMAS: &[(&str, &str, &str)] = &[
     (
         r##"{"anyOf":[{"$ref":"#"},{"$ref":"#"}]}"##,
         "1",
@@ -172,13 +172,13 @@ const MANY_WAYS: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn many_ways_to_one_place_are_gone_once() {
-    for (schema, text, wrong) in MANY_WAYS {
+fn repeated_subschemas_are_checked_once() {
+    for (schema, text, wrong) in REPEATED_SUBSCHEMAS {
         let schema = Schema::read(schema).expect(schema);
-        let found = schema.check(text).err().unwrap_or_default();
-        assert_eq!(found, *wrong, "{:?} {text}", schema.0);
+        let actual = schema.check(text).err().unwrap_or_default();
+        assert_eq!(actual, *wrong, "{:?} {text}", schema.0);
     }
-    // A list in which each link may be of two kinds, and the last one is of none.
+    // A list in which each link may be of two kinds, and the last one is of neither.
     let kind = |name: &str| {
         format!(
             r##"{{"type":"object","required":["next"],"properties":{{"next":{{"$ref":"#"}},"{name}":{{}}}}}}"##
@@ -188,9 +188,9 @@ fn many_ways_to_one_place_are_gone_once() {
     let schema = Schema::read(&schema).expect("a schema");
     let links = 100;
     let text = format!("{}1{}", r#"{"next":"#.repeat(links), "}".repeat(links));
-    let found = schema.check(&text).err().unwrap_or_default();
-    assert_eq!(found, "the whole fits none of `anyOf`");
-    // And one that goes on as long as a text can.
+    let actual = schema.check(&text).err().unwrap_or_default();
+    assert_eq!(actual, "the whole fits none of `anyOf`");
+    // A recursive schema for the deepest text that can be parsed.
     let schema = r##"{"anyOf":[{"type":"integer"},{"allOf":[{"properties":{"next":{"$ref":"#"}}}],"type":"object"}]}"##;
     let schema = Schema::read(schema).expect("a schema");
     assert_eq!(schema.check(&text), Ok(()));
@@ -200,13 +200,13 @@ fn many_ways_to_one_place_are_gone_once() {
 fn what_fits_and_what_does_not() {
     for (schema, text, wrong) in CASES {
         let schema = Schema::read(schema).expect(schema);
-        let found = schema.check(text).err().unwrap_or_default();
-        assert_eq!(found, *wrong, "{:?} {text}", schema.0);
+        let actual = schema.check(text).err().unwrap_or_default();
+        assert_eq!(actual, *wrong, "{:?} {text}", schema.0);
     }
 }
 
 #[test]
-fn what_is_no_schema() {
+fn invalid_schemas_are_rejected() {
     for (text, wrong) in [
         ("", "EOF while parsing a value at line 1 column 0"),
         ("[]", "it is no object"),
@@ -233,23 +233,23 @@ fn what_is_no_schema() {
             "/$ref: http://x leads nowhere in this schema",
         ),
     ] {
-        let found = Schema::read(text).err().unwrap_or_default();
-        assert_eq!(found, wrong, "{text}");
+        let actual = Schema::read(text).err().unwrap_or_default();
+        assert_eq!(actual, wrong, "{text}");
     }
 }
 
 #[test]
-fn agrees_with_the_language() {
+fn agrees_with_a_reference_validator() {
     for (schema, text, wrong) in CASES {
         let Ok(value) = serde_json::from_str::<Value>(text) else {
             continue;
         };
         let schema: Value = serde_json::from_str(schema).expect("JSON");
-        // Going round in circles is something that the other one takes for no bound at all.
+        // The reference validator treats an endless reference as no restriction.
         if schema == serde_json::json!({"$ref": "#"}) {
             continue;
         }
-        let judge = jsonschema::validator_for(&schema).expect("a schema");
-        assert_eq!(judge.is_valid(&value), wrong.is_empty(), "{schema} {text}");
+        let validator = jsonschema::validator_for(&schema).expect("a schema");
+        assert_eq!(validator.is_valid(&value), wrong.is_empty(), "{schema} {text}");
     }
 }

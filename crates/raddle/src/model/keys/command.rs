@@ -1,4 +1,4 @@
-//! Keys that commands write.
+//! Keys that commands print.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,12 +14,11 @@ use tokio::time::timeout;
 use super::KEY_BYTES_MAX;
 use crate::rules::RuleStore;
 
-/// How long a command may take unless the configuration says something else, and how long what it wrote is used.
-/// As in Codex.
+/// Defaults for the timeout of a command, and for how long its key is used. As in Codex.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(5);
 const KEY_TTL: Duration = Duration::from_secs(300);
 
-/// How long what a command wrote is used.
+/// Returns how long the key of a command is used.
 pub(super) fn key_ttl(command: &KeyCommand) -> Duration {
     match command.refresh_interval_ms {
         None => KEY_TTL,
@@ -28,28 +27,28 @@ pub(super) fn key_ttl(command: &KeyCommand) -> Duration {
     }
 }
 
-/// What decides whether and how a command of the configuration is started.
+/// Limits on the commands of the configuration.
 #[derive(Clone, Debug)]
 pub(super) struct Bounds {
-    /// The operator's rules; without any that can be read, nothing is started.
+    /// The operator's rules. Without readable rules nothing is started.
     pub(super) rules: Option<RuleStore>,
-    /// Workspaces, and what sandboxed commands may write: programs do not come from there.
+    /// Workspaces and folders that sandboxed commands may write: no program is started from there.
     pub(super) workspaces: Vec<PathBuf>,
 }
 
-/// What a command writes, within the time that it may take.
+/// Runs a command within its timeout and returns its output.
 pub(super) async fn output_of(
-    engine: &Launcher,
+    launcher: &Launcher,
     command: &KeyCommand,
     bounds: Bounds,
 ) -> Result<String, String> {
-    let patience = command
+    let limit = command
         .timeout_ms
         .map(|it| Duration::from_millis(it.into()));
-    let patience = patience.unwrap_or(COMMAND_TIMEOUT);
-    let written = timeout(patience, run(engine, command, bounds)).await;
+    let limit = limit.unwrap_or(COMMAND_TIMEOUT);
+    let written = timeout(limit, run(launcher, command, bounds)).await;
     let written = written.unwrap_or_else(|_| {
-        let ms = patience.as_millis();
+        let ms = limit.as_millis();
         Err(format!(
             "it was not done after {ms} ms; if it may take longer, raise timeout_ms"
         ))
@@ -57,19 +56,19 @@ pub(super) async fn output_of(
     written.map_err(|why| format!("`{}` gave no key: {why}", command.program))
 }
 
-/// What a command writes to stdout.
-async fn run(engine: &Launcher, command: &KeyCommand, bounds: Bounds) -> Result<String, String> {
+/// Runs a command and returns its stdout.
+async fn run(launcher: &Launcher, command: &KeyCommand, bounds: Bounds) -> Result<String, String> {
     let named = std::env::vars_os().filter(|(name, _)| {
         let name = name.to_str();
         name.is_some_and(|name| command.env_vars.iter().any(|it| it == name))
     });
     let mut env = environment::of(std::env::vars_os(), &Default::default());
     env.extend(named);
-    let asked = command.clone();
+    let key_command = command.clone();
     let looking = tokio::task::spawn_blocking(move || {
-        bounds.objection(&asked).map_or(Ok(()), Err)?;
+        bounds.objection(&key_command).map_or(Ok(()), Err)?;
         bounds
-            .program(&asked.program)
+            .program(&key_command.program)
             .map_err(|error| error.to_string())
     });
     let program = looking.await.map_err(|error| error.to_string())??;
@@ -81,31 +80,31 @@ async fn run(engine: &Launcher, command: &KeyCommand, bounds: Bounds) -> Result<
         cwd: command.cwd.clone(),
         env,
     };
-    let written = engine.output(launch, KEY_BYTES_MAX).await?;
+    let written = launcher.output(launch, KEY_BYTES_MAX).await?;
     String::from_utf8(written).map_err(|_| "what it writes is no text".to_owned())
 }
 
 impl Bounds {
-    /// The program. One that is named by its path must be there: what is missing could be made by a sandboxed command
-    /// before it is started.
+    /// Resolves the program. One named by its path must exist: a sandboxed command could otherwise
+    /// create it before it is started.
     fn program(&self, name: &str) -> Result<NamedProgram, ProgramError> {
-        let found = named_program(name, &own_path(), &self.workspaces)?;
-        if let (Some(folder), Some(file)) = (found.file.parent(), found.file.file_name())
-            && found.file.is_absolute()
+        let resolved = named_program(name, &own_path(), &self.workspaces)?;
+        if let (Some(folder), Some(file)) = (resolved.file.parent(), resolved.file.file_name())
+            && resolved.file.is_absolute()
         {
-            // Looked for by its name in its folder alone, it is found only if it is there.
+            // A search by name in its own folder finds the program only if it exists.
             let file = file.to_string_lossy();
             let there = named_program(&file, folder.as_os_str(), &self.workspaces);
-            if there.is_ok_and(|it| it.file == found.file) {
-                return Ok(found);
+            if there.is_ok_and(|it| it.file == resolved.file) {
+                return Ok(resolved);
             }
             let name = name.to_owned();
             return Err(ProgramError::NotFound { name });
         }
-        Ok(found)
+        Ok(resolved)
     }
 
-    /// Why the operator does not let it run.
+    /// Returns the operator's objection to the command, if any.
     fn objection(&self, command: &KeyCommand) -> Option<String> {
         let Some(rules) = &self.rules else {
             return Some("the rules cannot be read, so nothing is started".to_owned());
@@ -136,14 +135,14 @@ mod tests {
             rules: None,
             workspaces: vec![workspace.clone()],
         };
-        // Of the same names there are programs of the system.
-        let (own, theirs) = (folder.join("ls"), workspace.join("cat"));
-        let is_taken = |file: &PathBuf| bounds.program(&file.display().to_string()).is_ok();
-        assert_eq!([is_taken(&own), is_taken(&theirs)], [false, false]);
-        for file in [&own, &theirs] {
+        // The system has programs of the same names.
+        let (own, foreign) = (folder.join("ls"), workspace.join("cat"));
+        let is_accepted = |file: &PathBuf| bounds.program(&file.display().to_string()).is_ok();
+        assert_eq!([is_accepted(&own), is_accepted(&foreign)], [false, false]);
+        for file in [&own, &foreign] {
             fs::write(file, "#!/bin/sh\n").expect("a program");
             fs::set_permissions(file, fs::Permissions::from_mode(0o755)).expect("its mode");
         }
-        assert_eq!([is_taken(&own), is_taken(&theirs)], [true, false]);
+        assert_eq!([is_accepted(&own), is_accepted(&foreign)], [true, false]);
     }
 }

@@ -1,5 +1,5 @@
-//! Items of the Responses wire, borrowed from a prompt and written as they stand there: a history is long,
-//! and all of it is sent with every call.
+//! Items of the Responses wire. They borrow from a prompt and serialize without copies, because the
+//! whole history is sent with every call.
 
 use std::borrow::Cow;
 
@@ -7,14 +7,14 @@ use raddle_core::{Image, Input, Output};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-/// Something that was said, called or given.
+/// A message, a call or an output.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum RequestItem<'a> {
     Message {
         role: &'static str,
         content: Parts<'a>,
-        /// What part of an answer it is, in the vendor's word.
+        /// The phase of the answer, in the vendor's term.
         #[serde(skip_serializing_if = "Option::is_none")]
         phase: Option<&'a str>,
     },
@@ -36,7 +36,7 @@ pub(super) enum RequestItem<'a> {
         call_id: &'a str,
         output: CallOutput<'a>,
     },
-    /// The vendor's own.
+    /// An item in the vendor's own format.
     #[serde(untagged)]
     Sealed(&'a Value),
 }
@@ -67,16 +67,16 @@ impl<'a> RequestItem<'a> {
     }
 }
 
-/// What a message, or what a tool gave, consists of.
+/// The content of a message or of a tool's output.
 #[derive(Debug)]
 pub(super) enum Parts<'a> {
-    /// A text for the model.
+    /// Text for the model.
     Text(&'a str),
-    /// A text from the model.
+    /// Text from the model.
     Answer(&'a str),
-    /// What the user said.
+    /// Input of the user.
     Input(&'a [Input]),
-    /// What a tool gave.
+    /// Output of a tool.
     Output(&'a Output),
 }
 
@@ -84,7 +84,7 @@ impl Serialize for Parts<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match *self {
             Self::Text(text) => [RequestPart::text(text)].serialize(serializer),
-            // In parts it would need an id of the vendor's, which other vendors' answers do not have.
+            // As parts it would need an id of the vendor, which the answers of other vendors lack.
             Self::Answer(text) => text.serialize(serializer),
             Self::Input(input) => serializer.collect_seq(input.iter().map(RequestPart::of)),
             Self::Output(output) => {
@@ -96,7 +96,7 @@ impl Serialize for Parts<'_> {
     }
 }
 
-/// What a tool gave: a text, or parts where there are images.
+/// The output of a tool: a text, or parts if it has images.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(super) enum CallOutput<'a> {
@@ -139,7 +139,7 @@ impl<'a> RequestPart<'a> {
         match input {
             Input::Text { text, .. } => Self::text(text),
             Input::Image { image, detail, .. } => Self::image(image, detail.as_deref()),
-            // The rest is named; whoever needs its content asks for it.
+            // Other input is only named; the model can request its content.
             Input::Audio { .. } => Self::text("[a sound]"),
             Input::AudioFile { path } => Self::text(format!("[a sound: {path}]")),
             Input::Skill { name, path } => Self::text(format!("[the skill {name}: {path}]")),
@@ -147,7 +147,7 @@ impl<'a> RequestPart<'a> {
         }
     }
 
-    /// An image, or its name where nothing more is known of it.
+    /// An image, or a placeholder if its content is not available.
     fn image(image: &'a Image, detail: Option<&'a str>) -> Self {
         let (image_url, file_id) = match image {
             Image::Url { url } => (Some(url.as_str()), None),

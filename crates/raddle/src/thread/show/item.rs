@@ -1,20 +1,19 @@
-//! An item, for people.
+//! Formats an item as text.
 
 use raddle_core::{ChangeKind, FileChange, Image, Input, Item, ItemBody, ItemStatus};
 
-/// An item as it is printed: a line that says what it is, and its text below.
+/// An item as printed: a title line, and its text below.
 pub(super) struct ItemText {
     pub(super) title: String,
     pub(super) text: String,
 }
 
-/// What to print of an item.
 pub(super) fn lines(item: &Item) -> ItemText {
     let (mut title, mut text) = of_body(&item.body);
     if let Some(status) = status(item.status) {
         title = format!("{title} ({status})");
     }
-    // A tool's output as the model saw it, where the item has no words of its own.
+    // The output for the model, if the item has no text of its own.
     if text.is_empty()
         && let Some(output) = &item.output
     {
@@ -55,18 +54,18 @@ fn of_body(body: &ItemBody) -> (String, String) {
             plain("patch", &changes.join("\n"))
         }
         ItemBody::Mcp(it) => {
-            let said = it
+            let output = it
                 .error
                 .clone()
                 .or(it.result.as_ref().map(ToString::to_string));
             let title = format!("{}/{} {}", it.server, it.tool, it.arguments);
-            (title, said.unwrap_or_default())
+            (title, output.unwrap_or_default())
         }
         ItemBody::ClientTool(it) => {
-            let said = it.content.as_ref().map(ToString::to_string);
+            let output = it.content.as_ref().map(ToString::to_string);
             (
                 format!("{} {}", it.tool, it.arguments),
-                said.unwrap_or_default(),
+                output.unwrap_or_default(),
             )
         }
         ItemBody::Agents(it) => {
@@ -118,7 +117,7 @@ fn input(input: &Input) -> String {
 fn image(image: &Image) -> String {
     match image {
         Image::Blob(blob) => format!("[{}, {} bytes, {}]", blob.media, blob.bytes, blob.hash),
-        // An address can hold the whole image.
+        // A URL can hold the whole image.
         Image::Url { url } => format!("[image {}]", url.chars().take(100).collect::<String>()),
         Image::Path { path } => format!("[image {path}]"),
         Image::File { id: file } => format!("[image {file}]"),

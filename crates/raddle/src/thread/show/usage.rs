@@ -1,4 +1,4 @@
-//! What a thread's models used.
+//! The token usage of a thread's models.
 
 use raddle_core::ports::ReadError;
 use raddle_core::{Base, ModelUsage, Thread, ThreadId, dollars};
@@ -10,7 +10,7 @@ use crate::print::one_line;
 /// How much of a journal is read at a time.
 const PAGE_BYTES: usize = 1 << 20;
 
-/// What each model used, as the records say.
+/// Returns the usage of each model, from the records.
 pub(super) fn accounts(archive: &Archive, id: ThreadId) -> Result<Vec<ModelUsage>, ReadError> {
     let base = archive.base(id, None)?;
     let base = base.filter(|it| it.version == Base::VERSION);
@@ -24,7 +24,7 @@ pub(super) fn accounts(archive: &Archive, id: ThreadId) -> Result<Vec<ModelUsage
     }
 }
 
-/// An account, for people.
+/// Formats the usage of a model as text.
 pub(super) fn line(it: &ModelUsage) -> String {
     let counted = |count: u64, what: &str| match count {
         0 => String::new(),
@@ -47,7 +47,7 @@ pub(super) fn line(it: &ModelUsage) -> String {
     )
 }
 
-/// An account, for programs.
+/// Formats the usage of a model as JSON.
 pub(super) fn json(it: &ModelUsage) -> Value {
     json!({
         "provider": it.provider,

@@ -1,4 +1,4 @@
-//! `raddle config`: layers, and where values come from.
+//! `raddle config`: layers, and the origins of values.
 
 use serde_json::Value;
 
@@ -16,21 +16,21 @@ fn the_stronger_layer_counts_and_is_named() {
         (Some("variable"), &["-c", "model=flag"], "flag", "-c"),
         (None, &["-c", "model=one", "-c", "model=two"], "two", "-c"),
     ] {
-        let mut place = CliHome::with(LAYERS);
+        let mut home = CliHome::with(LAYERS);
         if let Some(value) = variable {
-            place.set("RADDLE_MODEL", value);
+            home.set("RADDLE_MODEL", value);
         }
-        let listed = place.run(&[flags, &["config", "list", "--origin"]].concat());
+        let listed = home.run(&[flags, &["config", "list", "--origin"]].concat());
         let line = format!("model = \"{value}\"  # {origin}\n");
         assert!(listed.out.contains(&line), "{}{}", listed.out, listed.err);
-        let got = place.run(&[flags, &["config", "get", "model"]].concat());
-        assert_eq!((got.code, got.out), (Some(0), format!("{value}\n")));
+        let output = home.run(&[flags, &["config", "get", "model"]].concat());
+        assert_eq!((output.code, output.out), (Some(0), format!("{value}\n")));
     }
 }
 
 #[test]
 fn a_setting_may_stand_after_the_command_too() {
-    let place = CliHome::with(LAYERS);
+    let home = CliHome::with(LAYERS);
     for words in [
         &["config", "list", "--origin", "-c", "model=flag"][..],
         &["config", "list", "-c", "model=flag", "--origin"],
@@ -44,14 +44,14 @@ fn a_setting_may_stand_after_the_command_too() {
             "model=flag",
         ],
     ] {
-        let went = place.run(words);
+        let output = home.run(words);
         assert!(
-            went.out.contains("model = \"flag\"  # -c\n"),
+            output.out.contains("model = \"flag\"  # -c\n"),
             "{words:?}: {}",
-            went.out
+            output.out
         );
     }
-    let went = place.run(&[
+    let output = home.run(&[
         "-c",
         "model=one",
         "config",
@@ -60,29 +60,30 @@ fn a_setting_may_stand_after_the_command_too() {
         "-c",
         "model=two",
     ]);
-    assert_eq!(went.out, "two\n");
-    let went = place.run(&["config", "set", "model", "mine", "-c", "model=flag"]);
+    assert_eq!(output.out, "two\n");
+    let output = home.run(&["config", "set", "model", "mine", "-c", "model=flag"]);
     assert!(
-        went.err.contains("-c says something else, and is stronger"),
+        output.err.contains("-c has another value, which takes precedence"),
         "{}",
-        went.err
+        output.err
     );
-    let went = place.run(&["model", "list", "--offline", "-c", "model=llamacpp/flag"]);
-    assert_eq!(went.out, "llamacpp/flag  (default)\n");
+    let output = home.run(&["model", "list", "--offline", "-c", "model=llamacpp/flag"]);
+    assert_eq!(output.out, "llamacpp/flag  (default)\n");
 }
 
-/// What says what an agent may do is never taken from variables, which programs set from files of a workspace.
+/// Settings of permissions are never read from variables, which programs may set from files of a
+/// workspace.
 #[test]
-fn variables_do_not_say_what_an_agent_may_do() {
-    let mut place = CliHome::new();
-    place.set("RADDLE_SANDBOX_MODE", "danger-full-access");
-    place.set("RADDLE_APPROVAL_POLICY", "never");
-    assert_eq!(place.run(&["config", "list"]).out, "");
+fn variables_do_not_set_permissions() {
+    let mut home = CliHome::new();
+    home.set("RADDLE_SANDBOX_MODE", "danger-full-access");
+    home.set("RADDLE_APPROVAL_POLICY", "never");
+    assert_eq!(home.run(&["config", "list"]).out, "");
 }
 
 #[test]
 fn secrets_are_not_shown() {
-    let place = CliHome::with(LAYERS);
+    let home = CliHome::with(LAYERS);
     for words in [
         &["config", "list"][..],
         &["config", "list", "--json"],
@@ -94,20 +95,20 @@ fn secrets_are_not_shown() {
         ],
         &["config", "get", "--json", "model_providers.a"],
     ] {
-        let went = place.run(words);
-        assert_eq!(went.code, Some(0), "{}", went.err);
+        let output = home.run(words);
+        assert_eq!(output.code, Some(0), "{}", output.err);
         assert!(
-            !format!("{}{}", went.out, went.err).contains("sekret"),
+            !format!("{}{}", output.out, output.err).contains("sekret"),
             "{words:?}"
         );
-        assert!(went.out.contains('…'), "{}", went.out);
+        assert!(output.out.contains('…'), "{}", output.out);
     }
 }
 
-/// Also where nobody here knows what a key is for.
+/// Also under keys that Raddle does not know.
 #[test]
 fn secrets_under_other_keys_are_not_shown() {
-    let place = CliHome::with(
+    let home = CliHome::with(
         "my_token = 'sekret'\n[mcp_servers.x]\ncommand = 'npx'\nargs = ['-y', '--api-key', 'sekret']\n\
          env = { TOKEN = 'sekret' }\nheaders = { X = 'sekret' }\n",
     );
@@ -118,60 +119,60 @@ fn secrets_under_other_keys_are_not_shown() {
         &["config", "get", "mcp_servers.x.env.TOKEN"],
         &["config", "get", "mcp_servers", "--json"],
     ] {
-        let went = place.run(words);
-        assert_eq!(went.code, Some(0), "{}", went.err);
-        let said = format!("{}{}", went.out, went.err);
-        assert!(!said.contains("sekret"), "{words:?}: {said}");
-        assert!(went.out.contains('…'), "{}", went.out);
+        let output = home.run(words);
+        assert_eq!(output.code, Some(0), "{}", output.err);
+        let text = format!("{}{}", output.out, output.err);
+        assert!(!text.contains("sekret"), "{words:?}: {text}");
+        assert!(output.out.contains('…'), "{}", output.out);
     }
     assert_eq!(
-        place.run(&["config", "get", "mcp_servers.x.command"]).out,
+        home.run(&["config", "get", "mcp_servers.x.command"]).out,
         "npx\n"
     );
-    let went = place.run(&["config", "set", "my_token", "…"]);
-    assert_eq!(went.code, Some(1), "{}", went.err);
-    assert!(place.text().contains("my_token = 'sekret'"));
+    let output = home.run(&["config", "set", "my_token", "…"]);
+    assert_eq!(output.code, Some(1), "{}", output.err);
+    assert!(home.text().contains("my_token = 'sekret'"));
 }
 
 #[test]
-fn a_wrong_value_is_shown_with_what_is_wrong() {
-    let place = CliHome::with("approval_policy = 'sometimes'\n");
+fn an_invalid_value_is_shown_with_a_warning() {
+    let home = CliHome::with("approval_policy = 'sometimes'\n");
     for (words, code, out) in [
         (&["config", "get", "approval_policy"][..], 0, "sometimes\n"),
         (&["config", "list"], 0, "approval_policy = \"sometimes\"\n"),
         (&["exec", "-c", "model=llamacpp/any", "hello"], 1, ""),
     ] {
-        let went = place.run(words);
+        let output = home.run(words);
         assert_eq!(
-            (went.code, went.out.as_str()),
+            (output.code, output.out.as_str()),
             (Some(code), out),
             "{}",
-            went.err
+            output.err
         );
         let what =
             "`approval_policy` must be one of untrusted, on-request, never, or a table `granular` ";
-        assert!(went.err.contains(what), "{words:?}: {}", went.err);
+        assert!(output.err.contains(what), "{words:?}: {}", output.err);
         assert!(
-            went.err.contains(", in HOME/config.toml"),
+            output.err.contains(", in HOME/config.toml"),
             "{words:?}: {}",
-            went.err
+            output.err
         );
     }
-    let went = CliHome::new().run(&["config", "set", "approval_policy", "sometimes"]);
-    assert_eq!(went.code, Some(1), "{}", went.err);
-    let went = place.run(&[
+    let output = CliHome::new().run(&["config", "set", "approval_policy", "sometimes"]);
+    assert_eq!(output.code, Some(1), "{}", output.err);
+    let output = home.run(&[
         "config",
         "get",
         "approval_policy",
         "-c",
         "approval_policy=never",
     ]);
-    assert_eq!((went.out.as_str(), went.err.as_str()), ("never\n", ""));
+    assert_eq!((output.out.as_str(), output.err.as_str()), ("never\n", ""));
 }
 
 #[test]
-fn what_is_set_is_in_the_file_and_comments_stay() {
-    let place = CliHome::with(LAYERS);
+fn set_writes_the_file_and_keeps_comments() {
+    let home = CliHome::with(LAYERS);
     for (words, after) in [
         (
             &["set", "model", "x"][..],
@@ -187,86 +188,86 @@ fn what_is_set_is_in_the_file_and_comments_stay() {
             "[sandbox_workspace_write]\nnetwork_access = true\n",
         ),
     ] {
-        let went = place.run(&[&["config"][..], words].concat());
-        assert_eq!(went.code, Some(0), "{}", went.err);
+        let output = home.run(&[&["config"][..], words].concat());
+        assert_eq!(output.code, Some(0), "{}", output.err);
         assert_eq!(
-            went.err,
+            output.err,
             format!("raddle: set `{}` in HOME/config.toml\n", words[1])
         );
-        assert!(place.text().contains(after), "{}", place.text());
+        assert!(home.text().contains(after), "{}", home.text());
     }
-    let went = place.run(&["config", "unset", "fallback"]);
-    assert_eq!(went.code, Some(0), "{}", went.err);
-    assert!(!place.text().contains("fallback"), "{}", place.text());
-    assert!(place.text().starts_with("# mine\n"), "{}", place.text());
+    let output = home.run(&["config", "unset", "fallback"]);
+    assert_eq!(output.code, Some(0), "{}", output.err);
+    assert!(!home.text().contains("fallback"), "{}", home.text());
+    assert!(home.text().starts_with("# mine\n"), "{}", home.text());
 }
 
 #[test]
-fn a_value_that_does_not_count_is_said() {
-    let mut place = CliHome::new();
-    place.set("RADDLE_MODEL", "other");
-    let went = place.run(&["config", "set", "model", "mine"]);
-    assert_eq!(went.code, Some(0), "{}", went.err);
+fn an_overridden_value_is_reported() {
+    let mut home = CliHome::new();
+    home.set("RADDLE_MODEL", "other");
+    let output = home.run(&["config", "set", "model", "mine"]);
+    assert_eq!(output.code, Some(0), "{}", output.err);
     assert!(
-        went.err
-            .contains("RADDLE_MODEL says something else, and is stronger"),
+        output.err
+            .contains("RADDLE_MODEL has another value, which takes precedence"),
         "{}",
-        went.err
+        output.err
     );
-    assert_eq!(place.text(), "model = \"mine\"\n");
+    assert_eq!(home.text(), "model = \"mine\"\n");
 }
 
 #[test]
-fn a_value_that_cannot_be_is_not_written() {
-    let place = CliHome::new();
-    let went = place.run(&["config", "set", "sandbox_mode", "open"]);
-    assert_eq!(went.code, Some(1));
+fn an_invalid_value_is_not_written() {
+    let home = CliHome::new();
+    let output = home.run(&["config", "set", "sandbox_mode", "open"]);
+    assert_eq!(output.code, Some(1));
     assert!(
-        went.err
+        output.err
             .contains("`sandbox_mode` must be one of read-only,"),
         "{}",
-        went.err
+        output.err
     );
-    assert!(!place.config().exists());
+    assert!(!home.config().exists());
 }
 
-/// What is wrong already does not keep anyone from mending it, or something else.
+/// An existing mistake does not prevent fixing it, or changing another key.
 #[test]
-fn a_file_with_a_mistake_can_be_mended() {
-    let place = CliHome::with("model = 7\nsandbox_mode = 'open'\n");
+fn a_file_with_a_mistake_can_be_fixed() {
+    let home = CliHome::with("model = 7\nsandbox_mode = 'open'\n");
     for (key, value) in [("model", "m"), ("sandbox_mode", "read-only")] {
-        let went = place.run(&["config", "set", key, value]);
-        assert_eq!(went.code, Some(0), "{}", went.err);
+        let output = home.run(&["config", "set", key, value]);
+        assert_eq!(output.code, Some(0), "{}", output.err);
     }
-    assert_eq!(place.run(&["config", "list"]).err, "");
+    assert_eq!(home.run(&["config", "list"]).err, "");
 }
 
 #[test]
-fn keys_that_nobody_reads_are_warned_of() {
-    let place = CliHome::with("modle = 'x'\n[model_providers.a]\nbase_ulr = 'x'\n");
-    let went = place.run(&["config", "list"]);
+fn unknown_keys_are_warned_of() {
+    let home = CliHome::with("modle = 'x'\n[model_providers.a]\nbase_ulr = 'x'\n");
+    let output = home.run(&["config", "list"]);
     assert_eq!(
-        went.err,
+        output.err,
         "raddle: warning: `base_ulr` under [model_providers.a] is not used here (did you mean `base_url`?), in HOME/config.toml\n\
          raddle: warning: `modle` is not used here (did you mean `model`?), in HOME/config.toml\n"
     );
     assert_eq!(
-        went.out,
+        output.out,
         "model_providers.a.base_ulr = \"x\"\nmodle = \"x\"\n"
     );
-    let went = place.run(&["config", "set", "sandbox_mod", "read-only"]);
-    assert_eq!(went.code, Some(0));
+    let output = home.run(&["config", "set", "sandbox_mod", "read-only"]);
+    assert_eq!(output.code, Some(0));
     assert!(
-        went.err
+        output.err
             .contains("did you mean `sandbox_mode`?); `raddle config unset sandbox_mod`"),
         "{}",
-        went.err
+        output.err
     );
 }
 
 #[test]
-fn what_nobody_says_is_said() {
-    let place = CliHome::new();
+fn unset_keys_are_reported() {
+    let home = CliHome::new();
     for (key, line) in [
         (
             "sandbox_mode",
@@ -277,9 +278,9 @@ fn what_nobody_says_is_said() {
             "raddle: `modle` is not set; `modle` is not used here (did you mean `model`?)\n",
         ),
     ] {
-        let went = place.run(&["config", "get", key]);
+        let output = home.run(&["config", "get", key]);
         assert_eq!(
-            (went.code, went.out.as_str(), went.err.as_str()),
+            (output.code, output.out.as_str(), output.err.as_str()),
             (Some(1), "", line)
         );
     }
@@ -287,15 +288,15 @@ fn what_nobody_says_is_said() {
 
 #[test]
 fn paths_are_printed() {
-    let place = CliHome::new();
-    assert_eq!(place.run(&["config", "path"]).out, "HOME/config.toml\n");
+    let home = CliHome::new();
+    assert_eq!(home.run(&["config", "path"]).out, "HOME/config.toml\n");
     assert_eq!(
-        place.run(&["config", "path", "--system"]).out,
+        home.run(&["config", "path", "--system"]).out,
         "/etc/raddle/config.toml\n"
     );
 }
 
-/// The committed schema is what the binary prints, and the configurations of the docs fit it.
+/// The committed schema equals the printed one, and the configurations of the docs match it.
 #[test]
 fn the_schema_is_the_one_of_the_docs() {
     let printed = CliHome::new().run(&["config", "schema"]).out;

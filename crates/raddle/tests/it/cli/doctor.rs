@@ -1,4 +1,4 @@
-//! `raddle doctor`: each part with what is wrong, and how to mend it.
+//! `raddle doctor`: the problems of each part, and how to fix them.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -12,179 +12,179 @@ use serde_json::Value;
 use super::CliHome;
 
 impl CliHome {
-    /// What is said of a part, and with which exit status.
+    /// Runs `doctor --json`. Returns the exit status and the finding of a part.
     fn part(&self, name: &str, words: &[&str]) -> (Option<i32>, Value) {
-        let went = self.run(&[words, &["doctor", "--json"]].concat());
-        let told: Value =
-            serde_json::from_str(&went.out).unwrap_or_else(|_| panic!("{}{}", went.out, went.err));
-        let parts = told["parts"].as_array().expect("parts");
+        let output = self.run(&[words, &["doctor", "--json"]].concat());
+        let report: Value =
+            serde_json::from_str(&output.out).unwrap_or_else(|_| panic!("{}{}", output.out, output.err));
+        let parts = report["parts"].as_array().expect("parts");
         let part = parts.iter().find(|it| it["part"] == name);
-        (went.code, part.unwrap_or_else(|| panic!("{told}")).clone())
+        (output.code, part.unwrap_or_else(|| panic!("{report}")).clone())
     }
 }
 
 #[test]
-fn what_is_wrong_with_the_configuration_or_the_model_is_said() {
+fn problems_of_configuration_and_model_are_reported() {
     let own = |key: &str| {
         format!(
             "model = 'own/m'\n[model_providers.own]\nbase_url = 'http://127.0.0.1:9/v1'\n{key}\n"
         )
     };
-    for (config, part, state, says, mend) in [
+    for (config, part, state, message, fix) in [
         (
             String::new(),
             "model",
-            "odd",
+            "warning",
             "none is configured",
             "raddle init",
         ),
         (
             "model = \n".to_owned(),
             "config",
-            "broken",
+            "error",
             "line 1",
-            "mend that line",
+            "fix that line",
         ),
         (
             "modle = 'x'\n".to_owned(),
             "config",
-            "odd",
+            "warning",
             "not used",
             "config.toml",
         ),
         (
             "sandbox_mode = 'open'\n".to_owned(),
             "config",
-            "broken",
+            "error",
             "cannot be",
             "config.toml",
         ),
         (
             "budget.turn.euro = 1\n".to_owned(),
             "config",
-            "broken",
+            "error",
             "cannot be",
             "config.toml",
         ),
         (
             "approval_policy = 'sometimes'\n".to_owned(),
             "config",
-            "broken",
+            "error",
             "cannot be",
             "config.toml",
         ),
         (
             "model_context_window = 'wide'\n".to_owned(),
             "config",
-            "broken",
+            "error",
             "cannot be",
             "config.toml",
         ),
         (
             "sandbox_network.allowing = ['h']\n".to_owned(),
             "config",
-            "broken",
+            "error",
             "cannot be",
             "config.toml",
         ),
         (
             "model = 'nope/any'\n".to_owned(),
             "model",
-            "broken",
+            "error",
             "the model provider `nope` has no base_url",
             "docs/models.md",
         ),
         (
             "model = 'openai/m'\n".to_owned(),
             "model",
-            "broken",
+            "error",
             "OPENAI_API_KEY, which is not set",
             "export OPENAI_API_KEY=…",
         ),
         (
             "model = 'llamacpp/any'\n".to_owned(),
             "model",
-            "well",
+            "ok",
             "any of llamacpp, which takes no key",
             "",
         ),
         (
             "model = 'm'\nmodel_provider = 'nobody'\n".to_owned(),
             "model",
-            "broken",
+            "error",
             "has no base_url",
             "docs/models.md",
         ),
         (
             own("env_key = 'HERE'"),
             "model",
-            "well",
+            "ok",
             "whose key is in HERE",
             "",
         ),
         (
             own("key_file = '/nowhere/key'"),
             "model",
-            "broken",
+            "error",
             "cannot be read from /nowhere/key",
             "chmod 600",
         ),
         (
             own("key_file = '/dev/zero'"),
             "model",
-            "broken",
+            "error",
             "cannot be read from /dev/zero: it is no file",
             "chmod 600",
         ),
         (
             own("experimental_bearer_token = 'sekret'"),
             "model",
-            "odd",
+            "warning",
             "in the configuration",
             "key_file",
         ),
         (
             own("auth = { command = 'pass' }"),
             "model",
-            "well",
+            "ok",
             "`pass` writes",
             "",
         ),
         (
             own("requires_openai_auth = true"),
             "model",
-            "broken",
-            "nobody is signed in",
+            "error",
+            "no user is signed in",
             "sign in",
         ),
     ] {
-        let mut place = CliHome::with(&config);
-        place.set("HERE", "sekret");
-        let (code, found) = place.part(part, &[]);
-        assert_eq!(found["state"], state, "{config} {found}");
+        let mut home = CliHome::with(&config);
+        home.set("HERE", "sekret");
+        let (code, finding) = home.part(part, &[]);
+        assert_eq!(finding["state"], state, "{config} {finding}");
         assert!(
-            found["says"].as_str().is_some_and(|it| it.contains(says)),
-            "{found}"
+            finding["message"].as_str().is_some_and(|it| it.contains(message)),
+            "{finding}"
         );
-        assert!(found["mend"].to_string().contains(mend), "{found}");
+        assert!(finding["fix"].to_string().contains(fix), "{finding}");
         assert_eq!(
-            found["mend"].as_array().is_some_and(Vec::is_empty),
-            state == "well",
-            "{found}"
+            finding["fix"].as_array().is_some_and(Vec::is_empty),
+            state == "ok",
+            "{finding}"
         );
-        assert!(!found.to_string().contains("sekret"), "{found}");
-        let is_broken = state == "broken";
-        assert_eq!(code, Some(i32::from(is_broken)), "{config} {found}");
+        assert!(!finding.to_string().contains("sekret"), "{finding}");
+        let is_broken = state == "error";
+        assert_eq!(code, Some(i32::from(is_broken)), "{config} {finding}");
     }
 }
 
-/// What is wrong is in the list with its file, and what a stronger layer says otherwise keeps nothing from working.
+/// Every problem is listed with its file. A value overridden by a stronger layer causes no failure.
 #[test]
-fn what_keeps_threads_from_starting_is_said() {
-    let place = CliHome::with("budget.turn.euro = 1\nsandbox_mode = 'open'\nmodle = 'x'\n");
-    let (code, found) = place.part("config", &[]);
-    assert_eq!(code, Some(1), "{found}");
-    let said: Vec<&str> = found["more"]
+fn problems_that_block_threads_are_reported() {
+    let home = CliHome::with("budget.turn.euro = 1\nsandbox_mode = 'open'\nmodle = 'x'\n");
+    let (code, finding) = home.part("config", &[]);
+    assert_eq!(code, Some(1), "{finding}");
+    let problems: Vec<&str> = finding["more"]
         .as_array()
         .into_iter()
         .flatten()
@@ -195,7 +195,7 @@ fn what_keeps_threads_from_starting_is_said() {
         "`budget.turn` has no `euro`; write one of tokens, usd, seconds, tool_calls, in HOME/config.toml",
         "`modle` is not used here (did you mean `model`?), in HOME/config.toml",
     ] {
-        assert!(said.contains(&line), "{said:?}");
+        assert!(problems.contains(&line), "{problems:?}");
     }
     for config in [
         "sandbox_mode = 'open'\n",
@@ -205,59 +205,59 @@ fn what_keeps_threads_from_starting_is_said() {
         "sandbox_network.allow = 'h'\n",
         "sandbox_mode = 'workspace-write'\nsandbox_workspace_write.network_access = 1\n",
     ] {
-        let (_, found) = CliHome::with(config).part("config", &[]);
-        let lines = found["more"].as_array().map(Vec::len);
-        assert_eq!(lines, Some(1), "{config} {found}");
+        let (_, finding) = CliHome::with(config).part("config", &[]);
+        let lines = finding["more"].as_array().map(Vec::len);
+        assert_eq!(lines, Some(1), "{config} {finding}");
     }
-    let place = CliHome::with("sandbox_mode = 'open'\n");
+    let home = CliHome::with("sandbox_mode = 'open'\n");
     for words in [
         &["-c", "sandbox_mode=read-only", "doctor", "--json"][..],
         &["doctor", "--json", "-c", "sandbox_mode=read-only"],
     ] {
-        let went = place.run(words);
-        assert_eq!(went.code, Some(0), "{}", went.out);
+        let output = home.run(words);
+        assert_eq!(output.code, Some(0), "{}", output.out);
     }
 }
 
 #[test]
-fn what_is_wrong_with_places_is_said() {
-    let place = CliHome::new();
-    fs::set_permissions(place.home.path(), fs::Permissions::from_mode(0o777)).expect("a mode");
-    let (_, found) = place.part("home", &[]);
-    assert_eq!(found["mend"][0], "chmod go-w HOME", "{found}");
-    fs::create_dir_all(place.home.path().join("app-server-control")).expect("a folder");
+fn problems_of_folders_and_sockets_are_reported() {
+    let home = CliHome::new();
+    fs::set_permissions(home.home.path(), fs::Permissions::from_mode(0o777)).expect("a mode");
+    let (_, finding) = home.part("home", &[]);
+    assert_eq!(finding["fix"][0], "chmod go-w HOME", "{finding}");
+    fs::create_dir_all(home.home.path().join("app-server-control")).expect("a folder");
     fs::write(
-        place
+        home
             .home
             .path()
             .join("app-server-control/app-server-control.sock"),
         "",
     )
     .expect("it is written");
-    let (_, found) = place.part("socket", &[]);
+    let (_, finding) = home.part("socket", &[]);
     assert!(
-        found["says"]
+        finding["message"]
             .as_str()
             .is_some_and(|it| it.ends_with("is no socket")),
-        "{found}"
+        "{finding}"
     );
-    let deep = place.home.path().join("d".repeat(90));
-    let mut place = CliHome::new();
-    place.set("RADDLE_HOME", deep.to_str().expect("a path"));
-    let (_, found) = place.part("socket", &[]);
+    let deep = home.home.path().join("d".repeat(90));
+    let mut home = CliHome::new();
+    home.set("RADDLE_HOME", deep.to_str().expect("a path"));
+    let (_, finding) = home.part("socket", &[]);
     assert!(
-        found["mend"][0]
+        finding["fix"][0]
             .as_str()
             .is_some_and(|it| it.contains("RADDLE_HOME")),
-        "{found}"
+        "{finding}"
     );
 }
 
-/// A server whose queue is full keeps whoever connects waiting.
+/// A server with a full backlog blocks clients that connect.
 #[test]
-fn a_server_that_takes_nobody_in_is_said() {
-    let place = CliHome::new();
-    let folder = place.home.path().join("app-server-control");
+fn a_server_with_a_full_backlog_is_reported() {
+    let home = CliHome::new();
+    let folder = home.home.path().join("app-server-control");
     fs::create_dir_all(&folder).expect("a folder");
     let path = SocketAddrUnix::new(folder.join("app-server-control.sock")).expect("a short path");
     let new = |flags| {
@@ -266,49 +266,49 @@ fn a_server_that_takes_nobody_in_is_said() {
     let server = new(SocketFlags::empty());
     bind(&server, &path).expect("a free place");
     listen(&server, 0).expect("it listens");
-    let mut held = Vec::new();
+    let mut clients = Vec::new();
     loop {
         let client = new(SocketFlags::NONBLOCK);
         if connect(&client, &path).is_err() {
             break;
         }
-        held.push(client);
+        clients.push(client);
     }
-    let (code, found) = place.part("socket", &[]);
-    assert_eq!(found["state"], "odd", "{found}");
-    assert!(found.to_string().contains("takes nobody in"), "{found}");
+    let (code, finding) = home.part("socket", &[]);
+    assert_eq!(finding["state"], "warning", "{finding}");
+    assert!(finding.to_string().contains("accepts no connections"), "{finding}");
     assert_eq!(code, Some(0));
 }
 
 #[test]
 fn a_damaged_journal_is_broken() {
-    let place = CliHome::new();
-    let folder = place.home.path().join("threads");
+    let home = CliHome::new();
+    let folder = home.home.path().join("threads");
     fs::create_dir_all(&folder).expect("a folder");
     let file = raddle_store::Options { folder }.file();
     fs::write(file, vec![7; 8192]).expect("it is written");
-    let (code, found) = place.part("threads", &[]);
+    let (code, finding) = home.part("threads", &[]);
     assert_eq!(
-        (code, &found["state"]),
-        (Some(1), &Value::from("broken")),
-        "{found}"
+        (code, &finding["state"]),
+        (Some(1), &Value::from("error")),
+        "{finding}"
     );
     assert!(
-        found["mend"][0]
+        finding["fix"][0]
             .as_str()
             .is_some_and(|it| it.contains("raddle thread export --all")),
-        "{found}"
+        "{finding}"
     );
 }
 
-/// Once the fence is known, nobody waits. The bound is far above what it takes, and far below what a question of
-/// someone outside would.
+/// With a cached sandbox result nothing blocks. The limit is far above the usual time, and far
+/// below that of a network request.
 #[test]
 fn it_is_quick_and_prints_what_is_well() {
-    let place = CliHome::with("model = 'any'\nmodel_provider = 'llamacpp'\n");
-    let first = place.run(&["doctor"]);
+    let home = CliHome::with("model = 'any'\nmodel_provider = 'llamacpp'\n");
+    let first = home.run(&["doctor"]);
     let begun = Instant::now();
-    let went = place.run(&["doctor"]);
+    let output = home.run(&["doctor"]);
     assert!(
         begun.elapsed() < Duration::from_secs(10),
         "{:?}",
@@ -320,22 +320,22 @@ fn it_is_quick_and_prints_what_is_well() {
         "threads: none yet in HOME/threads",
         "clock: plausible",
     ] {
-        assert!(went.out.contains(line), "{}", went.out);
+        assert!(output.out.contains(line), "{}", output.out);
     }
-    assert_eq!(first.code, went.code);
+    assert_eq!(first.code, output.code);
 }
 
 #[test]
 fn online_it_asks_the_provider() {
-    let place = CliHome::with(
+    let home = CliHome::with(
         "model = 'llamacpp/any'\n[model_providers.llamacpp]\nbase_url = 'http://127.0.0.1:1/v1'\nconnect_timeout_ms = 500\n",
     );
-    let went = place.run(&["doctor", "--online"]);
-    assert_eq!(went.code, Some(1), "{}{}", went.out, went.err);
+    let output = home.run(&["doctor", "--online"]);
+    assert_eq!(output.code, Some(1), "{}{}", output.out, output.err);
     assert!(
-        went.out.contains("provider: llamacpp does not answer: "),
+        output.out.contains("provider: llamacpp does not answer: "),
         "{}",
-        went.out
+        output.out
     );
-    assert!(went.out.ends_with("broken: provider\n"), "{}", went.out);
+    assert!(output.out.ends_with("broken: provider\n"), "{}", output.out);
 }

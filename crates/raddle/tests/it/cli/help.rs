@@ -1,15 +1,16 @@
-//! Help that fits a screen.
+//! Help texts that fit on a screen.
 
 use super::CliHome;
 
-/// A screen.
+/// The size of a terminal.
 const LINES: usize = 24;
 const COLUMNS: usize = 80;
 
-/// How many lines `-h` of a command may have: those that start a server or a sandbox have many options.
+/// The maximum number of lines of `-h`: commands that start a server or a sandbox have many
+/// options.
 const LINES_MAX: usize = 30;
 
-/// The sub-commands that a help lists.
+/// Returns the subcommands that a help text lists.
 fn listed(help: &str) -> Vec<String> {
     let mut lines = help.lines().skip_while(|it| *it != "Commands:").skip(1);
     let mut names = Vec::new();
@@ -34,32 +35,32 @@ fn fits(words: &[String], help: &str, lines_max: usize) {
 
 #[test]
 fn the_help_of_every_command_fits_a_screen() {
-    let place = CliHome::new();
-    let top = place.run(&["--help"]);
+    let home = CliHome::new();
+    let top = home.run(&["--help"]);
     assert_eq!(top.code, Some(0));
     fits(&[], &top.out, LINES);
-    let mut left: Vec<Vec<String>> = vec![vec![]];
-    let mut seen = 0;
-    while let Some(words) = left.pop() {
+    let mut pending: Vec<Vec<String>> = vec![vec![]];
+    let mut count = 0;
+    while let Some(words) = pending.pop() {
         let typed: Vec<&str> = words.iter().map(String::as_str).chain(["-h"]).collect();
-        let help = place.run(&typed);
+        let help = home.run(&typed);
         assert_eq!(help.code, Some(0), "{words:?}: {}", help.err);
         let lines_max = if words.is_empty() { LINES } else { LINES_MAX };
         fits(&words, &help.out, lines_max);
         for name in listed(&help.out) {
-            left.push(words.iter().cloned().chain([name]).collect());
+            pending.push(words.iter().cloned().chain([name]).collect());
         }
-        seen += 1;
+        count += 1;
     }
-    assert!(seen > 25, "only {seen} commands were found");
+    assert!(count > 25, "only {count} commands were found");
 }
 
 #[test]
-fn alone_it_says_how_to_begin() {
-    let place = CliHome::new();
-    let went = place.run(&[]);
-    assert_eq!((went.code, went.err.as_str()), (Some(0), ""));
-    assert!(went.out.lines().count() <= 10, "{}", went.out);
+fn without_arguments_it_prints_how_to_start() {
+    let home = CliHome::new();
+    let output = home.run(&[]);
+    assert_eq!((output.code, output.err.as_str()), (Some(0), ""));
+    assert!(output.out.lines().count() <= 10, "{}", output.out);
     for word in [
         "raddle init",
         "raddle doctor",
@@ -67,6 +68,6 @@ fn alone_it_says_how_to_begin() {
         "raddle app-server",
         "codex --remote unix://HOME/app-server-control/",
     ] {
-        assert!(went.out.contains(word), "{}", went.out);
+        assert!(output.out.contains(word), "{}", output.out);
     }
 }

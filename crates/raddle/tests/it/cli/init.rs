@@ -10,7 +10,7 @@ use crate::support::terminal::TestTerminal;
 #[test]
 fn options_answer_every_question() {
     let own = ["--base-url", "http://127.0.0.1:8080/v1"];
-    for (words, wanted, doctor) in [
+    for (words, expected, doctor) in [
         (
             &["--model", "openai/gpt-5", "--yes"][..],
             "model = \"openai/gpt-5\"\napproval_policy = \"on-request\"\nsandbox_mode = \"workspace-write\"\n",
@@ -46,7 +46,7 @@ fn options_answer_every_question() {
              [model_providers.mine]\nbase_url = \"http://127.0.0.1:8080/v1\"\nwire_api = \"chat\"\nkey_file = \"/nowhere/key\"\n",
             "cannot be read from /nowhere/key",
         ),
-        // A well-known name at another address speaks as it always does, and gets no key.
+        // A well-known provider at another address keeps its wire format, and gets no key.
         (
             &[&["--model", "anthropic/claude"][..], &own].concat(),
             "model = \"anthropic/claude\"\napproval_policy = \"on-request\"\nsandbox_mode = \"workspace-write\"\n\
@@ -59,51 +59,51 @@ fn options_answer_every_question() {
             "takes no key",
         ),
     ] {
-        let place = CliHome::new();
-        let went = place.run(&[&["init"][..], words].concat());
+        let home = CliHome::new();
+        let output = home.run(&[&["init"][..], words].concat());
         assert_eq!(
-            (went.code, went.out.as_str()),
+            (output.code, output.out.as_str()),
             (Some(0), ""),
             "{}",
-            went.err
+            output.err
         );
         assert!(
-            went.err.contains("wrote HOME/config.toml\n"),
+            output.err.contains("wrote HOME/config.toml\n"),
             "{}",
-            went.err
+            output.err
         );
-        assert!(went.err.contains("raddle doctor"), "{}", went.err);
-        let text = place.text();
-        let said: String = text
+        assert!(output.err.contains("raddle doctor"), "{}", output.err);
+        let text = home.text();
+        let settings: String = text
             .lines()
             .filter(|it| !it.is_empty() && !it.starts_with('#'))
             .map(|it| format!("{it}\n"))
             .collect();
-        assert_eq!(said, wanted);
+        assert_eq!(settings, expected);
         assert!(
             text.starts_with("#:schema ./config.schema.json\n"),
             "{text}"
         );
-        assert!(place.home.path().join("config.schema.json").exists());
-        let mode = fs::metadata(place.config())
+        assert!(home.home.path().join("config.schema.json").exists());
+        let mode = fs::metadata(home.config())
             .expect("it is there")
             .permissions()
             .mode();
         assert_eq!(mode & 0o777, 0o600);
-        // It is a configuration without anything odd.
-        assert_eq!(place.run(&["config", "list"]).err, "");
-        assert!(place.run(&["doctor"]).out.contains(doctor), "{words:?}");
+        // The configuration has no warnings.
+        assert_eq!(home.run(&["config", "list"]).err, "");
+        assert!(home.run(&["doctor"]).out.contains(doctor), "{words:?}");
     }
 }
 
-/// Each question is asked again until its answer can be used.
+/// Each question is repeated until its answer is valid.
 #[test]
-fn a_terminal_is_asked_three_questions() {
-    let mut place = CliHome::new();
-    place.set("OPENAI_API_KEY", "sekret");
+fn init_asks_three_questions_on_a_terminal() {
+    let mut home = CliHome::new();
+    home.set("OPENAI_API_KEY", "sekret");
     let mut terminal = TestTerminal::open();
-    let mut command = place.command(&["init"]);
-    command.stdin(terminal.theirs()).stderr(terminal.theirs());
+    let mut command = home.command(&["init"]);
+    command.stdin(terminal.program_side()).stderr(terminal.program_side());
     let child = command.spawn().expect("it runs");
     for (question, answer) in [
         ("PROVIDER/MODEL: ", "gpt"),
@@ -115,13 +115,13 @@ fn a_terminal_is_asked_three_questions() {
     ] {
         terminal.wait_for(question);
         let line = format!("{answer}\n");
-        terminal.ours.write_all(line.as_bytes()).expect("typed");
+        terminal.user_side.write_all(line.as_bytes()).expect("typed");
     }
     let ended = child.wait_with_output().expect("an end");
     assert_eq!(ended.status.code(), Some(0), "{}", terminal.shown());
     terminal.wait_for("There are keys here for: openai.");
     terminal.wait_for("wrote ");
-    let text = place.text();
+    let text = home.text();
     for line in [
         "model = \"anthropic/claude\"\n",
         "sandbox_mode = \"workspace-write\"\n",
@@ -133,61 +133,61 @@ fn a_terminal_is_asked_three_questions() {
     assert!(!text.contains("sekret"), "{text}");
 }
 
-/// Whoever leaves in the middle leaves nothing behind.
+/// An aborted `init` writes nothing.
 #[test]
-fn a_terminal_that_says_no_more_ends_it() {
-    let place = CliHome::new();
+fn end_of_input_aborts_init() {
+    let home = CliHome::new();
     let mut terminal = TestTerminal::open();
-    let mut command = place.command(&["init"]);
-    command.stdin(terminal.theirs()).stderr(terminal.theirs());
+    let mut command = home.command(&["init"]);
+    command.stdin(terminal.program_side()).stderr(terminal.program_side());
     let child = command.spawn().expect("it runs");
     terminal.wait_for("PROVIDER/MODEL: ");
-    terminal.ours.write_all(b"\x04").expect("typed");
+    terminal.user_side.write_all(b"\x04").expect("typed");
     let ended = child.wait_with_output().expect("an end");
     assert_eq!(ended.status.code(), Some(1), "{}", terminal.shown());
     terminal.wait_for("no answer came; nothing was written");
-    assert!(!place.config().exists());
+    assert!(!home.config().exists());
 }
 
-/// A name that looks like a key is one if nothing is set by it.
+/// A name that looks like a key is rejected unless a variable of that name is set.
 #[test]
 fn a_variable_with_small_letters_must_be_set() {
     let words = ["init", "--model", "openai/m", "--key-env", "my_sekret"];
-    let mut place = CliHome::new();
-    let went = place.run(&words);
-    assert_eq!(went.code, Some(1));
-    assert!(!went.err.contains("sekret"), "{}", went.err);
-    place.set("my_sekret", "x");
-    let went = place.run(&words);
-    assert_eq!(went.code, Some(0), "{}", went.err);
-    assert!(place.text().contains("env_key = \"my_sekret\""));
+    let mut home = CliHome::new();
+    let output = home.run(&words);
+    assert_eq!(output.code, Some(1));
+    assert!(!output.err.contains("sekret"), "{}", output.err);
+    home.set("my_sekret", "x");
+    let output = home.run(&words);
+    assert_eq!(output.code, Some(0), "{}", output.err);
+    assert!(home.text().contains("env_key = \"my_sekret\""));
 }
 
 #[test]
-fn what_is_there_is_not_replaced() {
-    let place = CliHome::with("model = 'mine'\n");
-    let went = place.run(&["init", "--model", "llamacpp/any"]);
-    assert_eq!(went.code, Some(1));
+fn an_existing_configuration_is_not_replaced() {
+    let home = CliHome::with("model = 'mine'\n");
+    let output = home.run(&["init", "--model", "llamacpp/any"]);
+    assert_eq!(output.code, Some(1));
     assert!(
-        went.err.contains("is there already") && went.err.contains("--force"),
+        output.err.contains("is there already") && output.err.contains("--force"),
         "{}",
-        went.err
+        output.err
     );
-    assert_eq!(place.text(), "model = 'mine'\n");
-    let went = place.run(&["init", "--model", "llamacpp/any", "--force"]);
-    assert_eq!(went.code, Some(0), "{}", went.err);
-    assert!(place.text().contains("llamacpp/any"));
+    assert_eq!(home.text(), "model = 'mine'\n");
+    let output = home.run(&["init", "--model", "llamacpp/any", "--force"]);
+    assert_eq!(output.code, Some(0), "{}", output.err);
+    assert!(home.text().contains("llamacpp/any"));
 }
 
 #[test]
-fn an_answer_that_cannot_be_leaves_nothing_behind() {
+fn an_invalid_answer_leaves_no_files() {
     for (words, line) in [
-        (&["--yes"][..], "say --model PROVIDER/MODEL"),
-        (&[], "say --model PROVIDER/MODEL"),
+        (&["--yes"][..], "give --model PROVIDER/MODEL"),
+        (&[], "give --model PROVIDER/MODEL"),
         (&["--model", "gpt-5"], "`gpt-5` must be PROVIDER/MODEL"),
         (
             &["--model", "nobody/m"],
-            "say where it is with --base-url URL",
+            "give its address with --base-url URL",
         ),
         (
             &["--model", "openai/m", "--key-env", "sk-sekret"],
@@ -203,20 +203,20 @@ fn an_answer_that_cannot_be_leaves_nothing_behind() {
         ),
         (
             &["--model", "\u{1b}[2Jno/m"],
-            "the provider `\\u{1b}[2Jno` is none that is known",
+            "the provider `\\u{1b}[2Jno` is unknown",
         ),
         (
             &["--model", "openai/m", "--key-file", "key"],
             "--key-file must be a path",
         ),
     ] {
-        let place = CliHome::new();
-        let went = place.run(&[&["init"][..], words].concat());
-        assert_eq!(went.code, Some(1), "{words:?}");
-        assert!(went.err.contains(line), "{}", went.err);
-        assert!(!went.err.to_lowercase().contains("sekret"), "{}", went.err);
+        let home = CliHome::new();
+        let output = home.run(&[&["init"][..], words].concat());
+        assert_eq!(output.code, Some(1), "{words:?}");
+        assert!(output.err.contains(line), "{}", output.err);
+        assert!(!output.err.to_lowercase().contains("sekret"), "{}", output.err);
         assert_eq!(
-            fs::read_dir(place.home.path()).expect("a folder").count(),
+            fs::read_dir(home.home.path()).expect("a folder").count(),
             0,
             "{words:?}"
         );

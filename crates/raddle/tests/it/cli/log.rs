@@ -1,10 +1,10 @@
-//! What docs/operating.md says of the log.
+//! The log as docs/operating.md describes it.
 
 use super::CliHome;
 
-/// A server that ends at once says what it does at the levels that are asked for, and nothing on stdout.
+/// A server that exits at once logs at the configured levels, and prints nothing to stdout.
 #[test]
-fn levels_are_those_of_raddle_log_alone() {
+fn log_levels_come_from_raddle_log_only() {
     let warned = "modle = 'x'\n";
     for (name, value, warns, informs) in [
         ("", "", true, false),
@@ -14,27 +14,27 @@ fn levels_are_those_of_raddle_log_alone() {
         ("RADDLE_LOG", "error,raddle::app_server=info", false, true),
         ("RUST_LOG", "trace", true, false),
     ] {
-        let mut place = CliHome::with(warned);
-        place.set(name, value);
-        place.variables.retain(|(name, _)| !name.is_empty());
-        let went = place.run(&["app-server"]);
+        let mut home = CliHome::with(warned);
+        home.set(name, value);
+        home.variables.retain(|(name, _)| !name.is_empty());
+        let output = home.run(&["app-server"]);
         assert_eq!(
-            (went.code, went.out.as_str()),
+            (output.code, output.out.as_str()),
             (Some(0), ""),
             "{}",
-            went.err
+            output.err
         );
         assert_eq!(
-            went.err.contains("did you mean `model`?"),
+            output.err.contains("did you mean `model`?"),
             warns,
             "{name}={value}: {}",
-            went.err
+            output.err
         );
         assert_eq!(
-            went.err.contains("draining"),
+            output.err.contains("draining"),
             informs,
             "{name}={value}: {}",
-            went.err
+            output.err
         );
     }
 }

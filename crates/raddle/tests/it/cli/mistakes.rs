@@ -1,10 +1,10 @@
-//! Mistakes: each says what to do, and ends in a status that is not 0.
+//! Mistakes of users: each error gives advice, and the exit status is not 0.
 
 use super::CliHome;
 
 #[test]
-fn what_was_typed_wrongly_is_said() {
-    let place = CliHome::with("model = 'llamacpp/any'\n");
+fn mistakes_are_reported_with_advice() {
+    let home = CliHome::with("model = 'llamacpp/any'\n");
     for (words, code, line) in [
         (&["doctr"][..], 2, "a similar subcommand exists: 'doctor'"),
         (&["config"], 2, "Usage: raddle config <COMMAND>"),
@@ -73,21 +73,21 @@ fn what_was_typed_wrongly_is_said() {
         (&["mock", "--script", "/nowhere"], 1, "cannot read /nowhere"),
         (&["daemon", "start", "--timeout", "soon"], 2, "invalid"),
     ] {
-        let went = place.run(words);
+        let output = home.run(words);
         assert_eq!(
-            (went.code, went.out.as_str()),
+            (output.code, output.out.as_str()),
             (Some(code), ""),
             "{words:?}: {}",
-            went.err
+            output.err
         );
-        assert!(went.err.contains(line), "{words:?}: {}", went.err);
+        assert!(output.err.contains(line), "{words:?}: {}", output.err);
     }
 }
 
-/// What files and people say goes to the terminal without what would move it.
+/// Text of files and users is printed without control characters.
 #[test]
-fn nothing_moves_the_terminal() {
-    let place = CliHome::with("\"\\u001b[2Jkey\" = 1\n");
+fn output_has_no_control_characters() {
+    let home = CliHome::with("\"\\u001b[2Jkey\" = 1\n");
     for words in [
         &["config", "list"][..],
         &["config", "get", "'\u{9b}31m"],
@@ -100,31 +100,31 @@ fn nothing_moves_the_terminal() {
             "/\u{1b}[2J",
         ],
     ] {
-        let went = place.run(words);
-        let said = format!("{}{}", went.out, went.err);
+        let output = home.run(words);
+        let text = format!("{}{}", output.out, output.err);
         let moves = |it: char| it.is_control() && !matches!(it, '\n' | '\t');
-        assert!(!said.contains(moves), "{words:?}: {said:?}");
-        assert!(said.contains("\\u{"), "{words:?}: {said:?}");
+        assert!(!text.contains(moves), "{words:?}: {text:?}");
+        assert!(text.contains("\\u{"), "{words:?}: {text:?}");
     }
 }
 
 #[test]
 fn a_file_that_is_not_toml_is_named_with_the_line() {
-    let place = CliHome::with("model = 'x'\nkey = sekret\n");
+    let home = CliHome::with("model = 'x'\nkey = sekret\n");
     for words in [
         &["config", "list"][..],
         &["config", "set", "model", "y"],
         &["model", "list"],
         &["app-server"],
     ] {
-        let went = place.run(words);
-        assert_eq!(went.code, Some(1), "{words:?}");
+        let output = home.run(words);
+        assert_eq!(output.code, Some(1), "{words:?}");
         assert!(
-            went.err
+            output.err
                 .contains("HOME/config.toml is not valid TOML: line 2: "),
             "{words:?}: {}",
-            went.err
+            output.err
         );
-        assert!(!went.err.contains("sekret"), "{words:?}: {}", went.err);
+        assert!(!output.err.contains("sekret"), "{words:?}: {}", output.err);
     }
 }

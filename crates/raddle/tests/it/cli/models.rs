@@ -5,29 +5,29 @@ use serde_json::{Value, json};
 use super::CliHome;
 
 #[test]
-fn without_asking_there_are_those_of_the_configuration() {
-    let place = CliHome::with("model = 'openai/one'\nreview_model = 'anthropic/two'\n");
-    let went = place.run(&["model", "list", "--offline"]);
+fn offline_lists_the_models_of_the_configuration() {
+    let home = CliHome::with("model = 'openai/one'\nreview_model = 'anthropic/two'\n");
+    let output = home.run(&["model", "list", "--offline"]);
     assert_eq!(
-        (went.code, went.out.as_str()),
+        (output.code, output.out.as_str()),
         (Some(0), "openai/one  (default)\nanthropic/two\n"),
         "{}",
-        went.err
+        output.err
     );
-    let went = place.run(&["model", "list", "--offline", "--json"]);
-    let told: Value = serde_json::from_str(&went.out).expect("JSON");
-    assert_eq!(told["data"][0]["id"], json!("openai/one"));
-    assert_eq!(told["data"][0]["modelProvider"], json!("openai"));
-    assert_eq!(told["data"][0]["model"], json!("one"));
-    assert_eq!(told["data"][0]["isDefault"], json!(true));
+    let output = home.run(&["model", "list", "--offline", "--json"]);
+    let json: Value = serde_json::from_str(&output.out).expect("JSON");
+    assert_eq!(json["data"][0]["id"], json!("openai/one"));
+    assert_eq!(json["data"][0]["modelProvider"], json!("openai"));
+    assert_eq!(json["data"][0]["model"], json!("one"));
+    assert_eq!(json["data"][0]["isDefault"], json!(true));
 }
 
-/// Whatever is printed means the same when it is pasted.
+/// Each printed line selects the same model when it is passed as arguments.
 #[test]
-fn what_is_listed_can_be_pasted() {
+fn listed_models_can_be_passed_as_arguments() {
     let mine = "[model_providers.mine]\nbase_url = 'http://127.0.0.1:9/v1'\n\
                 [profiles.other]\nmodel = 'claude'\nmodel_provider = 'anthropic'\n";
-    for (config, wanted) in [
+    for (config, expected) in [
         ("model = 'mine/a/b'", &["mine/a/b", "anthropic/claude"][..]),
         (
             "model = 'a/b'\nmodel_provider = 'mine'",
@@ -38,23 +38,23 @@ fn what_is_listed_can_be_pasted() {
             &["openai/gpt", "anthropic/claude"],
         ),
     ] {
-        let place = CliHome::with(&format!("{config}\n{mine}"));
+        let home = CliHome::with(&format!("{config}\n{mine}"));
         let models = |flags: &[&str]| {
             let words = [&["model", "list", "--offline", "--json"], flags].concat();
-            let told: Value = serde_json::from_str(&place.run(&words).out).expect("JSON");
-            told["data"].as_array().expect("a list").clone()
+            let json: Value = serde_json::from_str(&home.run(&words).out).expect("JSON");
+            json["data"].as_array().expect("a list").clone()
         };
-        let went = place.run(&["model", "list", "--offline"]);
-        let listed: Vec<&str> = went.out.lines().collect();
-        assert_eq!(listed[0], format!("{}  (default)", wanted[0]), "{config}");
-        assert_eq!(listed[1..], wanted[1..], "{config}");
+        let output = home.run(&["model", "list", "--offline"]);
+        let listed: Vec<&str> = output.out.lines().collect();
+        assert_eq!(listed[0], format!("{}  (default)", expected[0]), "{config}");
+        assert_eq!(listed[1..], expected[1..], "{config}");
         for it in models(&[]) {
             let setting = match it["id"].as_str() {
                 Some(id) => vec!["-c".to_owned(), format!("model={id}")],
                 None => {
-                    let said = |key: &str| it[key].as_str().expect("a text").to_owned();
-                    let provider = format!("model_provider={}", said("modelProvider"));
-                    let model = format!("model={}", said("model"));
+                    let value = |key: &str| it[key].as_str().expect("a text").to_owned();
+                    let provider = format!("model_provider={}", value("modelProvider"));
+                    let model = format!("model={}", value("model"));
                     vec!["-c".to_owned(), provider, "-c".to_owned(), model]
                 }
             };
@@ -67,19 +67,19 @@ fn what_is_listed_can_be_pasted() {
 }
 
 #[test]
-fn without_a_model_it_is_said_what_to_do() {
-    let went = CliHome::new().run(&["model", "list"]);
-    assert_eq!((went.code, went.out.as_str()), (Some(1), ""));
+fn without_a_model_advice_is_printed() {
+    let output = CliHome::new().run(&["model", "list"]);
+    assert_eq!((output.code, output.out.as_str()), (Some(1), ""));
     assert!(
-        went.err.contains("`raddle init` chooses one"),
+        output.err.contains("`raddle init` chooses one"),
         "{}",
-        went.err
+        output.err
     );
 }
 
 #[test]
-fn a_provider_that_cannot_be_asked_is_said() {
-    let place = CliHome::new();
+fn an_unreachable_provider_is_reported() {
+    let home = CliHome::new();
     for (name, line) in [
         (
             "openai",
@@ -90,8 +90,8 @@ fn a_provider_that_cannot_be_asked_is_said() {
             "raddle: nobody: the model provider `nobody` has no base_url;",
         ),
     ] {
-        let went = place.run(&["model", "list", "--provider", name]);
-        assert_eq!((went.code, went.out.as_str()), (Some(1), ""));
-        assert!(went.err.starts_with(line), "{}", went.err);
+        let output = home.run(&["model", "list", "--provider", name]);
+        assert_eq!((output.code, output.out.as_str()), (Some(1), ""));
+        assert!(output.err.starts_with(line), "{}", output.err);
     }
 }

@@ -1,4 +1,4 @@
-//! Approvals that outlive the server that asked.
+//! Approvals that outlive the server that requested them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,13 +11,13 @@ use raddle_client::{Client, Options, RequestHandler, ThreadEvent};
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-use super::{hear_out, mock, next, serve, unix};
+use super::{follow_to_the_end, mock, next, serve, unix};
 
-/// Says yes, when it may.
+/// Approves every command, once it has a permit.
 #[derive(Clone)]
 struct ApproveAll {
-    asked: Arc<AtomicUsize>,
-    may: Arc<Semaphore>,
+    requests: Arc<AtomicUsize>,
+    permits: Arc<Semaphore>,
 }
 
 impl RequestHandler for ApproveAll {
@@ -25,8 +25,8 @@ impl RequestHandler for ApproveAll {
         &self,
         _: CommandExecutionRequestApprovalParams,
     ) -> Option<CommandExecutionApprovalDecision> {
-        self.asked.fetch_add(1, Ordering::Relaxed);
-        self.may.acquire().await.expect("open").forget();
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        self.permits.acquire().await.expect("open").forget();
         Some(CommandExecutionApprovalDecision::Accept)
     }
 }
@@ -35,12 +35,12 @@ impl RequestHandler for ApproveAll {
 async fn an_approval_is_put_once_and_counts_with_the_next_server() {
     let mock = mock();
     let (mut server, arguments) = serve(&mock);
-    let yes = ApproveAll {
-        asked: Arc::default(),
-        may: Arc::new(Semaphore::new(0)),
+    let handler = ApproveAll {
+        requests: Arc::default(),
+        permits: Arc::new(Semaphore::new(0)),
     };
-    let place = unix(&server.socket());
-    let client = Client::connect(place, Options::new("it", "1"), yes.clone()).await;
+    let address = unix(&server.socket());
+    let client = Client::connect(address, Options::new("it", "1"), handler.clone()).await;
     let client = client.expect("a client");
     let params = ThreadStartParams {
         approval_policy: Some(AskForApproval::OnRequest),
@@ -62,10 +62,10 @@ async fn an_approval_is_put_once_and_counts_with_the_next_server() {
 
     server.start_again(&super::borrowed(&arguments));
     while !matches!(next(&mut follow).await, ThreadEvent::Reconnected) {}
-    yes.may.add_permits(1);
-    let ended = hear_out(&client, &mut follow).await;
+    handler.permits.add_permits(1);
+    let ended = follow_to_the_end(&client, &mut follow).await;
     assert_eq!(ended, TurnStatus::Completed);
-    assert_eq!(yes.asked.load(Ordering::Relaxed), 1, "asked once");
+    assert_eq!(handler.requests.load(Ordering::Relaxed), 1, "asked once");
     let done = std::fs::read_to_string(mark).expect("it was done");
     assert_eq!(done, "once\n", "and done once");
     assert!(follow.thread().questions.is_empty());

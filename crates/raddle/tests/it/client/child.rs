@@ -6,7 +6,7 @@ use raddle_client::protocol::TurnStatus;
 use raddle_client::{Program, ServerAddress, ThreadEvent};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::{LONG, connect, hear_out, mock, next, start, until_said};
+use super::{LONG, connect, follow_to_the_end, mock, next, start, follow_until};
 use crate::model::MockModel;
 use crate::support::eventually;
 
@@ -19,7 +19,7 @@ pub(super) fn program(home: &Path, mock: &MockModel) -> ServerAddress {
     ServerAddress::Child(program)
 }
 
-/// The servers that this process has started with this home.
+/// The servers that this process started with this home.
 fn children(home: &Path) -> Vec<Pid> {
     let mine = format!("PPid:\t{}", std::process::id());
     let folders = std::fs::read_dir("/proc").expect("processes");
@@ -33,7 +33,7 @@ fn children(home: &Path) -> Vec<Pid> {
     pids.filter(is_mine).filter_map(Pid::from_raw).collect()
 }
 
-/// Whether nothing is left of a process, not even what someone must wait for.
+/// Whether no process is left, not even a zombie.
 fn is_gone(child: Pid) -> bool {
     !Path::new(&format!("/proc/{}", child.as_raw_nonzero())).exists()
 }
@@ -53,24 +53,24 @@ async fn a_child_that_is_killed_in_the_middle_is_started_again_and_nothing_is_mi
     let client = connect(program(&home, &mock)).await;
     let mut follow = start(&client).await;
     follow.say(LONG).await.expect("a turn");
-    until_said(&mut follow, 100).await;
+    follow_until(&mut follow, 100).await;
     let before = follow.thread().last_message().expect("text").to_owned();
 
     let child = only_child(&home);
     kill_process(child, Signal::KILL).expect("killed");
     while !matches!(next(&mut follow).await, ThreadEvent::Disconnected { .. }) {}
     while !matches!(next(&mut follow).await, ThreadEvent::Reconnected) {}
-    // Whoever starts a child is thought to be gone when it died.
-    let ended = hear_out(&client, &mut follow).await;
+    // The turn is interrupted because the parent of a server on stdio counts as dead with it.
+    let ended = follow_to_the_end(&client, &mut follow).await;
     assert_eq!(ended, TurnStatus::Interrupted);
-    let kept = follow.thread().last_message().expect("text");
+    let stored = follow.thread().last_message().expect("text");
     assert!(
-        kept.starts_with(&before),
-        "{before} was told, and {kept} kept"
+        stored.starts_with(&before),
+        "{before} was told, and {stored} kept"
     );
 
     follow.say("MOCK text say=again").await.expect("a turn");
-    let ended = hear_out(&client, &mut follow).await;
+    let ended = follow_to_the_end(&client, &mut follow).await;
     assert_eq!(ended, TurnStatus::Completed);
     assert_eq!(follow.thread().last_message(), Some("again"));
     let second = only_child(&home);
@@ -88,7 +88,7 @@ async fn a_child_ends_with_the_last_handle() {
     drop(client);
     let child = only_child(&home);
     drop(follow);
-    // The child's end is seen by the client's task.
+    // The client's task notices the end of the child.
     tokio::task::spawn_blocking(move || {
         eventually("the end of the child", || is_gone(child).then_some(()));
     })
@@ -97,13 +97,13 @@ async fn a_child_ends_with_the_last_handle() {
 }
 
 #[tokio::test]
-async fn a_program_that_is_no_server_is_told_apart() {
+async fn a_program_that_is_no_server_is_reported() {
     let why = |program: &str, argument: &str| {
         let program = Program::new(program, [argument]);
-        let place = ServerAddress::Child(program);
+        let address = ServerAddress::Child(program);
         let options = raddle_client::Options::new("it", "1");
         async move {
-            let client = raddle_client::Client::connect(place, options, raddle_client::RejectAll);
+            let client = raddle_client::Client::connect(address, options, raddle_client::RejectAll);
             client.await.expect_err("no server").to_string()
         }
     };
@@ -114,7 +114,7 @@ async fn a_program_that_is_no_server_is_told_apart() {
     );
     let ended = why(env!("CARGO_BIN_EXE_raddle"), "no-such-word").await;
     assert!(
-        ended.contains("ended before it greeted: exit status: 2"),
+        ended.contains("ended before it answered initialize: exit status: 2"),
         "{ended}"
     );
 }

@@ -1,4 +1,4 @@
-//! Sockets that are cut in the middle of a message.
+//! Sockets that are closed in the middle of a message.
 
 use std::io;
 use std::path::PathBuf;
@@ -10,16 +10,18 @@ use raddle_client::protocol::TurnStatus;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, copy};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
-use super::{LONG, connect, hear_out, mock, next, serve, start, unix};
+use super::{LONG, connect, follow_to_the_end, mock, next, serve, start, unix};
 use crate::support::server::TestServer;
 
-/// After how many bytes to the client each connection is cut. All are in the middle of something.
+/// After how many bytes to the client each connection is closed. All are in the middle of a
+/// message.
 const CUTS: [u64; 6] = [4_001, 3_003, 10_007, 2_011, 30_013, 7_777];
 
-/// How many connections were made.
+/// The number of connections.
 type Count = Arc<AtomicUsize>;
 
-/// Carries bytes until the connection's time has come. The first half of a connection that ends, ends both.
+/// Copies bytes in both directions, until the limit of the connection. The end of one direction
+/// ends both.
 async fn carry<C, S>(client: C, server: S, count: Count)
 where
     C: AsyncRead + AsyncWrite + Send,
@@ -38,19 +40,19 @@ where
         to_server.shutdown().await?;
         std::future::pending().await
     };
-    // However it ends, both are dropped.
+    // Both streams are dropped in any case.
     let _ = tokio::select! {
         ended = down => ended,
         ended = up => ended,
     };
 }
 
-fn over_tcp(door: TcpListener, server: &TestServer, count: Count) -> ServerAddress {
+fn over_tcp(listener: TcpListener, server: &TestServer, count: Count) -> ServerAddress {
     let far = server.address();
-    let port = door.local_addr().expect("an address").port();
+    let port = listener.local_addr().expect("an address").port();
     let url = format!("ws://localhost:{port}");
     tokio::spawn(async move {
-        while let Ok((client, _)) = door.accept().await {
+        while let Ok((client, _)) = listener.accept().await {
             let server = TcpStream::connect(far).await.expect("the server");
             tokio::spawn(carry(client, server, count.clone()));
         }
@@ -60,9 +62,9 @@ fn over_tcp(door: TcpListener, server: &TestServer, count: Count) -> ServerAddre
 
 fn over_unix(far: PathBuf, folder: &std::path::Path, count: Count) -> ServerAddress {
     let near = folder.join("near");
-    let door = UnixListener::bind(&near).expect("a socket");
+    let listener = UnixListener::bind(&near).expect("a socket");
     tokio::spawn(async move {
-        while let Ok((client, _)) = door.accept().await {
+        while let Ok((client, _)) = listener.accept().await {
             let server = UnixStream::connect(&far).await.expect("the server");
             tokio::spawn(carry(client, server, count.clone()));
         }
@@ -70,46 +72,47 @@ fn over_unix(far: PathBuf, folder: &std::path::Path, count: Count) -> ServerAddr
     unix(&near)
 }
 
-/// A long turn over connections that are cut again and again.
-async fn is_exact(place: ServerAddress, count: Count) {
-    let client = connect(place).await;
+/// Runs a long turn over connections that are closed again and again.
+async fn is_exact(address: ServerAddress, count: Count) {
+    let client = connect(address).await;
     let mut follow = start(&client).await;
     follow.say(LONG).await.expect("a turn");
-    let ended = hear_out(&client, &mut follow).await;
+    let ended = follow_to_the_end(&client, &mut follow).await;
     assert_eq!(ended, TurnStatus::Completed);
-    let said = follow.thread().last_message().map_or(0, str::len);
-    assert_eq!(said, 400 * 8);
+    let length = follow.thread().last_message().map_or(0, str::len);
+    assert_eq!(length, 400 * 8);
     assert!(count.load(Ordering::Relaxed) > 3, "it was cut");
     client.close().await;
 }
 
 #[tokio::test]
-async fn a_websocket_that_is_cut_in_the_middle_of_a_message_costs_nothing() {
+async fn a_websocket_cut_in_the_middle_of_a_message_loses_nothing() {
     let mock = mock();
-    // A server is asked under its own port only, so whoever is in the middle has the same on another address.
+    // A server accepts its own port as host only, so the proxy has the same port on another
+    // address.
     let mut arguments = mock.arguments(&[]);
     arguments.extend(["--listen", "ws://127.0.0.2:0", "--insecure-loopback"].map(str::to_owned));
-    let (server, door) = loop {
+    let (server, listener) = loop {
         let server = TestServer::start(&super::borrowed(&arguments));
         match TcpListener::bind(("127.0.0.1", server.address().port())).await {
-            Ok(door) => break (server, door),
+            Ok(listener) => break (server, listener),
             Err(_) => drop(server.stop()),
         }
     };
     let count = Count::default();
-    let place = over_tcp(door, &server, count.clone());
-    is_exact(place, count).await;
+    let address = over_tcp(listener, &server, count.clone());
+    is_exact(address, count).await;
     server.stop();
 }
 
 #[tokio::test]
-async fn so_does_a_unix_socket() {
+async fn a_unix_socket_cut_in_the_middle_of_a_message_loses_nothing() {
     let mock = mock();
     let (server, _) = serve(&mock);
     let folder = tempfile::tempdir().expect("a folder");
     let count = Count::default();
-    let place = over_unix(server.socket(), folder.path(), count.clone());
-    is_exact(place, count).await;
+    let address = over_unix(server.socket(), folder.path(), count.clone());
+    is_exact(address, count).await;
     server.stop();
 }
 
@@ -120,20 +123,20 @@ async fn a_turn_goes_on_with_the_next_server() {
     let client = connect(unix(&server.socket())).await;
     let mut follow = start(&client).await;
     follow.say(LONG).await.expect("a turn");
-    super::until_said(&mut follow, 100).await;
+    super::follow_until(&mut follow, 100).await;
     server.start_again(&super::borrowed(&arguments));
     while !matches!(
         next(&mut follow).await,
         raddle_client::ThreadEvent::Reconnected
     ) {}
-    let ended = hear_out(&client, &mut follow).await;
+    let ended = follow_to_the_end(&client, &mut follow).await;
     assert_eq!(ended, TurnStatus::Completed);
     client.close().await;
     server.stop();
 }
 
 #[tokio::test]
-async fn a_door_that_needs_a_token_says_so() {
+async fn a_listener_with_a_token_rejects_clients_without_it() {
     let mut file = tempfile::NamedTempFile::new().expect("a file");
     let token = "a-token-that-is-long-enough-to-be-taken";
     io::Write::write_all(&mut file, token.as_bytes()).expect("written");
@@ -147,15 +150,15 @@ async fn a_door_that_needs_a_token_says_so() {
         &path,
     ]);
     let url = format!("ws://{}", server.address());
-    let place = |token: Option<&str>| ServerAddress::WebSocket {
+    let address = |token: Option<&str>| ServerAddress::WebSocket {
         url: url.clone(),
         token: token.map(str::to_owned),
     };
     let options = raddle_client::Options::new("it", "1");
     let refused =
-        raddle_client::Client::connect(place(None), options, raddle_client::RejectAll).await;
+        raddle_client::Client::connect(address(None), options, raddle_client::RejectAll).await;
     let refused = refused.expect_err("no token").to_string();
     assert!(refused.contains("401"), "{refused}");
-    connect(place(Some(token))).await.close().await;
+    connect(address(Some(token))).await.close().await;
     server.stop();
 }

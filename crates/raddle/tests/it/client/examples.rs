@@ -1,4 +1,4 @@
-//! The examples of `raddle-client`, run.
+//! Runs the examples of `raddle-client`.
 
 #[path = "../../../../raddle-client/examples/approve.rs"]
 #[expect(dead_code, reason = "its main is for people")]
@@ -16,43 +16,43 @@ use raddle_client::protocol::{Notification, TurnStatus};
 use super::{child, connect, mock, serve, start, unix};
 
 #[tokio::test]
-async fn one_asks() {
+async fn the_ask_example_works() {
     let mock = mock();
     let home = tempfile::tempdir().expect("a home");
     let mut out = Vec::new();
     let text = "MOCK text say=\"a comb on a loom\" size=4";
-    let place = child::program(home.path(), &mock);
-    let status = ask::ask(place, text, &mut out).await.expect("an answer");
+    let address = child::program(home.path(), &mock);
+    let status = ask::ask(address, text, &mut out).await.expect("an answer");
     assert_eq!(status, TurnStatus::Completed);
     assert_eq!(String::from_utf8_lossy(&out), "a comb on a loom\n");
 }
 
 #[tokio::test]
-async fn one_asks_a_person_first() {
-    for yes in [true, false] {
+async fn the_approve_example_works() {
+    for approves in [true, false] {
         let mock = mock();
         let home = tempfile::tempdir().expect("a home");
-        let place = child::program(home.path(), &mock);
+        let address = child::program(home.path(), &mock);
         let call = r#"{"cmd": "echo done > mark", "login": false, "sandbox_permissions": "require_escalated", "justification": "May I?"}"#;
         let text = format!("MOCK call name=exec_command arguments={call}");
         let gate = approve::ApprovalPrompt(move |question: String| {
             assert!(question.contains("May I?"), "{question}");
-            yes
+            approves
         });
-        let (status, _) = approve::work(place, &text, gate).await.expect("an end");
+        let (status, _) = approve::work(address, &text, gate).await.expect("an end");
         assert_eq!(status, TurnStatus::Completed);
-        assert_eq!(home.path().join("mark").exists(), yes);
+        assert_eq!(home.path().join("mark").exists(), approves);
     }
 }
 
 #[tokio::test]
-async fn one_watches() {
+async fn the_watch_example_works() {
     let mock = mock();
     let (server, _) = serve(&mock);
     let client = connect(unix(&server.socket())).await;
     let mut follow = start(&client).await;
     let mut out = Vec::new();
-    let place = unix(&server.socket());
+    let address = unix(&server.socket());
     let thread = follow.id();
     let is_over = |it: &ThreadEvent| match it {
         ThreadEvent::Notification { notification, .. } => {
@@ -60,7 +60,7 @@ async fn one_watches() {
         }
         _ => false,
     };
-    // Turn after turn, until whoever watches has come and seen one end.
+    // Starts turn after turn, until the watcher has connected and seen one end.
     let turns = async {
         loop {
             follow.say("MOCK text say=hello").await.expect("a turn");
@@ -68,7 +68,7 @@ async fn one_watches() {
         }
     };
     tokio::select! {
-        watched = watch::watch(place, thread, &mut out, is_over) => watched.expect("watched"),
+        watched = watch::watch(address, thread, &mut out, is_over) => watched.expect("watched"),
         () = turns => {}
     }
     let out = String::from_utf8_lossy(&out);

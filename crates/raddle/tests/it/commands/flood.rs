@@ -1,4 +1,4 @@
-//! A command that writes as fast as it can costs the server no memory and holds up nobody.
+//! A command with endless output costs the server no memory and blocks no client.
 
 use std::time::{Duration, Instant};
 
@@ -8,14 +8,14 @@ use super::{answer, exec};
 use crate::support::request;
 use crate::support::server::TestServer;
 
-/// How many seconds it writes, if not what `prove` says.
+/// The variable in which `prove` sets how many seconds the command writes.
 const SECONDS: &str = "RADDLE_FLOOD_SECONDS";
 
-/// How much more memory the server may ever hold than before.
+/// The maximum growth of the server's memory.
 const GROWTH_BYTES_MAX: u64 = 10 << 20;
 
-/// How long an end may take to be answered. The machine may be busy, so a test allows more than the
-/// 100 ms that are meant; `prove` does not.
+/// The maximum time for the response to a termination. The target is 100 ms, which `prove` checks;
+/// a test allows more, since the machine may be busy.
 const ANSWER_MAX: Duration = Duration::from_secs(1);
 const ANSWER_MAX_PROVED: Duration = Duration::from_millis(100);
 
@@ -39,35 +39,35 @@ fn flood(more: Value) {
 
     client.send(&exec("run", "yes", more.clone()));
     let begun = Instant::now();
-    let mut told = 0;
+    let mut deltas = 0;
     while begun.elapsed() < Duration::from_secs(seconds) {
-        // Without deltas this is what passes the time.
+        // Without deltas this passes the time.
         client.send(&request("beat", "account/read", json!({})));
         while client.receive().get("id").is_none() {
-            told += 1;
+            deltas += 1;
         }
     }
     let params = json!({ "processId": "p" });
-    let asked = Instant::now();
+    let sent_at = Instant::now();
     client.send(&request("end", "command/exec/terminate", params));
     assert_eq!(answer(&mut client)["id"], "end");
-    let answered = asked.elapsed();
+    let answered = sent_at.elapsed();
     assert_eq!(answer(&mut client)["id"], "run");
     let grown = server.memory("VmHWM").saturating_sub(before);
     eprintln!(
-        "figure: {seconds} s, {told} deltas: {grown} bytes more at most; ended in {answered:?}"
+        "figure: {seconds} s, {deltas} deltas: {grown} bytes more at most; ended in {answered:?}"
     );
     assert!(grown < GROWTH_BYTES_MAX, "{grown} bytes more than {before}");
     assert!(answered < answer_max, "answered after {answered:?}");
-    assert_eq!(told > 0, more["streamStdoutStderr"] == true);
+    assert_eq!(deltas > 0, more["streamStdoutStderr"] == true);
 }
 
 #[test]
-fn flood_that_is_told() {
+fn flood_with_deltas() {
     flood(json!({ "processId": "p", "streamStdoutStderr": true, "disableOutputCap": true }));
 }
 
 #[test]
-fn flood_that_is_thrown_away() {
+fn flood_without_deltas() {
     flood(json!({ "processId": "p" }));
 }

@@ -1,5 +1,5 @@
-//! Nothing is left of the unruly ones when they are ended, when their client goes, and when the server
-//! is killed.
+//! Unruly programs leave no process behind when they are terminated, when their client disconnects,
+//! and when the server is killed.
 
 use std::time::{Duration, Instant};
 
@@ -8,9 +8,10 @@ use serde_json::json;
 use super::{answer, exec};
 use crate::support::request;
 use crate::support::server::TestServer;
-use crate::unruly::{ALL, MARK, UnrulyProgram, wait_until_gone, wait_until_there};
+use crate::unruly::{ALL, MARK, UnrulyProgram, wait_until_gone, wait_until_started};
 
-/// How many rounds are gone through: all unruly ones in all ways, or what `prove` says.
+/// The variable in which `prove` sets the number of rounds; by default all programs end in all
+/// ways.
 const ROUNDS: &str = "RADDLE_LEFT_BEHIND_ROUNDS";
 
 #[derive(Clone, Copy, Debug)]
@@ -33,35 +34,35 @@ fn nothing_is_left_behind() {
     let mut slowest = (Duration::ZERO, "");
     for round in 0..rounds {
         let unruly = ALL[round % ALL.len()];
-        let way = END_CAUSES[round / ALL.len() % END_CAUSES.len()];
-        slowest = slowest.max((took(round, unruly, way), unruly.name));
+        let cause = END_CAUSES[round / ALL.len() % END_CAUSES.len()];
+        slowest = slowest.max((took(round, unruly, cause), unruly.name));
     }
     let (time, name) = slowest;
     eprintln!("figure: {rounds} rounds; in the slowest, {name}, nothing was left after {time:?}");
 }
 
-/// How long it took until nothing was left.
-fn took(round: usize, unruly: UnrulyProgram, way: EndCause) -> Duration {
+/// Returns the time until no process was left.
+fn took(round: usize, unruly: UnrulyProgram, cause: EndCause) -> Duration {
     let server = TestServer::open_websocket(&[]);
     let mut client = server.client();
     let mark = format!("{}-{round}", std::process::id());
     let more = json!({ "processId": "p", "env": { MARK: mark } });
     client.send(&exec("run", unruly.script, more));
-    wait_until_there(unruly, &mark);
+    wait_until_started(unruly, &mark);
 
-    let name = format!("{} ({way:?})", unruly.name);
+    let name = format!("{} ({cause:?})", unruly.name);
     let begun = Instant::now();
-    match way {
+    match cause {
         EndCause::Terminated => {
             let params = json!({ "processId": "p" });
             client.send(&request("end", "command/exec/terminate", params));
             assert_eq!(answer(&mut client)["id"], "end");
-            let ran = answer(&mut client);
-            assert_eq!(ran["id"], "run");
-            let code = ran["result"]["exitCode"].as_i64().expect("an exit code");
-            assert!([137, 143].contains(&code), "{name}: {ran}");
+            let response = answer(&mut client);
+            assert_eq!(response["id"], "run");
+            let code = response["result"]["exitCode"].as_i64().expect("an exit code");
+            assert!([137, 143].contains(&code), "{name}: {response}");
         }
-        EndCause::ClientLeaves => client.leave(),
+        EndCause::ClientLeaves => client.disconnect(),
         EndCause::ServerKilled => drop(server),
     }
     wait_until_gone(&name, &mark, begun)

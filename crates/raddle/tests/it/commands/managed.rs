@@ -1,4 +1,4 @@
-//! What the operator holds fast, for commands that clients run themselves.
+//! The operator's rules apply to commands that clients run themselves.
 
 use serde_json::json;
 use tempfile::TempDir;
@@ -19,9 +19,9 @@ verdict = "deny"
 reason = "no pipes here"
 "#;
 
-/// Each is refused with what says no; the last one runs.
+/// Each request is rejected with the rule that denies it; the last one runs.
 #[test]
-fn the_operator_holds_clients_too() {
+fn the_operators_rules_apply_to_clients() {
     let folder = TempDir::new().expect("a folder");
     let file = folder.path().join("policy.toml");
     std::fs::write(&file, POLICY).expect("a file");
@@ -36,7 +36,7 @@ fn the_operator_holds_clients_too() {
     let start = json!({"cwd": folder.path(), "ephemeral": true, "sandbox": "read-only"});
     client.send(&request("start", "thread/start", start));
     let thread = answer(&mut client)["result"]["thread"]["id"].clone();
-    let fenced = json!({"sandboxPolicy": {"type": "readOnly"}, "cwd": folder.path()});
+    let sandboxed = json!({"sandboxPolicy": {"type": "readOnly"}, "cwd": folder.path()});
     let open =
         "does not allow the sandbox danger-full-access; choose one of: read-only, workspace-write";
     let denied = "the managed rule `command mkfifo` forbids it; no pipes here";
@@ -46,8 +46,8 @@ fn the_operator_holds_clients_too() {
         (exec("open", "true", json!({})), open),
         (request("spawn", "process/spawn", spawn), open),
         (request("line", "thread/shellCommand", line), open),
-        (exec("denied", "env -u A mkfifo p", fenced.clone()), denied),
-        (exec("runs", "true", fenced), ""),
+        (exec("denied", "env -u A mkfifo p", sandboxed.clone()), denied),
+        (exec("runs", "true", sandboxed), ""),
     ] {
         client.send(&sent);
         let answered = answer(&mut client);
@@ -62,13 +62,13 @@ fn the_operator_holds_clients_too() {
     server.stop();
 }
 
-/// The operator allows only sandboxes, and a client writes a command into the configuration, which a turn would run
-/// without one.
+/// The operator allows only sandboxes. A client writes a key command into the configuration, which
+/// a turn would run without a sandbox.
 #[test]
-fn the_operator_holds_commands_of_the_configuration_too() {
+fn the_operators_rules_apply_to_key_commands() {
     let folder = TempDir::new().expect("a folder");
     let file = folder.path().join("policy.toml");
-    let ran = folder.path().join("ran");
+    let marker = folder.path().join("ran");
     let only = "allowed_sandbox_modes = ['read-only']\n";
     let forbids = "[[rule]]\ncommand = ['sh']\nverdict = 'deny'\n";
     for (policy, why) in [
@@ -82,14 +82,15 @@ fn the_operator_holds_commands_of_the_configuration_too() {
         pipes.hello();
         let edit = |key: &str, value: serde_json::Value| json!({"keyPath": key, "value": value, "mergeStrategy": "upsert"});
         let auth = json!({
-            "command": "sh", "args": ["-c", format!("echo x > {}; echo k", ran.display())],
+            "command": "sh", "args": ["-c", format!("echo x > {}; echo k", marker.display())],
         });
         let edits = json!([
             edit("model", json!("y/m")),
             edit("model_providers.y.base_url", json!("http://127.0.0.1:9/v1")),
             edit("model_providers.y.auth", auth),
         ]);
-        // Who started the server may write it; that nobody runs it is the operator's doing.
+        // The client that started the server may write it; only the operator's rules prevent that
+        // it runs.
         let start = json!({"cwd": folder.path(), "sandbox": "read-only"});
         let mut result = json!(null);
         for (id, method, params) in [
@@ -116,15 +117,15 @@ fn the_operator_holds_commands_of_the_configuration_too() {
                 break message;
             }
         };
-        assert!(!ran.exists(), "{ended}");
+        assert!(!marker.exists(), "{ended}");
         let error = ended["params"]["turn"]["error"]["message"].to_string();
         assert!(error.contains(why), "{ended}");
         server.stop();
     }
 }
 
-/// Who comes over a socket may write the configuration, but not what is started, where keys are sent or what models
-/// cost, unless the operator says so.
+/// A client on a socket may write the configuration, but not programs, addresses for keys or
+/// prices, unless the operator allows it.
 #[test]
 fn a_remote_client_names_no_programs() {
     let table = json!({"command": "sh"});
@@ -181,12 +182,12 @@ fn a_remote_client_names_no_programs() {
     }
 }
 
-/// What a request says in its own `config` is about its thread, and starts nothing.
+/// The `config` of a request applies to its thread, and starts no programs.
 #[test]
 fn the_config_of_a_request_names_no_programs() {
     let folder = TempDir::new().expect("a folder");
-    let ran = folder.path().join("ran");
-    let script = format!("echo x > {}; echo k", ran.display());
+    let marker = folder.path().join("ran");
+    let script = format!("echo x > {}; echo k", marker.display());
     let provider = json!({
         "base_url": "http://127.0.0.1:9/v1", "auth": {"command": "sh", "args": ["-c", script]},
     });
@@ -215,6 +216,6 @@ fn the_config_of_a_request_names_no_programs() {
     };
     let why = "the model provider `y` has no base_url";
     assert!(ended.to_string().contains(why), "{ended}");
-    assert!(!ran.exists(), "{ended}");
+    assert!(!marker.exists(), "{ended}");
     server.stop();
 }

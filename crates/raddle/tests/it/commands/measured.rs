@@ -1,4 +1,4 @@
-//! Nothing is left of a server that is killed while its fence tries to break out of itself.
+//! A server that is killed during the self-test of its sandbox leaves no process behind.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -10,16 +10,17 @@ use rustix::fs::{CWD, Mode, mkfifoat};
 use tempfile::TempDir;
 
 use crate::support::{TEST_TIMEOUT, eventually, server};
-use crate::unruly::GONE_MAX;
+use crate::unruly::GONE_TIMEOUT;
 
 /// How many servers are killed, each a little later than the one before.
 const KILLS: u32 = 30;
 
-/// In this time a server has started and measured. Where it takes longer, all are killed before that.
+/// The usual time of a start with its measurement. On a slower machine, all are killed before the
+/// end.
 const MEASURED: Duration = Duration::from_millis(90);
 
-/// A folder that nobody else knows. Our binary has a second name in it, so all that a server starts has it in its
-/// name or in its arguments.
+/// A private folder with a second name for the binary, so that all processes of its servers have
+/// the folder in their program or arguments.
 struct PrivateFolder {
     folder: TempDir,
     path: String,
@@ -29,7 +30,7 @@ impl PrivateFolder {
     fn new() -> Self {
         let folder = TempDir::new().expect("a folder");
         let own = folder.path().join("raddle");
-        // Another disk takes no second name.
+        // A hard link is not possible across disks.
         fs::hard_link(env!("CARGO_BIN_EXE_raddle"), &own)
             .or_else(|_| fs::copy(env!("CARGO_BIN_EXE_raddle"), &own).map(drop))
             .expect("a second name");
@@ -42,7 +43,7 @@ impl PrivateFolder {
         self.folder.path().join("tmp")
     }
 
-    /// Folders in which the self-test of a home's server takes place.
+    /// Folders of the self-test of a home's server.
     fn stages(&self, home: &str) -> Vec<PathBuf> {
         let mut stages = Vec::new();
         let mut folders = vec![self.folder.path().join(home)];
@@ -78,13 +79,13 @@ impl PrivateFolder {
         command
     }
 
-    /// Starts a server that has never measured.
+    /// Starts a server without a cached measurement.
     fn server(&self, home: &str) -> Child {
         let mut command = self.raddle(home, "app-server");
         command.spawn().expect("the binary starts")
     }
 
-    /// What runs of it, by name.
+    /// Returns the command lines of its processes.
     fn running(&self) -> Vec<String> {
         let entries = fs::read_dir("/proc").expect("the processes");
         let is_number = |name: &str| name.bytes().all(|it| it.is_ascii_digit());
@@ -97,17 +98,17 @@ impl PrivateFolder {
 
     fn wait_until_gone(&self, since: Instant) {
         loop {
-            let left = self.running();
-            if left.is_empty() {
+            let remaining = self.running();
+            if remaining.is_empty() {
                 return;
             }
-            assert!(since.elapsed() < GONE_MAX, "they live: {left:?}");
+            assert!(since.elapsed() < GONE_TIMEOUT, "they live: {remaining:?}");
             std::thread::sleep(Duration::from_millis(2));
         }
     }
 }
 
-/// The words of a process, if it is ours.
+/// Returns the command line of a process, if it is ours.
 fn shown(process: &Path, folder: &Path) -> Option<String> {
     let program = fs::read_link(process.join("exe")).unwrap_or_default();
     let words = fs::read(process.join("cmdline")).ok()?;
@@ -124,54 +125,54 @@ fn kill(mut server: Child) -> Instant {
 
 /// A bubblewrap ties itself to its parent only after a moment. This one never does.
 #[test]
-fn a_self_test_that_hangs_ends_with_a_killed_server() {
-    let place = PrivateFolder::new();
-    let bubblewrap = place.folder.path().join("bwrap");
-    let begun = place.folder.path().join("begun");
-    let pipe = place.folder.path().join("pipe");
+fn a_hanging_self_test_ends_with_a_killed_server() {
+    let private = PrivateFolder::new();
+    let bubblewrap = private.folder.path().join("bwrap");
+    let begun = private.folder.path().join("begun");
+    let pipe = private.folder.path().join("pipe");
     mkfifoat(CWD, &pipe, Mode::RUSR | Mode::WUSR).expect("a pipe");
     let (at, from) = (begun.display(), pipe.display());
     let script = format!("#!/bin/sh\n: > {at}\nread nothing < {from}\n");
     fs::write(&bubblewrap, script).expect("it is written");
     fs::set_permissions(&bubblewrap, Permissions::from_mode(0o755)).expect("it is marked");
-    let home = place.folder.path().join("home");
+    let home = private.folder.path().join("home");
     fs::create_dir(&home).expect("it is made");
     let setting = format!("sandbox_bwrap_path = '{}'\n", bubblewrap.display());
     fs::write(home.join("config.toml"), setting).expect("it is written");
 
-    let server = place.server("home");
+    let server = private.server("home");
     eventually("the self-test", || begun.exists().then_some(()));
     let killed = kill(server);
-    place.wait_until_gone(killed);
+    private.wait_until_gone(killed);
 }
 
-/// Wherever in the self-test it is when the server is killed, with the bubblewrap of the machine.
+/// The server is killed at any moment of the self-test, with the bubblewrap of the machine.
 #[test]
 fn a_server_killed_while_it_measures_leaves_nothing() {
-    let place = PrivateFolder::new();
+    let private = PrivateFolder::new();
     for round in 0..KILLS {
         let begun = Instant::now();
-        let server = place.server(&format!("home-{round}"));
-        // To be killed at this moment is what is tried.
+        let server = private.server(&format!("home-{round}"));
+        // A busy wait, to hit this moment exactly.
         while begun.elapsed() < MEASURED * round / KILLS {
             std::thread::yield_now();
         }
         let killed = kill(server);
-        place.wait_until_gone(killed);
+        private.wait_until_gone(killed);
     }
     let homes = (0..KILLS).map(|round| format!("home-{round}"));
-    let left: Vec<String> = homes.filter(|it| !place.stages(it).is_empty()).collect();
-    eprintln!("{KILLS} kills left folders in {} homes", left.len());
-    for home in left {
-        for stage in place.stages(&home) {
+    let leftover_homes: Vec<String> = homes.filter(|it| !private.stages(it).is_empty()).collect();
+    eprintln!("{KILLS} kills left folders in {} homes", leftover_homes.len());
+    for home in leftover_homes {
+        for stage in private.stages(&home) {
             let mode = stage.metadata().expect("it is there").permissions().mode();
             assert_eq!(mode & 0o777, 0o700, "{}", stage.display());
         }
         let begun = Instant::now();
-        let measured = place.raddle(&home, "doctor").status().expect("it starts");
+        let measured = private.raddle(&home, "doctor").status().expect("it starts");
         assert!(measured.success() && begun.elapsed() < TEST_TIMEOUT);
-        assert!(place.stages(&home).is_empty(), "the next one removes them");
+        assert!(private.stages(&home).is_empty(), "the next one removes them");
     }
-    let in_scratch = fs::read_dir(place.tmp()).expect("it is there");
+    let in_scratch = fs::read_dir(private.tmp()).expect("it is there");
     assert_eq!(in_scratch.count(), 0, "commands of others may write there");
 }

@@ -1,4 +1,4 @@
-//! Commands of clients inside the fence.
+//! Commands of clients inside the sandbox.
 
 use std::fs::{self, Permissions};
 use std::io::{Read, Write};
@@ -18,7 +18,7 @@ use crate::support::server::TestServer;
 
 const LISTEN_ARGS: [&str; 3] = ["--listen", "ws://127.0.0.1:0", "--insecure-loopback"];
 
-/// A repository that is not below `/tmp`, which commands may write, and one in it.
+/// A repository outside `/tmp`, which commands may write, with another one in it.
 fn workspace() -> TempDir {
     let outer = repository(TempDir::new_in("/var/tmp").expect("a folder"));
     init(&outer.path().join("package"));
@@ -36,22 +36,22 @@ fn init(folder: &Path) {
     assert!(made.expect("git").success());
 }
 
-/// What a script came to under a policy: its exit code and what it said.
+/// Runs a script under a policy. Returns its exit code and its output.
 fn run(server: &TestServer, cwd: &Path, policy: Value, script: &str) -> (i64, String) {
     let mut client = server.client();
     let more = json!({"cwd": cwd, "sandboxPolicy": policy});
     client.send(&exec("run", script, more));
-    let ran = answer(&mut client);
-    let result = &ran["result"];
+    let response = answer(&mut client);
+    let result = &response["result"];
     let code = result["exitCode"]
         .as_i64()
-        .unwrap_or_else(|| panic!("{ran}"));
+        .unwrap_or_else(|| panic!("{response}"));
     let stdout = result["stdout"].as_str().expect("text");
     (code, stdout.trim().to_owned())
 }
 
 #[test]
-fn a_command_can_do_what_its_policy_allows_and_no_more() {
+fn a_command_is_limited_to_its_policy() {
     let server = TestServer::start(&LISTEN_ARGS);
     let (workspace, outside) = (workspace(), TempDir::new_in("/var/tmp").expect("a folder"));
     let outside = outside.path().display();
@@ -62,7 +62,7 @@ fn a_command_can_do_what_its_policy_allows_and_no_more() {
     let more = json!({"type": "workspaceWrite", "writableRoots": [outside.to_string()]});
     let home = server.home().display();
     for (policy, script, works) in [
-        // Without a policy the configuration decides, and it says nothing.
+        // Without a policy the configuration decides, which is empty here.
         (Value::Null, "git status --short".to_owned(), true),
         (Value::Null, "touch file".to_owned(), false),
         (read(), "touch file".to_owned(), false),
@@ -81,30 +81,30 @@ fn a_command_can_do_what_its_policy_allows_and_no_more() {
             "touch package/file && rm package/file".to_owned(),
             true,
         ),
-        // Nor can what is around it be put out of the way.
+        // Nor can its parent folder be moved.
         (write(), "mv package elsewhere".to_owned(), false),
         (read(), format!("ls -A {home} | grep ."), false),
     ] {
-        let (code, said) = run(&server, workspace.path(), policy.clone(), &script);
-        assert_eq!(code == 0, works, "{policy} {script}: {code} {said}");
+        let (code, output) = run(&server, workspace.path(), policy.clone(), &script);
+        assert_eq!(code == 0, works, "{policy} {script}: {code} {output}");
     }
     let pair = "python3 -c 'import socket as s; s.socketpair(s.AF_UNIX, s.SOCK_DGRAM)'";
-    let (code, said) = run(&server, workspace.path(), write(), pair);
-    assert_ne!(code, 0, "datagrams can be sent anywhere: {said}");
+    let (code, output) = run(&server, workspace.path(), write(), pair);
+    assert_ne!(code, 0, "datagrams can be sent anywhere: {output}");
     let below_tmp = repository(TempDir::new().expect("a folder"));
-    let (code, said) = run(&server, below_tmp.path(), write(), "touch .git/file");
-    assert_ne!(code, 0, "a folder below /tmp is protected too: {said}");
+    let (code, output) = run(&server, below_tmp.path(), write(), "touch .git/file");
+    assert_ne!(code, 0, "a folder below /tmp is protected too: {output}");
     std::fs::remove_dir_all(workspace.path().join("package")).expect("it is there");
-    let left: Vec<_> = std::fs::read_dir(workspace.path())
+    let entries: Vec<_> = std::fs::read_dir(workspace.path())
         .expect("it is there")
         .collect();
-    assert_eq!(left.len(), 1, "only .git is left: {left:?}");
+    assert_eq!(entries.len(), 1, "only .git is left: {entries:?}");
     server.stop();
 }
 
 #[test]
 fn the_network_is_reached_through_the_proxy_or_not_at_all() {
-    // A service of this machine that nobody may reach unless it is listed.
+    // A service of this machine that no command may reach unless it is listed.
     let service = TcpListener::bind("127.0.0.1:0").expect("a listener");
     let port = service.local_addr().expect("an address").port();
     thread::spawn(move || {
@@ -140,18 +140,18 @@ fn the_network_is_reached_through_the_proxy_or_not_at_all() {
         (&not_granted, "echo $https_proxy".to_owned(), ""),
     ] {
         let script = format!("bash -c {}", quoted(&script));
-        let (_, said) = run(&server, workspace.path(), policy.clone(), &script);
+        let (_, output) = run(&server, workspace.path(), policy.clone(), &script);
         let is_as_expected = match expected {
-            "" => said.is_empty(),
-            expected => said.contains(expected),
+            "" => output.is_empty(),
+            expected => output.contains(expected),
         };
-        assert!(is_as_expected, "{policy} {script}: {said}");
+        assert!(is_as_expected, "{policy} {script}: {output}");
     }
     server.stop();
 }
 
 #[test]
-fn what_is_typed_into_a_terminal_interrupts_the_command_and_not_its_fence() {
+fn an_interrupt_from_a_terminal_spares_the_sandbox() {
     let server = TestServer::start(&LISTEN_ARGS);
     let mut client = server.client();
     let more = json!({"sandboxPolicy": {"type": "readOnly"}, "processId": "p", "tty": true});
@@ -160,7 +160,7 @@ fn what_is_typed_into_a_terminal_interrupts_the_command_and_not_its_fence() {
         "trap 'exit 7' INT; echo ready; while :; do :; done",
         more,
     ));
-    // All that a command says at first may come in pieces.
+    // The first output of a command may come in pieces.
     while client.receive()["method"] != "command/exec/outputDelta" {}
     let typed = json!({"processId": "p", "deltaBase64": "Aw=="});
     client.send(&request("type", "command/exec/write", typed));
@@ -175,7 +175,7 @@ fn what_is_typed_into_a_terminal_interrupts_the_command_and_not_its_fence() {
 }
 
 #[test]
-fn a_command_that_is_told_to_end_may_tidy_up() {
+fn a_terminated_command_may_clean_up() {
     let server = TestServer::start(&LISTEN_ARGS);
     let mut client = server.client();
     let script = "trap 'echo tidy; exit 3' TERM; echo ready >&2; while :; do :; done";
@@ -186,21 +186,21 @@ fn a_command_that_is_told_to_end_may_tidy_up() {
     while client.receive()["params"]["stream"] != "stderr" {}
     let ended = json!({"processId": "p"});
     client.send(&request("end", "command/exec/terminate", ended));
-    let mut said = Vec::new();
+    let mut output = Vec::new();
     let code = loop {
         let message = client.receive();
         if message["params"]["stream"] == "stdout" {
-            said.push(message["params"]["deltaBase64"].clone());
+            output.push(message["params"]["deltaBase64"].clone());
         }
         if message["id"] == "run" {
             break message["result"]["exitCode"].clone();
         }
     };
-    assert_eq!((code, said), (json!(3), vec![json!("dGlkeQo=")]));
+    assert_eq!((code, output), (json!(3), vec![json!("dGlkeQo=")]));
     server.stop();
 }
 
-/// Without bubblewrap there is only the second tier, and it protects no names.
+/// Without bubblewrap there is only the second tier, which protects no names.
 #[test]
 fn the_second_tier_writes_folders_only_where_that_was_accepted() {
     let policy = json!({
@@ -220,18 +220,18 @@ fn the_second_tier_writes_folders_only_where_that_was_accepted() {
         });
         let mut client = server.client();
         client.send(&exec("run", "", more));
-        let ran = answer(&mut client);
-        assert_eq!(ran["result"]["exitCode"] == 0, works, "{accepted:?}: {ran}");
+        let response = answer(&mut client);
+        assert_eq!(response["result"]["exitCode"] == 0, works, "{accepted:?}: {response}");
         assert_eq!(workspace.path().join("file").exists(), works);
-        let why = ran["error"]["message"].as_str().unwrap_or_default();
-        assert_eq!(why.contains("protecting names"), !works, "{ran}");
+        let why = response["error"]["message"].as_str().unwrap_or_default();
+        assert_eq!(why.contains("protecting names"), !works, "{response}");
         server.stop();
     }
 }
 
-/// A bubblewrap that never comes to an end, so that nobody knows yet how strong the fence is.
+/// A bubblewrap that never exits, so that the strength of the sandbox is not known yet.
 #[test]
-fn a_command_that_is_ended_before_its_fence_stands_is_one_that_was_ended() {
+fn a_command_can_be_ended_before_its_sandbox_is_ready() {
     let folder = TempDir::new().expect("a folder");
     let pipe = folder.path().join("pipe");
     mkfifoat(CWD, &pipe, Mode::RUSR | Mode::WUSR).expect("a pipe");
@@ -242,16 +242,16 @@ fn a_command_that_is_ended_before_its_fence_stands_is_one_that_was_ended() {
     let setting = format!("sandbox_bwrap_path={}", bubblewrap.display());
     let server = TestServer::start_under(":", &[&LISTEN_ARGS[..], &["-c", &setting]].concat());
     let mut client = server.client();
-    let fenced = json!({"type": "readOnly"});
+    let policy = json!({"type": "readOnly"});
     let limited = json!({
-        "cwd": "/", "command": ["true"], "timeoutMs": 1, "sandboxPolicy": fenced,
+        "cwd": "/", "command": ["true"], "timeoutMs": 1, "sandboxPolicy": policy,
     });
     client.send(&request("limited", "command/exec", limited));
     let answered = answer(&mut client);
     let nothing = |code: i32| json!({"exitCode": code, "stdout": "", "stderr": ""});
     assert_eq!(answered["result"], nothing(124), "{answered}");
 
-    let more = json!({"processId": "p", "sandboxPolicy": fenced});
+    let more = json!({"processId": "p", "sandboxPolicy": policy});
     client.send(&exec("run", "echo ran", more));
     let ended = json!({"processId": "p"});
     client.send(&request("end", "command/exec/terminate", ended));

@@ -1,4 +1,4 @@
-//! What the server is told by its files is out of reach for what it runs.
+//! Commands cannot change the files that configure the server.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -12,7 +12,8 @@ use crate::support::server::TestServer;
 
 const LISTEN_ARGS: [&str; 3] = ["--listen", "ws://127.0.0.1:0", "--insecure-loopback"];
 
-/// A server whose settings and threads are below this folder, which is not the user's home: commands may write it.
+/// A server with its settings and threads below this folder. It is not the user's home, so commands
+/// may write it.
 fn server_of(user: &Path) -> TestServer {
     let setup = format!(
         "unset RADDLE_HOME; export HOME=/var/tmp XDG_CONFIG_HOME={0}/.config XDG_STATE_HOME={0}/.local/state",
@@ -28,9 +29,9 @@ fn run(server: &TestServer, cwd: &Path, script: &str) -> Value {
     answer(&mut client)
 }
 
-/// A command may write the user's folder, around the one that rules are read from.
+/// A command may write the user's folder, which contains the folder of the rules.
 #[test]
-fn no_command_makes_rules() {
+fn no_command_creates_rules() {
     let user = TempDir::new_in("/var/tmp").expect("a folder");
     let server = server_of(user.path());
     let config = user.path().join(".config/raddle");
@@ -57,22 +58,22 @@ fn no_command_makes_rules() {
     server.stop();
 }
 
-/// The rules are kept in a repository of settings, and a link leads there.
+/// The rules are in a repository of settings, behind a link.
 #[test]
 fn no_command_changes_rules_through_a_link() {
     let user = TempDir::new_in("/var/tmp").expect("a folder");
-    let (config, kept) = (user.path().join(".config/raddle"), user.path().join("kept"));
+    let (config, settings) = (user.path().join(".config/raddle"), user.path().join("kept"));
     fs::create_dir_all(&config).expect("folders");
-    fs::create_dir(&kept).expect("a folder");
-    fs::write(kept.join("rules.toml"), "# mine\n").expect("a file");
-    symlink(kept.join("rules.toml"), config.join("rules.toml")).expect("a link");
+    fs::create_dir(&settings).expect("a folder");
+    fs::write(settings.join("rules.toml"), "# mine\n").expect("a file");
+    symlink(settings.join("rules.toml"), config.join("rules.toml")).expect("a link");
     let server = server_of(user.path());
     for script in [
         "echo x > kept/rules.toml",
         "rm -f kept/rules.toml; echo x > kept/rules.toml",
         "mv kept away; mkdir kept; echo x > kept/rules.toml",
     ] {
-        for cwd in [user.path(), &kept] {
+        for cwd in [user.path(), &settings] {
             let script = match cwd == user.path() {
                 true => script.to_owned(),
                 false => script.replace("kept/", ""),
@@ -83,37 +84,37 @@ fn no_command_changes_rules_through_a_link() {
         }
     }
     fs::remove_file(config.join("rules.toml")).expect("it was there");
-    symlink(kept.join("new.toml"), config.join("rules.toml")).expect("a link");
-    let ran = run(&server, &kept, "echo x > new.toml");
-    let why = ran["error"]["message"].as_str().unwrap_or_default();
-    assert!(why.contains("make it, or take the link away"), "{ran}");
+    symlink(settings.join("new.toml"), config.join("rules.toml")).expect("a link");
+    let response = run(&server, &settings, "echo x > new.toml");
+    let why = response["error"]["message"].as_str().unwrap_or_default();
+    assert!(why.contains("make it, or take the link away"), "{response}");
     server.stop();
 }
 
-/// The configuration is kept in a repository of settings, and a client writes it while a command runs that may write
-/// around it: what was mounted over the file would be gone with the file.
+/// The configuration is in a repository of settings. A client writes it while a command runs that
+/// may write around it: a mount over the file would vanish with the file.
 #[test]
 fn no_command_reads_or_changes_a_configuration_that_is_written_meanwhile() {
-    // Where the command works, below the user's folder, and whether it is run at all.
-    for (kept, cwd, runs) in [
+    // The folder of the file, the folder of the command, and whether the command is run at all.
+    for (settings_folder, cwd, runs) in [
         ("kept", "", true),
         ("deeper/kept", "", true),
         ("kept", "kept", false),
         ("kept", "other", true),
     ] {
         let user = TempDir::new_in("/var/tmp").expect("a folder");
-        let (config, kept) = (user.path().join(".config/raddle"), user.path().join(kept));
-        for folder in [&config, &kept, &user.path().join("other")] {
+        let (config, settings) = (user.path().join(".config/raddle"), user.path().join(settings_folder));
+        for folder in [&config, &settings, &user.path().join("other")] {
             fs::create_dir_all(folder).expect("folders");
         }
         let secret = "[model_providers.y]\nexperimental_bearer_token = 'sekret'\n";
-        fs::write(kept.join("config.toml"), secret).expect("a file");
-        symlink(kept.join("config.toml"), config.join("config.toml")).expect("a link");
+        fs::write(settings.join("config.toml"), secret).expect("a file");
+        symlink(settings.join("config.toml"), config.join("config.toml")).expect("a link");
         let cwd = user.path().join(cwd);
         let (ready, go) = (cwd.join("ready"), cwd.join("go"));
         let server = server_of(user.path());
         let mut client = server.client();
-        let file = kept.join("config.toml");
+        let file = settings.join("config.toml");
         let file = file.display();
         let script = format!(
             ": > ready; until [ -e go ]; do sleep 0.01; done; cat {file}; echo 'model = 3' >> {file}; :"
@@ -135,9 +136,9 @@ fn no_command_reads_or_changes_a_configuration_that_is_written_meanwhile() {
             assert_eq!(written["result"]["status"], "ok", "{written}");
         }
         fs::write(go, "").expect("a file");
-        let ran = answer(&mut client);
-        assert_eq!(ran["result"]["exitCode"] == 0, runs, "{ran}");
-        assert!(!ran.to_string().contains("sekret"), "{file}: {ran}");
+        let response = answer(&mut client);
+        assert_eq!(response["result"]["exitCode"] == 0, runs, "{response}");
+        assert!(!response.to_string().contains("sekret"), "{file}: {response}");
         let text = fs::read_to_string(config.join("config.toml")).expect("the configuration");
         assert!(
             text.contains("sekret") && text.contains("two"),

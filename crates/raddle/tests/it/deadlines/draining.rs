@@ -1,4 +1,4 @@
-//! Connections that are finishing.
+//! Connections that are draining.
 
 use raddle_rpc::{Connection, Frame, memory};
 use serde_json::Value;
@@ -15,12 +15,12 @@ async fn receive(client: &mut Connection) -> Value {
     }
 }
 
-/// What a client sends while its last requests are finished is not kept for nobody to read.
+/// Messages that arrive while the last requests finish are not queued.
 #[test]
-fn a_connection_that_finishes_takes_nothing_in_and_answers_all() {
+fn a_draining_connection_reads_nothing_and_answers_all() {
     let home = TempDir::new().expect("a home");
     let mut options = options(&home);
-    // So long that it is not this that ends the connection.
+    // Too long to be the reason for the end of the connection.
     options.drain = 2 * TEST_TIMEOUT;
     let runtime = Runtime::new().expect("a runtime");
     runtime.block_on(async {
@@ -36,12 +36,12 @@ fn a_connection_that_finishes_takes_nothing_in_and_answers_all() {
             .outgoing
             .send(request("quick", "account/read", json!({})).into());
         assert_eq!(receive(&mut client).await["id"], 1);
-        // By now the slow one is running.
+        // By now the slow request is running.
         assert_eq!(receive(&mut client).await["id"], "quick");
 
         let drained = tokio::spawn(async move { server.drain().await });
-        let unheard = timeout(TEST_TIMEOUT, client.outgoing.when_gone()).await;
-        unheard.expect("it is still listening");
+        let stopped = timeout(TEST_TIMEOUT, client.outgoing.when_gone()).await;
+        stopped.expect("it is still listening");
         drop(slow);
         ConfigWriteLock::check(&receive(&mut client).await);
         drained.await.expect("no panic");

@@ -1,4 +1,4 @@
-//! Doors that are full, and doors that are closing.
+//! Listeners at capacity, and listeners that are closing.
 
 use raddle_rpc::Connection;
 
@@ -17,108 +17,109 @@ fn upgrade(address: SocketAddr) -> HttpResponse {
 }
 
 #[test]
-fn a_full_house_lets_nobody_in_until_someone_leaves() {
+fn a_full_listener_rejects_clients_until_one_disconnects() {
     let limits = ConnectionLimits {
         connections_max: 2,
         ..ConnectionLimits::default()
     };
-    let mut inside = InProcessServer::start(limits, TEST_TIMEOUT);
-    let mut first = Websocket::connect(inside.address);
-    let mut second = Websocket::connect(inside.address);
+    let mut server = InProcessServer::start(limits, TEST_TIMEOUT);
+    let mut first = Websocket::connect(server.address);
+    let mut second = Websocket::connect(server.address);
     first.hello();
     second.hello();
-    let answer = upgrade(inside.address);
+    let answer = upgrade(server.address);
     assert_eq!(answer.status, 503, "{answer:?}");
     assert_eq!(answer.body, "too many connections; try again");
-    // The server is well, and says so.
-    assert_eq!(health(inside.address).status, 200);
-    // Those inside notice nothing.
+    // The server is healthy, and reports it.
+    assert_eq!(health(server.address).status, 200);
+    // Existing connections are not affected.
     second.ask(&request(1, "account/read", json!({})));
-    first.leave();
-    inside.one_ended();
-    let again = http::upgrade(&inside.address.to_string(), "");
+    first.disconnect();
+    server.wait_for_end();
+    let again = http::upgrade(&server.address.to_string(), "");
     eventually("a place to be free", || {
-        (http::status(inside.address, &again)? == 101).then_some(())
+        (http::status(server.address, &again)? == 101).then_some(())
     });
 }
 
-/// Whether the server has hung up on a socket that has nothing to read.
-fn is_let_go(stranger: &mut TcpStream) -> bool {
-    stranger.set_nonblocking(true).expect("an option");
-    let read = stranger.read(&mut [0]);
+/// Whether the server has closed a socket that has nothing to read.
+fn is_disconnected(socket: &mut TcpStream) -> bool {
+    socket.set_nonblocking(true).expect("an option");
+    let read = socket.read(&mut [0]);
     !read.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
 }
 
 #[test]
-fn strangers_take_no_place_from_those_inside_nor_from_those_who_ask() {
+fn incomplete_handshakes_block_neither_clients_nor_requests() {
     let limits = ConnectionLimits {
         handshakes_max: 8,
         ..ConnectionLimits::default()
     };
-    let inside = InProcessServer::start(limits, TEST_TIMEOUT);
-    let mut client = Websocket::connect(inside.address);
+    let server = InProcessServer::start(limits, TEST_TIMEOUT);
+    let mut client = Websocket::connect(server.address);
     client.hello();
-    let strange = |beginning: &str| {
-        let mut stranger = connect(inside.address);
-        stranger
+    let connect_with = |beginning: &str| {
+        let mut socket = connect(server.address);
+        socket
             .write_all(beginning.as_bytes())
             .expect("a few bytes");
-        stranger
+        socket
     };
-    // Some say nothing, some have begun to ask.
-    let mut strangers: Vec<TcpStream> = ["", "G", "GET / HTTP/1.1\r\nHost: "]
+    // Some send nothing, some an incomplete request.
+    let mut sockets: Vec<TcpStream> = ["", "G", "GET / HTTP/1.1\r\nHost: "]
         .iter()
         .cycle()
         .take(8)
-        .map(|beginning| strange(beginning))
+        .map(|beginning| connect_with(beginning))
         .collect();
-    // Whoever asks is answered, though all places are taken.
-    assert_eq!(health(inside.address).status, 200);
-    assert_eq!(upgrade(inside.address).status, 101);
-    // The oldest has made place for the first, and the next one perhaps for the second, if the first
-    // was still there.
-    ends(&mut strangers[0]);
-    let mut late = strangers.split_off(2);
-    assert!(!late.iter_mut().any(is_let_go), "the others may stay");
+    // Complete requests are answered, although all handshake slots are taken.
+    assert_eq!(health(server.address).status, 200);
+    assert_eq!(upgrade(server.address).status, 101);
+    // The oldest was evicted for the first request, and the next one perhaps for the second, if the
+    // first was still open.
+    ends(&mut sockets[0]);
+    let mut late = sockets.split_off(2);
+    assert!(!late.iter_mut().any(is_disconnected), "the others may stay");
 
-    // However many come, and whatever they begin to say.
-    let more: Vec<TcpStream> = (0..100).map(|_| strange("GET /")).collect();
-    assert_eq!(upgrade(inside.address).status, 101);
-    let mut newcomer = Websocket::connect(inside.address);
-    newcomer.hello();
+    // However many connect, and whatever they send.
+    let more: Vec<TcpStream> = (0..100).map(|_| connect_with("GET /")).collect();
+    assert_eq!(upgrade(server.address).status, 101);
+    let mut new_client = Websocket::connect(server.address);
+    new_client.hello();
     client.ask(&request(1, "account/read", json!({})));
-    late.iter_mut().for_each(|stranger| {
-        stranger.set_nonblocking(false).expect("an option");
-        ends(stranger);
+    late.iter_mut().for_each(|socket| {
+        socket.set_nonblocking(false).expect("an option");
+        ends(socket);
     });
     drop(more);
 }
 
-/// Doors without a server behind them.
-fn doors(runtime: &Runtime) -> (Listeners, SocketAddr) {
-    let mut doors = Listeners::new();
+/// Listeners without a server behind them.
+fn bare_listeners(runtime: &Runtime) -> (Listeners, SocketAddr) {
+    let mut listeners = Listeners::new();
     runtime
-        .block_on(doors.open(door(ConnectionLimits::default())))
+        .block_on(listeners.open(listener(ConnectionLimits::default())))
         .expect("a door");
-    let banner = doors.banners()[0].lines().next().expect("a line");
+    let banner = listeners.banners()[0].lines().next().expect("a line");
     let (_, address) = banner.split_once("ws://").expect("an address");
     let address = address.parse().expect("an address");
-    (doors, address)
+    (listeners, address)
 }
 
 #[test]
-fn a_door_that_is_closing_sends_everyone_away() {
+fn a_closing_listener_rejects_all_connections() {
     let runtime = Runtime::new().expect("a runtime");
-    let (mut doors, address) = doors(&runtime);
-    // They knock before it closes. The first has shown that the server has it.
+    let (mut listeners, address) = bare_listeners(&runtime);
+    // Two connect before it closes. The websocket after them shows that the server has accepted
+    // them.
     let mut early: Vec<TcpStream> = (0..2).map(|_| connect(address)).collect();
     for stream in &mut early {
         stream.write_all(b"GET /").expect("the door is open");
     }
-    let mut let_in = Websocket::connect(address);
-    doors.close();
+    let mut accepted = Websocket::connect(address);
+    listeners.close();
 
-    // Who is still at the door is told to come back later.
+    // Pending handshakes are rejected with 503.
     let rests = [
         format!("readyz HTTP/1.1\r\nHost: {address}\r\n\r\n"),
         http::upgrade(&address.to_string(), "").split_off("GET /".len()),
@@ -130,18 +131,18 @@ fn a_door_that_is_closing_sends_everyone_away() {
         assert_eq!(answer.body, "the server is shutting down");
     }
 
-    // Who is inside and was taken over by nobody is told, too.
-    let told = std::thread::spawn(move || {
-        match let_in.next() {
+    // Accepted connections that no server has taken over are closed, too.
+    let closed = std::thread::spawn(move || {
+        match accepted.next() {
             WebsocketEvent::Close { code, .. } => assert_eq!(code, 1001),
             other => panic!("expected a close, got {other:?}"),
         }
-        let_in.end();
-        let_in.leave();
+        accepted.end();
+        accepted.disconnect();
     });
-    let farewell = runtime.block_on(async { timeout(TEST_TIMEOUT, doors.shutdown()).await });
-    assert!(farewell.is_ok(), "the doors wait for ever");
-    told.join().expect("no panic");
-    let nobody: Option<Connection> = runtime.block_on(doors.next());
-    assert!(nobody.is_none());
+    let shutdown = runtime.block_on(async { timeout(TEST_TIMEOUT, listeners.shutdown()).await });
+    assert!(shutdown.is_ok(), "the doors wait for ever");
+    closed.join().expect("no panic");
+    let connection: Option<Connection> = runtime.block_on(listeners.next());
+    assert!(connection.is_none());
 }

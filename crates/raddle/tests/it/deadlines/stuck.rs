@@ -1,4 +1,4 @@
-//! A server whose every worker is held up: it says so itself, and in time.
+//! A server with all workers blocked: it reports this itself, and in time.
 
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
@@ -14,14 +14,14 @@ use crate::support::http::{self, HttpResponse};
 
 const WORKERS: usize = 2;
 
-/// How long `/livez` may take to say what is stuck.
+/// How long `/livez` may take to report a stuck server.
 const IN_TIME: Duration = Duration::from_secs(5);
 
-/// A server that is watched.
+/// A server with a watchdog.
 struct WatchedServer {
     address: SocketAddr,
     socket: PathBuf,
-    /// Says so whenever the server was seen to run.
+    /// Receives a message whenever the server was seen to run.
     beats: Receiver<()>,
     runtime: Runtime,
     _watch: Watchdog,
@@ -49,21 +49,21 @@ impl WatchedServer {
         }
     }
 
-    /// Holds up everyone who could do something, until what it returns is dropped.
-    fn hold_up(&self) -> Vec<Sender<()>> {
-        let all_there = Arc::new(Barrier::new(WORKERS + 1));
-        let hold_up = |_| {
-            let (let_go, held) = channel::<()>();
-            let all_there = all_there.clone();
+    /// Blocks all workers, until the returned senders are dropped.
+    fn block_workers(&self) -> Vec<Sender<()>> {
+        let barrier = Arc::new(Barrier::new(WORKERS + 1));
+        let block = |_| {
+            let (sender, receiver) = channel::<()>();
+            let barrier = barrier.clone();
             self.runtime.spawn(async move {
-                all_there.wait();
-                held.recv()
+                barrier.wait();
+                receiver.recv()
             });
-            let_go
+            sender
         };
-        let held = (0..WORKERS).map(hold_up).collect();
-        all_there.wait();
-        held
+        let senders = (0..WORKERS).map(block).collect();
+        barrier.wait();
+        senders
     }
 
     fn over_tcp(&self) -> (u16, Value) {
@@ -85,27 +85,27 @@ impl WatchedServer {
 
 async fn serve(options: Options, socket: &Path, beat: Sender<()>) -> (SocketAddr, Watchdog) {
     let mut server = Server::open(options, crate::script::threads(&[])).expect("a server");
-    let (board, mut callers) = server.status_pages();
-    let mut doors = Listeners::new();
+    let (admin_pages, mut callers) = server.status_pages();
+    let mut listeners = Listeners::new();
     let unix = ListenAddress::Unix(Some(socket.into()));
     for listen in ["ws://127.0.0.1:0".parse().expect("an address"), unix] {
-        let door = Listener {
+        let listener = Listener {
             listen,
-            admin_pages: Some(board.clone()),
-            ..door(ConnectionLimits::default())
+            admin_pages: Some(admin_pages.clone()),
+            ..listener(ConnectionLimits::default())
         };
-        doors.open(door).await.expect("a door");
+        listeners.open(listener).await.expect("a door");
     }
     let beat = move || {
         let _ = beat.send(());
     };
-    let watch = doors.watch(&board.blocked_page(), beat).expect("a thread");
-    let address = doors.addresses()[0].strip_prefix("ws://");
+    let watch = listeners.watch(&admin_pages.blocked_page(), beat).expect("a thread");
+    let address = listeners.addresses()[0].strip_prefix("ws://");
     let address = address.expect("a websocket").parse().expect("an address");
     tokio::spawn(async move {
         loop {
             tokio::select! {
-                Some(connection) = doors.next() => drop(server.serve(connection)),
+                Some(connection) = listeners.next() => drop(server.serve(connection)),
                 Some(caller) = callers.recv() => drop(server.serve(caller)),
                 else => break,
             }
@@ -121,29 +121,29 @@ fn read(answer: &HttpResponse) -> (u16, Value) {
 
 #[test]
 fn livez_tells_that_the_loop_is_stuck() {
-    let well = json!({"status": "ok", "parts": {"loop": "ok", "store": "ok"}});
+    let healthy = json!({"status": "ok", "parts": {"loop": "ok", "store": "ok"}});
     let stuck = json!({"status": "stuck", "parts": {"loop": "stuck"}});
     let server = WatchedServer::start();
-    assert_eq!(server.over_tcp(), (200, well.clone()));
+    assert_eq!(server.over_tcp(), (200, healthy.clone()));
     server.beats.recv_timeout(TEST_TIMEOUT).expect("it runs");
 
-    let held = server.hold_up();
+    let blocked = server.block_workers();
     let begun = Instant::now();
     assert_eq!(server.over_tcp(), (503, stuck.clone()));
     assert!(begun.elapsed() < IN_TIME, "{:?}", begun.elapsed());
-    // From here on it is known.
+    // From here on the watchdog knows.
     server.beats.try_iter().for_each(drop);
     let begun = Instant::now();
     assert_eq!(server.over_unix(), (503, stuck));
     assert!(begun.elapsed() < IN_TIME, "{:?}", begun.elapsed());
     assert!(server.beats.try_recv().is_err(), "nobody saw it run");
 
-    drop(held);
+    drop(blocked);
     server
         .beats
         .recv_timeout(TEST_TIMEOUT)
         .expect("it runs again");
     for answer in [server.over_tcp(), server.over_unix()] {
-        assert_eq!(answer, (200, well.clone()));
+        assert_eq!(answer, (200, healthy.clone()));
     }
 }

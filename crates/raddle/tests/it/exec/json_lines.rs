@@ -1,34 +1,34 @@
-//! What is printed, where, and how it ends.
+//! The output of a run, and its exit status.
 
 use super::*;
 
 #[test]
 fn the_answer_is_on_stdout_and_progress_on_stderr() {
-    let bench = ExecHarness::new("");
-    let last = bench.work.path().join("last.txt");
+    let harness = ExecHarness::new("");
+    let last = harness.work.path().join("last.txt");
     let last = last.display().to_string();
-    let ran = bench.run(&[
+    let output = harness.run(&[
         "--output-last-message",
         &last,
         "MOCK text say=\"I am done.\"",
     ]);
     assert_eq!(
-        (ran.code, ran.out.as_str()),
+        (output.code, output.out.as_str()),
         (Some(0), "I am done.\n"),
-        "{ran:?}"
+        "{output:?}"
     );
-    assert!(ran.err.starts_with("thread "), "{ran:?}");
+    assert!(output.err.starts_with("thread "), "{output:?}");
     assert_eq!(fs::read_to_string(last).expect("the file"), "I am done.");
 }
 
 #[test]
-fn an_answer_that_cannot_be_kept_is_printed_all_the_same() {
-    let bench = ExecHarness::new(
+fn an_answer_that_cannot_be_stored_is_still_printed() {
+    let harness = ExecHarness::new(
         "[[answer]]\nmatch = 'tidy'\nsteps = [{ call = 'exec_command', arguments = { cmd = 'rmdir kept' } }]\n\
          [[answer]]\nsteps = [{ text = 'It is tidy.' }]\n",
     );
-    fs::create_dir(bench.work.path().join("kept")).expect("a folder");
-    let ran = bench.run(&[
+    fs::create_dir(harness.work.path().join("kept")).expect("a folder");
+    let output = harness.run(&[
         "--quiet",
         "--sandbox",
         "danger-full-access",
@@ -37,17 +37,18 @@ fn an_answer_that_cannot_be_kept_is_printed_all_the_same() {
         "tidy",
     ]);
     assert_eq!(
-        (ran.code, ran.out.as_str()),
+        (output.code, output.out.as_str()),
         (Some(1), "It is tidy.\n"),
-        "{ran:?}"
+        "{output:?}"
     );
     assert!(
-        ran.err.contains("cannot write the answer to kept/answer"),
-        "{ran:?}"
+        output.err.contains("cannot write the answer to kept/answer"),
+        "{output:?}"
     );
 }
 
-/// The model writes the workspace while the turn runs, and the answer is written outside the sandbox.
+/// The model can write the workspace while the turn runs, and the answer is written outside the
+/// sandbox.
 #[test]
 fn the_answer_is_not_written_through_a_link() {
     for make in [
@@ -61,13 +62,13 @@ fn the_answer_is_not_written_through_a_link() {
         let make = make
             .replace("{other}", &other.display().to_string())
             .replace("{folder}", &outside.path().display().to_string());
-        let bench = ExecHarness::new(&format!(
+        let harness = ExecHarness::new(&format!(
             "[[answer]]\nmatch = 'go'\nsteps = [{{ call = 'exec_command', arguments = {{ cmd = '{make}' }} }}]\n\
              [[answer]]\nsteps = [{{ text = 'Done.' }}]\n"
         ));
-        fs::create_dir(bench.work.path().join("sub")).expect("a folder");
-        fs::write(bench.work.path().join("answer"), "old").expect("a file");
-        let (file, kept) = match make.contains("sub") {
+        fs::create_dir(harness.work.path().join("sub")).expect("a folder");
+        fs::write(harness.work.path().join("answer"), "old").expect("a file");
+        let (file, answer_path) = match make.contains("sub") {
             true => ("sub/answer", "old/answer"),
             false => ("answer", "answer"),
         };
@@ -79,43 +80,43 @@ fn the_answer_is_not_written_through_a_link() {
             file,
             "go",
         ];
-        let ran = bench.run(&words);
-        assert_eq!(ran.code, Some(0), "{make}: {ran:?}");
+        let output = harness.run(&words);
+        assert_eq!(output.code, Some(0), "{make}: {output:?}");
         assert_eq!(fs::read_to_string(&other).expect("it"), "theirs", "{make}");
-        let kept = bench.work.path().join(kept);
-        let is_link = kept.is_symlink();
-        let kept = fs::read_to_string(kept).expect("the answer");
-        assert_eq!((is_link, kept.as_str()), (false, "Done."), "{make}");
+        let answer_path = harness.work.path().join(answer_path);
+        let is_link = answer_path.is_symlink();
+        let answer = fs::read_to_string(answer_path).expect("the answer");
+        assert_eq!((is_link, answer.as_str()), (false, "Done."), "{make}");
     }
 }
 
-/// What stands there keeps its mode, and what is no ordinary file is written to as it is.
+/// An existing file keeps its mode, and a file that is not regular is written in place.
 #[test]
-fn the_answer_is_written_to_what_is_there() {
+fn the_answer_is_written_to_an_existing_file() {
     use std::os::unix::fs::PermissionsExt as _;
-    let bench = ExecHarness::new("");
-    let file = bench.work.path().join("answer");
+    let harness = ExecHarness::new("");
+    let file = harness.work.path().join("answer");
     fs::write(&file, "something longer").expect("a file");
     let mode = fs::Permissions::from_mode(0o640);
     fs::set_permissions(&file, mode).expect("its mode");
     let say = "MOCK text say=\"Done.\"";
-    let ran = bench.run(&["--quiet", "-o", "answer", say]);
-    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let output = harness.run(&["--quiet", "-o", "answer", say]);
+    assert_eq!(output.code, Some(0), "{output:?}");
     assert_eq!(fs::read_to_string(&file).expect("the file"), "Done.");
     let mode = fs::metadata(&file).expect("the file").permissions().mode();
     assert_eq!(mode & 0o777, 0o640);
-    let names = fs::read_dir(bench.work.path()).expect("the folder").count();
+    let names = fs::read_dir(harness.work.path()).expect("the folder").count();
     assert_eq!(names, 1, "nothing is left beside it");
-    let ran = bench.run(&["--quiet", "-o", "/dev/stderr", say]);
-    assert_eq!((ran.code, ran.err.as_str()), (Some(0), "Done."), "{ran:?}");
+    let output = harness.run(&["--quiet", "-o", "/dev/stderr", say]);
+    assert_eq!((output.code, output.err.as_str()), (Some(0), "Done."), "{output:?}");
 }
 
 #[test]
 fn its_threads_are_those_of_exec() {
-    let bench = ExecHarness::new("");
-    let events = bench.run(&["--json", "x"]).events();
+    let harness = ExecHarness::new("");
+    let events = harness.run(&["--json", "x"]).events();
     let thread = events[0]["thread_id"].as_str().expect("an id");
-    let mut export = command(bench.home.path());
+    let mut export = command(harness.home.path());
     export.args(["thread", "export", thread]);
     let records = ExecOutput::of(export.output().expect("started"));
     assert!(records.out.contains(r#""source":"exec""#), "{records:?}");
@@ -123,32 +124,32 @@ fn its_threads_are_those_of_exec() {
 
 #[test]
 fn a_failing_turn_is_one_clear_line_and_a_status() {
-    let bench = ExecHarness::new("");
-    for (marker, said) in [
+    let harness = ExecHarness::new("");
+    for (marker, status_code) in [
         ("refused", "403"),
         ("unauthorized", "401"),
         ("quota", "429"),
     ] {
-        let ran = bench.run(&["--quiet", &format!("MOCK {marker}")]);
+        let output = harness.run(&["--quiet", &format!("MOCK {marker}")]);
         assert_eq!(
-            (ran.code, ran.out.as_str()),
+            (output.code, output.out.as_str()),
             (Some(1), ""),
-            "{marker} {ran:?}"
+            "{marker} {output:?}"
         );
-        let lines: Vec<&str> = ran.err.lines().collect();
-        assert_eq!(lines.len(), 1, "{marker} {ran:?}");
+        let lines: Vec<&str> = output.err.lines().collect();
+        assert_eq!(lines.len(), 1, "{marker} {output:?}");
         assert!(
             lines[0].starts_with("raddle: the turn failed: "),
-            "{marker} {ran:?}"
+            "{marker} {output:?}"
         );
-        assert!(lines[0].contains(said), "{marker} {ran:?}");
+        assert!(lines[0].contains(status_code), "{marker} {output:?}");
 
-        let ran = bench.run(&["--json", &format!("MOCK {marker}")]);
-        assert_eq!(ran.code, Some(1), "{marker} {ran:?}");
-        let events = ran.events();
+        let output = harness.run(&["--json", &format!("MOCK {marker}")]);
+        assert_eq!(output.code, Some(1), "{marker} {output:?}");
+        let events = output.events();
         let kinds: Vec<&str> = events.iter().filter_map(|it| it["type"].as_str()).collect();
-        let wanted = ["thread.started", "turn.started", "error", "turn.failed"];
-        assert_eq!(kinds, wanted, "{marker}");
+        let expected = ["thread.started", "turn.started", "error", "turn.failed"];
+        assert_eq!(kinds, expected, "{marker}");
     }
 }
 
@@ -157,57 +158,57 @@ fn no_model_is_a_clear_line() {
     let home = TempDir::new().expect("a home");
     let mut exec = command(home.path());
     exec.args(["exec", "--quiet", "x"]).stdin(Stdio::null());
-    let ran = ExecOutput::of(exec.output().expect("started"));
-    assert_eq!(ran.code, Some(1), "{ran:?}");
-    assert_eq!(ran.err.lines().count(), 1, "{ran:?}");
-    assert!(ran.err.contains("model_provider"), "{ran:?}");
+    let output = ExecOutput::of(exec.output().expect("started"));
+    assert_eq!(output.code, Some(1), "{output:?}");
+    assert_eq!(output.err.lines().count(), 1, "{output:?}");
+    assert!(output.err.contains("model_provider"), "{output:?}");
 }
 
 #[test]
 fn an_answer_that_does_not_fit_has_a_status_of_its_own() {
-    let bench = ExecHarness::new(&says("[1, 2]"));
+    let harness = ExecHarness::new(&script_with_answer("[1, 2]"));
     let schema = write(
-        bench.work.path(),
+        harness.work.path(),
         "schema.json",
         r#"{"type": "array", "items": {"type": "string"}}"#,
     );
     for words in [&["--quiet"][..], &["--json"]] {
         let mut words = words.to_vec();
         words.extend(["--output-schema", &schema, "x"]);
-        let ran = bench.run(&words);
-        assert_eq!(ran.code, Some(3), "{ran:?}");
+        let output = harness.run(&words);
+        assert_eq!(output.code, Some(3), "{output:?}");
         assert_eq!(
-            ran.err,
+            output.err,
             "raddle: the answer does not fit the schema: /0 must be string\n"
         );
     }
-    let asked = bench.mock.asked().pop().expect("a call");
+    let request = harness.mock.request_bodies().pop().expect("a call");
     assert_eq!(
-        asked["text"]["format"]["schema"]["type"], "array",
-        "{asked}"
+        request["text"]["format"]["schema"]["type"], "array",
+        "{request}"
     );
 }
 
 #[test]
 fn nothing_but_events_is_on_stdout_at_any_level() {
-    let bench = ExecHarness::new("");
+    let harness = ExecHarness::new("");
     for level in ["off", "error", "debug", "trace"] {
         for format in ["text", "json"] {
-            let mut exec = bench.command(&["--json", "MOCK text n=50 size=8"]);
+            let mut exec = harness.command(&["--json", "MOCK text n=50 size=8"]);
             exec.env("RADDLE_LOG", level)
                 .env("RADDLE_LOG_FORMAT", format);
             exec.env("RUST_LOG", level);
-            let ran = ExecOutput::of(exec.output().expect("started"));
-            assert_eq!(ran.code, Some(0), "{level} {ran:?}");
-            let events = ran.events();
+            let output = ExecOutput::of(exec.output().expect("started"));
+            assert_eq!(output.code, Some(0), "{level} {output:?}");
+            let events = output.events();
             assert_eq!(events.first().expect("events")["type"], "thread.started");
             assert_eq!(events.last().expect("events")["type"], "turn.completed");
-            let is_silent = ran.err.is_empty();
+            let is_silent = output.err.is_empty();
             assert_eq!(
                 is_silent,
                 ["off", "error"].contains(&level),
                 "{level} {}",
-                ran.err
+                output.err
             );
         }
     }
@@ -215,45 +216,45 @@ fn nothing_but_events_is_on_stdout_at_any_level() {
 
 #[test]
 fn a_thread_goes_on() {
-    let bench = ExecHarness::new("");
-    let first = bench.run(&["--json", "one"]).events();
+    let harness = ExecHarness::new("");
+    let first = harness.run(&["--json", "one"]).events();
     let thread = first[0]["thread_id"].as_str().expect("an id").to_owned();
     for words in [
         &["resume", &thread, "two"][..],
         &["resume", "--last", "three"],
     ] {
-        let ran = bench.run(&[&["--json"], words].concat());
-        assert_eq!(ran.code, Some(0), "{ran:?}");
-        assert_eq!(ran.events()[0]["thread_id"], thread.as_str());
+        let output = harness.run(&[&["--json"], words].concat());
+        assert_eq!(output.code, Some(0), "{output:?}");
+        assert_eq!(output.events()[0]["thread_id"], thread.as_str());
     }
-    let asked = bench.mock.asked().pop().expect("a call")["input"].to_string();
-    for said in ["one", "two", "three"] {
-        assert!(asked.contains(said), "{asked}");
+    let request = harness.mock.request_bodies().pop().expect("a call")["input"].to_string();
+    for text in ["one", "two", "three"] {
+        assert!(request.contains(text), "{request}");
     }
-    let nowhere = bench.run(&[
+    let missing = harness.run(&[
         "--quiet",
         "resume",
         "019a0000-0000-7000-8000-000000000001",
         "x",
     ]);
-    assert_eq!(nowhere.code, Some(1), "{nowhere:?}");
-    assert_eq!(nowhere.err.lines().count(), 1, "{nowhere:?}");
+    assert_eq!(missing.code, Some(1), "{missing:?}");
+    assert_eq!(missing.err.lines().count(), 1, "{missing:?}");
     // Another folder has no threads.
     let other = TempDir::new().expect("a folder");
     let other = other.path().display().to_string();
-    let ran = bench.run(&["--quiet", "--cd", &other, "resume", "--last", "x"]);
-    assert_eq!(ran.code, Some(1), "{ran:?}");
-    assert!(ran.err.contains("no thread"), "{ran:?}");
+    let output = harness.run(&["--quiet", "--cd", &other, "resume", "--last", "x"]);
+    assert_eq!(output.code, Some(1), "{output:?}");
+    assert!(output.err.contains("no thread"), "{output:?}");
 }
 
 #[test]
-fn whoever_stops_reading_ends_it_quietly() {
-    let bench = ExecHarness::new("");
-    let mut running = bench.started(&["--json", "MOCK text n=20 size=8 gap_ms=20"]);
+fn a_closed_stdout_ends_the_run_quietly() {
+    let harness = ExecHarness::new("");
+    let mut running = harness.started(&["--json", "MOCK text n=20 size=8 gap_ms=20"]);
     running.until("turn.started");
     drop(running.lines);
     let output = running.child.wait_with_output().expect("an end");
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
-    // As a shell says it of a program that SIGPIPE ended.
+    // As shells report a program that SIGPIPE ended.
     assert_eq!(output.status.code(), Some(141));
 }

@@ -1,4 +1,4 @@
-//! A server that is killed under a run.
+//! A server that is killed during a run.
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -13,9 +13,9 @@ fn a_server_that_is_killed_is_replaced_and_the_run_goes_on() {
          [[answer]]\nsteps = [{{ text = \"{WHOLE}\" }}]\n"
     );
     for quiet in [true, false] {
-        let bench = ExecHarness::new(&script);
-        let mut running = bench.started(if quiet { &["--json", "go"] } else { &["go"] });
-        bench.wait_until_held();
+        let harness = ExecHarness::new(&script);
+        let mut running = harness.started(if quiet { &["--json", "go"] } else { &["go"] });
+        harness.wait_until_held();
         let server = running.server().expect("a server");
         let pid = Pid::from_raw(server.try_into().expect("an id")).expect("an id");
         kill_process(pid, Signal::KILL).expect("it runs");
@@ -27,29 +27,29 @@ fn a_server_that_is_killed_is_replaced_and_the_run_goes_on() {
             assert_eq!(message["item"]["type"], "agent_message");
             running.until("turn.completed");
         }
-        let ran = running.ended();
-        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let output = running.ended();
+        assert_eq!(output.code, Some(0), "{output:?}");
         if !quiet {
-            assert_eq!(ran.out, WHOLE, "{ran:?}");
+            assert_eq!(output.out, WHOLE, "{output:?}");
         }
-        assert!(ran.err.contains("the server was lost"), "{ran:?}");
+        assert!(output.err.contains("the server was lost"), "{output:?}");
         assert!(!std::path::Path::new(&format!("/proc/{server}")).exists());
     }
 }
 
 #[test]
 fn a_thread_in_memory_is_lost_with_its_server() {
-    let bench = ExecHarness::new("[[answer]]\nsteps = [{ text = \"half\" }, { held = true }]\n");
-    let mut running = bench.started(&["--json", "--ephemeral", "go"]);
-    bench.wait_until_held();
+    let harness = ExecHarness::new("[[answer]]\nsteps = [{ text = \"half\" }, { held = true }]\n");
+    let mut running = harness.started(&["--json", "--ephemeral", "go"]);
+    harness.wait_until_held();
     // Before `exec` has read that the turn began, there is no turn that could fail.
     running.until("turn.started");
     let server = running.server().expect("a server");
     let pid = Pid::from_raw(server.try_into().expect("an id")).expect("an id");
     kill_process(pid, Signal::KILL).expect("it runs");
-    let ran = running.ended();
-    assert_eq!(ran.code, Some(1), "{ran:?}");
-    let events = ran.events();
+    let output = running.ended();
+    assert_eq!(output.code, Some(1), "{output:?}");
+    let events = output.events();
     let last = events.last().expect("events")["type"].as_str();
-    assert_eq!(last, Some("turn.failed"), "{ran:?}");
+    assert_eq!(last, Some("turn.failed"), "{output:?}");
 }

@@ -1,4 +1,4 @@
-//! stdin is read where it is asked for, and nowhere else.
+//! stdin is read only on request.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -10,9 +10,9 @@ const SCHEMA: &str =
 const ANSWER: &str = r#"{"n": 7}"#;
 
 #[test]
-fn open_closed_or_empty_it_is_the_same_with_a_prompt() {
-    let bench = ExecHarness::new(&says(ANSWER));
-    let schema = write(bench.work.path(), "schema.json", SCHEMA);
+fn stdin_is_ignored_with_a_prompt() {
+    let harness = ExecHarness::new(&script_with_answer(ANSWER));
+    let schema = write(harness.work.path(), "schema.json", SCHEMA);
     for with_schema in [false, true] {
         let mut words = vec!["--quiet", "how many?"];
         if with_schema {
@@ -20,7 +20,7 @@ fn open_closed_or_empty_it_is_the_same_with_a_prompt() {
         }
         let mut results = Vec::new();
         for stdin in ["open", "closed", "empty"] {
-            let mut exec = bench.command(&words);
+            let mut exec = harness.command(&words);
             if stdin == "closed" {
                 exec = under_a_shell(&exec, "exec \"$0\" \"$@\" <&-");
             }
@@ -28,11 +28,11 @@ fn open_closed_or_empty_it_is_the_same_with_a_prompt() {
                 exec.stdin(Stdio::piped());
             }
             let mut child = exec.stdout(Stdio::piped()).spawn().expect("started");
-            // Kept open, and nothing is ever written to it.
-            let held = child.stdin.take();
-            let ran = ExecOutput::of(child.wait_with_output().expect("an end"));
-            drop(held);
-            results.push((stdin, ran.code, ran.out, ran.err));
+            // Kept open, without any data.
+            let open_stdin = child.stdin.take();
+            let output = ExecOutput::of(child.wait_with_output().expect("an end"));
+            drop(open_stdin);
+            results.push((stdin, output.code, output.out, output.err));
         }
         for (stdin, code, out, err) in results {
             assert_eq!(
@@ -45,15 +45,15 @@ fn open_closed_or_empty_it_is_the_same_with_a_prompt() {
 }
 
 #[test]
-fn it_is_the_prompt_where_that_is_said() {
-    let bench = ExecHarness::new("");
+fn stdin_is_the_prompt_on_request() {
+    let harness = ExecHarness::new("");
     for words in [
         &["-"][..],
         &["--json"],
         &["--experimental-json"],
         &["--quiet", "-"],
     ] {
-        let mut child = bench
+        let mut child = harness
             .command(words)
             .stdin(Stdio::piped())
             .spawn()
@@ -61,20 +61,20 @@ fn it_is_the_prompt_where_that_is_said() {
         let mut stdin = child.stdin.take().expect("stdin");
         stdin.write_all(b"count the threads").expect("written");
         drop(stdin);
-        let ran = ExecOutput::of(child.wait_with_output().expect("an end"));
-        assert_eq!(ran.code, Some(0), "{words:?} {ran:?}");
-        let asked = bench.mock.asked().pop().expect("a call").to_string();
-        assert!(asked.contains("count the threads"), "{words:?} {asked}");
+        let output = ExecOutput::of(child.wait_with_output().expect("an end"));
+        assert_eq!(output.code, Some(0), "{words:?} {output:?}");
+        let request = harness.mock.request_bodies().pop().expect("a call").to_string();
+        assert!(request.contains("count the threads"), "{words:?} {request}");
     }
 }
 
 #[test]
-fn what_cannot_be_meant_is_said_in_a_line() {
-    let bench = ExecHarness::new("");
-    let work = bench.work.path();
+fn invalid_arguments_are_rejected_in_one_line() {
+    let harness = ExecHarness::new("");
+    let work = harness.work.path();
     let no_schema = write(work, "no.json", r#"{"type": "text"}"#);
     let thread = "019a0000-0000-7000-8000-000000000001";
-    for (words, said) in [
+    for (words, expected) in [
         (&[][..], "give a prompt, or - to read it from stdin"),
         (&["-"], "the prompt is empty"),
         (&["--json"], "the prompt is empty"),
@@ -100,8 +100,8 @@ fn what_cannot_be_meant_is_said_in_a_line() {
             &["--remote", "http://x", "x"],
             "use ws://, unix://PATH or unix://",
         ),
-        (&["resume", "x"], "`x` is no thread's id"),
-        (&["resume"], "say which thread"),
+        (&["resume", "x"], "`x` is not a thread id"),
+        (&["resume"], "name a thread"),
         (
             &["resume", "--last", "x", "y"],
             "with --last there is no thread's id",
@@ -204,41 +204,41 @@ fn what_cannot_be_meant_is_said_in_a_line() {
             "--full-auto and --sandbox contradict each other",
         ),
     ] {
-        let ran = bench.run(words);
+        let output = harness.run(words);
         assert_eq!(
-            (ran.code, ran.out.as_str()),
+            (output.code, output.out.as_str()),
             (Some(2), ""),
-            "{words:?} {ran:?}"
+            "{words:?} {output:?}"
         );
-        assert_eq!(ran.err.lines().count(), 1, "{words:?} {ran:?}");
-        assert!(ran.err.contains(said), "{words:?} {ran:?}");
+        assert_eq!(output.err.lines().count(), 1, "{words:?} {output:?}");
+        assert!(output.err.contains(expected), "{words:?} {output:?}");
     }
-    assert_eq!(bench.mock.asked().len(), 0);
-    // Nothing was left of what was tried.
+    assert_eq!(harness.mock.request_bodies().len(), 0);
+    // The failed runs left no files.
     assert_eq!(fs::read_dir(work).expect("a folder").count(), 1);
 }
 
 #[test]
 fn a_prompt_is_utf_8() {
-    let bench = ExecHarness::new("");
-    for (prompt, code, said) in [
+    let harness = ExecHarness::new("");
+    for (prompt, code, expected) in [
         (&b"gr\xfc\xdfe"[..], 2, "wrong byte after the first 2;"),
         (b"\xef\xbb\xbfcount them", 0, ""),
     ] {
-        let mut exec = bench.command(&["--quiet", "-"]);
+        let mut exec = harness.command(&["--quiet", "-"]);
         let mut child = exec.stdin(Stdio::piped()).spawn().expect("started");
         let mut stdin = child.stdin.take().expect("stdin");
         stdin.write_all(prompt).expect("written");
         drop(stdin);
-        let ran = ExecOutput::of(child.wait_with_output().expect("an end"));
-        assert_eq!(ran.code, Some(code), "{ran:?}");
-        assert!(ran.err.contains(said), "{ran:?}");
+        let output = ExecOutput::of(child.wait_with_output().expect("an end"));
+        assert_eq!(output.code, Some(code), "{output:?}");
+        assert!(output.err.contains(expected), "{output:?}");
     }
-    let asked = bench.mock.asked().pop().expect("a call").to_string();
-    assert!(asked.contains("\"count them\""), "{asked}");
+    let request = harness.mock.request_bodies().pop().expect("a call").to_string();
+    assert!(request.contains("\"count them\""), "{request}");
 }
 
-/// The same command, started by a shell that does this.
+/// The same command, started by a shell with this script.
 fn under_a_shell(command: &Command, script: &str) -> Command {
     let mut shell = Command::new("/bin/sh");
     shell

@@ -1,4 +1,4 @@
-//! What only a websocket can carry: breaches of its own standard, fragments, binary frames.
+//! Input that only a websocket can carry: protocol violations, fragments, binary frames.
 
 use super::expected::ExpectedReply;
 use super::frames::Random;
@@ -15,7 +15,7 @@ impl Breaches {
         Self { rng, cap }
     }
 
-    /// Now and then something that is no text message.
+    /// Returns, now and then, input that is not a text message.
     pub fn next(&mut self) -> Option<(Vec<u8>, ExpectedReply)> {
         if !self.rng.one_in(16) {
             return None;
@@ -41,20 +41,20 @@ impl Breaches {
             13 => breach(frame(FIN | PING, &[b'x'; 126])),
             14 => breach(frame(PING, b"x")),
             15 => breach(frame(FIN | CLOSE, b"x")),
-            // Not masked.
+            // Without a mask.
             16 => breach(vec![FIN | TEXT, 2, b'{', b'}']),
             // Half a character at the end of the last fragment.
             17 => {
                 let fragments = [frame(TEXT, b"\"\xe2"), frame(FIN | CONTINUATION, b"\x82")];
                 (fragments.concat(), ExpectedReply::Close(1007))
             }
-            // Each fragment is under the cap; together they are not.
+            // Each fragment is under the cap, but not their sum.
             18 => {
                 let half = vec![b' '; self.cap / 2 + 1];
                 let fragments = [frame(TEXT, &half), frame(FIN | CONTINUATION, &half)];
                 (fragments.concat(), ExpectedReply::Close(1009))
             }
-            // Only the length is there.
+            // Only the header with the length.
             _ => {
                 let mut bytes = vec![FIN | TEXT, 0xff];
                 bytes.extend((1_u64 << 62).to_be_bytes());

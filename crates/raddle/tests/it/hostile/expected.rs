@@ -1,4 +1,4 @@
-//! What the server owes for a frame.
+//! The expected reply to a frame.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,14 @@ use serde_json::Value;
 use crate::reference::{Id, Verdict, decode, judge, members};
 use crate::support::code;
 
-/// What must come of one frame.
+/// The expected reaction to one frame.
 #[derive(Debug)]
 pub enum ExpectedReply {
-    /// Silence, and the server counts it.
+    /// No reply, and the server counts the frame.
     Counted,
-    /// Silence: a notification, or a blank line.
+    /// No reply: a notification, or a blank line.
     Ignored,
-    /// Silence, and the server counts it as over the cap.
+    /// No reply, and the server counts the frame as over the cap.
     TooLong,
     /// One reply: a result, or an error with this code.
     Reply { id: Value, code: Option<i64> },
@@ -54,7 +54,7 @@ impl ExpectedReply {
             | Verdict::NotAnObject
             | Verdict::NotAMessage
             | Verdict::AnswerToNothing => Self::Counted,
-            // The server asks for nothing in this test, so nobody waits for an answer.
+            // The server sends no requests in this test, so every response is unsolicited.
             Verdict::Answer { .. } => Self::Counted,
             Verdict::Notification { .. } => Self::Ignored,
             Verdict::Refused { id } => Self::Reply {
@@ -68,7 +68,7 @@ impl ExpectedReply {
         }
     }
 
-    /// A name for the tally.
+    /// The name of its counter.
     pub fn kind(&self) -> String {
         match self {
             Self::Counted => "counted".into(),
@@ -90,10 +90,10 @@ fn value(id: Id) -> Value {
     }
 }
 
-/// What a well-formed request deserves, from a client that has said hello.
+/// The error code for a well-formed request of an initialized client; `None` for a result.
 fn code_of(method: &str, params: Option<&str>) -> Option<i64> {
     match method {
-        // A second introduction is refused whatever it says.
+        // A second `initialize` is always rejected.
         "initialize" => Some(INVALID_REQUEST),
         "permissionProfile/list" => (!lists_profiles(params)).then_some(INVALID_REQUEST),
         "fs/readFile" => {
@@ -108,15 +108,15 @@ fn code_of(method: &str, params: Option<&str>) -> Option<i64> {
     }
 }
 
-/// Whether these are params of `permissionProfile/list`, by its page in the reference.
+/// Whether these are valid params of `permissionProfile/list`, by its page in the reference.
 fn lists_profiles(params: Option<&str>) -> bool {
     let Some(members) = params.and_then(members) else {
         return false;
     };
-    let mut seen = Vec::new();
+    let mut names = Vec::new();
     for (name, value) in &members {
         let fits = match name.as_str() {
-            // No cursor was ever given out.
+            // No cursor was ever returned.
             "cursor" => *value == "null",
             "cwd" => *value == "null" || decode(value).is_some(),
             "limit" => {
@@ -125,15 +125,15 @@ fn lists_profiles(params: Option<&str>) -> bool {
             }
             _ => continue,
         };
-        if !fits || seen.contains(name) {
+        if !fits || names.contains(name) {
             return false;
         }
-        seen.push(name.clone());
+        names.push(name.clone());
     }
     true
 }
 
-/// The replies still owed: how often each is expected, less how often it came.
+/// The outstanding replies: how often each is expected, minus how often it came.
 #[derive(Default)]
 pub struct Replies {
     outstanding: BTreeMap<String, i64>,
@@ -149,13 +149,13 @@ impl Replies {
         }
     }
 
-    pub fn came(&mut self, reply: &Value) {
+    pub fn receive(&mut self, reply: &Value) {
         assert!(reply.get("method").is_none(), "not a reply: {reply}");
         let key = format!("{} {:?}", reply["id"], code(reply));
         *self.outstanding.entry(key).or_default() -= 1;
     }
 
-    /// Everything owed has come, and nothing else.
+    /// Checks that all expected replies came, and no others.
     pub fn check(&self) {
         let wrong: Vec<_> = self
             .outstanding

@@ -1,6 +1,6 @@
-//! The generator: frames of every bad kind, and good ones between them.
+//! The generator: frames of every malformed kind, with valid ones between them.
 
-/// A small generator of random numbers, the same on every machine (SplitMix64).
+/// A small random number generator, deterministic on every machine (SplitMix64).
 pub struct Random(u64);
 
 impl Random {
@@ -16,7 +16,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// Below this bound.
+    /// A number below this bound.
     pub fn below(&mut self, bound: usize) -> usize {
         (self.number() % bound as u64) as usize
     }
@@ -44,7 +44,7 @@ pub struct Frames {
 }
 
 impl Frames {
-    /// Frames whose oversized ones are over this cap.
+    /// Creates a generator whose oversized frames are over this cap.
     pub fn new(seed: u64, cap: usize) -> Self {
         Self {
             rng: Random::new(seed),
@@ -60,7 +60,7 @@ impl Frames {
             6 => self.not_an_object().into(),
             7 => self.no_message().into(),
             8..=10 => self.bad_id().into(),
-            11..=13 => self.given_twice().into(),
+            11..=13 => self.duplicate_members().into(),
             14 => self.bad_method().into(),
             15 => self.answer().into(),
             16..=18 => self.deep().into(),
@@ -117,7 +117,7 @@ impl Frames {
         members
     }
 
-    /// Writes an object: members in any order, with any blanks, names sometimes escaped.
+    /// Writes an object: members in any order, with any whitespace, names sometimes escaped.
     fn object(&mut self, mut members: FrameMembers) -> String {
         for at in (1..members.len()).rev() {
             members.swap(at, self.rng.below(at + 1));
@@ -154,7 +154,7 @@ impl Frames {
         self.object(members)
     }
 
-    /// A good frame with an accident.
+    /// A valid frame with random damage.
     fn broken(&mut self) -> Vec<u8> {
         let mut frame = self.good().into_bytes();
         for _ in 0..=self.rng.below(3) {
@@ -214,12 +214,12 @@ impl Frames {
             10 => "\"\\ud800\"".to_owned(),
             11 => "\"\\udc00 \\ud800\"".to_owned(),
             12 => format!("{}1{}", "[".repeat(100), "]".repeat(100)),
-            // Around the longest that is allowed, in bytes once escapes are read.
+            // Around the maximum length, in bytes without escapes.
             13 => format!("\"{}\"", "a".repeat(1020 + self.rng.below(8))),
             14 => format!("\"{}\"", "é".repeat(510 + self.rng.below(5))),
             15 => format!("\"{}\"", "\\u0061".repeat(1020 + self.rng.below(8))),
             16 => format!("\"{}\"", "x".repeat(self.rng.below(self.cap / 2))),
-            // The outermost that are allowed.
+            // The extreme values that are allowed.
             _ => self
                 .rng
                 .pick(&["9223372036854775807", "-9223372036854775808", "-0", "\"\""])
@@ -229,7 +229,7 @@ impl Frames {
         self.object(members)
     }
 
-    fn given_twice(&mut self) -> String {
+    fn duplicate_members(&mut self) -> String {
         let mut members = self.message();
         for _ in 0..=self.rng.below(2) {
             let (name, value) = match self.rng.below(8) {
@@ -239,7 +239,7 @@ impl Frames {
                 4 => ("params", "{}".to_owned()),
                 5 => ("jsonrpc", "\"1.0\"".to_owned()),
                 6 => ("trace", "7".to_owned()),
-                // Given once is wrong enough.
+                // Even once it is invalid.
                 _ => ("result", "1".to_owned()),
             };
             members.push((name.to_owned(), value));
@@ -313,7 +313,7 @@ impl Frames {
             1 => format!("{}1{}", "{\"a\":".repeat(depth), "}".repeat(depth)),
             // Not closed.
             2 if self.rng.one_in(3) => "[".repeat(depth),
-            // Not nesting at all.
+            // Brackets in a string, which are no nesting.
             2 => format!("\"{}\\\"\"", "[{".repeat(depth)),
             _ => {
                 let pairs = depth / 2;
@@ -370,7 +370,7 @@ impl Frames {
         self.object(members)
     }
 
-    /// A good frame with bytes in it that are no UTF-8.
+    /// A valid frame with invalid UTF-8 in it.
     fn half_utf8(&mut self) -> Vec<u8> {
         let mut frame = self.good().into_bytes();
         let bad: &[u8] = self.rng.pick(&[
@@ -411,7 +411,7 @@ impl Frames {
         }
     }
 
-    /// A good request made as long as the cap, or longer.
+    /// A valid request padded to the cap, or beyond.
     fn near_the_cap(&mut self) -> Vec<u8> {
         let mut members = self.message();
         let bare = self.object(members.clone()).len();
@@ -428,7 +428,7 @@ impl Frames {
         };
         Self::set(&mut members, "filler", format!("\"{filler}\""));
         let mut frame = self.object(members).into_bytes();
-        // Blanks bring it to the length exactly; a shorter one would be cut to no JSON.
+        // Spaces pad it to the exact length; truncating it would make it invalid JSON.
         frame.resize(length.max(frame.len().min(self.cap)), b' ');
         frame
     }

@@ -1,4 +1,4 @@
-//! What hostile frames cost: never more than twice the cap beyond what the server held before.
+//! The memory cost of hostile frames: at most twice the cap above the level before.
 
 use serde_json::json;
 
@@ -8,12 +8,12 @@ use crate::support::websocket::{FIN, TEXT, Websocket, WebsocketEvent, frame};
 
 const MIB: usize = 1 << 20;
 
-/// What comes beside frames, whatever the cap: read and write buffers (less than 1 MiB together), the
-/// stacks and arenas of threads that had not run before, pages of code that were not in use. A server
-/// that is sent small frames only grows by a quarter of a MiB.
+/// Memory beside the frames, independent of the cap: read and write buffers (less than 1 MiB
+/// together), stacks and arenas of threads that had not run before, newly used pages of code. A
+/// server that receives only small frames grows by a quarter of a MiB.
 const SLACK: usize = 4 * MIB;
 
-/// Frames that fill the cap, or nearly, each in a way that could tempt a server to copy it.
+/// Frames of about the size of the cap, each in a form that could tempt a server to copy it.
 fn large_frames(bytes: usize) -> Vec<Vec<u8>> {
     let x = "x".repeat(bytes);
     let half = bytes / 2;
@@ -25,7 +25,7 @@ fn large_frames(bytes: usize) -> Vec<Vec<u8>> {
         [b"\"".to_vec(), "é".repeat(half).into_bytes()].concat(),
         format!("{{\"{x}\":1}}").into_bytes(),
         format!("[{}1]", "1,".repeat(half)).into_bytes(),
-        // Refused, and the reply must not hold what is refused.
+        // Rejected, and the reply must not contain the rejected text.
         format!(r#"{{"id":"{x}","method":"permissionProfile/list","params":{{}}}}"#).into_bytes(),
         format!(r#"{{"id":"\n{x}","method":"permissionProfile/list","params":{{}}}}"#).into_bytes(),
         format!(r#"{{"id":1,"method":"{x}"}}"#).into_bytes(),
@@ -41,20 +41,20 @@ fn large_frames(bytes: usize) -> Vec<Vec<u8>> {
             "]".repeat(half)
         )
         .into_bytes(),
-        // Fine, but large.
+        // Valid, but large.
         format!(r#"{{"id":1,"method":"permissionProfile/list","params":{{"filler":"{x}"}}}}"#)
             .into_bytes(),
     ]
 }
 
-/// Frames with so many values that a method which reads them would hold many times the frame.
+/// Frames with so many values that a method which parses them would hold many times the frame.
 fn large_lists(bytes: usize) -> Vec<Vec<u8>> {
     // Beside the list, a frame has its method and a few names.
     let list = |row: &str| vec![row; (bytes - 200) / (row.len() + 1)].join(",");
     lists_of(list)
 }
 
-/// The same with as many values as a request may have.
+/// The same with the maximum number of values of a request.
 fn longest_lists() -> Vec<Vec<u8>> {
     const VALUES_MAX: usize = 100_000;
     let list = |row: &str| {
@@ -70,7 +70,7 @@ fn lists_of(list: impl Fn(&str) -> String) -> Vec<Vec<u8>> {
     let request = |method: &str, params: String| {
         format!(r#"{{"id":1,"method":"{method}","params":{params}}}"#).into_bytes()
     };
-    // Refused by its path once it is read.
+    // Rejected by its path after it is parsed.
     let write = |value: String| {
         let edit = format!(r#"{{"keyPath":"a..b","value":{value},"mergeStrategy":"replace"}}"#);
         request("config/batchWrite", format!(r#"{{"edits":[{edit}]}}"#))
@@ -91,7 +91,7 @@ fn lists_of(list: impl Fn(&str) -> String) -> Vec<Vec<u8>> {
     ]
 }
 
-/// The most memory a server held while `work` was done, beyond what it held before.
+/// Returns the peak memory of a server during `work`, minus the level before.
 fn growth(server: &TestServer, work: impl FnOnce()) -> usize {
     server.forget_peak();
     let before = server.memory("VmRSS");
@@ -111,7 +111,7 @@ fn check(what: &str, growth: usize, cap: usize) {
     );
 }
 
-/// Sends frames over stdio in one go, and waits until the server has read them all.
+/// Sends frames over stdio at once, and waits until the server has read them all.
 fn over_stdio(frames: &[&[u8]], cap: usize) -> usize {
     let mut server = TestServer::start_measured(&["--max-message-bytes", &cap.to_string()]);
     let mut pipes = server.pipes();
@@ -127,7 +127,7 @@ fn over_stdio(frames: &[&[u8]], cap: usize) -> usize {
     grown
 }
 
-/// The same over a websocket that is opened anew whenever the server closes it.
+/// The same over a websocket, which is opened again whenever the server closes it.
 fn over_websocket(frames: &[&[u8]], cap: usize) -> usize {
     let cap_text = cap.to_string();
     let arguments = [
@@ -192,7 +192,7 @@ fn many_large_frames_over_a_websocket() {
     check("ws, 120 frames", over_websocket(&frames, MIB), MIB);
 }
 
-/// What is just not refused must be worth no more than what is.
+/// The largest accepted lists must cost no more than rejected ones.
 #[test]
 fn lists_as_long_as_they_may_be() {
     for (number, list) in longest_lists().iter().enumerate() {
@@ -203,7 +203,7 @@ fn lists_as_long_as_they_may_be() {
 
 #[test]
 fn frames_of_31_mib_over_stdio() {
-    // What is behind the transport is the same for all of them, so the lists go over one only.
+    // The code behind the transports is the same, so the lists go over one only.
     let kinds = [large_frames(31 * MIB), large_lists(31 * MIB)].concat();
     for (number, large) in kinds.iter().enumerate() {
         let grown = over_stdio(&[large], 32 * MIB);
@@ -219,7 +219,7 @@ fn frames_of_31_mib_over_a_websocket() {
     }
 }
 
-/// Lines that come faster than they are read wait in the pipe, not in the server.
+/// Lines that arrive faster than they are read wait in the pipe, not in the server.
 #[test]
 fn frames_of_31_mib_one_after_the_other() {
     let kinds = large_frames(31 * MIB);

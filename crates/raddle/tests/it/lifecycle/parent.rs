@@ -1,4 +1,4 @@
-//! The process that started the server, when it is slow, gone, or hands over odd descriptors.
+//! The process that started the server: slow, exited, or with unusual descriptors.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -33,7 +33,7 @@ impl PipedServer {
         }
     }
 
-    /// How it ended, and what it said on stderr.
+    /// Returns its exit status and its stderr.
     fn ended(mut self) -> (ExitStatus, String) {
         let status = eventually("the end of the server", || {
             self.child.try_wait().expect("a child")
@@ -68,7 +68,7 @@ fn a_log_that_cannot_be_written_ends_nothing() {
     };
     let mut pipes = Pipes::of(&mut server.child);
     pipes.hello();
-    // Each of these is logged where it is done.
+    // This request is logged on its way.
     pipes.send(&request(1, "thread/start", json!({})));
     let started = std::iter::from_fn(|| pipes.next()).find(|it| it["id"] == 1);
     let started = started.expect("an answer");
@@ -88,10 +88,10 @@ fn lines(frames: impl IntoIterator<Item = Vec<u8>>) -> Vec<u8> {
     frames.into_iter().flat_map(line).collect()
 }
 
-/// Its end does not hurry it: the answers are more than a pipe holds, and it takes them a little at a
-/// time for longer than any fixed patience with the end that this server ever had.
+/// The end of stdin sets no deadline: the answers are more than a pipe holds, and the parent reads
+/// them slowly, for longer than any fixed timeout of this server ever was.
 #[test]
-fn a_slow_one_gets_every_answer_after_its_end() {
+fn a_slow_parent_gets_every_answer_after_closing_stdin() {
     const REQUESTS: usize = 500;
     let mut server = PipedServer::with(Stdio::piped(), Stdio::piped());
     let mut stdin = server.child.stdin.take().expect("stdin");
@@ -113,7 +113,7 @@ fn a_slow_one_gets_every_answer_after_its_end() {
             break;
         }
         all.extend_from_slice(&chunk[..count]);
-        // This is what makes it slow.
+        // This makes it slow.
         std::thread::sleep(Duration::from_millis(50));
     }
     assert!(begun.elapsed() > Duration::from_secs(6), "it was not slow");
@@ -128,19 +128,19 @@ fn a_slow_one_gets_every_answer_after_its_end() {
 }
 
 #[test]
-fn one_that_stops_reading_makes_the_end_a_failure() {
+fn a_parent_that_stops_reading_makes_the_exit_a_failure() {
     let mut server = PipedServer::with(Stdio::piped(), Stdio::piped());
     drop(server.child.stdout.take());
     let mut stdin = server.child.stdin.take().expect("stdin");
     let _ = stdin.write_all(&lines([initialize("hello")]));
     let (status, stderr) = server.ended();
     assert_eq!(status.code(), Some(1), "{stderr}");
-    assert!(stderr.contains("raddle: answers are lost: "), "{stderr}");
+    assert!(stderr.contains("raddle: responses are lost: "), "{stderr}");
 }
 
-/// Who came through other doors notices nothing, until the parent itself has gone.
+/// Clients of other listeners notice nothing, until the parent itself has exited.
 #[test]
-fn one_that_stops_reading_ends_nobody_elses_connection() {
+fn a_parent_that_stops_reading_ends_no_other_connection() {
     let mut server = TestServer::open_websocket(&["--listen", "stdio://"]);
     let client = server.client();
     let (mut stdin, stdout) = server.take_stdio();
@@ -148,15 +148,15 @@ fn one_that_stops_reading_ends_nobody_elses_connection() {
     stdin
         .write_all(&lines([initialize("hello")]))
         .expect("it reads");
-    server.wait_for("the connection to the parent is over");
-    // It is no longer listened to.
+    server.wait_for("the connection to the parent has ended");
+    // Its stdin is no longer read as requests.
     stdin
         .write_all(&lines([request(1, "account/read", json!({}))]))
         .expect("it is passed over");
     for mut client in [client, server.client()] {
         let answer = client.ask(&request(1, "account/read", json!({})));
         assert_eq!(code(&answer), None, "{answer}");
-        client.leave();
+        client.disconnect();
     }
     drop(stdin);
     let ended = server.ended();
@@ -164,7 +164,7 @@ fn one_that_stops_reading_ends_nobody_elses_connection() {
 }
 
 #[test]
-fn one_that_leaves_with_nothing_to_hear_is_no_failure() {
+fn a_parent_that_exits_without_requests_is_no_failure() {
     let mut server = PipedServer::with(Stdio::piped(), Stdio::piped());
     drop(server.child.stdout.take());
     drop(server.child.stdin.take());
@@ -174,14 +174,14 @@ fn one_that_leaves_with_nothing_to_hear_is_no_failure() {
 
 #[test]
 fn a_stdin_that_cannot_be_read_is_a_failure() {
-    // A folder can be opened and not be read.
+    // A folder can be opened but not read.
     let folder = File::open("/").expect("a folder");
     let (status, stderr) = PipedServer::with(folder, Stdio::piped()).ended();
     assert_eq!(status.code(), Some(1), "{stderr}");
     assert!(stderr.contains("raddle: stdin failed: "), "{stderr}");
 }
 
-/// Node, for one, makes its pipes like this, and the flag is shared by whoever has the pipe.
+/// Node, for one, creates such pipes, and all holders of a pipe share the flag.
 #[test]
 fn pipes_that_do_not_block_will_do() {
     let pipe = || -> (OwnedFd, OwnedFd) {
@@ -191,28 +191,28 @@ fn pipes_that_do_not_block_will_do() {
     let (stdout, their_stdout) = pipe();
     let server = PipedServer::with(their_stdin, their_stdout);
     let (mut stdin, mut stdout) = (File::from(stdin), File::from(stdout));
-    // More than a pipe holds, and the answer as long.
+    // More than a pipe holds, and the answer is as long.
     let long = "x".repeat(1000);
     stdin
         .write_all(&lines([initialize("hello")]))
         .expect("it fits");
-    let mut taken = PipeBuffer::default();
-    taken.lines(&mut stdout, 1);
-    // Nothing comes for a moment, and that is not the end.
+    let mut buffer = PipeBuffer::default();
+    buffer.lines(&mut stdout, 1);
+    // For a moment no data comes, and that is not the end.
     for round in 0..4 {
         for number in 0..40 {
             let id = format!("{round} {number} {long}");
             let ask = lines([request(id, "permissionProfile/list", json!({}))]);
             stdin.write_all(&ask).expect("it fits");
         }
-        taken.lines(&mut stdout, 1 + 40 * (round + 1));
+        buffer.lines(&mut stdout, 1 + 40 * (round + 1));
     }
     drop(stdin);
     let (status, stderr) = server.ended();
     assert_eq!(status.code(), Some(0), "{stderr}");
 }
 
-/// What came out of a pipe that does not block.
+/// The data read from a non-blocking pipe.
 #[derive(Default)]
 struct PipeBuffer(Vec<u8>);
 
@@ -231,19 +231,19 @@ impl PipeBuffer {
 }
 
 #[test]
-fn a_person_at_a_terminal_is_told_what_this_is() {
+fn a_terminal_gets_a_usage_hint() {
     let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
     grantpt(&ours).expect("a terminal");
     unlockpt(&ours).expect("a terminal");
     let name = ptsname(&ours, Vec::new()).expect("a name");
-    let theirs = open(&*name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).expect("a terminal");
-    let mut server = PipedServer::with(theirs, Stdio::piped());
+    let program_side = open(&*name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).expect("a terminal");
+    let mut server = PipedServer::with(program_side, Stdio::piped());
     let mut stderr = BufReader::new(server.child.stderr.take().expect("stderr"));
     let mut line = String::new();
     stderr.read_line(&mut line).expect("a line");
     assert!(line.contains("speaks JSON-RPC on stdin"), "{line}");
     assert!(line.contains("press Ctrl-D to end"), "{line}");
-    // Which is true.
+    // Check that this is true.
     let mut ours = File::from(ours);
     ours.write_all(b"\x04").expect("a key");
     let begun = Instant::now();

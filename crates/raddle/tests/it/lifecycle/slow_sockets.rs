@@ -1,10 +1,10 @@
-//! Many sockets that drip and one client that never reads, beside ten clients that notice nothing.
+//! Many slow sockets and one client that never reads, beside ten clients that must not be affected.
 //!
-//! The ten are measured without the crowd and with it, by turns, on one server. Each turn with it is
-//! compared with the one just before, and of these ratios the one in the middle counts: a machine that is
-//! busy for a moment does not decide. One that is busy for longer may spoil a whole series, so when the
-//! ratio is too high, it is measured again, [`SERIES_MAX`] times in all; a crowd that really slows the ten
-//! slows them in every series.
+//! The ten are measured without the crowd and with it, in turn, on one server. Each round with it
+//! is compared with the one just before, and the median of these ratios counts, so that a busy
+//! moment of the machine does not decide. A longer busy period may spoil a whole series, so a ratio
+//! that is too high is measured again, [`SERIES_MAX`] times in all; a crowd that really slows the
+//! ten slows them in every series.
 
 mod crowd;
 
@@ -20,10 +20,11 @@ use crate::support::{code, eventually, request};
 
 const MIB: u64 = 1 << 20;
 
-/// glibc gives large blocks back as soon as they are free: what is measured is what the server holds.
+/// glibc returns large blocks as soon as they are free, so the measured memory is what the server
+/// holds.
 const MEASURED: &str = "export MALLOC_MMAP_THRESHOLD_=131072";
 
-/// How long the binary lets a handshake take, and how late it may notice.
+/// The binary's handshake timeout, and how late it may notice.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 const LATE: Duration = Duration::from_secs(2);
 
@@ -31,22 +32,23 @@ const LATE: Duration = Duration::from_secs(2);
 const SERIES_MAX: usize = 3;
 
 struct Proof {
-    /// What the shell does before it starts the server.
+    /// The shell command before the start of the server.
     before: &'static str,
-    /// More sockets than there are places for handshakes.
+    /// More sockets than slots for handshakes.
     sockets: usize,
-    /// So few that nobody must make place, and each stays until its time is up.
+    /// So few that none is evicted, and each stays until its timeout.
     few_sockets: usize,
     /// Pairs of rounds in one series.
     pairs: usize,
-    /// How often each of the ten asks in one round.
+    /// How many requests each of the ten sends in one round.
     turns: usize,
     ratio_max: f64,
 }
 
-/// A slice of the proof below, with fewer descriptors than there are sockets. It fails when handshakes
-/// have no pool of their own (files can no longer be opened), when they have no deadline (they live
-/// on), and when the one that does not read is read (memory, and it never has to wait).
+/// A short version of the proof below, with fewer descriptors than sockets. It fails if handshakes
+/// have no pool of their own (files can no longer be opened), if they have no deadline (they live
+/// on), and if the server reads from the client that does not read (memory grows, and the client
+/// never blocks).
 #[test]
 fn slow_sockets_slice() {
     prove(&Proof {
@@ -79,12 +81,12 @@ fn prove(proof: &Proof) {
         &format!("{MEASURED}; {}", proof.before),
         &["--listen", "ws://127.0.0.1:0", "--insecure-loopback"],
     );
-    // Not in the home, which is served to nobody.
+    // Not in the home, which is closed to clients.
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("file");
     std::fs::write(&file, "hello").expect("a file");
     let mut ten: Vec<Websocket> = (0..10).map(|_| server.client()).collect();
-    // The first requests pay for what is done once.
+    // The first requests pay for one-time work.
     p99(&mut ten, &file, proof.turns);
     server.forget_peak();
     let memory = server.memory("VmRSS");
@@ -96,7 +98,7 @@ fn prove(proof: &Proof) {
         ratio = measure(proof, &server, &mut ten, &file);
     }
 
-    // No socket drips for longer than a handshake may take.
+    // No socket outlives the handshake timeout.
     let crowd = Crowd::gather(&server, proof.few_sockets);
     let begun = Instant::now();
     while begun.elapsed() < HANDSHAKE + 2 * LATE {
@@ -114,15 +116,15 @@ fn prove(proof: &Proof) {
     assert!(ratio <= proof.ratio_max, "the ratio is {ratio:.2}");
     let lives = HANDSHAKE - LATE..=HANDSHAKE + LATE;
     assert!(lives.contains(&oldest), "one dripped for {oldest:?}");
-    // Answers wait in a queue of 8 MiB, and the allocator may keep those of other rounds elsewhere; a
-    // handshake has a buffer of its own.
+    // Responses wait in a queue of 8 MiB, and the allocator may keep those of other rounds
+    // elsewhere; each handshake has its own buffer.
     let grown_max = 40 * MIB + sockets as u64 * (32 << 10);
     assert!(grown <= grown_max, "grew by {grown} bytes");
     drop(ten);
     server.stop();
 }
 
-/// One series: by how much a crowd lengthens the time that the ten wait.
+/// Runs one series: by which factor a crowd increases the latency of the ten.
 fn measure(proof: &Proof, server: &TestServer, ten: &mut [Websocket], file: &Path) -> f64 {
     let descriptors = server.descriptors();
     let mut pairs: Vec<(Duration, Duration)> = Vec::new();
@@ -136,25 +138,25 @@ fn measure(proof: &Proof, server: &TestServer, ten: &mut [Websocket], file: &Pat
         });
     }
     eprintln!("p99 without the crowd and with it: {pairs:.0?}");
-    let ratio = |(alone, beside): &(Duration, Duration)| beside.as_secs_f64() / alone.as_secs_f64();
+    let ratio = |(alone, with_crowd): &(Duration, Duration)| with_crowd.as_secs_f64() / alone.as_secs_f64();
     let mut ratios: Vec<f64> = pairs.iter().map(ratio).collect();
     ratios.sort_unstable_by(f64::total_cmp);
     eprintln!("their ratios: {ratios:.2?}");
     ratios[ratios.len() / 2]
 }
 
-/// All ask at once, take their answers, and ask again; the time that all but the slowest of a hundred
-/// requests took.
+/// Sends a request on all connections at once, then reads the responses, for so many rounds.
+/// Returns the 99th percentile of the latency.
 fn p99(ten: &mut [Websocket], file: &Path, turns: usize) -> Duration {
-    // Once a round also something that needs a descriptor.
+    // Once a round, also a request that needs a descriptor.
     for client in ten.iter_mut() {
         let answer = client.ask(&request("file", "fs/readFile", json!({ "path": file })));
         assert_eq!(code(&answer), None, "{answer}");
     }
-    let mut taken: Vec<Duration> = Vec::new();
+    let mut latencies: Vec<Duration> = Vec::new();
     for turn in 0..turns {
         let question = request(turn, "account/read", json!({}));
-        let asked: Vec<Instant> = ten
+        let sent_at: Vec<Instant> = ten
             .iter_mut()
             .map(|client| {
                 let begun = Instant::now();
@@ -162,13 +164,13 @@ fn p99(ten: &mut [Websocket], file: &Path, turns: usize) -> Duration {
                 begun
             })
             .collect();
-        for (client, begun) in ten.iter_mut().zip(asked) {
+        for (client, begun) in ten.iter_mut().zip(sent_at) {
             let answer = client.receive();
-            taken.push(begun.elapsed());
+            latencies.push(begun.elapsed());
             assert_eq!(answer["id"], turn);
             assert_eq!(code(&answer), None);
         }
     }
-    taken.sort_unstable();
-    taken[taken.len() * 99 / 100]
+    latencies.sort_unstable();
+    latencies[latencies.len() * 99 / 100]
 }

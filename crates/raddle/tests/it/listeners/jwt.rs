@@ -1,5 +1,5 @@
-//! Signed tokens, good and bad. Written out here, so that a mistake in the server's own code does not
-//! sign what it would also accept.
+//! Signed tokens, valid and invalid. Implemented here, so that a mistake in the server's own code
+//! does not sign what it would also accept.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -16,7 +16,7 @@ pub struct Jwt {
 }
 
 impl Jwt {
-    /// One that is valid now.
+    /// A token that is valid now.
     pub fn good() -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now = now.expect("after 1970").as_secs();

@@ -1,4 +1,4 @@
-//! Doors that must not open at all: the server says why on stderr and does not start.
+//! Listeners that must not open: the server reports why on stderr and does not start.
 
 use std::process::Output;
 
@@ -13,17 +13,17 @@ fn run(arguments: &[&str]) -> Output {
     command.output().expect("the binary starts")
 }
 
-fn refuses(arguments: &[&str], code: i32, says: &str) {
+fn refuses(arguments: &[&str], code: i32, message: &str) {
     let output = run(arguments);
     let stderr = String::from_utf8(output.stderr).expect("text");
     assert_eq!(output.status.code(), Some(code), "{arguments:?}: {stderr}");
-    assert!(stderr.contains(says), "{arguments:?}: {stderr}");
+    assert!(stderr.contains(message), "{arguments:?}: {stderr}");
     assert!(output.stdout.is_empty(), "stdout is the wire");
     assert!(!stderr.contains("panicked"), "{stderr}");
 }
 
 #[test]
-fn a_tcp_door_needs_a_token() {
+fn a_tcp_listener_needs_a_token() {
     let token = "without a token: add --ws-auth";
     refuses(&["--listen", "ws://127.0.0.1:0"], 1, token);
     refuses(&["--listen", "ws://[::1]:0"], 1, token);
@@ -123,7 +123,7 @@ fn secrets_must_be_usable() {
         (&["--ws-token-file", &short], 1, "add --ws-auth"),
         (&["--ws-auth", "none"], 2, "invalid value"),
     ];
-    for (arguments, code, says) in cases {
-        refuses(&[&listen, *arguments].concat(), *code, says);
+    for (arguments, code, message) in cases {
+        refuses(&[&listen, *arguments].concat(), *code, message);
     }
 }

@@ -1,12 +1,12 @@
-//! What a websocket must show to be let in.
+//! Authentication of websockets.
 
 use super::jwt::Jwt;
-use super::{ORIGINS, check, only_good_ones_came_in};
+use super::{ORIGINS, check, expect_one_connection};
 use crate::support::http;
 use crate::support::server::TestServer;
 
 #[test]
-fn the_capability_token_is_asked_for() {
+fn the_capability_token_is_required() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("token");
     std::fs::write(&file, "correct horse battery\n").expect("a file");
@@ -45,14 +45,14 @@ fn the_capability_token_is_asked_for() {
             (&format!("Authorization: Bearer wrong\r\n{good}"), malformed),
         ],
     );
-    // Health needs no token.
+    // Health checks need no token.
     let address = server.address();
     check(
         address,
         &format!("GET /readyz HTTP/1.1\r\nHost: {address}\r\n\r\n"),
         200,
     );
-    // What is counted is for those who would be let in.
+    // The metrics need the same token as a websocket.
     for (headers, status) in [
         ("", 401),
         ("Authorization: Bearer wrong\r\n", 401),
@@ -61,13 +61,13 @@ fn the_capability_token_is_asked_for() {
         let request = format!("GET /metrics HTTP/1.1\r\nHost: {address}\r\n{headers}\r\n");
         check(address, &request, status);
     }
-    // A good token does not make up for an origin, or for a foreign host.
+    // A valid token does not make up for an origin or a foreign host.
     for origin in ORIGINS {
         let headers = format!("{origin}{good}");
         check(address, &http::upgrade(&address.to_string(), &headers), 403);
     }
     check(address, &http::upgrade("evil.test", good), 403);
-    only_good_ones_came_in(server, "authorization: bEARER correct horse battery\r\n");
+    expect_one_connection(server, "authorization: bEARER correct horse battery\r\n");
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn the_digest_of_a_token_will_do() {
             (&of_digest, "invalid websocket bearer token"),
         ],
     );
-    only_good_ones_came_in(server, "Authorization: Bearer abc\r\n");
+    expect_one_connection(server, "Authorization: Bearer abc\r\n");
 }
 
 #[test]
@@ -184,14 +184,14 @@ fn signed_tokens_are_checked() {
     refused.push((format!("Authorization: Bearer {unsigned}\r\n"), invalid));
     let refused: Vec<(&str, &str)> = refused.iter().map(|(a, b)| (a.as_str(), *b)).collect();
     refuses_tokens(&server, &refused);
-    only_good_ones_came_in(server, &header(&good));
+    expect_one_connection(server, &header(&good));
 }
 
 #[test]
 fn a_secret_is_its_bytes() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("secret");
-    // No text, and the space around it is part of it.
+    // Not text, and the surrounding whitespace is part of it.
     let secret = [&b" \xff\xfe\0"[..], &[0x80; 31], b"\n"].concat();
     std::fs::write(&file, &secret).expect("a file");
     let server = TestServer::start(&[
@@ -207,10 +207,10 @@ fn a_secret_is_its_bytes() {
         |secret: &[u8]| format!("Authorization: Bearer {}\r\n", Jwt::good().signed(secret));
     let trimmed = header(secret.trim_ascii());
     refuses_tokens(&server, &[(&trimmed, "invalid websocket jwt")]);
-    only_good_ones_came_in(server, &header(&secret));
+    expect_one_connection(server, &header(&secret));
 }
 
-/// Each of these header lines is refused with 401 and its text.
+/// Checks that each of these header lines is rejected with 401 and its text.
 fn refuses_tokens(server: &TestServer, cases: &[(&str, &str)]) {
     let address = server.address();
     for (headers, text) in cases {

@@ -1,4 +1,4 @@
-//! The unix socket: for its owner only.
+//! The Unix socket: for its owner only.
 
 use std::fs::Permissions;
 use std::io::{Read, Write};
@@ -33,7 +33,7 @@ fn set_mode(path: &Path, mode: u32) {
     std::fs::set_permissions(path, Permissions::from_mode(mode)).expect("a mode");
 }
 
-/// Starts a server that does not start; what it said instead.
+/// Starts a server that must fail to start, and returns its stderr.
 fn refused(listen: &str, from: &Path) -> String {
     let home = TempDir::new().expect("a home");
     let mut server = command(home.path());
@@ -55,15 +55,15 @@ fn the_socket_is_private_and_goes_away() {
     assert!(socket.ends_with("app-server-control/app-server-control.sock"));
     assert_eq!(mode(&socket), 0o600);
     assert_eq!(mode(socket.parent().expect("a folder")), 0o700);
-    server.unix_client().leave();
-    // The folder of the home goes with the server; look before.
-    let gone = private_folder();
-    let kept = gone.path().join("s");
-    let other = TestServer::start(&["--listen", &format!("unix://{}", text(&kept))]);
-    assert_eq!(other.socket(), kept);
-    assert_eq!(mode(&kept), 0o600);
+    server.unix_client().disconnect();
+    // The folder of the home is removed with the server; look before.
+    let folder = private_folder();
+    let path = folder.path().join("s");
+    let other = TestServer::start(&["--listen", &format!("unix://{}", text(&path))]);
+    assert_eq!(other.socket(), path);
+    assert_eq!(mode(&path), 0o600);
     other.stop();
-    assert!(!kept.exists(), "the socket is removed at the end");
+    assert!(!path.exists(), "the socket is removed at the end");
     server.stop();
 }
 
@@ -72,27 +72,27 @@ fn a_stale_socket_is_replaced_and_a_live_one_is_not() {
     let folder = private_folder();
     let path = folder.path().join("s");
     let listen = format!("unix://{}", text(&path));
-    // What a killed server leaves behind.
+    // The leftover of a killed server.
     drop(UnixListener::bind(&path).expect("a socket"));
     let first = TestServer::start(&["--listen", &listen]);
     first.socket();
-    first.unix_client().leave();
+    first.unix_client().disconnect();
 
     let in_use = "another server is listening on";
     let stderr = refused(&listen, folder.path());
     assert!(stderr.contains(in_use), "{stderr}");
-    // It is still the first one's when someone has taken the file away.
+    // The address is still in use if the file was moved away.
     std::fs::rename(&path, folder.path().join("elsewhere")).expect("a file");
     let stderr = refused(&listen, folder.path());
     assert!(stderr.contains(in_use), "{stderr}");
     std::fs::rename(folder.path().join("elsewhere"), &path).expect("a file");
-    // The first one was not disturbed.
-    first.unix_client().leave();
+    // The first server was not disturbed.
+    first.unix_client().disconnect();
     first.stop();
 }
 
 #[test]
-fn of_many_that_start_at_once_one_wins() {
+fn of_concurrent_starts_one_server_wins() {
     for _ in 0..5 {
         let folder = private_folder();
         let path = folder.path().join("s");
@@ -107,7 +107,7 @@ fn of_many_that_start_at_once_one_wins() {
                 server.spawn().expect("the binary starts")
             })
             .collect();
-        // All but one end by themselves.
+        // All but one exit on their own.
         eventually("the others to give up", || {
             let running = |server: &mut Child| server.try_wait().expect("a child").is_none();
             servers.retain_mut(running);
@@ -121,9 +121,9 @@ fn of_many_that_start_at_once_one_wins() {
     }
 }
 
-/// A queue that is full is a sign of life.
+/// A full backlog is a sign of life.
 #[test]
-fn a_busy_server_is_not_taken_for_a_dead_one() {
+fn a_full_backlog_does_not_count_as_dead() {
     let folder = private_folder();
     let path = folder.path().join("s");
     let busy = UnixListener::bind(&path).expect("a socket");
@@ -142,7 +142,7 @@ fn only_its_own_socket_is_removed_at_the_end() {
     let folder = private_folder();
     let path = folder.path().join("s");
     let server = TestServer::start(&["--listen", &format!("unix://{}", text(&path))]);
-    server.unix_client().leave();
+    server.unix_client().disconnect();
     let lock = folder.path().join("s.lock");
     assert_eq!(mode(&lock), 0o600);
     std::fs::remove_file(&path).expect("a file");
@@ -167,10 +167,10 @@ fn a_folder_that_lets_others_in_is_refused() {
     let path = folder.path().join("s");
     for mode in [0o755, 0o710, 0o701, 0o777, 0o1777, 0o770] {
         set_mode(folder.path(), mode);
-        // By its whole name, and by a bare one from inside.
+        // By its absolute path, and by a bare name from inside.
         for listen in [&format!("unix://{}", text(&path)), "unix://s"] {
             let stderr = refused(listen, folder.path());
-            assert!(stderr.contains("lets others in"), "{mode:o} {stderr}");
+            assert!(stderr.contains("is accessible to others"), "{mode:o} {stderr}");
             assert!(stderr.contains("chmod 700 it"), "{mode:o} {stderr}");
         }
     }
@@ -191,7 +191,7 @@ fn an_origin_is_refused_here_too() {
     assert_eq!(ended.connections(), 0);
 }
 
-/// Only root can become someone else, so without root there is nobody here to refuse.
+/// Only root can become another user; without root this test cannot run.
 #[test]
 fn another_user_is_refused() {
     if !geteuid().is_root() {
@@ -199,7 +199,7 @@ fn another_user_is_refused() {
     }
     let server = TestServer::start(&["--listen", "unix://"]);
     let socket = server.socket();
-    // With every file mode out of the way, only the check of the peer is left.
+    // With permissive file modes, only the check of the peer is left.
     let folders = socket.ancestors().skip(1);
     let ours = folders.take_while(|folder| folder.starts_with(server.home()));
     for folder in ours {
@@ -208,7 +208,7 @@ fn another_user_is_refused() {
     set_mode(&socket, 0o666);
 
     // On Linux a thread has its own user id; the test's other threads keep theirs.
-    let stranger = std::thread::spawn(move || {
+    let client = std::thread::spawn(move || {
         let nobody = Uid::from_raw(65534);
         rustix::thread::set_thread_res_uid(nobody, nobody, nobody).expect("root may do this");
         let mut stream = UnixStream::connect(socket).expect("the file modes allow it");
@@ -222,12 +222,12 @@ fn another_user_is_refused() {
         answer
     });
     assert_eq!(
-        stranger.join().expect("no panic"),
+        client.join().expect("no panic"),
         b"",
         "a stranger is told nothing"
     );
     server.wait_for("another user's connection refused");
-    server.unix_client().leave();
+    server.unix_client().disconnect();
     let ended = server.stop();
     assert_eq!(ended.connections(), 1, "{:?}", ended.log);
 }

@@ -1,4 +1,4 @@
-//! Signing in, and which models providers have.
+//! Signing in, and the model lists of providers.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -6,18 +6,18 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
 
-use super::{MockClient, MockModel, client_id};
+use super::{MockClient, MockModel, request_id_value};
 use crate::support::server::TestServer;
 
-/// Tokens are good for four calls each, and a device waits once.
+/// Tokens are valid for four calls each, and the device is pending once.
 const TOKENS: &str = "access = { keys = ['sekret'], calls_per_token = 4, pending = 1 }";
 
-/// A client whose provider people sign in with.
+/// A client whose provider needs a sign-in.
 fn client() -> MockClient {
     client_with("")
 }
 
-/// The same, with more said of how.
+/// The same, with more OAuth settings.
 fn client_with(more: &str) -> MockClient {
     let mock = MockModel::start(TOKENS);
     let (root, _) = mock.base_url.rsplit_once('/').expect("a path");
@@ -28,19 +28,19 @@ fn client_with(more: &str) -> MockClient {
 }
 
 impl MockClient {
-    /// Asks, and gives the answer and what is told until then.
+    /// Sends a request and returns its response.
     fn answer(&mut self, method: &str, params: Value) -> Value {
         self.ask(method, params);
-        let asked = client_id(self.asked);
-        let heard = self.until(|it| it["id"] == asked);
-        heard.last().expect("an answer").clone()
+        let request_id = request_id_value(self.last_id);
+        let messages = self.until(|it| it["id"] == request_id);
+        messages.last().expect("an answer").clone()
     }
 
     fn account(&mut self) -> Value {
         self.answer("account/read", json!({}))["result"].clone()
     }
 
-    /// What is told of a sign-in's end.
+    /// Waits for the end of a sign-in. Returns the notifications `login/completed` and `updated`.
     fn signed_in(&mut self) -> (Value, Value) {
         let completed = self.until(|it| it["method"] == "account/login/completed");
         let completed = completed.last().expect("an end")["params"].clone();
@@ -52,11 +52,11 @@ impl MockClient {
     }
 
     fn tokens(&self) -> Value {
-        self.mock.told()["tokens"].clone()
+        self.mock.request_log()["tokens"].clone()
     }
 }
 
-/// Opens a page as a browser does, and goes where it is sent.
+/// Opens a page as a browser does, and follows its redirects.
 fn browse(address: &str) -> String {
     let (host, path) = address
         .strip_prefix("http://")
@@ -74,22 +74,22 @@ fn browse(address: &str) -> String {
     }
 }
 
-/// Where a page sends the browser back to.
-fn back(page: &str) -> String {
-    let (_, back) = page.split_once("redirect_uri=").expect("a way back");
-    let (back, _) = back.split_once('&').expect("its end");
-    back.replace("%3A", ":").replace("%2F", "/")
+/// The redirect address of a page.
+fn redirect_address(page: &str) -> String {
+    let (_, address) = page.split_once("redirect_uri=").expect("a way back");
+    let (address, _) = address.split_once('&').expect("its end");
+    address.replace("%3A", ":").replace("%2F", "/")
 }
 
 #[test]
-fn a_key_is_kept_until_someone_signs_out() {
+fn a_key_is_stored_until_sign_out() {
     let mut client = client();
     let nobody = json!({ "account": null, "requiresOpenaiAuth": true, "workspaceRouting": null });
     assert_eq!(client.account(), nobody);
     let (_, turn) = client.say("hello");
     let why = turn["error"]["message"].as_str().unwrap_or_default();
     assert!(
-        why.starts_with("nobody is signed in with `mock`; "),
+        why.starts_with("no user is signed in with `mock`; "),
         "{turn}"
     );
 
@@ -124,14 +124,14 @@ fn a_device_signs_in_and_its_token_is_renewed_once_however_many_threads_wait() {
     let mut client = client();
     let device = json!({ "type": "chatgptDeviceCode" });
     let answer = client.answer("account/login/start", device);
-    let begun = &answer["result"];
-    assert_eq!(begun["userCode"], "MOCK-CODE", "{answer}");
+    let sign_in = &answer["result"];
+    assert_eq!(sign_in["userCode"], "MOCK-CODE", "{answer}");
     assert_eq!(
-        begun["verificationUrl"], "http://127.0.0.1/device",
+        sign_in["verificationUrl"], "http://127.0.0.1/device",
         "{answer}"
     );
     let (completed, updated) = client.signed_in();
-    assert_eq!(completed["loginId"], begun["loginId"], "{completed}");
+    assert_eq!(completed["loginId"], sign_in["loginId"], "{completed}");
     assert_eq!(updated["authMode"], "chatgpt", "{updated}");
     assert_eq!(client.account()["account"]["type"], "chatgpt");
     assert_eq!(client.tokens(), 1);
@@ -141,27 +141,27 @@ fn a_device_signs_in_and_its_token_is_renewed_once_however_many_threads_wait() {
         assert_eq!(turn["status"], "completed", "{turn}");
     }
     assert_eq!(client.tokens(), 1);
-    // Now it is refused to all of them.
+    // Now all of them are rejected.
     client.turns(4);
     assert_eq!(client.tokens(), 2);
-    let asked = client.answer("account/read", json!({ "refreshToken": true }));
-    assert_eq!(asked["result"]["account"]["type"], "chatgpt", "{asked}");
+    let response = client.answer("account/read", json!({ "refreshToken": true }));
+    assert_eq!(response["result"]["account"]["type"], "chatgpt", "{response}");
     assert_eq!(client.tokens(), 3);
 
-    // Who cannot be asked for another changes nothing about who is signed in.
+    // A failed renewal does not sign the user out.
     client.mock.child.kill().expect("the mock ends");
-    let asked = client.answer("account/read", json!({ "refreshToken": true }));
-    assert_eq!(asked["result"]["account"]["type"], "chatgpt", "{asked}");
+    let response = client.answer("account/read", json!({ "refreshToken": true }));
+    assert_eq!(response["result"]["account"]["type"], "chatgpt", "{response}");
 }
 
 #[test]
-fn a_browser_signs_in_and_nobody_else_through_its_port() {
+fn sign_in_by_browser_rejects_other_requests_to_its_port() {
     let mut client = client();
     let browser = json!({ "type": "chatgpt" });
     let answer = client.answer("account/login/start", browser.clone());
     let page = answer["result"]["authUrl"].as_str().expect("a page");
     assert!(page.contains("code_challenge_method=S256"), "{page}");
-    let wrong = browse(&format!("{}?code=evil&state=guessed", back(page)));
+    let wrong = browse(&format!("{}?code=evil&state=guessed", redirect_address(page)));
     assert!(wrong.starts_with("HTTP/1.1 400 "), "{wrong}");
     let right = browse(page);
     assert!(
@@ -173,20 +173,20 @@ fn a_browser_signs_in_and_nobody_else_through_its_port() {
     let (_, turn) = client.say("hello");
     assert_eq!(turn["status"], "completed", "{turn}");
 
-    // One that is given up is over, and its port is closed.
+    // A cancelled sign-in is over, and its port is closed.
     let answer = client.answer("account/login/start", browser);
     let login = answer["result"]["loginId"].clone();
     let cancel = json!({ "loginId": login });
-    let given_up = client.answer("account/login/cancel", cancel.clone());
-    assert_eq!(given_up["result"]["status"], "canceled", "{given_up}");
+    let cancelled = client.answer("account/login/cancel", cancel.clone());
+    assert_eq!(cancelled["result"]["status"], "canceled", "{cancelled}");
     let (completed, _) = client.signed_in();
     assert_eq!(completed["success"], false, "{completed}");
     assert_eq!(
-        completed["error"], "the sign-in was given up",
+        completed["error"], "the sign-in was cancelled",
         "{completed}"
     );
     let page = answer["result"]["authUrl"].as_str().expect("a page");
-    let port = back(page);
+    let port = redirect_address(page);
     let port = port
         .trim_start_matches("http://")
         .trim_end_matches("/callback");
@@ -195,9 +195,9 @@ fn a_browser_signs_in_and_nobody_else_through_its_port() {
     assert_eq!(again["result"]["status"], "notFound", "{again}");
 }
 
-/// A client that crashed gives nothing up, and its port is wanted again.
+/// A client that crashed cancels nothing, and its port is needed again.
 #[test]
-fn a_new_sign_in_takes_the_port_of_one_that_still_waits() {
+fn a_new_sign_in_takes_over_the_port_of_a_pending_one() {
     let free = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = free.local_addr().expect("an address").port();
     drop(free);
@@ -205,12 +205,12 @@ fn a_new_sign_in_takes_the_port_of_one_that_still_waits() {
     let browser = json!({ "type": "chatgpt" });
     let old = client.answer("account/login/start", browser.clone());
     client.ask("account/login/start", browser);
-    let (given_up, _) = client.signed_in();
-    assert_eq!(given_up["loginId"], old["result"]["loginId"], "{given_up}");
-    assert_eq!(given_up["error"], "the sign-in was given up", "{given_up}");
-    let asked = client_id(client.asked);
-    let heard = client.until(|it| it["id"] == asked);
-    let new = heard.last().expect("an answer");
+    let (cancelled, _) = client.signed_in();
+    assert_eq!(cancelled["loginId"], old["result"]["loginId"], "{cancelled}");
+    assert_eq!(cancelled["error"], "the sign-in was cancelled", "{cancelled}");
+    let request_id = request_id_value(client.last_id);
+    let messages = client.until(|it| it["id"] == request_id);
+    let new = messages.last().expect("an answer");
     browse(new["result"]["authUrl"].as_str().expect("a page"));
     let (completed, _) = client.signed_in();
     assert_eq!(completed["success"], true, "{completed}");
@@ -218,7 +218,7 @@ fn a_new_sign_in_takes_the_port_of_one_that_still_waits() {
 }
 
 #[test]
-fn who_has_a_key_elsewhere_does_not_sign_in() {
+fn a_provider_with_another_key_source_rejects_sign_in() {
     for (setting, begins) in [
         (
             "env_key=RADDLE_HOME",
@@ -241,17 +241,18 @@ fn who_has_a_key_elsewhere_does_not_sign_in() {
 fn models_are_those_that_providers_have() {
     let mock = MockModel::start("");
     let other = format!("model_providers.other.base_url={}", mock.base_url);
-    let gone = "model_providers.gone.base_url=http://127.0.0.1:1/v1";
-    // Of these two nothing comes: a key that is not set, and nobody there.
-    let usual = ["-c", "model=openai/gpt", "-c", gone, "-c", &other];
-    // A provider of the user's own may have such names itself, so that nothing is told of others.
+    let missing = "model_providers.gone.base_url=http://127.0.0.1:1/v1";
+    // These two return no models: a key that is not set, and no server.
+    let usual = ["-c", "model=openai/gpt", "-c", missing, "-c", &other];
+    // The user's own provider may have such names itself, so the list has no models of other
+    // providers.
     let own = ["-c", "model=m", "-c", "model_provider=other", "-c", &other];
-    for (arguments, wanted) in [(&usual[..], ["gpt", "other/mock"]), (&own, ["m", "mock"])] {
+    for (arguments, expected) in [(&usual[..], ["gpt", "other/mock"]), (&own, ["m", "mock"])] {
         let mut server = TestServer::start(arguments);
         let mut pipes = server.pipes();
         pipes.hello();
         let mut ids = Vec::new();
-        // A client does not wait for providers for ever; what they say later is told to who asks again.
+        // The server does not wait for slow providers; a later request returns their models.
         for id in 1..60 {
             let list = json!({ "id": id, "method": "model/list", "params": {} });
             pipes.send(list.to_string().as_bytes());
@@ -263,10 +264,10 @@ fn models_are_those_that_providers_have() {
             };
             let models = list["result"]["data"].as_array().expect("models");
             ids = models.iter().map(|it| it["id"].clone()).collect();
-            if ids.len() >= wanted.len() {
+            if ids.len() >= expected.len() {
                 break;
             }
         }
-        assert_eq!(ids, wanted, "{arguments:?}");
+        assert_eq!(ids, expected, "{arguments:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! File holds in the real program: what a user approved outside the sandbox is what runs there.
+//! File holds in the real binary: the approved content is what runs outside the sandbox.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -14,10 +14,10 @@ use crate::support::server::command;
 use crate::support::stdio::Pipes;
 
 /// How many approvals are raced against a sandboxed command that rewrites the approved file.
-/// `RADDLE_HOLD_ROUNDS` asks for more.
+/// `RADDLE_HOLD_ROUNDS` sets another number.
 fn rounds() -> usize {
-    let asked = std::env::var("RADDLE_HOLD_ROUNDS").ok();
-    asked.and_then(|it| it.parse().ok()).unwrap_or(12)
+    let rounds_variable = std::env::var("RADDLE_HOLD_ROUNDS").ok();
+    rounds_variable.and_then(|it| it.parse().ok()).unwrap_or(12)
 }
 
 const SCRIPT: &str = r#"
@@ -44,7 +44,7 @@ steps = [{ call = 'exec_command', arguments = { cmd = 'bash swap.sh', login = fa
 steps = [{ text = 'Done.' }]
 "#;
 
-/// What is approved in turn: a script by its name, and by what a shell makes its name of.
+/// The approved commands: a script by its name, and by names that the shell expands.
 const LINES: [&str; 5] = [
     "say run",
     "say bash",
@@ -53,7 +53,8 @@ const LINES: [&str; 5] = [
     "say variable",
 ];
 
-/// A workspace with a script to approve, one that rewrites it, and a folder that the sandbox cannot write.
+/// A workspace with a script to approve and one that rewrites it, and a folder that the sandbox
+/// cannot write.
 struct HoldFixture {
     _folder: TempDir,
     work: PathBuf,
@@ -72,8 +73,8 @@ impl HoldFixture {
         }
         put(&work.join("run.sh"), GOOD);
         let evil = format!("echo x >> {}", outside.join("ran").display());
-        // Each content stays for a few milliseconds: long enough for a look at the file, short enough to be
-        // another one when the command starts.
+        // Each content stays for a few milliseconds: long enough for a check of the file, short
+        // enough to be replaced when the command starts.
         let swap = format!(
             "touch begun; for i in {{1..12}}; do for it in '{evil}' '{GOOD}'; do \
              echo \"$it\" > new; chmod 755 new; mv -f new run.sh; sleep 0.00$((RANDOM % 10)); done; done"
@@ -96,11 +97,11 @@ fn sandbox() -> Value {
     json!({ "type": "workspaceWrite", "excludeSlashTmp": true, "excludeTmpdirEnvVar": true })
 }
 
-/// Another server process on the same home. Dropping it kills it.
+/// Another server process on the same home, killed on drop.
 struct PeerProcess {
     child: Child,
     pipes: Pipes,
-    asked: u64,
+    last_id: u64,
 }
 
 impl PeerProcess {
@@ -115,23 +116,23 @@ impl PeerProcess {
         Self {
             child,
             pipes,
-            asked: 100,
+            last_id: 100,
         }
     }
 
     /// Starts a sandboxed command.
     fn begin(&mut self, cwd: &Path, words: &[&str]) {
-        self.asked += 1;
+        self.last_id += 1;
         let params = json!({ "command": words, "cwd": cwd, "sandboxPolicy": sandbox() });
-        let request = json!({ "id": self.asked, "method": "command/exec", "params": params });
+        let request = json!({ "id": self.last_id, "method": "command/exec", "params": params });
         self.pipes.send(request.to_string().as_bytes());
     }
 
-    /// The answer to the last one.
+    /// Waits for the response to the last one.
     fn end(&mut self) -> Value {
         loop {
             let message = self.pipes.receive();
-            if message["id"] == self.asked {
+            if message["id"] == self.last_id {
                 return message;
             }
         }
@@ -145,15 +146,15 @@ impl Drop for PeerProcess {
     }
 }
 
-/// Approvals, while a sandboxed command of another thread or of another process rewrites the file between
-/// the question and the start. The other content never runs, and the approved one does.
+/// Approvals, while a sandboxed command of another thread or process rewrites the file between the
+/// request and the start. The foreign content never runs, and the approved content does.
 #[test]
 fn what_was_approved_is_what_runs() {
     let mut client = MockClient::start(SCRIPT, &[]);
-    let mut neighbour = PeerProcess::start(client.server.home());
-    let world = HoldFixture::new();
-    let thread = client.thread_in(&world.work);
-    let other = client.thread_in(&world.work);
+    let mut peer = PeerProcess::start(client.server.home());
+    let fixture = HoldFixture::new();
+    let thread = client.thread_in(&fixture.work);
+    let other = client.thread_in(&fixture.work);
     let say = |client: &mut MockClient, thread: &str, text: &str| {
         let input = json!([{ "type": "text", "text": text }]);
         let params = json!({ "threadId": thread, "sandboxPolicy": sandbox(), "input": input });
@@ -161,36 +162,36 @@ fn what_was_approved_is_what_runs() {
     };
     let rounds = rounds();
     let (mut foreign, mut approved) = (0, 0);
-    // In the last one nothing is in the way.
+    // The last round has no concurrent writer.
     for round in 0..=rounds {
-        let (is_neighbours, is_last) = (round % 2 == 1, round == rounds);
-        put(&world.work.join("run.sh"), GOOD);
-        let _ = fs::remove_file(world.work.join("begun"));
+        let (is_peer_round, is_last) = (round % 2 == 1, round == rounds);
+        put(&fixture.work.join("run.sh"), GOOD);
+        let _ = fs::remove_file(fixture.work.join("begun"));
         let text = match is_last {
             true => "say folder",
             false => LINES[round / 2 % LINES.len()],
         };
         say(&mut client, &thread, text);
-        let heard = client.until(|it| {
+        let messages = client.until(|it| {
             let method = it["method"].as_str().unwrap_or_default();
             method.ends_with("/requestApproval")
         });
-        let question = heard.last().expect("a question")["id"].clone();
-        match is_neighbours {
+        let question = messages.last().expect("a question")["id"].clone();
+        match is_peer_round {
             _ if is_last => {}
-            true => neighbour.begin(&world.work, &["bash", "swap.sh"]),
+            true => peer.begin(&fixture.work, &["bash", "swap.sh"]),
             false => say(&mut client, &other, "say swap"),
         }
-        let begun = world.work.join("begun");
-        let has_begun = || (is_last || begun.exists()).then_some(());
+        let started_mark = fixture.work.join("begun");
+        let has_begun = || (is_last || started_mark.exists()).then_some(());
         eventually("the other command", has_begun);
         let reply = json!({ "id": question, "result": { "decision": "accept" } });
         client.pipes.send(reply.to_string().as_bytes());
-        let turns = if is_neighbours || is_last { 1 } else { 2 };
+        let turns = if is_peer_round || is_last { 1 } else { 2 };
         let mut output = String::new();
         for _ in 0..turns {
-            let heard = client.until(|it| it["method"] == "turn/completed");
-            let items = heard.iter().filter(|it| {
+            let messages = client.until(|it| it["method"] == "turn/completed");
+            let items = messages.iter().filter(|it| {
                 it["method"] == "item/completed" && it["params"]["threadId"] == thread
             });
             for it in items {
@@ -198,23 +199,24 @@ fn what_was_approved_is_what_runs() {
                 output.push_str(text.as_str().unwrap_or_default());
             }
         }
-        if is_neighbours && !is_last {
-            let answer = neighbour.end();
+        if is_peer_round && !is_last {
+            let answer = peer.end();
             assert_eq!(answer["result"]["exitCode"], 0, "{answer}");
         }
-        foreign += usize::from(fs::remove_file(world.outside.join("ran")).is_ok());
+        foreign += usize::from(fs::remove_file(fixture.outside.join("ran")).is_ok());
         let is_approved = output.contains("the approved content");
         approved += usize::from(is_approved);
         assert!(is_approved || !is_last, "{output}");
     }
-    // One whose file was another one at the last look is not run at all.
+    // A command whose file differed at the last check is not run at all.
     eprintln!(
         "figure: {rounds} approvals: {foreign} ran foreign content, {approved} the approved one"
     );
     assert_eq!(foreign, 0, "of {rounds} approvals ran foreign content");
 }
 
-/// A shell reads a script while it runs it. Nothing in the sandbox writes that script until it has ended.
+/// A shell reads a script while it runs it. No sandboxed command can write that script until it has
+/// ended.
 #[test]
 fn a_script_is_not_rewritten_while_it_runs_outside_the_sandbox() {
     let script = r#"
@@ -234,28 +236,28 @@ steps = [
 steps = [{ text = 'Done.' }]
 "#;
     let mut client = MockClient::start(script, &[]);
-    let mut neighbour = PeerProcess::start(client.server.home());
-    let world = HoldFixture::new();
-    put(&world.work.join("run.sh"), "echo begun; sleep 600");
-    let before = fs::read(world.work.join("run.sh")).expect("a file");
-    let thread = client.thread_in(&world.work);
+    let mut peer = PeerProcess::start(client.server.home());
+    let fixture = HoldFixture::new();
+    put(&fixture.work.join("run.sh"), "echo begun; sleep 600");
+    let before = fs::read(fixture.work.join("run.sh")).expect("a file");
+    let thread = client.thread_in(&fixture.work);
     let params = json!({ "threadId": thread, "sandboxPolicy": sandbox() });
-    let (asked, heard) = client.answered(params, "say long", "accept");
-    assert_eq!(asked.len(), 1, "{heard:?}");
-    let told = client.told();
-    assert_eq!(told.len(), 4, "{told:?}");
-    assert!(told[1].contains("tried"), "{told:?}");
+    let (questions, messages) = client.answered(params, "say long", "accept");
+    assert_eq!(questions.len(), 1, "{messages:?}");
+    let outputs = client.outputs_to_model();
+    assert_eq!(outputs.len(), 4, "{outputs:?}");
+    assert!(outputs[1].contains("tried"), "{outputs:?}");
     assert!(
-        told[1].contains("was read-only for this command"),
-        "{told:?}"
+        outputs[1].contains("was read-only for this command"),
+        "{outputs:?}"
     );
-    assert!(told[2].contains("bash run.sh"), "{told:?}");
-    assert!(told[2].contains("run.sh is held"), "{told:?}");
-    let now = fs::read(world.work.join("run.sh")).expect("a file");
-    assert_eq!(now, before, "{told:?}");
-    assert!(world.work.join("other").exists(), "{told:?}");
-    // It ended with its turn, and then the file is free again.
-    neighbour.begin(&world.work, &["bash", "-c", "echo x >> run.sh"]);
-    let answer = neighbour.end();
+    assert!(outputs[2].contains("bash run.sh"), "{outputs:?}");
+    assert!(outputs[2].contains("run.sh is held"), "{outputs:?}");
+    let now = fs::read(fixture.work.join("run.sh")).expect("a file");
+    assert_eq!(now, before, "{outputs:?}");
+    assert!(fixture.work.join("other").exists(), "{outputs:?}");
+    // It ended with its turn, which releases the file.
+    peer.begin(&fixture.work, &["bash", "-c", "echo x >> run.sh"]);
+    let answer = peer.end();
     assert_eq!(answer["result"]["exitCode"], 0, "{answer}");
 }

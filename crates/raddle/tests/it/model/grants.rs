@@ -1,4 +1,4 @@
-//! A yes in the real program: it is good for one act, and only while that stays what it was.
+//! Approvals in the real binary: each is valid for one act, and only while the act is unchanged.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::MockClient;
 
-/// What the model does when these words are said to it.
+/// The model's actions, by the text of the user.
 const SCRIPT: &str = r#"
 repeat = true
 [[answer]]
@@ -34,7 +34,7 @@ steps = [
 steps = [{ text = 'Done.' }]
 "#;
 
-/// A folder with a script, a recipe and a text, as each case finds it.
+/// Creates the folder of each case: a script, a makefile and a text.
 fn lay_out(work: &Path) {
     fs::create_dir_all(work.join("sub")).expect("folders");
     put(&work.join("run.sh"), "echo one");
@@ -50,13 +50,13 @@ fn put(path: &Path, text: &str) {
 impl MockClient {
     pub(super) fn thread_in(&mut self, cwd: &Path) -> String {
         self.ask("thread/start", json!({ "cwd": cwd }));
-        let asked = self.asked;
-        let answer = self.until(|it| it["id"] == asked);
+        let request_id = self.last_id;
+        let answer = self.until(|it| it["id"] == request_id);
         let id = &answer.last().expect("an answer")["result"]["thread"]["id"];
         id.as_str().expect("a thread").to_owned()
     }
 
-    /// The same thread in another process, once this one was killed.
+    /// Restarts the killed server and resumes the thread.
     pub(super) fn start_again(&mut self) {
         let arguments = self.mock.arguments(&[]);
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -65,11 +65,12 @@ impl MockClient {
         self.pipes.hello();
         let thread = json!({ "threadId": self.thread });
         self.ask("thread/resume", thread);
-        let asked = self.asked;
-        self.until(|it| it["id"] == asked);
+        let request_id = self.last_id;
+        self.until(|it| it["id"] == request_id);
     }
 
-    /// A turn in which every question is answered like this. Gives the questions, and what was heard.
+    /// Runs a turn and gives every approval request this answer. Returns the requests, and all
+    /// messages.
     pub(super) fn answered(
         &mut self,
         mut params: Value,
@@ -82,13 +83,13 @@ impl MockClient {
             let method = it["method"].as_str().unwrap_or_default();
             method.ends_with("/requestApproval")
         };
-        let (mut questions, mut heard) = (Vec::new(), Vec::new());
+        let (mut questions, mut messages) = (Vec::new(), Vec::new());
         loop {
             let more = self.until(|it| it["method"] == "turn/completed" || is_question(it));
-            heard.extend(more);
-            let last = heard.last().cloned().unwrap_or_default();
+            messages.extend(more);
+            let last = messages.last().cloned().unwrap_or_default();
             if !is_question(&last) {
-                return (questions, heard);
+                return (questions, messages);
             }
             let reply = json!({ "id": last["id"], "result": { "decision": answer } });
             self.pipes.send(reply.to_string().as_bytes());
@@ -96,10 +97,10 @@ impl MockClient {
         }
     }
 
-    /// What the model was told of calls with its last question, newest last.
-    pub(super) fn told(&self) -> Vec<String> {
-        let asked = self.mock.asked();
-        let input = asked.last().map(|it| it["input"].clone());
+    /// The outputs of calls in the last request to the model, newest last.
+    pub(super) fn outputs_to_model(&self) -> Vec<String> {
+        let requests = self.mock.request_bodies();
+        let input = requests.last().map(|it| it["input"].clone());
         let input = input.unwrap_or_default();
         let outputs = input.as_array().into_iter().flatten();
         let outputs = outputs.filter_map(|it| it["output"].as_str());
@@ -107,7 +108,7 @@ impl MockClient {
     }
 }
 
-/// What happens between a yes for the session and the next time.
+/// A change between an approval for the session and the next call.
 struct Swap {
     what: &'static str,
     first: &'static str,
@@ -135,7 +136,7 @@ impl Swap {
     }
 }
 
-/// Takes the folder away, and puts another one there with the same in it.
+/// Replaces a folder by a copy with the same content.
 fn exchange(folder: &Path) {
     let away = folder.with_extension("away");
     fs::rename(folder, &away).expect("moved");
@@ -146,7 +147,8 @@ fn exchange(folder: &Path) {
 
 const SWAPS: [Swap; 16] = [
     Swap::new("nothing, for a command", "say run", |_| {}).for_nothing(),
-    // What a recipe includes and runs cannot be listed, so a yes to it is for one call.
+    // The files that a makefile includes and runs cannot be listed, so its approval is for one
+    // call.
     Swap::new("nothing, for a recipe", "say sub", |_| {}),
     Swap::new("the same text again", "say edit", |work| {
         put(&work.join("note"), "one and all\n")
@@ -190,7 +192,7 @@ const SWAPS: [Swap; 16] = [
     Swap::new("the folder that is gone to", "say sub", |work| {
         exchange(&work.join("sub"))
     }),
-    // A yes for the session to a change of files is about the files.
+    // An approval of a file change for the session is about the files.
     Swap::new("the text around it", "say edit", |work| {
         put(&work.join("note"), "one and only\n");
     })
@@ -228,20 +230,20 @@ fn grant_swap() {
             }
             params
         };
-        let (asked, _) = client.answered(params(json!({})), swap.first, "acceptForSession");
-        assert_eq!(asked.len(), 1, "{}", swap.what);
+        let (questions, _) = client.answered(params(json!({})), swap.first, "acceptForSession");
+        assert_eq!(questions.len(), 1, "{}", swap.what);
         (swap.change)(&work);
-        let (asked, heard) = client.answered(params((swap.params)(&work)), swap.then, "decline");
+        let (questions, messages) = client.answered(params((swap.params)(&work)), swap.then, "decline");
         assert_eq!(
-            asked.len(),
+            questions.len(),
             usize::from(swap.is_asked),
-            "{}: {heard:?}",
+            "{}: {messages:?}",
             swap.what
         );
     }
 }
 
-/// Each is made on top of what the one before it left.
+/// Each edit builds on the result of the one before.
 #[test]
 fn several_edits_of_one_file_in_one_answer_are_all_made() {
     let mut client = MockClient::start(SCRIPT, &[]);
@@ -251,15 +253,15 @@ fn several_edits_of_one_file_in_one_answer_are_all_made() {
     let thread = client.thread_in(&work);
     let sandbox = json!({ "type": "workspaceWrite" });
     let params = json!({ "threadId": thread, "sandboxPolicy": sandbox });
-    let (asked, _) = client.answered(params, "say several", "decline");
-    assert_eq!(asked, [Value::Null; 0]);
+    let (questions, _) = client.answered(params, "say several", "decline");
+    assert_eq!(questions, [Value::Null; 0]);
     let text = fs::read_to_string(work.join("note")).expect("a file");
-    assert_eq!(text, "two or none\n", "{:?}", client.told());
+    assert_eq!(text, "two or none\n", "{:?}", client.outputs_to_model());
 }
 
-/// What runs in the fence could exchange what was allowed beyond it.
+/// A command inside the sandbox could replace what was approved outside of it.
 #[test]
-fn nothing_goes_beyond_the_fence_while_something_runs_in_it() {
+fn nothing_is_escalated_while_a_sandboxed_command_runs() {
     let beyond = "{ call = 'exec_command', arguments = { cmd = 'echo outside', login = false, sandbox_permissions = 'require_escalated' } }";
     let script = format!(
         r#"
@@ -283,20 +285,20 @@ steps = [{{ text = 'Done.' }}]
     let work = tempfile::tempdir().expect("a folder");
     let sandbox = json!({ "type": "workspaceWrite" });
     let params = json!({ "threadId": client.thread, "sandboxPolicy": sandbox, "cwd": work.path() });
-    let (asked, _) = client.answered(params, "say go", "accept");
-    let told = client.told();
-    assert_eq!((asked.len(), told.len()), (2, 4), "{told:?}");
-    let refused = "This was not run: nothing goes beyond the sandbox while commands of this thread run in it.";
+    let (questions, _) = client.answered(params, "say go", "accept");
+    let outputs = client.outputs_to_model();
+    assert_eq!((questions.len(), outputs.len()), (2, 4), "{outputs:?}");
+    let refused = "This was not run: no command may run outside the sandbox while commands of this thread run in it.";
     assert!(
-        told[1].starts_with(refused) && told[1].ends_with(": 1"),
-        "{told:?}"
+        outputs[1].starts_with(refused) && outputs[1].ends_with(": 1"),
+        "{outputs:?}"
     );
-    assert!(told[3].ends_with("outside\n"), "{told:?}");
+    assert!(outputs[3].ends_with("outside\n"), "{outputs:?}");
 }
 
-/// A yes to typing is for the command that it was typed into, and not for another of the same number.
+/// An approval to write to stdin is for that command, not for another with the same session id.
 #[test]
-fn what_may_be_typed_into_one_command_may_not_be_typed_into_the_next() {
+fn approved_input_is_bound_to_its_command() {
     let typing =
         "steps = [{ call = 'write_stdin', arguments = { session_id = ID, chars = \"ls\\n\" } }]";
     let into = |id: &str| typing.replace("ID", id);
@@ -335,12 +337,12 @@ steps = [{{ text = 'Done.' }}]
         }
         let sandbox = json!({ "type": "workspaceWrite" });
         let params = json!({ "threadId": client.thread, "sandboxPolicy": sandbox });
-        let (asked, _) = client.answered(params, "say cat", "acceptForSession");
-        let commands = asked.iter().map(|it| &it["params"]["command"]);
+        let (questions, _) = client.answered(params, "say cat", "acceptForSession");
+        let commands = questions.iter().map(|it| &it["params"]["command"]);
         let commands = commands.filter_map(Value::as_str).map(str::to_owned);
         shown.push(commands.collect::<Vec<_>>());
     }
-    // The command is the same each time; typed into the first it is the same twice.
-    let wanted = [&["/bin/bash -c cat", "ls\n"][..], &["ls\n"], &["ls\n"]];
-    assert_eq!(shown, wanted);
+    // The command is the same each time; input for the first one is the same twice.
+    let expected = [&["/bin/bash -c cat", "ls\n"][..], &["ls\n"], &["ls\n"]];
+    assert_eq!(shown, expected);
 }

@@ -1,4 +1,4 @@
-//! Keys, and models by the name of their vendor.
+//! Keys, and models with a provider prefix.
 
 use std::path::Path;
 
@@ -8,10 +8,11 @@ use tempfile::TempDir;
 use super::{MockClient, MockModel};
 use crate::support::server::TestServer;
 
-/// A mock that answers to one key only.
+/// A mock that accepts one key only.
 const LOCKED: &str = "access = { keys = ['sekret-2'] }";
 
-/// Settings of a provider whose key a command writes: a new one each time, and `runs` has a letter for each.
+/// Settings of a provider with a key command. It prints a new key each time, and `runs` has a byte
+/// for each run.
 fn by_command(folder: &TempDir) -> String {
     let runs = folder.path().join("runs");
     let runs = runs.display();
@@ -44,19 +45,19 @@ fn a_key_is_read_from_a_file_at_each_call() {
 }
 
 #[test]
-fn a_key_that_is_refused_is_got_anew_once_however_many_threads_wait() {
+fn a_rejected_key_is_fetched_again_once_for_all_threads() {
     let folder = TempDir::new().expect("a folder");
     let mut client = MockClient::start(LOCKED, &[&by_command(&folder)]);
     client.turns(8);
     assert_eq!(runs(&folder), 2);
-    // And it is kept for the next turn.
+    // The key is kept for the next turn.
     let (_, turn) = client.say("again");
     assert_eq!(turn["status"], "completed", "{turn}");
     assert_eq!(runs(&folder), 2);
 }
 
 #[test]
-fn a_refusal_stands_if_there_is_no_other_key() {
+fn a_rejection_stands_without_another_key() {
     let folder = TempDir::new().expect("a folder");
     let written = folder.path().join("written");
     let written = written.display();
@@ -77,7 +78,7 @@ fn a_refusal_stands_if_there_is_no_other_key() {
 }
 
 #[test]
-fn a_command_that_gives_no_key_ends_the_turn_without_its_words() {
+fn a_failing_key_command_fails_the_turn_without_its_output() {
     for (line, timeout_ms, why) in [
         (
             "echo sekret >&2; exit 3",
@@ -105,28 +106,28 @@ fn a_command_that_gives_no_key_ends_the_turn_without_its_words() {
 }
 
 #[test]
-fn a_command_sees_only_variables_that_are_named_and_starts_in_the_users_folder() {
+fn a_key_command_gets_only_configured_variables_and_starts_in_the_home() {
     for (named, is_seen) in [("", false), ("'RADDLE_LOG'", true)] {
         let folder = TempDir::new().expect("a folder");
-        let seen = folder.path().join("seen");
-        let line = format!("(pwd; env) > {}; echo k", seen.display());
+        let environment_file = folder.path().join("seen");
+        let line = format!("(pwd; env) > {}; echo k", environment_file.display());
         let auth = format!(
             "auth={{ command = 'sh', args = ['-c', '{line}'], env_vars = [{named}], timeout_ms = 60000 }}"
         );
         let mut client = MockClient::start("", &[&auth]);
         let (_, turn) = client.say("hello");
         assert_eq!(turn["status"], "completed", "{turn}");
-        let seen = std::fs::read_to_string(seen).expect("what it saw");
-        let mut lines = seen.lines();
+        let environment = std::fs::read_to_string(environment_file).expect("what it saw");
+        let mut lines = environment.lines();
         let home = client.server.home().display().to_string();
         assert_eq!(lines.next(), Some(home.as_str()));
-        let has = |name: &str| seen.lines().any(|it| it.starts_with(name));
-        assert!(has("PWD=") && !has("RADDLE_HOME="), "{seen}");
-        assert_eq!(has("RADDLE_LOG="), is_seen, "{seen}");
+        let has = |name: &str| environment.lines().any(|it| it.starts_with(name));
+        assert!(has("PWD=") && !has("RADDLE_HOME="), "{environment}");
+        assert_eq!(has("RADDLE_LOG="), is_seen, "{environment}");
     }
 }
 
-/// Makes a program that writes a key, and leaves a mark beside itself.
+/// Creates a program that prints a key, and leaves a marker file beside itself.
 fn write_program(file: &Path, key: &str) {
     std::fs::create_dir_all(file.parent().expect("a folder")).expect("it is made");
     let text = format!("#!/bin/sh\n: > '{}.ran'\necho {key}\n", file.display());
@@ -135,10 +136,10 @@ fn write_program(file: &Path, key: &str) {
     std::fs::set_permissions(file, mode).expect("it is marked");
 }
 
-/// The operator names a command, and the workspace has one of that name that `PATH` names first. The same by the way
-/// of a link, and as a program that the command itself starts.
+/// The workspace has a program of the same name as the operator's command, in a folder that `PATH`
+/// lists first. The same through a link, and for a program that the command itself starts.
 #[test]
-fn a_command_for_a_key_is_never_one_of_the_workspace() {
+fn a_key_command_is_never_run_from_the_workspace() {
     let folder = TempDir::new().expect("a folder");
     let own = folder.path().join("own");
     write_program(&own.join("give-key"), "sekret-2");
@@ -172,7 +173,7 @@ fn a_command_for_a_key_is_never_one_of_the_workspace() {
     }
 }
 
-/// By its path, too: a command in the sandbox may write it.
+/// Also by its path: a sandboxed command may write it.
 #[test]
 fn a_command_for_a_key_that_lies_in_the_workspace_is_refused() {
     let folder = TempDir::new().expect("a folder");
@@ -181,8 +182,8 @@ fn a_command_for_a_key_that_lies_in_the_workspace_is_refused() {
     let auth = format!("auth={{ command = '{}' }}", program.display());
     let mut client = MockClient::start(LOCKED, &[&auth]);
     client.ask("thread/start", json!({ "cwd": folder.path() }));
-    let asked = super::client_id(client.asked);
-    let started = client.until(|it| it["id"] == asked);
+    let request_id = super::request_id_value(client.last_id);
+    let started = client.until(|it| it["id"] == request_id);
     let id = &started.last().expect("an answer")["result"]["thread"]["id"];
     client.thread = id.as_str().expect("a thread").to_owned();
     let (_, turn) = client.say("hello");
@@ -195,7 +196,7 @@ fn a_command_for_a_key_that_lies_in_the_workspace_is_refused() {
 }
 
 #[test]
-fn a_model_is_asked_of_the_vendor_before_its_name() {
+fn a_model_prefix_selects_the_provider() {
     let mock = MockModel::start("");
     let base_url = format!("model_providers.mine.base_url={}", mock.base_url);
     let mut server = TestServer::start(&["-c", "model=mine/big/one", "-c", &base_url]);
@@ -225,6 +226,6 @@ fn a_model_is_asked_of_the_vendor_before_its_name() {
     };
     let turn = &completed["params"]["turn"];
     assert_eq!(turn["status"], "completed", "{turn}");
-    let models: Vec<Value> = mock.asked().iter().map(|it| it["model"].clone()).collect();
+    let models: Vec<Value> = mock.request_bodies().iter().map(|it| it["model"].clone()).collect();
     assert_eq!(models, ["big/one"]);
 }

@@ -1,6 +1,6 @@
-//! What a server writes besides the protocol: to its log little, to stdout nothing.
+//! Output of a server besides the protocol: little in its log, nothing on stdout.
 //!
-//! `RADDLE_QUIET_DELTAS` sets how many pieces the long turn has.
+//! `RADDLE_QUIET_DELTAS` sets how many deltas the long turn has.
 
 use serde_json::{Value, json};
 
@@ -9,10 +9,10 @@ use crate::support::server::TestServer;
 
 const DELTAS: &str = "RADDLE_QUIET_DELTAS";
 
-/// Pieces in one message.
+/// Deltas in one message.
 const MESSAGE: usize = 5_000;
 
-/// Letters in a piece.
+/// Characters in a delta.
 const PIECE: usize = 8;
 
 fn deltas() -> usize {
@@ -22,7 +22,7 @@ fn deltas() -> usize {
     }
 }
 
-/// For each piece that a model says, less than a byte goes to the log of someone who has set no level.
+/// At the default log level, the log grows by less than a byte for each delta.
 #[test]
 fn a_long_turn_is_logged_in_few_words() {
     let deltas = deltas();
@@ -38,9 +38,9 @@ fn a_long_turn_is_logged_in_few_words() {
     );
     let mut letters = 0;
     let turn = loop {
-        let heard = client.pipes.receive();
-        let params = &heard["params"];
-        match heard["method"].as_str() {
+        let message = client.pipes.receive();
+        let params = &message["params"];
+        match message["method"].as_str() {
             Some("item/agentMessage/delta") => {
                 letters += params["delta"].as_str().map_or(0, str::len);
             }
@@ -62,28 +62,28 @@ fn a_long_turn_is_logged_in_few_words() {
     );
 }
 
-/// Whoever speaks: the server at any level of its log, and whatever it starts.
+/// Neither the server's log at any level, nor the processes it starts, write to stdout.
 #[test]
 fn only_the_protocol_is_on_stdout() {
     for level in ["off", "error", "warn", "info", "debug", "trace"] {
-        let heard = loud(level);
-        for message in &heard {
+        let messages = run_noisy_commands(level);
+        for message in &messages {
             assert!(is_protocol(message), "at {level}: {message}");
         }
-        // All of them were heard, each where it belongs.
-        let said = Value::from(heard).to_string();
+        // All output was received, each in its message.
+        let text = Value::from(messages).to_string();
         for word in ["tool", "user", "client"] {
             for stream in ["out", "err"] {
                 let word = format!("{stream}-of-{word}");
-                assert!(said.contains(&word), "no {word} at {level}: {said}");
+                assert!(text.contains(&word), "no {word} at {level}: {text}");
             }
         }
     }
 }
 
-/// Everything that comes out of a server that logs at this level while it runs what it can run.
-fn loud(level: &str) -> Vec<Value> {
-    // What is said does not stand in the command, which is told too.
+/// Returns all messages of a server that logs at this level while it runs each kind of command.
+fn run_noisy_commands(level: &str) -> Vec<Value> {
+    // The output does not appear in the command itself, which is reported too.
     let shout = |who: &str| format!("who={who}; echo out-of-$who; echo err-of-$who >&2");
     let policy = json!({
         "type": "workspaceWrite", "excludeSlashTmp": true, "excludeTmpdirEnvVar": true,
@@ -99,7 +99,7 @@ fn loud(level: &str) -> Vec<Value> {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let server = TestServer::start_with(&arguments, &[("RADDLE_LOG", level)]);
     let mut client = MockClient::at(mock, server);
-    let (mut heard, turn) = client.turn(&json!({
+    let (mut messages, turn) = client.turn(&json!({
         "input": [{ "type": "text", "text": "do it" }],
         "sandboxPolicy": policy,
     }));
@@ -111,7 +111,7 @@ fn loud(level: &str) -> Vec<Value> {
         "thread/shellCommand",
         json!({ "threadId": thread, "command": command }),
     );
-    heard.extend(client.until(|it| it["method"] == "turn/completed"));
+    messages.extend(client.until(|it| it["method"] == "turn/completed"));
 
     client.ask(
         "command/exec",
@@ -121,15 +121,15 @@ fn loud(level: &str) -> Vec<Value> {
             "sandboxPolicy": policy,
         }),
     );
-    let asked = client.asked;
-    heard.extend(client.until(|it| it["id"] == asked));
+    let request_id = client.last_id;
+    messages.extend(client.until(|it| it["id"] == request_id));
 
     client.pipes.close();
-    heard.extend(std::iter::from_fn(|| client.pipes.next()));
-    heard
+    messages.extend(std::iter::from_fn(|| client.pipes.next()));
+    messages
 }
 
-/// Whether this is a message, and nothing else is in it.
+/// Whether this is a message of the protocol, without other members.
 fn is_protocol(message: &Value) -> bool {
     let Some(members) = message.as_object() else {
         return false;
@@ -137,6 +137,6 @@ fn is_protocol(message: &Value) -> bool {
     let has = |name: &str| members.contains_key(name);
     let known = ["id", "method", "params", "result", "error", "emittedAtMs"];
     let is_answer = has("id") && (has("result") != has("error")) && !has("method");
-    let is_told = has("method") && has("params") && !has("result") && !has("error");
-    (is_answer || is_told) && members.keys().all(|it| known.contains(&it.as_str()))
+    let is_notification = has("method") && has("params") && !has("result") && !has("error");
+    (is_answer || is_notification) && members.keys().all(|it| known.contains(&it.as_str()))
 }

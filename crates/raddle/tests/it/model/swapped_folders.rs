@@ -1,4 +1,4 @@
-//! Folders of threads that another thread exchanged for a link, in the real program.
+//! Folders of threads that another thread replaced by a link, in the real binary.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -24,8 +24,8 @@ steps = [{ call = 'exec_command', arguments = { cmd = 'echo x > outside', login 
 steps = [{ text = 'Done.' }]
 "#;
 
-/// The folders of a test: `around` is the workspace of one thread, `around/sub` that of another, and neither may write
-/// `outside`.
+/// The folders of a test: `around` is the workspace of one thread, `around/deep/sub` that of
+/// another, and neither may write `outside`.
 struct Folders {
     _top: TempDir,
     around: PathBuf,
@@ -73,7 +73,7 @@ fn writable(roots: &[&Path]) -> Value {
     })
 }
 
-/// A thread in a folder, which it may write and nothing else, and has written.
+/// Starts a thread in a folder, the only one that it may write, and writes files there.
 fn thread(client: &mut MockClient, cwd: &Path) -> String {
     let thread = client.thread_in(cwd);
     let params = json!({ "threadId": thread, "sandboxPolicy": writable(&[]) });
@@ -81,23 +81,24 @@ fn thread(client: &mut MockClient, cwd: &Path) -> String {
     thread
 }
 
-/// The error of a request, if it is refused.
+/// Returns the error of a request, if it is rejected.
 fn refusal(client: &mut MockClient, method: &str, params: Value) -> Option<String> {
     client.ask(method, params);
-    let asked = client.asked;
-    let answer = client.until(|it| it["id"] == asked);
+    let request_id = client.last_id;
+    let answer = client.until(|it| it["id"] == request_id);
     let error = &answer.last().expect("an answer")["error"]["message"];
     error.as_str().map(str::to_owned)
 }
 
-/// The command of a turn is refused because a folder leads elsewhere, and nothing was written there.
-fn is_kept_out(client: &mut MockClient, folders: &Folders, thread: &str, what: &str) {
-    let (_, heard) = client.answered(json!({ "threadId": thread }), "say write", "decline");
-    let told = client.told();
-    let is_refused = told.iter().any(|it| it.contains(" leads to "));
-    assert!(is_refused, "{what}: {told:?}");
+/// Checks that the command of a turn is rejected because a folder leads elsewhere, and that nothing
+/// was written there.
+fn expect_rejected_write(client: &mut MockClient, folders: &Folders, thread: &str, what: &str) {
+    let (_, messages) = client.answered(json!({ "threadId": thread }), "say write", "decline");
+    let outputs = client.outputs_to_model();
+    let is_refused = outputs.iter().any(|it| it.contains(" leads to "));
+    assert!(is_refused, "{what}: {outputs:?}");
     let written = folders.written();
-    assert!(written.is_empty(), "{what}: {written:?} {heard:?}");
+    assert!(written.is_empty(), "{what}: {written:?} {messages:?}");
 }
 
 #[test]
@@ -115,16 +116,16 @@ fn nothing_is_written_where_a_link_leads_a_thread() {
         }
         let inner = thread(&mut client, &folders.sub);
         folders.link(&folders.around.join(linked));
-        is_kept_out(&mut client, &folders, &inner, what);
-        // Outside the sandbox too: neither the agent's command nor the user's own.
+        expect_rejected_write(&mut client, &folders, &inner, what);
+        // Also outside the sandbox: neither the agent's command nor the user's own.
         let params = json!({ "threadId": inner });
-        let (asked, _) = client.answered(params, "say outside", "accept");
-        assert!(asked.is_empty(), "{what}: {asked:?}");
+        let (questions, _) = client.answered(params, "say outside", "accept");
+        assert!(questions.is_empty(), "{what}: {questions:?}");
         let params = json!({ "threadId": inner, "command": "echo x > users" });
         client.ask("thread/shellCommand", params);
-        let heard = client.until(|it| it["method"] == "turn/completed");
+        let messages = client.until(|it| it["method"] == "turn/completed");
         let written = folders.written();
-        assert!(written.is_empty(), "{what}: {written:?} {heard:?}");
+        assert!(written.is_empty(), "{what}: {written:?} {messages:?}");
     }
 }
 
@@ -136,10 +137,10 @@ fn nothing_is_written_where_a_link_leads_a_root() {
     let params = json!({ "threadId": inner, "sandboxPolicy": writable(&[&folders.sub]) });
     client.answered(params, "hello", "decline");
     folders.link(&folders.sub);
-    is_kept_out(&mut client, &folders, &inner, "a root");
+    expect_rejected_write(&mut client, &folders, &inner, "a root");
 }
 
-/// A folder that was granted is the one that the user was shown.
+/// A granted folder is the one that the user was shown.
 #[test]
 fn nothing_is_written_where_a_link_leads_a_granted_right() {
     for is_before in [true, false] {
@@ -160,19 +161,19 @@ fn nothing_is_written_where_a_link_leads_a_granted_right() {
         if is_before {
             folders.link(&folders.sub);
         }
-        let given = json!({ "fileSystem": { "write": [folders.sub] } });
-        let answer = json!({ "permissions": given, "scope": "session" });
+        let permissions = json!({ "fileSystem": { "write": [folders.sub] } });
+        let answer = json!({ "permissions": permissions, "scope": "session" });
         let answer = json!({ "id": question["id"], "result": answer });
         client.pipes.send(answer.to_string().as_bytes());
         client.until(|it| it["method"] == "turn/completed");
         if !is_before {
             folders.link(&folders.sub);
         }
-        is_kept_out(&mut client, &folders, &inner, "a right");
+        expect_rejected_write(&mut client, &folders, &inner, "a right");
     }
 }
 
-/// A link that an agent may have made is not followed when a client names a folder.
+/// A link that an agent may have made is not followed when a client passes it as a folder.
 #[test]
 fn a_link_in_a_workspace_leads_no_thread_out_of_it() {
     let mut client = MockClient::experimental(SCRIPT);
@@ -217,7 +218,7 @@ fn a_link_in_a_workspace_leads_no_thread_out_of_it() {
             "{method} {params}: {refusal}"
         );
     }
-    // Also when the threads are gone, and with them what they were allowed.
+    // Also after the threads, and with them their permissions, are gone.
     client.thread = outer.clone();
     client.start_again();
     for thread in [&outer, &inner] {
@@ -228,21 +229,22 @@ fn a_link_in_a_workspace_leads_no_thread_out_of_it() {
     }
     let refused = refusal(&mut client, "thread/start", json!({ "cwd": link }));
     assert!(refused.is_some_and(|it| it.contains("by the link")));
-    // One that stays in the workspace gives its agent nothing new, and one of the user's is followed.
-    let inside = folders.around.join("inside");
-    symlink(&folders.sub, &inside).expect("a link");
+    // A link that stays in the workspace gives its agent no new access, and a link of the user is
+    // followed.
+    let inner_link = folders.around.join("inside");
+    symlink(&folders.sub, &inner_link).expect("a link");
     let users = folders.outside.join("users");
     symlink(&folders.sub, &users).expect("a link");
-    for cwd in [inside, users] {
+    for cwd in [inner_link, users] {
         let thread = thread(&mut client, &cwd);
-        let (_, heard) = client.answered(json!({ "threadId": thread }), "say write", "decline");
+        let (_, messages) = client.answered(json!({ "threadId": thread }), "say write", "decline");
         for name in ["by-command", "by-tool"] {
-            fs::remove_file(folders.sub.join(name)).unwrap_or_else(|_| panic!("{name}: {heard:?}"));
+            fs::remove_file(folders.sub.join(name)).unwrap_or_else(|_| panic!("{name}: {messages:?}"));
         }
     }
 }
 
-/// Who could make a link is remembered when nobody works in its folder any more.
+/// The server remembers writable folders, even when no thread works in them any more.
 #[test]
 fn a_link_that_a_client_s_command_made_leads_no_thread_out() {
     let mut client = MockClient::experimental(SCRIPT);
@@ -257,7 +259,7 @@ fn a_link_that_a_client_s_command_made_leads_no_thread_out() {
     assert!(refusal.contains("by the link"), "{refusal}");
 }
 
-/// A thread goes on where its client put it, also when the process has ended in between.
+/// A thread continues in the folder its client chose, even after a restart of the server.
 #[test]
 fn a_link_of_the_users_that_leads_elsewhere_stops_the_thread() {
     let mut client = MockClient::start(SCRIPT, &[]);
@@ -269,9 +271,9 @@ fn a_link_of_the_users_that_leads_elsewhere_stops_the_thread() {
     fs::remove_file(&link).expect("removed");
     symlink(folders.outside.join("sub"), &link).expect("a link");
     client.start_again();
-    is_kept_out(&mut client, &folders, &inner, "another target");
-    // The user says that it is meant.
+    expect_rejected_write(&mut client, &folders, &inner, "another target");
+    // The user confirms the folder.
     let params = json!({ "threadId": inner, "cwd": link });
     client.answered(params, "say write", "decline");
-    assert_eq!(folders.written().len(), 2, "{:?}", client.told());
+    assert_eq!(folders.written().len(), 2, "{:?}", client.outputs_to_model());
 }

@@ -1,15 +1,15 @@
-//! The agent's hands in the real program: commands in a real fence, patches, questions.
+//! The tool gate in the real binary: commands in a real sandbox, patches, approvals.
 
 use serde_json::{Value, json};
 
 use super::MockClient;
 
-/// Plays a turn in which the model makes one call, and answers its question, if there is one. Gives what was
-/// heard, and what the model was told of the call.
+/// Runs a turn in which the model makes one call, and answers its approval request, if any. Returns
+/// all messages, and the output of the call that the model received.
 fn play(call: &str, start: Value, decision: &str) -> (Vec<Value>, String, MockClient) {
     let mut client = MockClient::start(&script(call), &[]);
-    let (heard, told) = act(&mut client, start, decision);
-    (heard, told, client)
+    let (messages, tool_output) = act(&mut client, start, decision);
+    (messages, tool_output, client)
 }
 
 fn script(call: &str) -> String {
@@ -18,7 +18,7 @@ fn script(call: &str) -> String {
     )
 }
 
-/// The turn in which that call is made.
+/// Runs the turn with that call.
 fn act(client: &mut MockClient, start: Value, decision: &str) -> (Vec<Value>, String) {
     let mut params =
         json!({"threadId": client.thread, "input": [{"type": "text", "text": "do it"}]});
@@ -26,31 +26,31 @@ fn act(client: &mut MockClient, start: Value, decision: &str) -> (Vec<Value>, St
         params[name] = value.clone();
     }
     client.ask("turn/start", params);
-    let mut heard = client.until(|it| {
+    let mut messages = client.until(|it| {
         it["method"] == "turn/completed"
             || it["method"]
                 .as_str()
                 .is_some_and(|it| it.ends_with("/requestApproval"))
     });
-    let last = heard.last().cloned().unwrap_or_default();
+    let last = messages.last().cloned().unwrap_or_default();
     if last["method"] != "turn/completed" {
         let answer = json!({"id": last["id"], "result": {"decision": decision}});
         client.pipes.send(answer.to_string().as_bytes());
-        heard.extend(client.until(|it| it["method"] == "turn/completed"));
+        messages.extend(client.until(|it| it["method"] == "turn/completed"));
     }
-    let asked = client.mock.asked();
-    let told = asked
+    let requests = client.mock.request_bodies();
+    let last_item = requests
         .last()
         .and_then(|it| it["input"].as_array()?.last().cloned());
-    let told = told.unwrap_or_default()["output"]
+    let tool_output = last_item.unwrap_or_default()["output"]
         .as_str()
         .unwrap_or_default()
         .to_owned();
-    (heard, told)
+    (messages, tool_output)
 }
 
-fn completed(heard: &[Value], kind: &str) -> Value {
-    let item = heard
+fn completed(messages: &[Value], kind: &str) -> Value {
+    let item = messages
         .iter()
         .find(|it| it["method"] == "item/completed" && it["params"]["item"]["type"] == kind);
     item.map(|it| it["params"]["item"].clone())
@@ -62,11 +62,11 @@ fn workspace() -> Value {
 }
 
 #[test]
-fn a_command_runs_in_the_fence_and_its_deltas_are_its_output() {
+fn a_command_runs_in_the_sandbox_and_streams_its_output() {
     let call = "{ call = 'exec_command', arguments = { cmd = 'echo one; touch here; touch /beyond-raddle; echo two', login = false } }";
-    let (heard, told, client) = play(call, workspace(), "accept");
-    let item = completed(&heard, "commandExecution");
-    let deltas = heard
+    let (messages, tool_output, client) = play(call, workspace(), "accept");
+    let item = completed(&messages, "commandExecution");
+    let deltas = messages
         .iter()
         .filter(|it| it["method"] == "item/commandExecution/outputDelta");
     let deltas: String = deltas
@@ -84,7 +84,7 @@ fn a_command_runs_in_the_fence_and_its_deltas_are_its_output() {
     );
     assert!(client.work().join("here").exists());
     assert!(!std::path::Path::new("/beyond-raddle").exists());
-    assert!(told.contains("Process exited with code 0"), "{told}");
+    assert!(tool_output.contains("Process exited with code 0"), "{tool_output}");
 }
 
 #[test]
@@ -93,18 +93,19 @@ fn without_an_environment_the_agent_has_no_tools() {
     let mut start = workspace();
     start["environments"] = json!([]);
     let mut client = MockClient::experimental(&script(call));
-    let (heard, told) = act(&mut client, start, "accept");
-    assert_eq!(told, "There is no tool named exec_command.", "{heard:?}");
+    let (messages, tool_output) = act(&mut client, start, "accept");
+    assert_eq!(tool_output, "There is no tool named exec_command.", "{messages:?}");
     assert!(!client.work().join("here").exists());
-    let asked = client.mock.asked();
-    let tools = asked[0]["tools"].as_array();
+    let requests = client.mock.request_bodies();
+    let tools = requests[0]["tools"].as_array();
     assert!(tools.is_none_or(Vec::is_empty), "{tools:?}");
 }
 
-/// A user whose profile exports a key and a folder of programs: the folder counts, the key does not, whatever the model
-/// asks for. With the operator's leave a login shell reads the profile, in the sandbox only.
+/// A user's profile exports a key and a folder of programs: the folder is used, the key is not,
+/// whatever the model requests. If the operator allows it, a login shell reads the profile, in the
+/// sandbox only.
 #[test]
-fn a_command_gets_nothing_of_the_users_profile_but_its_path() {
+fn a_command_gets_only_the_path_of_the_users_profile() {
     let user = tempfile::TempDir::new_in("/var/tmp").expect("a folder");
     let profile = "export LOGIN_KEY=sekret\nexport PATH=\"$PATH:$HOME/programs\"\necho noise\n";
     std::fs::write(user.path().join(".profile"), profile).expect("a profile");
@@ -141,21 +142,21 @@ fn a_command_gets_nothing_of_the_users_profile_but_its_path() {
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let server = crate::support::server::TestServer::start_with(&arguments, &variables);
         let mut client = MockClient::at(mock, server);
-        let (heard, told) = act(&mut client, workspace(), "accept");
-        let at = format!("{call}, allowed: {allowed}: {told}");
+        let (messages, tool_output) = act(&mut client, workspace(), "accept");
+        let at = format!("{call}, allowed: {allowed}: {tool_output}");
         let key = if is_login { "key sekret" } else { "key none" };
-        assert!(told.contains(key), "{at}");
-        assert!(told.contains("/programs"), "{at}");
-        // What is shown is what is run.
-        let shown = completed(&heard, "commandExecution")["command"].to_string();
+        assert!(tool_output.contains(key), "{at}");
+        assert!(tool_output.contains("/programs"), "{at}");
+        // The displayed command is the one that runs.
+        let shown = completed(&messages, "commandExecution")["command"].to_string();
         assert_eq!(shown.contains("-lc"), is_login, "{at}: {shown}");
     }
 }
 
-/// A yes to a program by its name is none to what the sandbox could have written under that name: an activated
-/// environment has a folder of the workspace first in `PATH`.
+/// The approval of a program by name does not cover a program that the sandbox could have written
+/// under that name: an activated environment has a folder of the workspace first in `PATH`.
 #[test]
-fn what_goes_beyond_is_not_found_in_the_workspace_by_its_name() {
+fn an_escalated_program_is_not_found_in_the_workspace() {
     for (more, expected) in [
         ("", "own"),
         (
@@ -183,14 +184,14 @@ fn what_goes_beyond_is_not_found_in_the_workspace_by_its_name() {
         std::fs::write(&program, "#!/bin/sh\necho own\n").expect("a program");
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         std::fs::set_permissions(&program, mode).expect("it is marked");
-        let (_, told) = act(&mut client, workspace(), "accept");
-        assert!(told.contains(&expected.replace('\'', "")), "{more}: {told}");
+        let (_, tool_output) = act(&mut client, workspace(), "accept");
+        assert!(tool_output.contains(&expected.replace('\'', "")), "{more}: {tool_output}");
     }
 }
 
-/// The order is the one that was recorded from Codex.
+/// The order was recorded from Codex.
 #[test]
-fn what_goes_beyond_is_asked_about_in_the_order_that_clients_know() {
+fn an_escalation_sends_its_messages_in_codex_order() {
     let call = "{ call = 'exec_command', arguments = { cmd = 'echo beyond', login = false, sandbox_permissions = 'require_escalated', justification = 'May I?' } }";
     for (decision, status, after) in [
         (
@@ -208,8 +209,8 @@ fn what_goes_beyond_is_asked_about_in_the_order_that_clients_know() {
             ][..],
         ),
     ] {
-        let (heard, _, _client) = play(call, workspace(), decision);
-        let methods: Vec<&str> = heard
+        let (messages, _, _client) = play(call, workspace(), decision);
+        let methods: Vec<&str> = messages
             .iter()
             .filter_map(|it| it["method"].as_str())
             .collect();
@@ -226,7 +227,7 @@ fn what_goes_beyond_is_asked_about_in_the_order_that_clients_know() {
             ["thread/status/changed", "item/started"]
         );
         assert_eq!(methods[at + 1..at + 1 + after.len()], *after);
-        let question = heard
+        let question = messages
             .iter()
             .find(|it| it["method"] == methods[at])
             .expect("a question");
@@ -234,43 +235,43 @@ fn what_goes_beyond_is_asked_about_in_the_order_that_clients_know() {
             question["params"]["reason"],
             "It goes beyond the sandbox. The agent says: May I?"
         );
-        assert_eq!(completed(&heard, "commandExecution")["status"], status);
+        assert_eq!(completed(&messages, "commandExecution")["status"], status);
     }
 }
 
-/// What runs is what was shown: all of it, or nothing.
+/// The displayed command is the one that runs: all of it, or nothing.
 #[test]
-fn a_long_command_is_asked_about_whole_or_not_at_all() {
+fn a_long_command_is_shown_in_full_or_rejected() {
     for (bytes, is_asked) in [(100_000, true), (300_000, false)] {
         let line = format!(": {}; echo the end", "a".repeat(bytes));
         let call = format!(
             "{{ call = 'exec_command', arguments = {{ cmd = '{line}', login = false, sandbox_permissions = 'require_escalated' }} }}"
         );
-        let (heard, told, _client) = play(&call, workspace(), "accept");
-        let asked = |it: &&Value| it["method"] == "item/commandExecution/requestApproval";
-        let question = heard.iter().find(asked);
+        let (messages, tool_output, _client) = play(&call, workspace(), "accept");
+        let is_question = |it: &&Value| it["method"] == "item/commandExecution/requestApproval";
+        let question = messages.iter().find(is_question);
         assert_eq!(question.is_some(), is_asked, "{bytes} bytes");
         match question {
             Some(it) => {
                 let shown = it["params"]["command"].as_str().unwrap_or_default();
                 assert!(shown.contains(&line), "{} bytes of it", shown.len());
-                assert!(told.ends_with("the end\n"), "{told}");
+                assert!(tool_output.ends_with("the end\n"), "{tool_output}");
             }
-            None => assert!(told.contains("too long to be shown whole"), "{told}"),
+            None => assert!(tool_output.contains("too long to be shown whole"), "{tool_output}"),
         }
     }
 }
 
 #[test]
-fn a_patch_changes_files_and_the_turn_tells_its_diff() {
+fn a_patch_changes_files_and_sends_the_turns_diff() {
     let patch = "*** Begin Patch\\n*** Add File: note.txt\\n+hello\\n*** End Patch\\n";
     let call = format!("{{ call = 'apply_patch', arguments = {{ input = \"{patch}\" }} }}");
-    let (heard, told, client) = play(&call, workspace(), "accept");
-    let item = completed(&heard, "fileChange");
-    assert_eq!(item["status"], "completed", "{item} {told}");
+    let (messages, tool_output, client) = play(&call, workspace(), "accept");
+    let item = completed(&messages, "fileChange");
+    assert_eq!(item["status"], "completed", "{item} {tool_output}");
     let written = std::fs::read_to_string(client.work().join("note.txt"));
     assert_eq!(written.expect("a file"), "hello\n");
-    let diff = heard
+    let diff = messages
         .iter()
         .find(|it| it["method"] == "turn/diff/updated")
         .expect("a diff");
@@ -279,33 +280,33 @@ fn a_patch_changes_files_and_the_turn_tells_its_diff() {
 }
 
 #[test]
-fn in_a_read_only_sandbox_a_patch_is_asked_about_and_a_no_leaves_no_file() {
+fn a_declined_patch_in_a_read_only_sandbox_writes_no_file() {
     let patch = "*** Begin Patch\\n*** Add File: note.txt\\n+hello\\n*** End Patch\\n";
     let call = format!("{{ call = 'apply_patch', arguments = {{ input = \"{patch}\" }} }}");
-    // Not the server's own home, which no tool sees.
+    // Not the server's own home, which is hidden from tools.
     let folder = tempfile::tempdir().expect("a folder");
     let read_only = json!({"sandboxPolicy": {"type": "readOnly"}, "cwd": folder.path()});
-    let (heard, told, _client) = play(&call, read_only, "decline");
+    let (messages, tool_output, _client) = play(&call, read_only, "decline");
     assert!(
-        heard
+        messages
             .iter()
             .any(|it| it["method"] == "item/fileChange/requestApproval")
     );
-    assert_eq!(completed(&heard, "fileChange")["status"], "declined");
+    assert_eq!(completed(&messages, "fileChange")["status"], "declined");
     assert!(!folder.path().join("note.txt").exists());
-    assert!(told.contains("declined"), "{told}");
+    assert!(tool_output.contains("declined"), "{tool_output}");
 }
 
 #[test]
-fn what_a_turn_leaves_running_ends_with_it() {
+fn commands_left_running_end_with_the_turn() {
     let call = "{ call = 'exec_command', arguments = { cmd = 'echo begun; sleep 600', login = false, yield_time_ms = 250 } }";
-    let (heard, told, mut client) = play(call, workspace(), "accept");
-    let item = completed(&heard, "commandExecution");
+    let (messages, tool_output, mut client) = play(call, workspace(), "accept");
+    let item = completed(&messages, "commandExecution");
     assert_eq!(
         (&item["exitCode"], &item["processId"]),
         (&Value::Null, &json!("1"))
     );
-    assert!(told.contains("Process running with session ID 1"), "{told}");
+    assert!(tool_output.contains("Process running with session ID 1"), "{tool_output}");
     let warned = client.until(|it| it["method"] == "warning");
     let warning = warned
         .last()
@@ -321,8 +322,8 @@ fn a_command_of_the_users_runs_outside_the_sandbox() {
     let mut client = MockClient::start("[[answer]]\nsteps = [{ text = 'Done.' }]", &[]);
     let params = json!({"threadId": client.thread, "command": "echo mine"});
     client.ask("thread/shellCommand", params);
-    let heard = client.until(|it| it["method"] == "turn/completed");
-    let item = completed(&heard, "commandExecution");
+    let messages = client.until(|it| it["method"] == "turn/completed");
+    let item = completed(&messages, "commandExecution");
     assert_eq!(
         (&item["source"], &item["exitCode"]),
         (&json!("userShell"), &json!(0))
@@ -331,31 +332,32 @@ fn a_command_of_the_users_runs_outside_the_sandbox() {
     assert!(output.ends_with("mine\n"), "{item}");
 }
 
-/// What the client grants widens the fence of the commands to come, and of nothing else; the turn's rights end with it.
+/// Granted permissions widen the sandbox of later commands, and of nothing else; those for the turn
+/// end with it.
 #[test]
-fn rights_that_are_granted_widen_the_fence() {
-    let [asked, other] = [(); 2].map(|()| tempfile::tempdir().expect("a folder"));
+fn granted_permissions_widen_the_sandbox() {
+    let [granted_folder, other] = [(); 2].map(|()| tempfile::tempdir().expect("a folder"));
     let shown = |folder: &tempfile::TempDir| folder.path().display().to_string();
     let touch = format!(
         "touch {0}/$N {1}/$N here; echo tried $N",
-        shown(&asked),
+        shown(&granted_folder),
         shown(&other)
     );
     let exec = |n: &str| {
         let line = touch.replace("$N", n);
         format!("{{ call = 'exec_command', arguments = {{ cmd = '{line}', login = false }} }}")
     };
-    for (scope, gives, wanted) in [
+    for (scope, gives, expected) in [
         ("turn", true, [true, false]),
         ("session", true, [true, true]),
         ("turn", false, [false, false]),
     ] {
-        let (asked, other) = (asked.path(), other.path());
+        let (granted_folder, other) = (granted_folder.path(), other.path());
         let script = format!(
             "[[answer]]\nmatch = 'do it'\nsteps = [{{ call = 'request_permissions', arguments = {{ reason = 'to build', permissions = {{ file_system = {{ write = ['{0}', '{1}'] }}, network = {{ enabled = true }} }} }} }}]
              [[answer]]\nsteps = [{2}]\n[[answer]]\nsteps = [{{ text = 'Done.' }}]
              [[answer]]\nsteps = [{3}]\n[[answer]]\nsteps = [{{ text = 'Done.' }}]",
-            asked.display(),
+            granted_folder.display(),
             other.display(),
             exec("one"),
             exec("two"),
@@ -369,31 +371,31 @@ fn rights_that_are_granted_widen_the_fence() {
             client.ask("turn/start", params);
         };
         say(&mut client, "do it");
-        let heard = client.until(|it| it["method"] == "item/permissions/requestApproval");
-        let question = heard.last().cloned().unwrap_or_default();
+        let messages = client.until(|it| it["method"] == "item/permissions/requestApproval");
+        let question = messages.last().cloned().unwrap_or_default();
         let params = &question["params"];
-        let paths = json!([asked, other].map(|it| it.canonicalize().expect("a folder")));
+        let paths = json!([granted_folder, other].map(|it| it.canonicalize().expect("a folder")));
         assert_eq!(
             params["permissions"]["fileSystem"]["write"], paths,
             "{params}"
         );
         assert_eq!(params["permissions"]["network"]["enabled"], true);
         assert_eq!(params["reason"], "to build");
-        let given = match gives {
+        let permissions = match gives {
             true => json!({"fileSystem": {"write": [paths[0], "/"]}}),
             false => json!({}),
         };
-        let result = json!({"permissions": given, "scope": scope});
+        let result = json!({"permissions": permissions, "scope": scope});
         let answer = json!({"id": question["id"], "result": result});
         client.pipes.send(answer.to_string().as_bytes());
         client.until(|it| it["method"] == "turn/completed");
         say(&mut client, "again");
         client.until(|it| it["method"] == "turn/completed");
-        let wrote = ["one", "two"].map(|it| asked.join(it).exists());
-        assert_eq!(wrote, wanted, "{scope} {gives}");
+        let wrote = ["one", "two"].map(|it| granted_folder.join(it).exists());
+        assert_eq!(wrote, expected, "{scope} {gives}");
         for n in ["one", "two"] {
             assert!(!other.join(n).exists(), "what was not granted");
-            let _ = std::fs::remove_file(asked.join(n));
+            let _ = std::fs::remove_file(granted_folder.join(n));
         }
         assert!(
             !folder.path().join("here").exists(),
@@ -401,52 +403,52 @@ fn rights_that_are_granted_widen_the_fence() {
         );
     }
 }
-/// Whoever says how far the sandbox of a thread goes, the fence goes as far.
+/// The sandbox follows the setting, wherever it comes from.
 #[test]
-fn the_configuration_says_what_a_thread_may_write() {
+fn the_configuration_sets_writable_roots() {
     let top = tempfile::tempdir().expect("a folder");
-    let (work, beside) = (top.path().join("work"), top.path().join("beside"));
+    let (work, outside) = (top.path().join("work"), top.path().join("beside"));
     std::fs::create_dir(&work).expect("a folder");
-    std::fs::create_dir(&beside).expect("a folder");
-    let file = beside.join("here");
+    std::fs::create_dir(&outside).expect("a folder");
+    let file = outside.join("here");
     let call = format!(
         "{{ call = 'exec_command', arguments = {{ cmd = 'touch {}', login = false }} }}",
         file.display()
     );
     let narrow =
         "[sandbox_workspace_write]\nexclude_slash_tmp = true\nexclude_tmpdir_env_var = true\n";
-    let wide = format!("{narrow}writable_roots = [{beside:?}]\n");
-    let dotted = json!({"sandbox_workspace_write.writable_roots": [beside]});
-    let nested = json!({"sandbox_workspace_write": {"writable_roots": [beside]}});
+    let wide = format!("{narrow}writable_roots = [{outside:?}]\n");
+    let dotted = json!({"sandbox_workspace_write.writable_roots": [outside]});
+    let nested = json!({"sandbox_workspace_write": {"writable_roots": [outside]}});
     let mut client = MockClient::start(&script(&call), &[]);
-    for (configured, said, may) in [
+    for (configured, config, may) in [
         (narrow, Value::Null, false),
         (wide.as_str(), Value::Null, true),
         (narrow, dotted, true),
         (narrow, nested, true),
     ] {
         std::fs::write(client.server.home().join("config.toml"), configured).expect("a file");
-        let start = json!({"cwd": work, "sandbox": "workspace-write", "config": said});
+        let start = json!({"cwd": work, "sandbox": "workspace-write", "config": config});
         client.ask("thread/start", start);
         let started = client.until(|it| it["result"]["thread"]["id"].is_string());
         let started = started.last().cloned().unwrap_or_default();
         let id = started["result"]["thread"]["id"].as_str();
         client.thread = id.expect("a thread").to_owned();
-        let (_, told) = act(&mut client, Value::Null, "accept");
-        assert_eq!(file.exists(), may, "{configured} {said}: {told}");
+        let (_, tool_output) = act(&mut client, Value::Null, "accept");
+        assert_eq!(file.exists(), may, "{configured} {config}: {tool_output}");
         let _ = std::fs::remove_file(&file);
     }
 }
 
-/// Where it would find an empty folder it is not run, and the model knows why.
+/// A command is not run in a folder that the sandbox hides, and the model receives the reason.
 #[test]
-fn a_command_is_not_run_where_it_sees_nothing() {
+fn a_command_is_not_run_in_a_hidden_folder() {
     let call = "{ call = 'exec_command', arguments = { cmd = 'ls -a', login = false } }";
-    let (heard, told, _client) = play(
+    let (messages, tool_output, _client) = play(
         call,
         json!({"sandboxPolicy": {"type": "readOnly"}}),
         "accept",
     );
-    assert_eq!(completed(&heard, "commandExecution")["status"], "failed");
-    assert!(told.contains("belongs to the server itself"), "{told}");
+    assert_eq!(completed(&messages, "commandExecution")["status"], "failed");
+    assert!(tool_output.contains("belongs to the server itself"), "{tool_output}");
 }

@@ -1,4 +1,4 @@
-//! Tools that the client runs, when the server is killed while it waits for one.
+//! Client tools: the server is killed while it waits for one.
 
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -13,11 +13,11 @@ use crate::support::stdio::Pipes;
 const SCRIPT: &str = "[[answer]]\nmatch = 'how is the cloth'\nsteps = [{ call = 'look', arguments = { at = 'it' } }]\n\
                       [[answer]]\nmatch = 'torn'\nsteps = [{ text = 'Mend it.' }]";
 
-/// A server on a home that outlives it. Dropping it kills it, as does the power.
+/// A server on a home that outlives it, killed on drop as in a power failure.
 struct KillableServer {
     child: Child,
     pipes: Pipes,
-    asked: u64,
+    last_id: u64,
 }
 
 impl Drop for KillableServer {
@@ -28,7 +28,7 @@ impl Drop for KillableServer {
 }
 
 impl KillableServer {
-    fn start(home: &Path, mock: &MockModel, doors: &[&str]) -> Self {
+    fn start(home: &Path, mock: &MockModel, listen_args: &[&str]) -> Self {
         let base_url = format!("model_providers.mock.base_url={}", mock.base_url);
         let mut command = command(home);
         command.args([
@@ -38,14 +38,14 @@ impl KillableServer {
             "-c",
             "model_provider=mock",
         ]);
-        command.args(["-c", &base_url]).args(doors);
+        command.args(["-c", &base_url]).args(listen_args);
         command.stderr(Stdio::inherit());
         let mut child = command.spawn().expect("the binary starts");
         let pipes = Pipes::of(&mut child);
         let mut process = Self {
             child,
             pipes,
-            asked: 0,
+            last_id: 0,
         };
         let params = json!({
             "clientInfo": {"name": "test", "version": "1"}, "capabilities": {"experimentalApi": true},
@@ -54,12 +54,12 @@ impl KillableServer {
         process
     }
 
-    /// Asks, and hears everything up to the answer.
+    /// Sends a request, and reads all messages up to its response.
     fn ask(&mut self, method: &str, params: Value) -> Value {
-        self.asked += 1;
-        let request = json!({"id": self.asked, "method": method, "params": params});
+        self.last_id += 1;
+        let request = json!({"id": self.last_id, "method": method, "params": params});
         self.pipes.send(request.to_string().as_bytes());
-        let id = Value::from(self.asked);
+        let id = Value::from(self.last_id);
         let answer = self.until(|it| it["id"] == id && it["method"].is_null());
         assert!(answer["result"].is_object(), "{answer}");
         answer["result"].clone()
@@ -75,28 +75,29 @@ impl KillableServer {
     }
 }
 
-/// A server that others reach goes on with what it asked; one that is somebody's child ends its turn.
+/// A server with other listeners continues its pending call; a child on stdio alone interrupts the
+/// turn.
 #[test]
-fn a_call_outlives_the_server_that_asked() {
+fn a_pending_tool_call_survives_a_server_crash() {
     for goes_on in [true, false] {
         let mock = MockModel::start(SCRIPT);
         let home = TempDir::new().expect("a home");
         let socket = format!("unix://{}", home.path().join("door/s").display());
-        let mut doors = vec!["--listen", "stdio://"];
+        let mut listen_args = vec!["--listen", "stdio://"];
         if goes_on {
-            doors.extend(["--listen", &socket]);
+            listen_args.extend(["--listen", &socket]);
         }
-        let mut first = KillableServer::start(home.path(), &mock, &doors);
+        let mut first = KillableServer::start(home.path(), &mock, &listen_args);
         let look = json!({"type": "function", "name": "look", "description": "Looks.", "inputSchema": {"type": "object"}});
         let params = json!({"cwd": home.path(), "dynamicTools": [look]});
         let thread = first.ask("thread/start", params)["thread"]["id"].clone();
         let input = json!([{"type": "text", "text": "how is the cloth?"}]);
         first.ask("turn/start", json!({"threadId": thread, "input": input}));
-        let asked = first.until(|it| it["method"] == "item/tool/call");
-        assert_eq!(asked["params"]["arguments"], json!({"at": "it"}));
+        let call = first.until(|it| it["method"] == "item/tool/call");
+        assert_eq!(call["params"]["arguments"], json!({"at": "it"}));
         drop(first);
 
-        let mut second = KillableServer::start(home.path(), &mock, &doors);
+        let mut second = KillableServer::start(home.path(), &mock, &listen_args);
         let resumed = second.ask("thread/resume", json!({"threadId": thread}));
         let turn = &resumed["thread"]["turns"][0];
         if !goes_on {
@@ -117,7 +118,7 @@ fn a_call_outlives_the_server_that_asked() {
         let again = second.until(|it| it["method"] == "item/tool/call");
         assert_eq!(
             (&again["id"], &again["params"]),
-            (&asked["id"], &asked["params"])
+            (&call["id"], &call["params"])
         );
         let content = json!([{"type": "inputText", "text": "it is torn"}]);
         let answer =

@@ -8,7 +8,7 @@ use super::MockClient;
 
 const WIRES: [&str; 4] = ["responses", "chat", "messages", "gemini"];
 
-/// A turn in which the model thinks, writes a file, and says so.
+/// A turn in which the model reasons, writes a file, and reports it.
 const SCRIPT: &str = r#"
     [[answer]]
     match = "write it"
@@ -26,7 +26,7 @@ fn start(wire: &str) -> MockClient {
     MockClient::start(SCRIPT, &[&format!("wire_api={wire}")])
 }
 
-fn written(client: &mut MockClient) -> (Vec<Value>, Value) {
+fn run_write_turn(client: &mut MockClient) -> (Vec<Value>, Value) {
     client.turn(&json!({
         "input": [{ "type": "text", "text": "write it" }],
         "approvalPolicy": "never",
@@ -38,25 +38,25 @@ fn written(client: &mut MockClient) -> (Vec<Value>, Value) {
 fn a_tool_is_called_on_every_wire() {
     for wire in WIRES {
         let mut client = start(wire);
-        let (heard, turn) = written(&mut client);
+        let (messages, turn) = run_write_turn(&mut client);
         assert_eq!(turn["status"], "completed", "{wire}: {turn}");
         let file = std::fs::read_to_string(client.work().join("loom.txt"));
         assert_eq!(file.ok().as_deref(), Some("warp"), "{wire}");
-        let completed = heard.iter().filter(|it| it["method"] == "item/completed");
+        let completed = messages.iter().filter(|it| it["method"] == "item/completed");
         let items: Vec<&Value> = completed.map(|it| &it["params"]["item"]).collect();
         let kinds: Vec<&str> = items.iter().filter_map(|it| it["type"].as_str()).collect();
-        let wanted = ["userMessage", "reasoning", "fileChange", "agentMessage"];
-        assert_eq!(kinds, wanted, "{wire}: {heard:?}");
+        let expected = ["userMessage", "reasoning", "fileChange", "agentMessage"];
+        assert_eq!(kinds, expected, "{wire}: {messages:?}");
         let thinking = [&items[1]["summary"], &items[1]["content"]];
         let thought = json!(["A file, then."]);
         assert!(thinking.contains(&&thought), "{wire}: {thinking:?}");
         assert_eq!(items[3]["text"], "It is written.", "{wire}");
-        let asked = client.mock.asked();
-        assert_eq!(asked.len(), 2, "{wire}");
-        let asked = asked[1].to_string();
+        let requests = client.mock.request_bodies();
+        assert_eq!(requests.len(), 2, "{wire}");
+        let second_request = requests[1].to_string();
         assert!(
-            asked.contains("sealed") || wire == "chat",
-            "{wire}: {asked}"
+            second_request.contains("sealed") || wire == "chat",
+            "{wire}: {second_request}"
         );
     }
 }
@@ -68,7 +68,7 @@ fn a_key_is_sent_as_the_wire_has_it() {
         ("messages", "x-api-key"),
         ("gemini", "x-goog-api-key"),
     ] {
-        // Any variable that is there will do: the mock shows only the names of such headers.
+        // Any variable that is set will do: the mock shows only the names of such headers.
         let settings = [&format!("wire_api={wire}")[..], "env_key=RADDLE_HOME"];
         let mut client = MockClient::start("", &settings);
         let (_, turn) = client.say("hello");
@@ -79,16 +79,16 @@ fn a_key_is_sent_as_the_wire_has_it() {
 }
 
 #[test]
-fn a_wire_that_is_none_is_said() {
+fn an_unknown_wire_is_reported() {
     let mut client = MockClient::start("", &["wire_api=telegraph"]);
     let (_, turn) = client.say("hello");
     let message = turn["error"]["message"].as_str().unwrap_or_default();
-    let wanted =
+    let expected =
         "wire_api = \"telegraph\"; write one of \"responses\", \"chat\", \"messages\", \"gemini\"";
-    assert!(message.contains(wanted), "{turn}");
+    assert!(message.contains(expected), "{turn}");
 }
 
-/// Whoever comes back to a thread that nobody looks at may name another provider.
+/// A client that resumes a thread without subscribers may choose another provider.
 fn change_provider(client: &mut MockClient, provider: &str) {
     let thread = client.thread.clone();
     let resume = json!({ "threadId": thread, "modelProvider": provider });
@@ -97,9 +97,9 @@ fn change_provider(client: &mut MockClient, provider: &str) {
         ("thread/resume", resume),
     ] {
         client.ask(method, params);
-        let asked = super::client_id(client.asked);
-        let heard = client.until(|it| it["id"] == asked);
-        let answer = heard.last().expect("an answer");
+        let request_id = super::request_id_value(client.last_id);
+        let messages = client.until(|it| it["id"] == request_id);
+        let answer = messages.last().expect("an answer");
         assert!(answer["result"].is_object(), "{method}: {answer}");
     }
 }
@@ -116,24 +116,24 @@ fn a_thread_goes_on_with_any_provider() {
         for then in WIRES {
             for wire in [first, then] {
                 change_provider(&mut client, &format!("on-{wire}"));
-                let (_, turn) = written(&mut client);
+                let (_, turn) = run_write_turn(&mut client);
                 assert_eq!(turn["status"], "completed", "{first} {then}: {turn}");
             }
         }
     }
-    // What one wire sealed is told to no other.
-    let asked = client.mock.asked();
+    // Content that one wire sealed is sent to no other.
+    let requests = client.mock.request_bodies();
     for (member, seal) in [
         ("input", "encrypted_content"),
         ("system", "\"signature\""),
         ("contents", "thoughtSignature"),
         ("stream_options", "reasoning_content"),
     ] {
-        let (own, others): (Vec<_>, Vec<_>) = asked.iter().partition(|it| it.get(member).is_some());
+        let (own, others): (Vec<_>, Vec<_>) = requests.iter().partition(|it| it.get(member).is_some());
         assert_eq!((own.len(), others.len()), (16, 48), "{member}");
         assert!(own.iter().any(|it| it.to_string().contains(seal)), "{seal}");
-        let told = others.iter().find(|it| it.to_string().contains(seal));
-        assert_eq!(told, None, "{seal}");
+        let leaked = others.iter().find(|it| it.to_string().contains(seal));
+        assert_eq!(leaked, None, "{seal}");
     }
 }
 
@@ -146,10 +146,10 @@ fn a_turn_names_another_provider() {
     });
     std::fs::write(client.server.home().join("config.toml"), config.concat()).expect("a file");
     let input = json!([{ "type": "text", "text": "hello" }]);
-    let (heard, turn) =
+    let (messages, turn) =
         client.turn(&json!({ "input": input, "model": "m2", "modelProvider": "on-chat" }));
     assert_eq!(turn["status"], "completed", "{turn}");
-    let changed = heard
+    let changed = messages
         .iter()
         .find(|it| it["method"] == "thread/settings/updated");
     let settings = &changed.expect("changed settings")["params"]["threadSettings"];
@@ -157,13 +157,13 @@ fn a_turn_names_another_provider() {
     // From this turn on.
     client.say("again");
     client.turn(&json!({ "input": input, "modelProvider": "on-messages" }));
-    let asked = client.mock.asked();
-    let on_messages = asked.iter().map(|it| it.get("system").is_some());
+    let requests = client.mock.request_bodies();
+    let on_messages = requests.iter().map(|it| it.get("system").is_some());
     assert_eq!(on_messages.collect::<Vec<_>>(), [false, false, true]);
-    assert!(asked.iter().all(|it| it["model"] == "m2"));
+    assert!(requests.iter().all(|it| it["model"] == "m2"));
 }
 
-/// The pages, and how many blocks of each name a provider.
+/// The pages, and how many of their blocks name a provider.
 const PAGES: [(&str, usize); 5] = [
     ("models.md", 2),
     ("models/responses.md", 1),
@@ -173,13 +173,13 @@ const PAGES: [(&str, usize); 5] = [
 ];
 
 #[test]
-fn what_the_pages_say_works_when_it_is_pasted() {
+fn examples_of_the_docs_work() {
     for (page, blocks) in PAGES {
-        works_when_pasted(page, blocks);
+        check_example(page, blocks);
     }
 }
 
-fn works_when_pasted(page: &str, count: usize) {
+fn check_example(page: &str, count: usize) {
     let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
     let page = std::fs::read_to_string(Path::new(docs).join(page)).expect("a page");
     let blocks = page.split("```toml\n").skip(1);
@@ -192,7 +192,7 @@ fn works_when_pasted(page: &str, count: usize) {
         let (_, name) = block.split_once("model_provider = \"").expect("a provider");
         let (name, _) = name.split_once('"').expect("its end");
         let mut client = MockClient::start("", &[]);
-        // The mock stands for the vendor, and a variable that is there for the key.
+        // The mock stands in for the vendor, and a variable that is set for the key.
         let pasted = block.lines().map(|line| match line.split_once(" = ") {
             Some(("base_url", _)) => format!("base_url = \"{}\"\n", client.mock.base_url),
             Some(("env_key", _)) => "env_key = \"RADDLE_HOME\"\n".to_owned(),
@@ -202,8 +202,8 @@ fn works_when_pasted(page: &str, count: usize) {
         std::fs::write(client.server.home().join("config.toml"), pasted).expect("a file");
         let start = json!({ "cwd": client.work(), "modelProvider": name });
         client.ask("thread/start", start);
-        let asked = super::client_id(client.asked);
-        let started = client.until(|it| it["id"] == asked);
+        let request_id = super::request_id_value(client.last_id);
+        let started = client.until(|it| it["id"] == request_id);
         let started = started.last().expect("an answer");
         let id = started["result"]["thread"]["id"].as_str();
         client.thread = id.expect("a thread").to_owned();

@@ -1,4 +1,4 @@
-//! What lies in a workspace can be exchanged while a fence is built: by a command that runs beside it.
+//! Files in a workspace can be replaced while a sandbox is set up, by a concurrent command.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -10,7 +10,7 @@ use raddle_sandbox::{
 };
 use tempfile::TempDir;
 
-/// A workspace with a repository in it, and another repository beside it that is nobody's business.
+/// A workspace with a repository in it, and another repository beside it, which is out of bounds.
 struct RepositoryFixture(TempDir);
 
 impl RepositoryFixture {
@@ -29,9 +29,9 @@ impl RepositoryFixture {
             .join(path)
     }
 
-    fn fenced(&self, tier: Tier, script: &str) -> ConfinedLaunch {
+    fn confine(&self, tier: Tier, script: &str) -> ConfinedLaunch {
         let bubblewrap = find_bubblewrap(None, None).expect("bubblewrap");
-        let fence = SandboxHost::new(tier, bubblewrap, env!("CARGO_BIN_EXE_raddle").into());
+        let sandbox = SandboxHost::new(tier, bubblewrap, env!("CARGO_BIN_EXE_raddle").into());
         let launch = Launch {
             program: "/bin/sh".into(),
             args: vec!["-c".into(), script.into()],
@@ -42,14 +42,14 @@ impl RepositoryFixture {
         if tier == Tier::B {
             rules.protected.clear();
         }
-        fence
+        sandbox
             .wrap(launch, &Policy::Confined(rules))
             .expect("it is fenced")
     }
 }
 
-fn run(fenced: &ConfinedLaunch) -> Output {
-    let launch = &fenced.launch;
+fn run(confined: &ConfinedLaunch) -> Output {
+    let launch = &confined.launch;
     Command::new(&launch.program)
         .args(&launch.args)
         .env_clear()
@@ -59,7 +59,7 @@ fn run(fenced: &ConfinedLaunch) -> Output {
         .expect("it starts")
 }
 
-/// Puts a link, or another folder, where this one was.
+/// Replaces a folder by a link, or by another folder.
 fn exchange(folder: &Path, link: Option<&str>) {
     let away = folder.with_file_name("away");
     fs::rename(folder, away).expect("it is moved");
@@ -70,7 +70,7 @@ fn exchange(folder: &Path, link: Option<&str>) {
 }
 
 #[test]
-fn a_folder_that_is_exchanged_while_the_fence_is_built_opens_nothing() {
+fn a_folder_replaced_during_sandbox_setup_opens_nothing() {
     let package = "work/package";
     for (tier, folder, link) in [
         (Tier::A, package, Some("../other")),
@@ -80,18 +80,18 @@ fn a_folder_that_is_exchanged_while_the_fence_is_built_opens_nothing() {
         (Tier::B, "work", Some("other")),
         (Tier::B, "work", None),
     ] {
-        let ground = RepositoryFixture::new();
-        let other = ground.path("other/mark");
+        let fixture = RepositoryFixture::new();
+        let other = fixture.path("other/mark");
         let script = format!("echo ran; echo x > {}; echo x > mark", other.display());
-        let fenced = ground.fenced(tier, &script);
-        exchange(&ground.path(folder), link);
-        let ran = run(&fenced);
-        let at = format!("{tier:?} {folder} {link:?}: {ran:?}");
+        let confined = fixture.confine(tier, &script);
+        exchange(&fixture.path(folder), link);
+        let output = run(&confined);
+        let at = format!("{tier:?} {folder} {link:?}: {output:?}");
         assert!(!other.exists(), "it leads outside: {at}");
-        assert!(ran.stdout.is_empty() && !ran.status.success(), "{at}");
+        assert!(output.stdout.is_empty() && !output.status.success(), "{at}");
     }
     for tier in [Tier::A, Tier::B] {
-        let ran = run(&RepositoryFixture::new().fenced(tier, "echo ran > mark; cat mark"));
-        assert_eq!(ran.stdout, b"ran\n", "{ran:?}");
+        let output = run(&RepositoryFixture::new().confine(tier, "echo ran > mark; cat mark"));
+        assert_eq!(output.stdout, b"ran\n", "{output:?}");
     }
 }

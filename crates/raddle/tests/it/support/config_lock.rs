@@ -1,5 +1,5 @@
-//! A request that takes exactly as long as the test wants: a write of the configuration, while the test
-//! writes it too, as another server of the same home would.
+//! A request that takes exactly as long as the test wants: a write of the configuration while the
+//! test holds its lock, as another server of the same home would.
 
 use std::fs::File;
 use std::path::Path;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::request;
 
-/// While this is there, no write of the configuration is answered.
+/// While this exists, no write of the configuration completes.
 pub struct ConfigWriteLock {
     _lock: File,
 }
@@ -20,13 +20,13 @@ impl ConfigWriteLock {
         Self { _lock: lock }
     }
 
-    /// The request that waits.
+    /// The request that blocks.
     pub fn request(id: impl Into<Value>) -> Vec<u8> {
         let params = json!({ "keyPath": "slow", "value": true, "mergeStrategy": "replace" });
         request(id, "config/value/write", params)
     }
 
-    /// Its answer, once the test lets it go.
+    /// Checks its response, after the lock was dropped.
     pub fn check(answer: &Value) {
         assert_eq!(answer["result"]["status"], "ok", "{answer}");
     }

@@ -1,11 +1,10 @@
-//! HTTP by hand: a library would mend the requests that matter here.
+//! HTTP by hand: a library would correct the requests that matter here.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
 use super::TEST_TIMEOUT;
 
-/// An answer.
 #[derive(Debug)]
 pub struct HttpResponse {
     pub status: u16,
@@ -14,16 +13,16 @@ pub struct HttpResponse {
     pub body: String,
 }
 
-/// A good websocket upgrade, with more header lines, each ended by CR LF.
+/// A valid websocket upgrade, with more header lines, each ended by CR LF.
 pub fn upgrade(host: &str, headers: &str) -> String {
     format!("GET / HTTP/1.1\r\nHost: {host}\r\n{UPGRADE}{headers}\r\n")
 }
 
-/// The header lines that ask for a websocket.
+/// The header lines that request a websocket.
 pub const UPGRADE: &str = "Connection: Upgrade\r\nUpgrade: websocket\r\n\
     Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
 
-/// Sends a request as it stands and reads the whole answer.
+/// Sends a request as it is, and reads the whole response.
 pub fn send(address: SocketAddr, request: &str) -> HttpResponse {
     let mut stream = TcpStream::connect(address).expect("the door is open");
     stream
@@ -35,7 +34,7 @@ pub fn send(address: SocketAddr, request: &str) -> HttpResponse {
     exchange(&mut stream)
 }
 
-/// The status of the answer, if there is one: a server that has no room may just hang up.
+/// The status of the response, if there is one: a server at capacity may just close the connection.
 pub fn status(address: SocketAddr, request: &str) -> Option<u16> {
     let mut stream = TcpStream::connect(address).expect("the door is open");
     stream
@@ -48,7 +47,7 @@ pub fn status(address: SocketAddr, request: &str) -> Option<u16> {
     head.split(' ').nth(1)?.parse().ok()
 }
 
-/// Reads the whole answer, unless it opens a websocket, which has no end.
+/// Reads the whole response, unless it opens a websocket, which has no end.
 pub fn exchange(stream: &mut impl Read) -> HttpResponse {
     let (mut answer, rest) = read_head(stream);
     if answer.status == 101 {
@@ -60,7 +59,7 @@ pub fn exchange(stream: &mut impl Read) -> HttpResponse {
     answer
 }
 
-/// Reads an answer's head, and what came with it.
+/// Reads the head of a response, and the bytes that came with it.
 pub fn read_head(stream: &mut impl Read) -> (HttpResponse, Vec<u8>) {
     let mut bytes = Vec::new();
     let mut chunk = [0; 4096];

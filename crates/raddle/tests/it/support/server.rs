@@ -16,34 +16,35 @@ use super::stdio::Pipes;
 use super::websocket::Websocket;
 use super::{TEST_TIMEOUT, eventually};
 
-/// A running server with a home of its own. Dropping it kills it.
+/// A running server with its own home, killed on drop.
 pub struct TestServer {
     child: Child,
     home: TempDir,
     log: Log,
 }
 
-/// How a server ended, and everything it wrote to stderr.
+/// The exit status of a server, and its stderr.
 pub struct ServerExit {
     pub status: ExitStatus,
     pub log: Vec<String>,
 }
 
 impl TestServer {
-    /// Starts `raddle app-server` with these arguments, logging all of Raddle's own events as JSON.
+    /// Starts `raddle app-server` with these arguments, and logs all of Raddle's own events as
+    /// JSON.
     pub fn start(arguments: &[&str]) -> Self {
         let levels = "raddle_rpc=debug,raddle_server=debug,raddle=debug";
         Self::start_with(arguments, &[("RADDLE_LOG", levels)])
     }
 
-    /// Starts a server whose memory is to be measured. It logs as little as for users, and glibc gives
-    /// large blocks back as soon as they are free: what is measured is what the server holds, not what
-    /// the allocator keeps for later in each of its arenas.
+    /// Starts a server for a measurement of its memory. It logs as little as by default, and glibc
+    /// returns large blocks as soon as they are free: the measured memory is what the server holds,
+    /// not what the allocator keeps in its arenas.
     pub fn start_measured(arguments: &[&str]) -> Self {
         Self::start_with(arguments, &[("MALLOC_MMAP_THRESHOLD_", "131072")])
     }
 
-    /// Starts a server from a shell that has done this first.
+    /// Starts a server from a shell that runs this script first.
     pub fn start_under(before: &str, arguments: &[&str]) -> Self {
         let home = TempDir::new().expect("a home");
         let plain = command(home.path());
@@ -89,21 +90,21 @@ impl TestServer {
         self.log = Log::of(self.child.stderr.take().expect("stderr"));
     }
 
-    /// Starts with one websocket door that needs no token.
+    /// Starts with one websocket listener that needs no token.
     pub fn open_websocket(arguments: &[&str]) -> Self {
         let mut all = vec!["--listen", "ws://127.0.0.1:0", "--insecure-loopback"];
         all.extend(arguments);
         Self::start(&all)
     }
 
-    /// Where its websocket door is.
+    /// The address of its websocket listener.
     pub fn address(&self) -> SocketAddr {
         let line = self.log.wait_for("listening on ws://");
         let (_, address) = line.split_once("ws://").expect("an address");
         address.trim().parse().expect("an address")
     }
 
-    /// Where its unix socket is.
+    /// The path of its Unix socket.
     pub fn socket(&self) -> PathBuf {
         let line = self.log.wait_for("listening on unix://");
         let (_, path) = line.split_once("unix://").expect("a path");
@@ -123,27 +124,27 @@ impl TestServer {
         Pipes::of(&mut self.child)
     }
 
-    /// The same pipes as they are. Once only.
+    /// The same pipes, unwrapped. Once only.
     pub fn take_stdio(&mut self) -> (ChildStdin, ChildStdout) {
         let pipes = (self.child.stdin.take(), self.child.stdout.take());
         (pipes.0.expect("stdin"), pipes.1.expect("stdout"))
     }
 
-    /// A client on its websocket door that has said hello.
+    /// An initialized client on its websocket.
     pub fn client(&self) -> Websocket {
         let mut client = Websocket::connect(self.address());
         client.hello();
         client
     }
 
-    /// A client on its unix socket that has said hello.
+    /// An initialized client on its Unix socket.
     pub fn unix_client(&self) -> Websocket {
         let mut client = Websocket::connect_unix(&self.socket());
         client.hello();
         client
     }
 
-    /// Waits for a line on stderr that holds this text.
+    /// Waits for a line on stderr with this text.
     pub fn wait_for(&self, text: &str) -> String {
         self.log.wait_for(text)
     }
@@ -169,7 +170,7 @@ impl TestServer {
         ServerExit { status, log }
     }
 
-    /// Asks it to end, and it ends well.
+    /// Sends SIGTERM, and checks that it exits successfully.
     pub fn stop(self) -> ServerExit {
         self.terminate();
         let ended = self.ended();
@@ -177,7 +178,8 @@ impl TestServer {
         ended
     }
 
-    /// A line of `/proc/PID/status` in bytes: `VmHWM` is the most memory it ever held, `VmRSS` what it holds.
+    /// A line of `/proc/PID/status` in bytes: `VmHWM` is the peak of its memory, `VmRSS` the
+    /// current size.
     pub fn memory(&self, name: &str) -> u64 {
         let path = format!("/proc/{}/status", self.pid());
         let status = std::fs::read_to_string(path).expect("the process is there");
@@ -197,7 +199,7 @@ impl TestServer {
             .count()
     }
 
-    /// Forgets the most memory it ever held, so that the next reading is of what comes now.
+    /// Resets the peak of its memory, so that the next reading covers only what follows.
     pub fn forget_peak(&self) {
         std::fs::write(format!("/proc/{}/clear_refs", self.pid()), "5").expect("our own process");
     }
@@ -211,12 +213,12 @@ impl Drop for TestServer {
 }
 
 impl ServerExit {
-    /// How many connections the server began to serve.
+    /// How many connections the server accepted.
     pub fn connections(&self) -> usize {
         self.events("connected").len()
     }
 
-    /// Sums one of the figures that the server logs at the end of each connection.
+    /// Sums one of the counters that the server logs at the end of each connection.
     pub fn count(&self, name: &str) -> u64 {
         let figures = self.events("disconnected");
         let figure = |fields: &Value| -> u64 {
@@ -242,14 +244,14 @@ impl ServerExit {
     }
 }
 
-/// The binary, not started yet, with this home and nothing of ours in its environment.
+/// The binary, not started yet, with this home and an otherwise empty environment.
 pub fn command(home: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_raddle"));
     command
         .env_clear()
         .env("RADDLE_HOME", home)
         .env("RADDLE_LOG_FORMAT", "json")
-        // Tests look at its descriptors and its memory.
+        // Tests read its descriptors and its memory.
         .env("RADDLE_DUMPABLE", "1")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -257,7 +259,7 @@ pub fn command(home: &Path) -> Command {
     command
 }
 
-/// What a server wrote to stderr, read as it comes: a full pipe would stop the server.
+/// The stderr of a server, read continuously: a full pipe would block the server.
 struct Log {
     shared: Arc<(Mutex<LogBuffer>, Condvar)>,
     reader: Option<JoinHandle<()>>,
@@ -272,16 +274,16 @@ struct LogBuffer {
 impl Log {
     fn of(stderr: ChildStderr) -> Self {
         let shared = Arc::new((Mutex::new(LogBuffer::default()), Condvar::new()));
-        let theirs = shared.clone();
+        let reader_shared = shared.clone();
         let reader = std::thread::spawn(move || {
-            let (written, news) = &*theirs;
+            let (written, changed) = &*reader_shared;
             for line in BufReader::new(stderr).lines() {
                 let line = line.expect("stderr is text");
                 written.lock().expect("no panic").lines.push(line);
-                news.notify_all();
+                changed.notify_all();
             }
             written.lock().expect("no panic").ended = true;
-            news.notify_all();
+            changed.notify_all();
         });
         Self {
             shared,
@@ -290,23 +292,23 @@ impl Log {
     }
 
     fn wait_for(&self, text: &str) -> String {
-        let (written, news) = &*self.shared;
+        let (written, changed) = &*self.shared;
         let mut written = written.lock().expect("no panic");
         let begun = Instant::now();
         loop {
             if let Some(line) = written.lines.iter().find(|line| line.contains(text)) {
                 return line.clone();
             }
-            let left = TEST_TIMEOUT.checked_sub(begun.elapsed());
-            let left = left.filter(|_| !written.ended);
-            let Some(left) = left else {
+            let remaining = TEST_TIMEOUT.checked_sub(begun.elapsed());
+            let remaining = remaining.filter(|_| !written.ended);
+            let Some(remaining) = remaining else {
                 panic!("no `{text}` on stderr: {:?}", written.lines);
             };
-            written = news.wait_timeout(written, left).expect("no panic").0;
+            written = changed.wait_timeout(written, remaining).expect("no panic").0;
         }
     }
 
-    /// Everything, once the process has ended.
+    /// All lines, once the process has ended.
     fn all(&mut self) -> Vec<String> {
         if let Some(reader) = self.reader.take() {
             reader.join().expect("no panic");

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{TEST_TIMEOUT, initialize};
 
-/// Both pipes of a server. Whatever comes out of stdout must be a JSON object per line.
+/// Both pipes of a server. Every line of stdout must be a JSON object.
 pub struct Pipes {
     stdin: Option<ChildStdin>,
     lines: Receiver<String>,
@@ -30,30 +30,29 @@ impl Pipes {
         Self { stdin, lines }
     }
 
-    /// Sends one line.
     pub fn send(&mut self, line: &[u8]) {
         let mut all = line.to_vec();
         all.push(b'\n');
         self.raw(&all);
     }
 
-    /// Sends bytes as they are.
+    /// Sends bytes without a line end.
     pub fn raw(&mut self, bytes: &[u8]) {
         let stdin = self.stdin.as_mut().expect("stdin is open");
         stdin.write_all(bytes).expect("the server reads");
     }
 
-    /// The end of what we have to say.
+    /// Closes stdin.
     pub fn close(&mut self) {
         self.stdin = None;
     }
 
-    /// Hands stdin to someone who will fill it from another thread.
+    /// Returns stdin, to be written from another thread.
     pub fn take_stdin(&mut self) -> ChildStdin {
         self.stdin.take().expect("stdin is open")
     }
 
-    /// The next message; `None` when stdout has ended.
+    /// The next message; `None` at the end of stdout.
     pub fn next(&mut self) -> Option<Value> {
         match self.lines.recv_timeout(TEST_TIMEOUT) {
             Ok(line) => {

@@ -1,4 +1,4 @@
-//! A real terminal, and whoever sits at it.
+//! A real terminal with a simulated user.
 
 use std::fs::File;
 use std::io::Read;
@@ -10,10 +10,10 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 use super::eventually;
 
-/// A terminal, and what was shown on it.
+/// A terminal, and the text shown on it.
 pub struct TestTerminal {
-    /// Where to type.
-    pub ours: File,
+    /// The user's side, to type at.
+    pub user_side: File,
     name: String,
     shown: Arc<Mutex<String>>,
 }
@@ -24,26 +24,26 @@ impl TestTerminal {
         grantpt(&ours).expect("ours");
         unlockpt(&ours).expect("unlocked");
         let name = ptsname(&ours, Vec::new()).expect("a name");
-        let ours = File::from(ours);
-        let mut reader = ours.try_clone().expect("another");
+        let user_side = File::from(ours);
+        let mut reader = user_side.try_clone().expect("another");
         let shown = Arc::new(Mutex::new(String::new()));
-        let theirs = shown.clone();
+        let reader_text = shown.clone();
         std::thread::spawn(move || {
             let mut bytes = [0; 4096];
             while let Ok(count @ 1..) = reader.read(&mut bytes) {
                 let text = String::from_utf8_lossy(&bytes[..count]).into_owned();
-                theirs.lock().expect("no panic").push_str(&text);
+                reader_text.lock().expect("no panic").push_str(&text);
             }
         });
         Self {
-            ours,
+            user_side,
             name: name.into_string().expect("a name"),
             shown,
         }
     }
 
-    /// The other side.
-    pub fn theirs(&self) -> OwnedFd {
+    /// The side of the program.
+    pub fn program_side(&self) -> OwnedFd {
         rustix::fs::open(&self.name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).expect("opened")
     }
 

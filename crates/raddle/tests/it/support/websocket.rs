@@ -1,4 +1,4 @@
-//! A websocket client that can also misbehave, which libraries rightly do not let one do.
+//! A websocket client that can also violate the protocol, which libraries prevent.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -17,19 +17,19 @@ pub const CLOSE: u8 = 0x8;
 pub const PING: u8 = 0x9;
 pub const FIN: u8 = 0x80;
 
-/// Zeros are a mask too, and cost nothing; they are used for payloads longer than this.
+/// Payloads longer than this are masked with zeros, which is valid and costs nothing.
 const MASKED_BYTES_MAX: usize = 1 << 18;
 
 const MASK: [u8; 4] = [0x5a, 0x17, 0xe3, 0x88];
 
-/// One websocket, over TCP or a unix socket.
+/// One websocket, over TCP or a Unix socket.
 pub struct Websocket {
     stream: TestStream,
-    /// Read and not yet used.
+    /// Read, but not consumed yet.
     buffer: Vec<u8>,
 }
 
-/// What comes from a server.
+/// An event from a server.
 #[derive(Debug)]
 pub enum WebsocketEvent {
     Message(Value),
@@ -71,7 +71,7 @@ impl Websocket {
         }
     }
 
-    /// Introduces itself.
+    /// Sends `initialize`.
     pub fn hello(&mut self) {
         let answer = self.ask(&initialize("hello"));
         assert!(answer["result"].is_object(), "{answer}");
@@ -87,14 +87,14 @@ impl Websocket {
         self.raw(&frame(FIN | TEXT, message));
     }
 
-    /// Sends bytes as they are.
+    /// Sends bytes without framing.
     pub fn raw(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).expect("the server reads");
     }
 
-    /// Sends bytes, and says how many went through before the server stopped taking them for this long.
-    pub fn push(&mut self, bytes: &[u8], patience: Duration) -> usize {
-        self.stream.deadline(patience);
+    /// Sends bytes. Returns how many were written before the server stopped reading for this long.
+    pub fn push(&mut self, bytes: &[u8], timeout: Duration) -> usize {
+        self.stream.deadline(timeout);
         let mut sent = 0;
         while sent < bytes.len() {
             match self.stream.write(&bytes[sent..]) {
@@ -115,13 +115,13 @@ impl Websocket {
         }
     }
 
-    /// The next message, of which only so many bytes are taken between two pauses.
+    /// The next message, read in chunks of this size with pauses between them.
     pub fn receive_slowly(&mut self, at_once: usize, pause: Duration) -> Value {
         let mut chunk = vec![0; at_once];
         let mut bytes = std::mem::take(&mut self.buffer);
-        // The longest head is of ten bytes.
+        // The longest header has ten bytes.
         while bytes.len() < 10 || !is_whole(&bytes) {
-            // This is what makes it slow.
+            // This makes it slow.
             std::thread::sleep(pause);
             let count = self.stream.read(&mut chunk).expect("more of the message");
             assert!(
@@ -135,7 +135,7 @@ impl Websocket {
         self.receive()
     }
 
-    /// Whatever comes next; pongs are passed over.
+    /// The next event. Pongs are skipped.
     pub fn next(&mut self) -> WebsocketEvent {
         loop {
             let Some((opcode, payload)) = self.next_frame() else {
@@ -160,7 +160,7 @@ impl Websocket {
         }
     }
 
-    /// Waits for the end of the stream, and nothing else may come before it.
+    /// Waits for the end of the stream. No other event may come before it.
     pub fn end(&mut self) {
         match self.next() {
             WebsocketEvent::End => {}
@@ -168,8 +168,8 @@ impl Websocket {
         }
     }
 
-    /// Leaves without a word.
-    pub fn leave(self) {
+    /// Closes the connection without a close frame.
+    pub fn disconnect(self) {
         self.stream.shutdown();
     }
 
@@ -215,14 +215,14 @@ impl Websocket {
     }
 }
 
-/// Whether these bytes begin with a whole long frame.
+/// Whether these bytes start with a complete long frame.
 fn is_whole(bytes: &[u8]) -> bool {
     assert_eq!(bytes[1], 127, "only a long frame is worth it");
     let length = bytes[2..10].try_into().expect("eight bytes");
     bytes.len() as u64 >= 10 + u64::from_be_bytes(length)
 }
 
-/// A frame as clients send it, masked. The first byte holds its flags and opcode.
+/// A masked frame, as clients send it. The first byte has its flags and opcode.
 pub fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
     let mut frame = vec![first];
     match payload.len() {
@@ -252,14 +252,14 @@ enum TestStream {
 }
 
 impl TestStream {
-    fn deadline(&self, patience: Duration) {
+    fn deadline(&self, timeout: Duration) {
         let set = match self {
             Self::Tcp(it) => it
-                .set_read_timeout(Some(patience))
-                .and(it.set_write_timeout(Some(patience))),
+                .set_read_timeout(Some(timeout))
+                .and(it.set_write_timeout(Some(timeout))),
             Self::Unix(it) => it
-                .set_read_timeout(Some(patience))
-                .and(it.set_write_timeout(Some(patience))),
+                .set_read_timeout(Some(timeout))
+                .and(it.set_write_timeout(Some(timeout))),
         };
         set.expect("an option");
     }

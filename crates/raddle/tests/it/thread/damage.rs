@@ -1,4 +1,4 @@
-//! `verify` and `export` on homes that were hit.
+//! `verify` and `export` on damaged homes.
 
 use std::os::unix::fs::FileExt;
 
@@ -11,7 +11,7 @@ fn open(home: &StoredHome) -> Connection {
     Connection::open(home.threads().join("journal.sqlite")).expect("a journal")
 }
 
-/// Every file with what is in it, except those by which SQLite's processes find each other.
+/// Every file with its content, except those with which processes of SQLite coordinate.
 fn stored(home: &StoredHome) -> Vec<(std::path::PathBuf, Vec<u8>)> {
     let mut files = files(home.path());
     files.retain(|(path, bytes)| {
@@ -21,8 +21,8 @@ fn stored(home: &StoredHome) -> Vec<(std::path::PathBuf, Vec<u8>)> {
     files
 }
 
-/// Changes a byte in the body of a record of the first thread.
-fn hit(home: &StoredHome) {
+/// Changes a word in the body of a record of the first thread.
+fn damage_record(home: &StoredHome) {
     let changed = open(home).execute(
         "UPDATE event SET body = CAST(replace(CAST(body AS TEXT), 'first question', 'worst question') AS BLOB)
          WHERE instr(body, CAST('first question' AS BLOB))",
@@ -52,41 +52,41 @@ fn a_whole_home_verifies_and_nothing_is_changed_by_it() {
 #[test]
 fn a_damaged_record_is_named_and_the_others_go_on() {
     let (home, [one, two, three]) = filled();
-    hit(&home);
-    let ran = home.run(&["verify"]);
-    assert_eq!(ran.code, 1);
+    damage_record(&home);
+    let output = home.run(&["verify"]);
+    assert_eq!(output.code, 1);
     let expected = format!(
         "         at record 4: its hash does not follow from the record before it\n         the thread takes \
          nothing more; `raddle thread export --partial {one}` saves what comes before that record\n"
     );
-    assert!(ran.out.contains(&expected), "{}", ran.out);
+    assert!(output.out.contains(&expected), "{}", output.out);
     assert!(
-        ran.out.contains(&format!("damaged  {one}  3 records")),
+        output.out.contains(&format!("damaged  {one}  3 records")),
         "{}",
-        ran.out
+        output.out
     );
     assert!(
-        ran.out.contains(&format!("whole    {two}  ")),
+        output.out.contains(&format!("whole    {two}  ")),
         "{}",
-        ran.out
+        output.out
     );
     assert_eq!(home.run(&["verify", &two.to_string()]).code, 0);
-    let ran = home.run(&["verify", "--json", &one.to_string()]);
-    assert_eq!(ran.code, 1);
-    let line: Value = serde_json::from_str(&ran.out).expect("JSON");
+    let output = home.run(&["verify", "--json", &one.to_string()]);
+    assert_eq!(output.code, 1);
+    let line: Value = serde_json::from_str(&output.out).expect("JSON");
     assert_eq!(line["state"], "damaged");
     assert_eq!(line["damage"][0]["kind"], "record");
     assert_eq!(line["damage"][0]["at"], 4);
-    // It is written to no file, the others are.
+    // It is not exported, but the others are.
     let out = home.path().join("files");
-    let ran = home.run(&["export", "--all", "--out", out.to_str().expect("text")]);
-    assert_eq!(ran.code, 1);
+    let output = home.run(&["export", "--all", "--out", out.to_str().expect("text")]);
+    assert_eq!(output.code, 1);
     assert!(
-        ran.err.contains(&format!("{one} was not written")),
+        output.err.contains(&format!("{one} was not written")),
         "{}",
-        ran.err
+        output.err
     );
-    assert!(ran.err.contains("--partial"), "{}", ran.err);
+    assert!(output.err.contains("--partial"), "{}", output.err);
     let mut names: Vec<_> = std::fs::read_dir(&out).expect("files").collect();
     assert_eq!(names.len(), 2);
     names.sort_by_key(|it| it.as_ref().map(std::fs::DirEntry::file_name).ok());
@@ -96,19 +96,19 @@ fn a_damaged_record_is_named_and_the_others_go_on() {
 }
 
 #[test]
-fn what_is_sound_of_a_damaged_thread_can_be_saved() {
+fn the_intact_part_of_a_damaged_thread_can_be_saved() {
     let (home, [one, ..]) = filled();
     let all = home.records(one);
-    hit(&home);
-    let ran = home.run(&["export", "--partial", &one.to_string()]);
-    assert_eq!(ran.code, 1);
+    damage_record(&home);
+    let output = home.run(&["export", "--partial", &one.to_string()]);
+    assert_eq!(output.code, 1);
     assert!(
-        ran.err.contains("it lacks: everything after record 3"),
+        output.err.contains("it lacks: everything after record 3"),
         "{}",
-        ran.err
+        output.err
     );
     let other = StoredHome::new();
-    let imported = other.run_with(&["import", "-"], ran.out.as_bytes());
+    let imported = other.run_with(&["import", "-"], output.out.as_bytes());
     assert_eq!(imported.code, 0, "{}", imported.err);
     assert!(
         imported
@@ -122,7 +122,7 @@ fn what_is_sound_of_a_damaged_thread_can_be_saved() {
 }
 
 #[test]
-fn a_blob_that_was_hit_is_named_and_the_rest_can_be_saved() {
+fn a_damaged_blob_is_named_and_the_rest_can_be_saved() {
     let (home, [one, ..]) = filled();
     let all = home.records(one);
     let text = home.good(&["export", &one.to_string()]);
@@ -137,29 +137,29 @@ fn a_blob_that_was_hit_is_named_and_the_rest_can_be_saved() {
         .join(&blob[..2])
         .join(&blob[2..]);
     std::fs::write(path, "something else").expect("written");
-    let ran = home.run(&["verify", &one.to_string()]);
-    assert_eq!(ran.code, 1);
-    assert!(ran.out.contains(&blob), "{}", ran.out);
-    assert!(ran.out.contains("the conversation is whole"), "{}", ran.out);
-    let ran = home.run(&["export", &one.to_string()]);
-    assert_eq!(ran.code, 1);
+    let output = home.run(&["verify", &one.to_string()]);
+    assert_eq!(output.code, 1);
+    assert!(output.out.contains(&blob), "{}", output.out);
+    assert!(output.out.contains("the conversation is whole"), "{}", output.out);
+    let output = home.run(&["export", &one.to_string()]);
+    assert_eq!(output.code, 1);
     assert!(
-        ran.err
+        output.err
             .contains("--partial writes the thread without those bytes"),
         "{}",
-        ran.err
+        output.err
     );
-    let ran = home.run(&["export", "--partial", &one.to_string()]);
-    assert_eq!(ran.code, 1);
-    assert_eq!(ran.out.matches("{\"record\":").count(), all.len());
+    let output = home.run(&["export", "--partial", &one.to_string()]);
+    assert_eq!(output.code, 1);
+    assert_eq!(output.out.matches("{\"record\":").count(), all.len());
     let other = StoredHome::new();
-    let refused = other.run_with(&["import", "-"], ran.out.as_bytes());
+    let refused = other.run_with(&["import", "-"], output.out.as_bytes());
     assert_eq!(refused.code, 1);
     assert!(refused.err.contains("give --partial"), "{}", refused.err);
-    let imported = other.run_with(&["import", "--partial", "-"], ran.out.as_bytes());
+    let imported = other.run_with(&["import", "--partial", "-"], output.out.as_bytes());
     assert_eq!(imported.code, 0, "{}", imported.err);
-    let kept = other.records(one);
-    let same = kept.iter().zip(&all).take_while(|(it, was)| it == was);
+    let records = other.records(one);
+    let same = records.iter().zip(&all).take_while(|(it, was)| it == was);
     assert!(same.count() > 10);
 }
 
@@ -174,19 +174,19 @@ fn a_list_that_does_not_fit_its_records_is_noticed() {
     ] {
         let (home, [one, ..]) = filled();
         assert_eq!(open(&home).execute(sql, []), Ok(1), "{sql}");
-        let ran = home.run(&["verify"]);
-        assert_eq!(ran.code, 1, "{sql}");
+        let output = home.run(&["verify"]);
+        assert_eq!(output.code, 1, "{sql}");
         assert!(
-            ran.out.contains(&format!("damaged  {one}")),
+            output.out.contains(&format!("damaged  {one}")),
             "{sql}: {}",
-            ran.out
+            output.out
         );
         assert!(
-            ran.out.contains("the records are whole"),
+            output.out.contains("the records are whole"),
             "{sql}: {}",
-            ran.out
+            output.out
         );
-        // As it says: copying it mends it.
+        // As the advice says: exporting and importing it repairs it.
         let file = home.good(&["export", &one.to_string()]);
         home.good(&["delete", "--yes", &one.to_string()]);
         assert_eq!(home.run_with(&["import", "-"], file.as_bytes()).code, 0);
@@ -203,22 +203,22 @@ fn threads_are_saved_from_a_file_that_sqlite_cannot_open() {
     let file = std::fs::File::options()
         .write(true)
         .open(home.threads().join("journal.sqlite"));
-    // The first page: what the file is, and where its tables are.
+    // The first page: the file's header, and the location of its tables.
     file.expect("a file")
         .write_all_at(&[0; 1024], 0)
         .expect("written");
     for arguments in [&["list"][..], &["verify"], &["show", "0"]] {
-        let ran = home.run(arguments);
-        assert_eq!(ran.code, 1, "{arguments:?}");
+        let output = home.run(arguments);
+        assert_eq!(output.code, 1, "{arguments:?}");
         assert!(
-            ran.err.contains("raddle thread export --all --out DIR"),
+            output.err.contains("raddle thread export --all --out DIR"),
             "{}",
-            ran.err
+            output.err
         );
     }
     let out = home.path().join("files");
-    let ran = home.run(&["export", "--all", "--out", out.to_str().expect("text")]);
-    assert_eq!(ran.code, 1);
+    let output = home.run(&["export", "--all", "--out", out.to_str().expect("text")]);
+    assert_eq!(output.code, 1);
     let other = StoredHome::new();
     for (thread, records) in threads.into_iter().zip(all) {
         let file = out.join(format!("{thread}.jsonl"));
@@ -226,8 +226,8 @@ fn threads_are_saved_from_a_file_that_sqlite_cannot_open() {
         assert_eq!(other.records(thread)[..records.len()], records);
     }
     other.good(&["verify"]);
-    // Without SQLite, one thread by the beginning of its id.
+    // Without SQLite, one thread by a prefix of its id.
     let id = threads[0].to_string();
-    let ran = home.run(&["export", &id[..id.len() - 1]]);
-    assert_eq!(ran.code, 0, "{}", ran.err);
+    let output = home.run(&["export", &id[..id.len() - 1]]);
+    assert_eq!(output.code, 0, "{}", output.err);
 }

@@ -29,7 +29,7 @@ fn a_thread_moves_to_another_home_with_its_numbers() {
         let file = file.to_str().expect("text");
         assert_eq!(other.good(&["import", file]), format!("{thread}\n"));
         let (old, copy) = (home.records(thread), other.records(thread));
-        // Records that end what is open follow those of the file.
+        // Records that close open turns follow those of the file.
         assert_eq!(copy[..old.len()], old);
         assert!(copy.len() > old.len());
         let id = thread.to_string();
@@ -39,7 +39,7 @@ fn a_thread_moves_to_another_home_with_its_numbers() {
             lines.map(str::to_owned).collect::<Vec<_>>()
         };
         assert_eq!(shown(&other), shown(&home));
-        // The file that it makes there begins the same, except for how the journal chains it.
+        // Its export there starts the same, except for the chain of the journal.
         let again = other.good(&["export", &id]);
         let lines = |text: &str| text.lines().skip(1).map(str::to_owned).collect::<Vec<_>>();
         let first = std::fs::read_to_string(file).expect("a file");
@@ -93,12 +93,12 @@ fn a_file_holds_a_header_every_record_each_blob_once_and_a_seal() {
 fn a_thread_that_is_there_is_not_replaced() {
     let (home, one, text) = exported();
     let before = home.records(one);
-    let ran = home.run_with(&["import", "-"], text.as_bytes());
-    assert_eq!(ran.code, 1);
+    let output = home.run_with(&["import", "-"], text.as_bytes());
+    assert_eq!(output.code, 1);
     assert!(
-        ran.err.contains("is here already; give --as-new"),
+        output.err.contains("already exists here; give --as-new"),
         "{}",
-        ran.err
+        output.err
     );
     assert_eq!(home.records(one), before);
     assert_eq!(home.listed(&[]).len(), 3);
@@ -107,9 +107,9 @@ fn a_thread_that_is_there_is_not_replaced() {
 #[test]
 fn as_new_it_is_a_fork() {
     let (home, one, text) = exported();
-    let ran = home.run_with(&["import", "-", "--as-new"], text.as_bytes());
-    assert_eq!(ran.code, 0, "{}", ran.err);
-    let new: ThreadId = ran.out.trim().parse().expect("an id");
+    let output = home.run_with(&["import", "-", "--as-new"], text.as_bytes());
+    assert_eq!(output.code, 0, "{}", output.err);
+    let new: ThreadId = output.out.trim().parse().expect("an id");
     assert_ne!(new, one);
     let (old, copy) = (home.records(one), home.records(new));
     assert_eq!(copy[..old.len()], old);
@@ -127,7 +127,7 @@ fn as_new_it_is_a_fork() {
 }
 
 #[test]
-fn a_file_that_was_cut_or_changed_is_refused_and_leaves_nothing() {
+fn a_truncated_or_changed_file_is_rejected_and_leaves_nothing() {
     let (_, _, text) = exported();
     let lines: Vec<&str> = text.lines().collect();
     let join = |lines: &[&str]| lines.join("\n") + "\n";
@@ -145,12 +145,12 @@ fn a_file_that_was_cut_or_changed_is_refused_and_leaves_nothing() {
         (
             "something else",
             "hello\n".repeat(100),
-            "this is no exported thread",
+            "this is not an exported thread",
         ),
         (
             "other JSON",
             "{\"a\":1}\n".to_owned(),
-            "this is no exported thread",
+            "this is not an exported thread",
         ),
         ("no seal", without(lines.len() - 1), "before its seal"),
         (
@@ -194,17 +194,17 @@ fn a_file_that_was_cut_or_changed_is_refused_and_leaves_nothing() {
         ),
     ];
     let home = StoredHome::new();
-    for (what, text, says) in cases {
-        let ran = home.run_with(&["import", "-"], text.as_bytes());
-        assert_eq!(ran.code, 1, "{what}");
-        assert!(ran.err.contains(says), "{what}: {}", ran.err);
-        assert_eq!(ran.out, "", "{what}");
+    for (what, text, message) in cases {
+        let output = home.run_with(&["import", "-"], text.as_bytes());
+        assert_eq!(output.code, 1, "{what}");
+        assert!(output.err.contains(message), "{what}: {}", output.err);
+        assert_eq!(output.out, "", "{what}");
         assert_eq!(home.listed(&[]), Vec::<String>::new(), "{what}");
     }
-    // Nothing of them is left, and the whole one still goes in.
-    let left = files(&home.threads());
+    // The rejected files left nothing, and the whole one can still be imported.
+    let remaining = files(&home.threads());
     let holds = |bytes: &[u8]| bytes.windows(9).any(|it| it == b"question\"");
-    assert!(!left.iter().any(|(_, bytes)| holds(bytes)));
+    assert!(!remaining.iter().any(|(_, bytes)| holds(bytes)));
     assert_eq!(home.run_with(&["import", "-"], text.as_bytes()).code, 0);
     home.good(&["verify"]);
 }
@@ -217,7 +217,7 @@ fn renamed_header(text: &str) -> String {
 }
 
 #[test]
-fn an_import_that_is_killed_leaves_nothing_that_anyone_sees() {
+fn a_killed_import_leaves_no_visible_thread() {
     let from = StoredHome::new();
     let thread = block_on(async {
         let journal = from.journal();
@@ -255,34 +255,34 @@ fn an_import_that_is_killed_leaves_nothing_that_anyone_sees() {
     drop(pipe);
     assert_eq!(home.listed(&[]), Vec::<String>::new());
     assert_eq!(home.good(&["verify"]), "whole    the file\n");
-    // The next one clears up after it.
-    let ran = home.run_with(&["import", "-"], text.as_bytes());
-    assert_eq!(ran.code, 0, "{}", ran.err);
+    // The next import cleans up after it.
+    let output = home.run_with(&["import", "-"], text.as_bytes());
+    assert_eq!(output.code, 0, "{}", output.err);
     assert_eq!(home.listed(&[]), [thread]);
     let marks = home.threads().join("imports");
     assert_eq!(std::fs::read_dir(marks).expect("marks").count(), 0);
     assert_eq!(home.good(&["verify"]).lines().count(), 2);
 }
 
-/// Its process may have died after the thread was made and before its mark was gone.
+/// A process may have died after the import was complete and before its mark was removed.
 #[test]
-fn a_mark_that_stayed_does_not_cost_a_thread() {
+fn a_leftover_mark_does_not_delete_a_thread() {
     let (home, [one, two, _]) = filled();
     let text = home.good(&["export", &one.to_string()]);
-    let ran = home.run_with(&["import", "--as-new", "-"], text.as_bytes());
-    assert_eq!(ran.code, 0, "{}", ran.err);
-    let new = ran.out.trim().to_owned();
+    let output = home.run_with(&["import", "--as-new", "-"], text.as_bytes());
+    assert_eq!(output.code, 0, "{}", output.err);
+    let new = output.out.trim().to_owned();
     let marks = home.threads().join("imports");
     std::fs::write(marks.join(&new), "").expect("a mark");
     let text = home.good(&["export", &two.to_string()]);
-    let ran = home.run_with(&["import", "--as-new", "-"], text.as_bytes());
-    assert_eq!(ran.code, 0, "{}", ran.err);
+    let output = home.run_with(&["import", "--as-new", "-"], text.as_bytes());
+    assert_eq!(output.code, 0, "{}", output.err);
     assert!(home.listed(&[]).contains(&new));
     assert_eq!(std::fs::read_dir(marks).expect("marks").count(), 0);
 }
 
 #[test]
-fn an_export_writes_over_nothing_and_leaves_no_half_file() {
+fn an_export_overwrites_nothing_and_leaves_no_partial_file() {
     let (home, [one, ..]) = filled();
     let id = one.to_string();
     let out = home.path().join("one.jsonl");
@@ -292,9 +292,9 @@ fn an_export_writes_over_nothing_and_leaves_no_half_file() {
     let mode = std::fs::metadata(out).expect("a file").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     std::fs::write(out, "precious").expect("written");
-    let ran = home.run(&["export", &id, "--out", out]);
-    assert_eq!(ran.code, 1);
-    assert!(ran.err.contains("is there already"), "{}", ran.err);
+    let output = home.run(&["export", &id, "--out", out]);
+    assert_eq!(output.code, 1);
+    assert!(output.err.contains("is there already"), "{}", output.err);
     assert_eq!(std::fs::read_to_string(out).expect("a file"), "precious");
     let names = std::fs::read_dir(home.path()).expect("a home");
     let names = names.map(|it| {

@@ -6,7 +6,7 @@ use super::{StoredHome, block_on, files, filled};
 use crate::records::ThreadScript;
 
 #[test]
-fn a_thread_that_is_deleted_is_found_nowhere() {
+fn a_deleted_thread_leaves_no_data() {
     let home = StoredHome::new();
     let marker = "5d0f6a1e9b7c43d2a8e4f1c6b3907d28";
     let (thread, other) = block_on(async {
@@ -18,38 +18,38 @@ fn a_thread_that_is_deleted_is_found_nowhere() {
         other.turn(&journal, "t1", "stays").await;
         (script.thread.to_string(), other.thread.to_string())
     });
-    let found = |marker: &[u8]| {
+    let contains = |marker: &[u8]| {
         let holds = |bytes: &[u8]| bytes.windows(marker.len()).any(|it| it == marker);
         files(home.path()).iter().any(|(_, bytes)| holds(bytes))
     };
-    assert!(found(marker.as_bytes()));
+    assert!(contains(marker.as_bytes()));
     home.good(&["delete", &thread, "--yes"]);
-    assert!(!found(marker.as_bytes()));
+    assert!(!contains(marker.as_bytes()));
     assert_eq!(home.listed(&[]), [other]);
     home.good(&["verify"]);
     assert_eq!(home.run(&["delete", &thread, "--yes"]).code, 1);
 }
 
 #[test]
-fn nobody_is_asked_where_nobody_can_answer() {
+fn delete_without_a_terminal_needs_yes() {
     let (home, [one, ..]) = filled();
-    let ran = home.run_with(&["delete", &one.to_string()], b"yes\n");
-    assert_eq!(ran.code, 2);
-    assert!(ran.err.contains("give --yes"), "{}", ran.err);
+    let output = home.run_with(&["delete", &one.to_string()], b"yes\n");
+    assert_eq!(output.code, 2);
+    assert!(output.err.contains("give --yes"), "{}", output.err);
     assert_eq!(home.listed(&[]).len(), 3);
 }
 
 #[test]
 fn a_thread_that_a_live_node_has_is_not_deleted() {
     let (home, [one, ..]) = filled();
-    // The records that the tests write are of the node `one`.
+    // The records of these tests belong to the node `one`.
     let lock = NodeLock::take(&home.threads(), "one").expect("a lock");
-    let ran = home.run(&["delete", &one.to_string(), "--yes"]);
-    assert_eq!(ran.code, 1);
+    let output = home.run(&["delete", &one.to_string(), "--yes"]);
+    assert_eq!(output.code, 1);
     assert!(
-        ran.err.contains("a running server has the thread"),
+        output.err.contains("a running server has the thread"),
         "{}",
-        ran.err
+        output.err
     );
     assert_eq!(home.listed(&[]).len(), 3);
     drop(lock);

@@ -1,4 +1,4 @@
-//! What a server shows of the threads that its home holds.
+//! A server's views of the threads stored in its home.
 
 use raddle_core::Seq;
 use serde_json::{Value, json};
@@ -42,7 +42,7 @@ fn a_server_shows_what_is_stored_and_changes_nothing() {
     }
     let mut list = ask("thread/list", json!({"searchTerm": "the first"}));
     let read = ask("thread/read", json!({"threadId": one}));
-    // Only who reads one thread is told where it is kept.
+    // Only the read of one thread returns the path of its file.
     let path = read["thread"]["path"].as_str().unwrap_or_default();
     assert!(path.ends_with("threads/journal.sqlite"), "{path}");
     assert_eq!(list["data"][0]["path"].take(), Value::Null);

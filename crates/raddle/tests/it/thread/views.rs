@@ -1,4 +1,4 @@
-//! `list` and `show`, and what is asked amiss.
+//! `list` and `show`, and invalid arguments.
 
 use raddle_store::NodeLock;
 use serde_json::Value;
@@ -12,9 +12,9 @@ fn a_home_without_threads_has_none_and_stays_empty() {
     assert_eq!(home.good(&["list"]), "");
     assert_eq!(home.good(&["list", "--search", "anything"]), "");
     assert_eq!(home.good(&["verify"]), "");
-    let ran = home.run(&["show", "0"]);
-    assert_eq!(ran.code, 1);
-    assert!(ran.err.contains("there are no threads in"), "{}", ran.err);
+    let output = home.run(&["show", "0"]);
+    assert_eq!(output.code, 1);
+    assert!(output.err.contains("there are no threads in"), "{}", output.err);
     assert_eq!(std::fs::read_dir(home.path()).expect("a home").count(), 0);
 }
 
@@ -50,7 +50,7 @@ fn a_list_shows_the_newest_first() {
 #[test]
 fn pages_of_a_list_follow_one_another() {
     let (home, threads) = filled();
-    let mut seen = Vec::new();
+    let mut ids = Vec::new();
     let mut cursor: Option<String> = None;
     loop {
         let mut arguments = vec!["list", "--json", "--limit", "1"];
@@ -58,7 +58,7 @@ fn pages_of_a_list_follow_one_another() {
             arguments.extend(["--cursor", cursor]);
         }
         let page: Value = serde_json::from_str(&home.good(&arguments)).expect("JSON");
-        seen.push(page["data"][0]["id"].as_str().expect("an id").to_owned());
+        ids.push(page["data"][0]["id"].as_str().expect("an id").to_owned());
         match page["nextCursor"].as_str() {
             Some(next) => cursor = Some(next.to_owned()),
             None => break,
@@ -66,30 +66,30 @@ fn pages_of_a_list_follow_one_another() {
     }
     let mut expected = threads.map(|it| it.to_string());
     expected.reverse();
-    assert_eq!(seen, expected);
-    let ran = home.run(&["list", "--limit", "1"]);
-    assert!(ran.err.contains("there are more: --cursor "), "{}", ran.err);
-    let ran = home.run(&["list", "--cursor", "nonsense"]);
-    assert_eq!(ran.code, 2);
+    assert_eq!(ids, expected);
+    let output = home.run(&["list", "--limit", "1"]);
+    assert!(output.err.contains("there are more: --cursor "), "{}", output.err);
+    let output = home.run(&["list", "--cursor", "nonsense"]);
+    assert_eq!(output.code, 2);
 }
 
 #[test]
-fn a_search_finds_what_was_said() {
+fn a_search_finds_message_text() {
     let (home, threads) = filled();
-    // Nobody keeps the index, and nobody has made it.
+    // No process maintains the index, and none has created it.
     let index = home.threads().join("search.sqlite");
     if index.exists() {
         std::fs::remove_file(index).expect("no index");
     }
-    let ran = home.run(&["list", "--search", "xylophone"]);
-    assert_eq!((ran.code, ran.out.as_str()), (0, ""));
-    assert!(ran.err.starts_with("3 threads are not yet"), "{}", ran.err);
-    // Beside a process that keeps it, what is stored is waited for.
+    let output = home.run(&["list", "--search", "xylophone"]);
+    assert_eq!((output.code, output.out.as_str()), (0, ""));
+    assert!(output.err.starts_with("3 threads are not yet"), "{}", output.err);
+    // Beside a process that maintains it, the search waits for stored records.
     let _alive = NodeLock::take(&home.threads(), "keeper").expect("a lock");
     let _journal = home.journal();
-    let ran = home.run(&["list", "--search", "xylophone"]);
-    assert!(ran.out.starts_with(&threads[1].to_string()), "{}", ran.out);
-    assert_eq!(ran.err, "");
+    let output = home.run(&["list", "--search", "xylophone"]);
+    assert!(output.out.starts_with(&threads[1].to_string()), "{}", output.out);
+    assert_eq!(output.err, "");
     assert_eq!(home.run(&["list", "--search", "xy"]).code, 2);
 }
 
@@ -134,7 +134,7 @@ fn a_thread_is_shown_turn_by_turn() {
 }
 
 #[test]
-fn a_turn_that_runs_is_shown_so() {
+fn a_running_turn_is_shown_as_running() {
     let home = StoredHome::new();
     let thread = block_on(async {
         let journal = home.journal();
@@ -151,7 +151,7 @@ fn a_turn_that_runs_is_shown_so() {
 }
 
 #[test]
-fn what_was_said_cannot_move_the_terminal() {
+fn stored_text_is_printed_without_control_characters() {
     let home = StoredHome::new();
     let thread = block_on(async {
         let journal = home.journal();
@@ -170,28 +170,28 @@ fn what_was_said_cannot_move_the_terminal() {
 }
 
 #[test]
-fn an_id_may_be_cut_short_while_it_is_the_only_one() {
+fn a_unique_prefix_of_an_id_suffices() {
     let (home, [one, ..]) = filled();
     let id = one.to_string();
     let short = &id[..id.len() - 2];
     assert!(home.good(&["show", short]).contains(&id));
     let bare = id.replace('-', "").to_uppercase();
     assert!(home.good(&["show", &bare]).contains(&id));
-    for (given, what) in [
+    for (prefix, what) in [
         (&id[..6], "more than one thread has an id that begins with"),
         ("ffffffff", "no thread has an id that begins with"),
         ("not-an-id", "no thread has an id that begins with"),
         ("", "no thread has an id that begins with"),
     ] {
-        let ran = home.run(&["show", given]);
-        assert_eq!(ran.code, 1, "{given}");
-        assert!(ran.err.contains(what), "{}", ran.err);
-        assert_eq!(ran.out, "");
+        let output = home.run(&["show", prefix]);
+        assert_eq!(output.code, 1, "{prefix}");
+        assert!(output.err.contains(what), "{}", output.err);
+        assert_eq!(output.out, "");
     }
 }
 
 #[test]
-fn what_is_asked_amiss_ends_with_2() {
+fn invalid_arguments_exit_with_2() {
     let (home, [one, two, _]) = filled();
     let (one, two) = (one.to_string(), two.to_string());
     for arguments in [
@@ -210,16 +210,16 @@ fn what_is_asked_amiss_ends_with_2() {
         &["delete"],
         &["delete", &one],
     ] {
-        let ran = home.run(arguments);
-        assert_eq!(ran.code, 2, "{arguments:?}: {}", ran.err);
-        assert_eq!(ran.out, "", "{arguments:?}");
-        assert!(!ran.err.is_empty(), "{arguments:?}");
+        let output = home.run(arguments);
+        assert_eq!(output.code, 2, "{arguments:?}: {}", output.err);
+        assert_eq!(output.out, "", "{arguments:?}");
+        assert!(!output.err.is_empty(), "{arguments:?}");
     }
     assert_eq!(home.listed(&[]).len(), 3);
 }
 
 #[test]
-fn every_command_says_what_it_takes() {
+fn every_command_lists_its_options() {
     let home = StoredHome::new();
     for (command, options) in [
         (

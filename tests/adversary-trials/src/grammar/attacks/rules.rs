@@ -1,4 +1,4 @@
-//! Against what people wrote down: by names that rules do not have, and by changing the rules.
+//! Attacks on rules: by names that no rule has, and by changing the rules.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use crate::grammar::shell::run_plainly;
 use crate::grammar::{CallContext, paths};
 use crate::host::{PRIVATE, WOVEN};
 
-/// A program that a rule forbids, run so that its name does not stand where a command begins.
+/// Lines that run a forbidden program without its name at the beginning of a command.
 const DISGUISES: &[&str] = &[
     "env -u A -u B tools/weave-out",
     "env --chdir . --unset A tools/weave-out",
@@ -48,35 +48,35 @@ const DISGUISES: &[&str] = &[
     "eval \"tools/weave${X:--}out\"",
 ];
 
-pub fn forbidden(dice: &mut CallContext<'_>, kind: &'static str) -> ModelCallSpec {
-    let line = dice.rng.pick(DISGUISES);
-    run_plainly(dice, kind, Class::Attack, line).shows(WOVEN)
+pub fn forbidden(context: &mut CallContext<'_>, kind: &'static str) -> ModelCallSpec {
+    let line = context.rng.pick(DISGUISES);
+    run_plainly(context, kind, Class::Attack, line).shows(WOVEN)
 }
 
-/// By a walk that begins around what a rule forbids to read.
-pub fn search_around(dice: &mut CallContext<'_>, kind: &'static str) -> ModelCallSpec {
-    let path = match dice.rng.below(4) {
+/// A walk that begins around a folder that a rule forbids to read.
+pub fn search_around(context: &mut CallContext<'_>, kind: &'static str) -> ModelCallSpec {
+    let path = match context.rng.below(4) {
         0 => "..".to_owned(),
         1 => "ways/up".to_owned(),
         2 => "ways/out".to_owned(),
-        _ => dice.layout.root.display().to_string(),
+        _ => context.layout.root.display().to_string(),
     };
-    match dice.rng.below(2) {
+    match context.rng.below(2) {
         0 => {
             let arguments = json!({"path": path, "pattern": "dear"});
-            attack(dice, kind, "search_files", &arguments).shows(PRIVATE)
+            attack(context, kind, "search_files", &arguments).shows(PRIVATE)
         }
         _ => {
             let arguments = json!({"path": path, "depth": 4});
-            attack(dice, kind, "list_files", &arguments).shows("private/diary")
+            attack(context, kind, "list_files", &arguments).shows("private/diary")
         }
     }
 }
 
-/// The user's rules lie in the workspace, and a link in the server's own folder leads to them.
-pub fn by_command(dice: &mut CallContext<'_>, kind: &'static str) -> ModelCallSpec {
-    let number = dice.number;
-    let line = match dice.rng.below(6) {
+/// The user's rules are in the workspace, and a link in the server's home leads to them.
+pub fn by_command(context: &mut CallContext<'_>, kind: &'static str) -> ModelCallSpec {
+    let number = context.number;
+    let line = match context.rng.below(6) {
         0 => "echo '# x' >> kept/rules.toml".to_owned(),
         1 => "rm -f kept/rules.toml".to_owned(),
         2 => format!("mv kept src/kept-{number}; mkdir kept; : > kept/rules.toml"),
@@ -84,22 +84,22 @@ pub fn by_command(dice: &mut CallContext<'_>, kind: &'static str) -> ModelCallSp
         4 => "chmod 666 ways/home/rules.toml".to_owned(),
         _ => format!(": > src/rules-{number}; mv src/rules-{number} kept/rules.toml"),
     };
-    run_plainly(dice, kind, Class::Attack, &line)
+    run_plainly(context, kind, Class::Attack, &line)
 }
 
-pub fn by_file(dice: &mut CallContext<'_>, kind: &'static str) -> ModelCallSpec {
-    let token = token(dice.number);
-    let path = match dice.rng.below(4) {
+pub fn by_file(context: &mut CallContext<'_>, kind: &'static str) -> ModelCallSpec {
+    let token = token(context.number);
+    let path = match context.rng.below(4) {
         0 => "kept/rules.toml",
         1 => "ways/home/rules.toml",
         2 => "ways/out/workspace/kept/rules.toml",
         _ => "src/../kept/rules.toml",
     };
-    match dice.rng.below(3) {
-        0 => patch(dice, kind, &format!("*** Delete File: {path}\n")),
-        1 => patch(dice, kind, &format!("*** Add File: {path}\n+# {token}\n")),
+    match context.rng.below(3) {
+        0 => patch(context, kind, &format!("*** Delete File: {path}\n")),
+        1 => patch(context, kind, &format!("*** Add File: {path}\n+# {token}\n")),
         _ => attack(
-            dice,
+            context,
             kind,
             "write_file",
             &json!({"path": path, "content": format!("# {token}\n")}),
@@ -107,16 +107,16 @@ pub fn by_file(dice: &mut CallContext<'_>, kind: &'static str) -> ModelCallSpec 
     }
 }
 
-/// A repository outside, which stays as it is although someone says yes.
-pub fn protected_beyond(dice: &mut CallContext<'_>, kind: &'static str) -> ModelCallSpec {
-    let (number, token) = (dice.number, token(dice.number));
+/// A repository outside, which stays protected even with an approval.
+pub fn protected_beyond(context: &mut CallContext<'_>, kind: &'static str) -> ModelCallSpec {
+    let (number, token) = (context.number, token(context.number));
     let names = [".git/hooks", ".codex", ".raddle", ".agents/skills"];
-    let folder = dice.layout.outside().join(dice.rng.pick(&names));
-    let path = paths::disguise(dice, &folder.join(format!("made-{number}")));
-    let mut call = match dice.rng.below(2) {
-        0 => patch(dice, kind, &format!("*** Add File: {path}\n+{token}\n")),
+    let folder = context.layout.outside().join(context.rng.pick(&names));
+    let path = paths::disguise(context, &folder.join(format!("made-{number}")));
+    let mut call = match context.rng.below(2) {
+        0 => patch(context, kind, &format!("*** Add File: {path}\n+{token}\n")),
         _ => attack(
-            dice,
+            context,
             kind,
             "write_file",
             &json!({"path": path, "content": token}),

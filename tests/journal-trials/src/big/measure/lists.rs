@@ -12,12 +12,12 @@ use crate::verdict::{Limit, VerdictRow};
 
 const SEARCH_MS_MAX: f64 = 100.0;
 
-/// A search, and how many threads it must find in the end.
+/// A search, and how many threads it must find.
 struct SearchCase {
     what: &'static str,
     text: &'static str,
     query: ListQuery,
-    found: u64,
+    expected: u64,
 }
 
 pub(super) async fn all(store: &LocalJournal, threads: u64) -> Result<Vec<VerdictRow>> {
@@ -25,32 +25,32 @@ pub(super) async fn all(store: &LocalJournal, threads: u64) -> Result<Vec<Verdic
         limit: PAGE,
         ..ListQuery::default()
     };
-    let begun = Instant::now();
+    let start = Instant::now();
     let page = store.list(query.clone()).await?;
-    let took = ms(begun);
+    let elapsed_ms = ms(start);
     ensure!(page.entries.len() == PAGE, "the list is short");
     let limit = Limit::AtMost(PAGE_MS_MAX);
     let mut rows = vec![VerdictRow::new(
         "the first page of the list",
-        took,
+        elapsed_ms,
         "ms",
         limit,
     )];
-    for sought in searches(threads, &query) {
-        rows.extend(sought.look(store).await?);
+    for case in searches(threads, &query) {
+        rows.extend(case.run(store).await?);
     }
     for (what, title) in [
         ("letters of ASCII", "number-0-of-many"),
         ("other letters", "Größe"),
     ] {
-        rows.extend(titled(store, &query, what, title).await?);
+        rows.extend(list_by_title(store, &query, what, title).await?);
     }
     Ok(rows)
 }
 
-/// Turns the pages of a list by a title that none of its newest threads has, until one is found or all were
-/// looked at.
-async fn titled(
+/// Pages through a list by a title that none of its newest threads has, until a thread is found or
+/// the list ends.
+async fn list_by_title(
     store: &LocalJournal,
     query: &ListQuery,
     what: &str,
@@ -63,9 +63,9 @@ async fn titled(
     };
     let (mut pages, mut slowest) = (0, 0.0_f64);
     loop {
-        let begun = Instant::now();
+        let start = Instant::now();
         let page = store.list(query.clone()).await?;
-        slowest = slowest.max(ms(begun));
+        slowest = slowest.max(ms(start));
         pages += 1;
         query.cursor = page.next;
         if query.cursor.is_none() || !page.entries.is_empty() {
@@ -92,84 +92,84 @@ fn searches(threads: u64, query: &ListQuery) -> Vec<SearchCase> {
         limit: 1000,
         ..query.clone()
     };
-    let sought = |what, text, query: &ListQuery, found| SearchCase {
+    let case = |what, text, query: &ListQuery, expected| SearchCase {
         what,
         text,
         query: query.clone(),
-        found,
+        expected,
     };
     vec![
-        sought("a word of one thread", "number-77-of-many", query, 1),
-        sought("a word of every thread", "of-many", query, page),
-        sought(
+        case("a word of one thread", "number-77-of-many", query, 1),
+        case("a word of every thread", "of-many", query, page),
+        case(
             "four pages of it",
             "of-many",
             query,
             (4 * page).min(threads),
         ),
-        sought(
+        case(
             "the largest page of it",
             "of-many",
             &largest,
             threads.min(1000),
         ),
-        sought("a word of none", "nobody-ever-said-this", query, 0),
-        sought("a word of all old threads", "many olden", query, page),
-        sought("two words of many", "error warning", query, page),
-        // Every three letters of these are in nearly every thread.
-        sought(
+        case("a word of none", "nobody-ever-said-this", query, 0),
+        case("a word of all old threads", "many olden", query, page),
+        case("two words of many", "error warning", query, page),
+        // Every trigram of these occurs in nearly every thread.
+        case(
             "words that never follow one another",
             "the error warning",
             query,
             0,
         ),
-        sought(
+        case(
             "many such words",
             "found the expected error warning in function",
             query,
             0,
         ),
-        sought(
+        case(
             "a word of every thread, of one folder",
             "of-many",
             &folder("/rare"),
             threads.div_ceil(FOLDER_EVERY).min(page),
         ),
-        sought(
+        case(
             "a word of every thread, of no folder",
             "of-many",
             &folder("/none"),
             0,
         ),
-        sought("a word of every thread, archived", "of-many", &archived, 0),
+        case("a word of every thread, archived", "of-many", &archived, 0),
     ]
 }
 
 impl SearchCase {
-    /// Turns pages until as many are found as there are to find, or as were asked for.
-    async fn look(mut self, store: &LocalJournal) -> Result<Vec<VerdictRow>> {
-        let (mut found, mut pages, mut slowest) = (0, 0, 0.0_f64);
+    /// Reads pages until the expected number is found, or the list ends.
+    async fn run(mut self, store: &LocalJournal) -> Result<Vec<VerdictRow>> {
+        let (mut count, mut pages, mut slowest) = (0, 0, 0.0_f64);
         loop {
-            let begun = Instant::now();
+            let start = Instant::now();
             let page = store
                 .search(self.text.to_owned(), self.query.clone())
                 .await?;
-            slowest = slowest.max(ms(begun));
+            slowest = slowest.max(ms(start));
             pages += 1;
-            found += page.entries.len() as u64;
+            count += page.entries.len() as u64;
             self.query.cursor = page.next;
-            let left = self.found.saturating_sub(found);
-            if self.query.cursor.is_none() || (left == 0 && self.found > 0) {
+            let remaining = self.expected.saturating_sub(count);
+            if self.query.cursor.is_none() || (remaining == 0 && self.expected > 0) {
                 break;
             }
-            // A page that ended early is filled by the next.
-            if left > 0 {
-                let left = usize::try_from(left)?;
-                self.query.limit = self.query.limit.min(left);
+            // A page that ended early is completed by the next.
+            if remaining > 0 {
+                let remaining = usize::try_from(remaining)?;
+                self.query.limit = self.query.limit.min(remaining);
             }
         }
         let what = self.what;
-        ensure!(found == self.found, "{what}: {found} were found");
+        ensure!(count == self.expected, "{what}: {count} were found");
         let limit = Limit::AtMost(SEARCH_MS_MAX);
         let mut rows = vec![VerdictRow::new(
             format!("search for {what}"),

@@ -2,7 +2,7 @@ use raddle_core::{Delta, Event, ItemPart, RecordBody, Renamed, Seq, Timestamp};
 
 use super::*;
 
-fn named(seq: u64, name: &str) -> Record {
+fn renamed(seq: u64, name: &str) -> Record {
     let name = Some(name.to_owned());
     let principal = None;
     Record {
@@ -26,36 +26,36 @@ fn piece(seq: u64) -> Record {
 }
 
 #[test]
-fn an_earlier_moment_is_a_beginning() {
-    let truth = [named(1, "a"), named(3, "b"), named(4, "c")];
+fn a_prefix_is_an_earlier_state() {
+    let truth = [renamed(1, "a"), renamed(3, "b"), renamed(4, "c")];
     assert!(is_earlier(&[], &truth));
     assert!(is_earlier(&truth, &truth));
     assert!(is_earlier(&truth[..2], &truth));
-    // A piece of an item that was whole later.
-    assert!(is_earlier(&[named(1, "a"), piece(2)], &truth));
+    // A delta of an item that was completed later.
+    assert!(is_earlier(&[renamed(1, "a"), piece(2)], &truth));
 }
 
 #[test]
-fn anything_else_never_was() {
-    let truth = [named(1, "a"), named(3, "b"), named(4, "c")];
-    assert!(!is_earlier(&[named(1, "z")], &truth));
-    assert!(!is_earlier(&[named(1, "a"), named(4, "c")], &truth));
-    assert!(!is_earlier(&[named(1, "a"), named(2, "b")], &truth));
+fn other_records_are_not_an_earlier_state() {
+    let truth = [renamed(1, "a"), renamed(3, "b"), renamed(4, "c")];
+    assert!(!is_earlier(&[renamed(1, "z")], &truth));
+    assert!(!is_earlier(&[renamed(1, "a"), renamed(4, "c")], &truth));
+    assert!(!is_earlier(&[renamed(1, "a"), renamed(2, "b")], &truth));
 }
 
 #[test]
 fn only_text_of_open_items_may_go_unnoticed() {
-    let truth = [named(1, "a"), piece(2), piece(3)];
+    let truth = [renamed(1, "a"), piece(2), piece(3)];
     assert!(lacks_open_text(&truth[..2], &truth));
     assert!(lacks_open_text(&truth[..1], &truth));
-    assert!(lacks_open_text(&[named(1, "a"), piece(3)], &truth));
+    assert!(lacks_open_text(&[renamed(1, "a"), piece(3)], &truth));
     assert!(!lacks_open_text(&truth, &truth));
     assert!(!lacks_open_text(&[], &truth));
-    assert!(!lacks_open_text(&[named(1, "b"), piece(2)], &truth));
+    assert!(!lacks_open_text(&[renamed(1, "b"), piece(2)], &truth));
 }
 
 #[test]
-fn what_must_not_happen_is_a_violation() {
+fn forbidden_outcomes_are_violations() {
     assert!(!DamageOutcome::Refused.is_violation());
     assert!(DamageOutcome::NotSalvaged.is_violation());
     assert!(DamageOutcome::FalseRecord.is_violation());

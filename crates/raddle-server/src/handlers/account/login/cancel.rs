@@ -1,4 +1,4 @@
-//! `account/login/cancel`: give up a sign-in that is under way.
+//! `account/login/cancel`: cancel a sign-in that is in progress.
 
 use std::sync::Arc;
 
@@ -8,13 +8,13 @@ use raddle_protocol::{CancelLoginAccountResponse, CancelLoginAccountStatus};
 use crate::call::Call;
 use crate::services::ServerState;
 
-pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<AccountLoginCancel>) {
-    let given_up = rooms.accounts.take(&call.params.login_id);
-    let status = match given_up {
+pub(crate) fn handle(state: &Arc<ServerState>, call: Call<AccountLoginCancel>) {
+    let login = state.accounts.take(&call.params.login_id);
+    let status = match login {
         Some(_) => CancelLoginAccountStatus::Canceled,
         None => CancelLoginAccountStatus::NotFound,
     };
     call.reply.ok(&CancelLoginAccountResponse { status });
-    // Only now, so that its end is told after the answer.
-    drop(given_up);
+    // Dropped last, so that the completion notification follows the response.
+    drop(login);
 }

@@ -10,7 +10,7 @@ use crate::call::Call;
 use crate::services::ServerState;
 use crate::services::processes::ProcessName;
 
-pub(crate) fn handle(_rooms: &Arc<ServerState>, call: Call<CommandExecResize>) {
+pub(crate) fn handle(_state: &Arc<ServerState>, call: Call<CommandExecResize>) {
     let CommandExecTerminalSize { cols, rows } = call.params.size;
     let name = ProcessName::Command(call.params.process_id);
     let resized = call

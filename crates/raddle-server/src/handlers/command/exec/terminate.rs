@@ -9,7 +9,7 @@ use crate::call::Call;
 use crate::services::ServerState;
 use crate::services::processes::ProcessName;
 
-pub(crate) fn handle(_rooms: &Arc<ServerState>, call: Call<CommandExecTerminate>) {
+pub(crate) fn handle(_state: &Arc<ServerState>, call: Call<CommandExecTerminate>) {
     let name = ProcessName::Command(call.params.process_id);
     let ended = call.session.processes.end(&name);
     call.reply

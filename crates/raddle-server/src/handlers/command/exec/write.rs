@@ -1,4 +1,4 @@
-//! `command/exec/write`: feed a running command, end its input, or both.
+//! `command/exec/write`: write to the stdin of a running command, close it, or both.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::call::Call;
 use crate::services::ServerState;
 use crate::services::processes::ProcessName;
 
-pub(crate) fn handle(_rooms: &Arc<ServerState>, call: Call<CommandExecWrite>) {
+pub(crate) fn handle(_state: &Arc<ServerState>, call: Call<CommandExecWrite>) {
     let CommandExecWriteParams {
         process_id,
         close_stdin,

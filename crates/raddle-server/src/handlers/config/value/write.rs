@@ -1,4 +1,4 @@
-//! `config/value/write`: one value of the user's configuration.
+//! `config/value/write`: write one value of the user's configuration.
 
 use std::sync::Arc;
 
@@ -8,9 +8,9 @@ use raddle_protocol::methods::ConfigValueWrite;
 use crate::call::Call;
 use crate::services::ServerState;
 
-pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ConfigValueWrite>) {
-    let (config, writer) = (rooms.config.clone(), call.session.config_writer());
-    call.at_home(rooms, move |params| {
+pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ConfigValueWrite>) {
+    let (config, writer) = (state.config.clone(), call.session.config_writer());
+    call.at_home(state, move |params| {
         let edit = ConfigEdit {
             key_path: params.key_path,
             value: params.value,

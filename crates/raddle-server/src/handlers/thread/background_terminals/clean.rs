@@ -8,9 +8,9 @@ use raddle_protocol::methods::ThreadBackgroundTerminalsClean;
 use crate::call::Call;
 use crate::services::{ServerState, threads};
 
-pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadBackgroundTerminalsClean>) {
+pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadBackgroundTerminalsClean>) {
     let Call { params, reply, .. } = call;
-    let threads = rooms.threads.clone();
+    let threads = state.threads.clone();
     tokio::spawn(async move {
         let id = params.thread_id;
         let cleaned = threads.peek(id).await.map(|_| {

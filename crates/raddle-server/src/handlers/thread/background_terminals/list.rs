@@ -9,22 +9,22 @@ use raddle_protocol::{ThreadBackgroundTerminal, ThreadBackgroundTerminalsListRes
 use crate::call::Call;
 use crate::services::{ServerState, threads};
 
-pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadBackgroundTerminalsList>) {
+pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadBackgroundTerminalsList>) {
     let Call { params, reply, .. } = call;
-    let threads = rooms.threads.clone();
+    let threads = state.threads.clone();
     tokio::spawn(async move {
         let id = params.thread_id;
         let listed = threads.peek(id).await;
         // There are few enough for one page.
         let listed = listed.map(|_| ThreadBackgroundTerminalsListResponse {
-            data: threads.terminals(id).into_iter().map(shown).collect(),
+            data: threads.terminals(id).into_iter().map(terminal_view).collect(),
             next_cursor: None,
         });
         reply.finish(listed.map_err(|error| threads::refused(id, error)));
     });
 }
 
-fn shown(it: BackgroundTerminal) -> ThreadBackgroundTerminal {
+fn terminal_view(it: BackgroundTerminal) -> ThreadBackgroundTerminal {
     ThreadBackgroundTerminal {
         item_id: it.item,
         process_id: it.id,

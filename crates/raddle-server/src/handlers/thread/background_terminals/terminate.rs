@@ -8,9 +8,9 @@ use raddle_protocol::methods::ThreadBackgroundTerminalsTerminate;
 use crate::call::Call;
 use crate::services::{ServerState, threads};
 
-pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadBackgroundTerminalsTerminate>) {
+pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadBackgroundTerminalsTerminate>) {
     let Call { params, reply, .. } = call;
-    let threads = rooms.threads.clone();
+    let threads = state.threads.clone();
     tokio::spawn(async move {
         let id = params.thread_id;
         let ended = threads

@@ -1,4 +1,4 @@
-//! `thread/compact/start`: condense a thread's history, in a turn of its own.
+//! `thread/compact/start`: compact a thread's history, in a turn of its own.
 
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use raddle_protocol::{ThreadCompactStartResponse, TurnId};
 use crate::call::Call;
 use crate::services::{ServerState, threads};
 
-pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadCompactStart>) {
+pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadCompactStart>) {
     let Call {
         params,
         reply,
         session,
     } = call;
-    let rooms = rooms.clone();
+    let state = state.clone();
     tokio::spawn(async move {
         let id = params.thread_id;
         let start = Command::StartTurn(Box::new(StartTurn {
@@ -29,9 +29,9 @@ pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadCompactStart>) {
             output_schema: None,
         }));
         let answer = reply.into_reply_to(move |done| {
-            let begun = done.map(|_| ThreadCompactStartResponse {});
-            begun.map_err(|error| threads::refused(id, error))
+            let response = done.map(|_| ThreadCompactStartResponse {});
+            response.map_err(|error| threads::refused(id, error))
         });
-        rooms.threads.send_command(id, start, answer).await;
+        state.threads.send_command(id, start, answer).await;
     });
 }

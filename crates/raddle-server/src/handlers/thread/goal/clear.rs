@@ -1,4 +1,4 @@
-//! `thread/goal/clear`: take a thread's goal away. Everyone hears of it, if there was one.
+//! `thread/goal/clear`: remove a thread's goal. Every client is notified, if there was one.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use raddle_protocol::methods::ThreadGoalClear;
 use crate::call::Call;
 use crate::services::{ServerState, threads};
 
-pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadGoalClear>) {
+pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadGoalClear>) {
     let Call {
         params,
         reply,
         session,
     } = call;
-    let rooms = rooms.clone();
+    let state = state.clone();
     tokio::spawn(async move {
         let id = params.thread_id;
         let clear = Command::ClearGoal(ClearGoal {
@@ -30,6 +30,6 @@ pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadGoalClear>) {
             };
             cleared.map(|cleared| ThreadGoalClearResponse { cleared })
         });
-        rooms.threads.send_command(id, clear, answer).await;
+        state.threads.send_command(id, clear, answer).await;
     });
 }

@@ -1,4 +1,4 @@
-//! `thread/goal/get`: look at a thread's goal.
+//! `thread/goal/get`: return a thread's goal.
 
 use std::sync::Arc;
 
@@ -9,15 +9,15 @@ use raddle_protocol::methods::ThreadGoalGet;
 use crate::call::Call;
 use crate::services::{ServerState, threads};
 
-pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadGoalGet>) {
+pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadGoalGet>) {
     let Call { params, reply, .. } = call;
-    let rooms = rooms.clone();
+    let state = state.clone();
     tokio::spawn(async move {
         let id = params.thread_id;
-        let found = rooms.threads.peek(id).await;
-        let found = found.map(|peek| ThreadGoalGetResponse {
+        let peeked = state.threads.peek(id).await;
+        let response = peeked.map(|peek| ThreadGoalGetResponse {
             goal: goal_view(&peek.thread),
         });
-        reply.finish(found.map_err(|error| threads::refused(id, error)));
+        reply.finish(response.map_err(|error| threads::refused(id, error)));
     });
 }

@@ -1,5 +1,5 @@
-//! `thread/goal/set`: give a thread a goal, or change the one it has. Everyone hears of it. While the goal is
-//! active and no turn runs, the next one begins by itself.
+//! `thread/goal/set`: set or change a thread's goal. Every client is notified. While the goal is
+//! active and no turn runs, the server starts the next turn by itself.
 
 use std::sync::Arc;
 
@@ -9,24 +9,24 @@ use raddle_protocol::{ThreadGoalSetParams, ThreadGoalSetResponse, ThreadGoalStat
 
 use crate::call::Call;
 use crate::services::{ServerState, threads};
-use crate::wire_error::{WireError, shown};
+use crate::wire_error::{WireError, quoted};
 
-/// How long an objective may be: the model reads it with every turn, and everyone is told.
+/// The longest objective: the model reads it with every turn, and every client receives it.
 const OBJECTIVE_CHARS_MAX: usize = 4000;
 
-pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadGoalSet>) {
+pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadGoalSet>) {
     let Call {
         params,
         reply,
         session,
     } = call;
     let id = params.thread_id;
-    let mut set = match wish(params) {
+    let mut set = match set_goal(params) {
         Ok(set) => set,
         Err(what) => return reply.error(WireError::Refused(what.into())),
     };
     set.principal = threads::principal(&session);
-    let rooms = rooms.clone();
+    let state = state.clone();
     tokio::spawn(async move {
         let answer =
             reply.into_reply_to(move |done| match done.map(|done| goal_view(done.thread)) {
@@ -35,11 +35,11 @@ pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadGoalSet>) {
                 Err(error) => Err(threads::refused(id, error)),
             });
         let set = Command::SetGoal(set);
-        rooms.threads.send_command(id, set, answer).await;
+        state.threads.send_command(id, set, answer).await;
     });
 }
 
-fn wish(params: ThreadGoalSetParams) -> Result<SetGoal, String> {
+fn set_goal(params: ThreadGoalSetParams) -> Result<SetGoal, String> {
     let objective = match params.objective.as_deref().map(str::trim) {
         Some("") => return Err("a goal's objective must not be blank".to_owned()),
         Some(text) if text.chars().count() > OBJECTIVE_CHARS_MAX => {
@@ -66,7 +66,7 @@ fn wish(params: ThreadGoalSetParams) -> Result<SetGoal, String> {
             ThreadGoalStatus::BudgetLimited => GoalStatus::BudgetLimited,
             ThreadGoalStatus::Complete => GoalStatus::Complete,
             ThreadGoalStatus::Unrecognized(other) => {
-                return Err(format!("a goal has no status `{}`", shown(&other)));
+                return Err(format!("a goal has no status `{}`", quoted(&other)));
             }
         }),
     };

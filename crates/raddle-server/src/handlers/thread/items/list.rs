@@ -14,16 +14,16 @@ use crate::services::ServerState;
 use crate::services::threads::{self, cursors, items, lists};
 use crate::wire_error::WireError;
 
-pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadItemsList>) {
+pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadItemsList>) {
     let Call {
         params,
         reply,
         session,
     } = call;
-    let threads = rooms.threads.clone();
+    let threads = state.threads.clone();
     tokio::spawn(async move {
-        let _room = match threads::reserve_answer(&session).await {
-            Ok(room) => room,
+        let _reservation = match threads::reserve_answer(&session).await {
+            Ok(reservation) => reservation,
             Err(error) => return reply.error(error),
         };
         reply.finish(list(&threads, params).await);
@@ -43,8 +43,8 @@ async fn list(
     let id = params.thread_id;
     let page = threads.items(id, params.turn_id, query).await;
     let page = page.map_err(|error| threads::refused(id, error))?;
-    let data = items::shown(threads, id, &page.entries).await;
-    // With their images not all may fit; then the next page begins behind the last that does.
+    let data = items::response_entries(threads, id, &page.entries).await;
+    // With their images not all may fit; then the next page begins after the last that does.
     let last = data.len().checked_sub(1).map(|at| &page.entries[at]);
     let next_cursor = match last.filter(|_| data.len() < page.entries.len()) {
         Some(last) => {
@@ -53,7 +53,7 @@ async fn list(
         }
         None => page.next,
     };
-    let cursor = |place: Option<String>| place.map(|it| cursors::cursor(id, &it));
+    let cursor = |position: Option<String>| position.map(|it| cursors::cursor(id, &it));
     Ok(ThreadItemsListResponse {
         data,
         backwards_cursor: cursor(page.back),
@@ -61,7 +61,7 @@ async fn list(
     })
 }
 
-/// Where the page begins. An item stands for the place next to it.
+/// Returns the cursor of the page's start. An item as anchor stands for the position next to it.
 async fn cursor(
     threads: &Threads,
     params: &ThreadItemsListParams,
@@ -70,8 +70,8 @@ async fn cursor(
     let item = match &params.cursor {
         None => return Ok(None),
         Some(ThreadItemsListCursor::Cursor(cursor)) => {
-            let place = cursors::place(id, cursor);
-            return place.map(Some).map_err(|error| threads::refused(id, error));
+            let position = cursors::position(id, cursor);
+            return position.map(Some).map_err(|error| threads::refused(id, error));
         }
         Some(ThreadItemsListCursor::Anchor(ThreadItemsListAnchor::Item(it))) => &it.item_id,
         Some(ThreadItemsListCursor::Anchor(ThreadItemsListAnchor::Unrecognized(_))) => {
@@ -85,15 +85,15 @@ async fn cursor(
             "an item as cursor needs turnId: the turn that the item is in".into(),
         ));
     };
-    let found = items::find(threads, id, turn, std::slice::from_ref(item)).await;
-    let found = found.map_err(|error| threads::refused(id, error))?;
-    let Some(entry) = found.first() else {
+    let entries = items::find(threads, id, turn, std::slice::from_ref(item)).await;
+    let entries = entries.map_err(|error| threads::refused(id, error))?;
+    let Some(entry) = entries.first() else {
         let what = format!("item not found: {item} is no completed item of turn {turn}");
         return Err(WireError::Refused(what.into()));
     };
-    let mark = PageCursor {
+    let page_cursor = PageCursor {
         seq: entry.seq,
         included: false,
     };
-    Ok(Some(mark.to_string()))
+    Ok(Some(page_cursor.to_string()))
 }

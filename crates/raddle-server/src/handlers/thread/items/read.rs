@@ -10,10 +10,10 @@ use crate::services::ServerState;
 use crate::services::threads::{self, items};
 use crate::wire_error::WireError;
 
-/// How many items one request may ask for.
+/// The maximum number of items of one request.
 const ITEMS_MAX: usize = 100;
 
-pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadItemsRead>) {
+pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadItemsRead>) {
     let Call {
         params,
         reply,
@@ -23,19 +23,19 @@ pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadItemsRead>) {
         let what = format!("itemIds must name 1 to {ITEMS_MAX} items");
         return reply.error(WireError::Refused(what.into()));
     }
-    let (id, threads) = (params.thread_id, rooms.threads.clone());
+    let (id, threads) = (params.thread_id, state.threads.clone());
     tokio::spawn(async move {
-        let _room = match threads::reserve_answer(&session).await {
-            Ok(room) => room,
+        let _reservation = match threads::reserve_answer(&session).await {
+            Ok(reservation) => reservation,
             Err(error) => return reply.error(error),
         };
-        let found = items::find(&threads, id, &params.turn_id, &params.item_ids).await;
-        let found = match found {
-            Ok(found) => found,
+        let entries = items::find(&threads, id, &params.turn_id, &params.item_ids).await;
+        let entries = match entries {
+            Ok(entries) => entries,
             Err(error) => return reply.error(threads::refused(id, error)),
         };
-        let data = items::shown(&threads, id, &found).await;
-        if data.len() < found.len() {
+        let data = items::response_entries(&threads, id, &entries).await;
+        if data.len() < entries.len() {
             let what = "the items are too large for one answer; ask for fewer";
             return reply.error(WireError::Refused(what.into()));
         }

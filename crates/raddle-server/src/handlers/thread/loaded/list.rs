@@ -7,20 +7,21 @@ use raddle_protocol::{ThreadId, ThreadLoadedListParams, ThreadLoadedListResponse
 
 use crate::call::Call;
 use crate::services::ServerState;
-use crate::wire_error::{WireError, shown};
+use crate::wire_error::{WireError, quoted};
 
-pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadLoadedList>) {
+pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadLoadedList>) {
     let Call { params, reply, .. } = call;
-    reply.finish(page(rooms.threads.loaded(), &params));
+    reply.finish(page(state.threads.loaded(), &params));
 }
 
-/// The cursor is the last id of the page before, which may have left the memory since.
+/// Returns a page. The cursor is the last id of the previous page; that thread may be unloaded by
+/// now.
 fn page(
     mut loaded: Vec<ThreadId>,
     params: &ThreadLoadedListParams,
 ) -> Result<ThreadLoadedListResponse, WireError> {
     if let Some(cursor) = &params.cursor {
-        let refused = || WireError::Refused(format!("invalid cursor: {}", shown(cursor)).into());
+        let refused = || WireError::Refused(format!("invalid cursor: {}", quoted(cursor)).into());
         let last: ThreadId = cursor.parse().map_err(|_| refused())?;
         loaded.retain(|id| *id > last);
     }

@@ -1,4 +1,5 @@
-//! `thread/metadata/update`: change what is noted about a thread. Only its answer and lists tell of it.
+//! `thread/metadata/update`: change a thread's metadata. It appears in the response and in lists;
+//! no notification is sent.
 
 use std::sync::Arc;
 
@@ -10,10 +11,10 @@ use crate::call::Call;
 use crate::services::{ServerState, threads};
 use crate::wire_error::WireError;
 
-/// How long a member may be: lists show it.
+/// The longest value: lists contain it.
 const CHARS_MAX: usize = 4096;
 
-pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadMetadataUpdate>) {
+pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadMetadataUpdate>) {
     let Call {
         params,
         reply,
@@ -28,18 +29,18 @@ pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadMetadataUpdate>)
         ..ChangeMetadata::default()
     };
     if let Some(git) = params.git_info {
-        for (member, name, said) in [
+        for (member, name, value) in [
             (&mut change.branch, "branch", git.branch),
             (&mut change.origin, "originUrl", git.origin_url),
             (&mut change.sha, "sha", git.sha),
         ] {
-            *member = match wish(name, said) {
-                Ok(wish) => wish,
+            *member = match member_change(name, value) {
+                Ok(change_of_member) => change_of_member,
                 Err(error) => return reply.error(error),
             };
         }
     }
-    let rooms = rooms.clone();
+    let state = state.clone();
     tokio::spawn(async move {
         let id = params.thread_id;
         let answer = reply.into_reply_to(move |done| {
@@ -49,13 +50,13 @@ pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadMetadataUpdate>)
             changed.map_err(|error| threads::refused(id, error))
         });
         let change = Command::ChangeMetadata(change);
-        rooms.threads.send_command(id, change, answer).await;
+        state.threads.send_command(id, change, answer).await;
     });
 }
 
-/// What is to become of a member: absence keeps it, null clears it.
-fn wish(name: &str, said: Maybe<String>) -> Result<Option<Option<String>>, WireError> {
-    let text = match said {
+/// Returns the change of a member: absence keeps it, null clears it.
+fn member_change(name: &str, value: Maybe<String>) -> Result<Option<Option<String>>, WireError> {
+    let text = match value {
         Maybe::Absent => return Ok(None),
         Maybe::Null => return Ok(Some(None)),
         Maybe::Value(text) => text,

@@ -1,4 +1,4 @@
-//! `thread/name/set`: give a thread a name. Everyone hears of it.
+//! `thread/name/set`: name a thread. Every client is notified.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use crate::call::Call;
 use crate::services::{ServerState, threads};
 use crate::wire_error::WireError;
 
-/// How long a name may be: it is told to every client.
+/// The longest name: every client receives it.
 const NAME_CHARS_MAX: usize = 1000;
 
-pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadNameSet>) {
+pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadNameSet>) {
     let Call {
         params,
         reply,
@@ -32,13 +32,13 @@ pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadNameSet>) {
         name: Some(name.to_owned()),
         principal: threads::principal(&session),
     });
-    let rooms = rooms.clone();
+    let state = state.clone();
     tokio::spawn(async move {
         let id = params.thread_id;
         let answer = reply.into_reply_to(move |done| {
             let named = done.map(|_| ThreadSetNameResponse {});
             named.map_err(|error| threads::refused(id, error))
         });
-        rooms.threads.send_command(id, rename, answer).await;
+        state.threads.send_command(id, rename, answer).await;
     });
 }

@@ -1,5 +1,5 @@
-//! `thread/queue/add`: keep input until no turn runs, and then begin one with it. Subscribers hear that the queue
-//! changed.
+//! `thread/queue/add`: queue input until no turn runs, then start one with it. Subscribers are
+//! notified that the queue changed.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::call::Call;
 use crate::services::threads::queue;
 use crate::services::{ServerState, threads};
 
-pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadQueueAdd>) {
+pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadQueueAdd>) {
     let Call {
         params,
         reply,
@@ -22,7 +22,7 @@ pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadQueueAdd>) {
         Ok(message) => message,
         Err(error) => return reply.error(error),
     };
-    let rooms = rooms.clone();
+    let state = state.clone();
     tokio::spawn(async move {
         let id = params.thread_id;
         let item = message.item.clone();
@@ -34,6 +34,6 @@ pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadQueueAdd>) {
             let added = queue::entry(id, done, &item);
             added.map(|queued_submission| ThreadQueueAddResponse { queued_submission })
         });
-        rooms.threads.send_command(id, enqueue, answer).await;
+        state.threads.send_command(id, enqueue, answer).await;
     });
 }

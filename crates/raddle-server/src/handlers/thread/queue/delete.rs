@@ -1,4 +1,4 @@
-//! `thread/queue/delete`: forget queued input.
+//! `thread/queue/delete`: remove queued input.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use raddle_protocol::methods::ThreadQueueDelete;
 use crate::call::Call;
 use crate::services::{ServerState, threads};
 
-pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadQueueDelete>) {
+pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadQueueDelete>) {
     let Call {
         params,
         reply,
         session,
     } = call;
-    let rooms = rooms.clone();
+    let state = state.clone();
     tokio::spawn(async move {
         let id = params.thread_id;
         let unqueue = Command::Unqueue(Unqueue {
@@ -31,6 +31,6 @@ pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadQueueDelete>) {
             };
             deleted.map(|deleted| ThreadQueueDeleteResponse { deleted })
         });
-        rooms.threads.send_command(id, unqueue, answer).await;
+        state.threads.send_command(id, unqueue, answer).await;
     });
 }

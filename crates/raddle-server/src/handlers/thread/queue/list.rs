@@ -1,4 +1,4 @@
-//! `thread/queue/list`: look at a thread's queue, page by page.
+//! `thread/queue/list`: a thread's queue, page by page.
 
 use std::sync::Arc;
 
@@ -8,13 +8,13 @@ use crate::call::Call;
 use crate::services::threads::queue;
 use crate::services::{ServerState, threads};
 
-pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadQueueList>) {
+pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadQueueList>) {
     let Call { params, reply, .. } = call;
-    let rooms = rooms.clone();
+    let state = state.clone();
     tokio::spawn(async move {
         let id = params.thread_id;
-        let found = rooms.threads.peek(id).await;
-        let found = found.map_err(|error| threads::refused(id, error));
-        reply.finish(found.and_then(|peek| queue::page(&peek.thread, &params)));
+        let peeked = state.threads.peek(id).await;
+        let peeked = peeked.map_err(|error| threads::refused(id, error));
+        reply.finish(peeked.and_then(|peek| queue::page(&peek.thread, &params)));
     });
 }

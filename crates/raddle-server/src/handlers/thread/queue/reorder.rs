@@ -1,4 +1,4 @@
-//! `thread/queue/reorder`: put queued input in another order.
+//! `thread/queue/reorder`: change the order of queued input.
 
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use raddle_protocol::methods::ThreadQueueReorder;
 use crate::call::Call;
 use crate::services::{ServerState, threads};
 
-pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadQueueReorder>) {
+pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadQueueReorder>) {
     let Call {
         params,
         reply,
         session,
     } = call;
-    let rooms = rooms.clone();
+    let state = state.clone();
     tokio::spawn(async move {
         let id = params.thread_id;
         let items = params.queued_submission_ids.iter();
@@ -27,6 +27,6 @@ pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadQueueReorder>) {
             let reordered = done.map(|_| ThreadQueueReorderResponse {});
             reordered.map_err(|error| threads::refused(id, error))
         });
-        rooms.threads.send_command(id, reorder, answer).await;
+        state.threads.send_command(id, reorder, answer).await;
     });
 }

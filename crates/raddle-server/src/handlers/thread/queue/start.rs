@@ -1,4 +1,4 @@
-//! `thread/queue/start`: begin a turn with queued input now. None may run.
+//! `thread/queue/start`: start a turn with queued input now. No turn may be running.
 
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use raddle_protocol::{ThreadQueueStartResponse, TurnId};
 use crate::call::Call;
 use crate::services::{ServerState, threads};
 
-pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadQueueStart>) {
+pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadQueueStart>) {
     let Call {
         params,
         reply,
         session,
     } = call;
-    let rooms = rooms.clone();
+    let state = state.clone();
     tokio::spawn(async move {
         let id = params.thread_id;
         let item = params.queued_submission_id;
@@ -26,10 +26,10 @@ pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadQueueStart>) {
             principal: threads::principal(&session),
         });
         let answer = reply.into_reply_to(move |done| {
-            let turn = threads::taker(id, done)?;
-            let turn = threads::begun(turn);
+            let turn = threads::receiving_turn(id, done)?;
+            let turn = threads::started_turn(turn);
             Ok(ThreadQueueStartResponse { turn })
         });
-        rooms.threads.send_command(id, start, answer).await;
+        state.threads.send_command(id, start, answer).await;
     });
 }

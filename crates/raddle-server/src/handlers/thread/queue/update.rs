@@ -1,4 +1,4 @@
-//! `thread/queue/update`: give queued input other words. Its place stays.
+//! `thread/queue/update`: replace queued input. Its position stays.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::call::Call;
 use crate::services::threads::queue;
 use crate::services::{ServerState, threads};
 
-pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadQueueUpdate>) {
+pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadQueueUpdate>) {
     let Call {
         params,
         reply,
@@ -20,7 +20,7 @@ pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadQueueUpdate>) {
         Ok(message) => message,
         Err(error) => return reply.error(error),
     };
-    let rooms = rooms.clone();
+    let state = state.clone();
     tokio::spawn(async move {
         let id = params.thread_id;
         let item = ItemId::from(params.queued_submission_id.as_str());
@@ -33,6 +33,6 @@ pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadQueueUpdate>) {
             let changed = queue::entry(id, done, &item);
             changed.map(|queued_submission| ThreadQueueUpdateResponse { queued_submission })
         });
-        rooms.threads.send_command(id, change, answer).await;
+        state.threads.send_command(id, change, answer).await;
     });
 }

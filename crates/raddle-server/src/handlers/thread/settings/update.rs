@@ -1,4 +1,5 @@
-//! `thread/settings/update`: change how later turns run. Subscribers hear of it if something changed.
+//! `thread/settings/update`: change how later turns run. Subscribers are notified if something
+//! changed.
 
 use std::sync::Arc;
 
@@ -11,13 +12,13 @@ use crate::call::Call;
 use crate::services::{ServerState, threads};
 use crate::wire_error::WireError;
 
-pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadSettingsUpdate>) {
+pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadSettingsUpdate>) {
     let Call {
         params,
         reply,
         session,
     } = call;
-    if let Some(what) = params.budget.as_ref().and_then(below_nothing) {
+    if let Some(what) = params.budget.as_ref().and_then(negative_limit) {
         return reply.error(WireError::Refused(what.into()));
     }
     let tools = params.dynamic_tools.as_deref().map(client_tools);
@@ -25,16 +26,16 @@ pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadSettingsUpdate>)
         Ok(tools) => tools,
         Err(error) => return reply.error(WireError::Refused(error.to_string().into())),
     };
-    let rooms = rooms.clone();
+    let state = state.clone();
     tokio::spawn(async move {
         let id = params.thread_id;
-        let change = match change(&rooms, &params).await {
+        let change = match change(&state, &params).await {
             Ok(change) => {
                 let change = SettingsChange {
                     client_tools,
                     ..change
                 };
-                threads::routed(&rooms, id, change).await
+                threads::routed(&state, id, change).await
             }
             Err(error) => Err(error),
         };
@@ -50,27 +51,27 @@ pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadSettingsUpdate>)
             let changed = done.map(|_| ThreadSettingsUpdateResponse {});
             changed.map_err(|error| threads::refused(id, error))
         });
-        rooms.threads.send_command(id, change, answer).await;
+        state.threads.send_command(id, change, answer).await;
     });
 }
 
-/// What is wrong with a budget: money can be written that nobody has.
-fn below_nothing(budget: &Budget) -> Option<String> {
+/// Returns what is wrong with a budget: an amount of money must not be negative.
+fn negative_limit(budget: &Budget) -> Option<String> {
     let scopes = [("turn", &budget.turn), ("thread", &budget.thread)];
     scopes.into_iter().find_map(|(scope, limits)| {
         let usd = limits.as_ref()?.usd.filter(|usd| *usd < 0.0)?;
-        let is = "must be a number of dollars, not below 0";
-        Some(format!("`budget.{scope}.usd` {is}, and is {usd}"))
+        let requirement = "must be a number of dollars, not below 0";
+        Some(format!("`budget.{scope}.usd` {requirement}, and is {usd}"))
     })
 }
 
 async fn change(
-    rooms: &ServerState,
+    state: &ServerState,
     params: &ThreadSettingsUpdateParams,
 ) -> Result<SettingsChange, WireError> {
     let policy = params.sandbox_policy.as_ref();
-    let (sandbox, profile) = threads::changed(rooms, params.permissions.as_deref(), policy).await?;
-    // A mode brings settings of its own, which give way to what is said beside it.
+    let (sandbox, profile) = threads::requested_sandbox(state, params.permissions.as_deref(), policy).await?;
+    // A mode brings settings of its own; explicit params override them.
     let mode = params.collaboration_mode.as_ref().map(|it| &it.settings);
     let model = params.model.clone().or_else(|| Some(mode?.model.clone()));
     let effort = params.effort.clone().map(Some);

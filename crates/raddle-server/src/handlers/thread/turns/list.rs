@@ -10,7 +10,7 @@ use crate::call::Call;
 use crate::services::ServerState;
 use crate::services::threads::{self, lists, view};
 
-pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadTurnsList>) {
+pub(crate) fn handle(state: &Arc<ServerState>, call: Call<ThreadTurnsList>) {
     let Call {
         params,
         reply,
@@ -32,10 +32,10 @@ pub(crate) fn handle(rooms: &Arc<ServerState>, call: Call<ThreadTurnsList>) {
         limit: lists::limit(params.limit),
         newest_first,
     };
-    let (id, threads) = (params.thread_id, rooms.threads.clone());
+    let (id, threads) = (params.thread_id, state.threads.clone());
     tokio::spawn(async move {
-        let _room = match threads::reserve_answer(&session).await {
-            Ok(room) => room,
+        let _reservation = match threads::reserve_answer(&session).await {
+            Ok(reservation) => reservation,
             Err(error) => return reply.error(error),
         };
         let page = view::turns_page(&threads, id, query, &items).await;

@@ -6,7 +6,7 @@ use raddle_server::{Options, Server};
 use serde_json::{Value, json};
 
 use crate::client::TestClient;
-use crate::player::Stage;
+use crate::player::Harness;
 
 #[tokio::test]
 async fn conversation() {
@@ -19,13 +19,13 @@ fn replace(key: &str, value: impl Into<Value>) -> Value {
 
 #[tokio::test]
 async fn comments_and_order_stay() {
-    let stage = Stage::new();
+    let harness = Harness::new();
     std::fs::write(
-        stage.config(),
+        harness.config(),
         "# Mine.\nservice_tier = 1\nmodel = \"a\" # the good one\n\n# Tools.\n[tui]\nx = [\n  1, # one\n]\n",
     )
     .unwrap();
-    let mut server = stage.open();
+    let mut server = harness.open();
     let mut client = TestClient::connect(&mut server).await;
     client
         .ask("config/value/write", replace("model", "b"))
@@ -36,16 +36,16 @@ async fn comments_and_order_stay() {
         .await
         .expect("a write");
     let after = "# Mine.\nservice_tier = 1\nmodel = \"b\" # the good one\n\n# Tools.\n[tui]\nx = [\n  1, # one\n]\ny = true\n";
-    assert_eq!(std::fs::read_to_string(stage.config()).unwrap(), after);
+    assert_eq!(std::fs::read_to_string(harness.config()).unwrap(), after);
 }
 
 #[tokio::test]
-async fn a_value_that_the_command_line_overrides_is_written_and_said_so() {
-    let stage = Stage::new();
+async fn a_write_reports_that_the_command_line_overrides_it() {
+    let harness = Harness::new();
     let mut server = Server::open(
         Options {
             overrides: vec!["model=mine".parse().unwrap()],
-            ..stage.options()
+            ..harness.options()
         },
         crate::script::threads(&[]),
     )
@@ -62,7 +62,7 @@ async fn a_value_that_the_command_line_overrides_is_written_and_said_so() {
         "sessionFlags"
     );
     assert_eq!(
-        std::fs::read_to_string(stage.config()).unwrap(),
+        std::fs::read_to_string(harness.config()).unwrap(),
         "model = \"other\"\n"
     );
     let read = client.ask("config/read", json!({})).await.unwrap();
@@ -71,8 +71,8 @@ async fn a_value_that_the_command_line_overrides_is_written_and_said_so() {
 
 #[tokio::test]
 async fn a_new_file_is_private_and_an_old_one_keeps_its_mode_and_its_link() {
-    let stage = Stage::new();
-    let mut server = stage.open();
+    let harness = Harness::new();
+    let mut server = harness.open();
     let mut client = TestClient::connect(&mut server).await;
     let mode =
         |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
@@ -80,19 +80,19 @@ async fn a_new_file_is_private_and_an_old_one_keeps_its_mode_and_its_link() {
         .ask("config/value/write", replace("model", "a"))
         .await
         .expect("a write");
-    assert_eq!(mode(&stage.config()), 0o600);
+    assert_eq!(mode(&harness.config()), 0o600);
 
-    // Some people keep the file among their dotfiles.
-    let real = stage.workspace.join("dotfile.toml");
-    std::fs::rename(stage.config(), &real).unwrap();
+    // Some users keep the file among their dotfiles.
+    let real = harness.workspace.join("dotfile.toml");
+    std::fs::rename(harness.config(), &real).unwrap();
     std::fs::set_permissions(&real, std::fs::Permissions::from_mode(0o644)).unwrap();
-    std::os::unix::fs::symlink(&real, stage.config()).unwrap();
+    std::os::unix::fs::symlink(&real, harness.config()).unwrap();
     client
         .ask("config/value/write", replace("model", "b"))
         .await
         .expect("a write");
     assert!(
-        std::fs::symlink_metadata(stage.config())
+        std::fs::symlink_metadata(harness.config())
             .unwrap()
             .is_symlink()
     );
@@ -101,22 +101,22 @@ async fn a_new_file_is_private_and_an_old_one_keeps_its_mode_and_its_link() {
 }
 
 #[tokio::test]
-async fn a_home_that_is_not_there_is_made() {
-    let stage = Stage::new();
-    let mut server = stage.open();
+async fn a_missing_home_is_created() {
+    let harness = Harness::new();
+    let mut server = harness.open();
     let mut client = TestClient::connect(&mut server).await;
-    std::fs::remove_dir(&stage.home).unwrap();
+    std::fs::remove_dir(&harness.home).unwrap();
     client
         .ask("config/value/write", replace("model", "a"))
         .await
         .expect("a write");
     assert_eq!(
-        std::fs::read_to_string(stage.config()).unwrap(),
+        std::fs::read_to_string(harness.config()).unwrap(),
         "model = \"a\"\n"
     );
 }
 
-/// Adds one to a number in the configuration, as often as it takes.
+/// Increments a number in the configuration, with as many retries as needed.
 async fn count(mut client: TestClient) {
     loop {
         let read = client
@@ -138,11 +138,11 @@ async fn count(mut client: TestClient) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn writers_at_the_same_time_lose_no_update() {
-    let stage = Stage::new();
-    // The number keeps its length, so that only its digits tell one version from the next.
-    std::fs::write(stage.config(), "model_context_window = 10\n").unwrap();
+    let harness = Harness::new();
+    // The number keeps its length, so that only its digits distinguish the versions.
+    std::fs::write(harness.config(), "model_context_window = 10\n").unwrap();
     // Two servers share the home, as an editor's and a terminal's would.
-    let mut servers = [stage.open(), stage.open()];
+    let mut servers = [harness.open(), harness.open()];
     let mut writers = tokio::task::JoinSet::new();
     for number in 0..20 {
         let client = TestClient::connect(&mut servers[number % 2]).await;
@@ -150,7 +150,7 @@ async fn writers_at_the_same_time_lose_no_update() {
     }
     writers.join_all().await;
     assert_eq!(
-        std::fs::read_to_string(stage.config()).unwrap(),
+        std::fs::read_to_string(harness.config()).unwrap(),
         "model_context_window = 30\n"
     );
 }

@@ -3,23 +3,23 @@
 use serde_json::json;
 
 use crate::client::{TestClient, play};
-use crate::player::Stage;
+use crate::player::Harness;
 
 #[tokio::test]
 async fn conversation() {
     play("thread/turns/list").await;
 }
 
-/// What lives in memory only has pages as long as it is there, and only here.
+/// An ephemeral thread has pages only in this process, while it is in memory.
 #[tokio::test]
-async fn of_an_ephemeral_thread() {
-    let mut stage = Stage::new();
-    stage.says.push("hello".to_owned());
-    let mut server = stage.open();
+async fn an_ephemeral_thread_has_pages_in_memory() {
+    let mut harness = Harness::new();
+    harness.says.push("hello".to_owned());
+    let mut server = harness.open();
     let mut client = TestClient::connect(&mut server).await;
     let params = json!({"ephemeral": true});
-    let begun = client.ask("thread/start", params).await.expect("a thread");
-    let id = &begun["thread"]["id"];
+    let response = client.ask("thread/start", params).await.expect("a thread");
+    let id = &response["thread"]["id"];
     client.request("turn/start", json!({"threadId": id, "input": []}));
     while client.next().await["method"] != "turn/completed" {}
     let page = client

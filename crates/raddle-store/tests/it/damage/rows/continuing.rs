@@ -1,18 +1,18 @@
-//! A thread of which a row was hit that says nothing of its records goes on, and any can be deleted.
+//! A thread with damage outside its records accepts appends, and any damaged thread can be deleted.
 
 use raddle_core::ports::{Journal, ListQuery, Pages, ReadError};
 use raddle_core::{Seq, ThreadId};
 use rusqlite::Connection;
 use rusqlite::types::Value;
 
-use super::{IdleJournal, flipped};
+use super::{IdleJournal, flip_bit};
 use crate::records::{ThreadScript, renamed};
 use crate::suite::local;
 
 #[tokio::test]
-async fn a_thread_whose_row_was_hit_can_be_deleted() {
-    let rest = IdleJournal::new().await;
-    let (columns, rows) = rest.rows("thread");
+async fn a_thread_with_a_damaged_row_can_be_deleted() {
+    let idle = IdleJournal::new().await;
+    let (columns, rows) = idle.rows("thread");
     assert_eq!(columns[..2], ["number", "id"]);
     let mut hits = 0;
     for row in &rows[..2] {
@@ -22,15 +22,15 @@ async fn a_thread_whose_row_was_hit_can_be_deleted() {
         let thread = ThreadId::from(uuid::Uuid::from_slice(id).unwrap());
         for (column, value) in columns.iter().zip(row).skip(2) {
             for bit in [0, 63] {
-                let Some(value) = flipped(value, bit) else {
+                let Some(value) = flip_bit(value, bit) else {
                     continue;
                 };
                 let sql = format!("UPDATE thread SET {column} = ?1 WHERE number = ?2");
                 let what = format!("{sql}: {value:?} in {row:?}");
                 let values = [&value, &row[0]];
                 let change = |it: &Connection| it.execute(&sql, values).map(|_| ());
-                assert!(rest.change(change), "{what}");
-                let journal = local(rest.folder.path());
+                assert!(idle.change(change), "{what}");
+                let journal = local(idle.folder.path());
                 assert_eq!(journal.delete(thread).await, Ok(()), "{what}");
                 let read = journal.read(thread, Seq::ZERO, usize::MAX).await;
                 assert_eq!(read, Err(ReadError::NotFound), "{what}");
@@ -41,22 +41,22 @@ async fn a_thread_whose_row_was_hit_can_be_deleted() {
     assert!(hits > 25, "{hits}");
 }
 
-/// What lists have of a thread is hit, and no index knows of it.
+/// The list row of a thread is damaged, and no index follows.
 #[tokio::test]
-async fn a_thread_whose_place_in_lists_was_hit_goes_on_and_can_be_deleted() {
-    let rest = IdleJournal::new().await;
-    let (columns, rows) = rest.rows("summary");
+async fn a_thread_with_a_damaged_list_row_accepts_appends_and_can_be_deleted() {
+    let idle = IdleJournal::new().await;
+    let (columns, rows) = idle.rows("summary");
     let row = &rows[0];
     let mut hits = 0;
     for (column, value) in columns.iter().zip(row).skip(2) {
-        let Some(value) = flipped(value, 0) else {
+        let Some(value) = flip_bit(value, 0) else {
             continue;
         };
         let sql = format!("UPDATE summary SET {column} = ?1 WHERE number = ?2");
         let what = format!("{sql}: {value:?} in {row:?}");
-        assert!(rest.hit_table(&what, &sql, &[&value, &row[0]]), "{what}");
-        let journal = local(rest.folder.path());
-        let thread = rest.threads[0];
+        assert!(idle.check_table_change(&what, &sql, &[&value, &row[0]]), "{what}");
+        let journal = local(idle.folder.path());
+        let thread = idle.threads[0];
         let mut script = ThreadScript {
             thread,
             head: journal.head(thread).await.unwrap(),
@@ -68,12 +68,12 @@ async fn a_thread_whose_place_in_lists_was_hit_goes_on_and_can_be_deleted() {
             ..ListQuery::default()
         };
         let listed = journal.list(query.clone()).await.unwrap().entries;
-        let found = listed.iter().find(|it| it.thread == thread);
+        let entry = listed.iter().find(|it| it.thread == thread);
         assert!(
-            found.is_none_or(|it| it.name.as_deref() == Some("later")),
+            entry.is_none_or(|it| it.name.as_deref() == Some("later")),
             "{what}"
         );
-        assert_eq!(listed.len() - usize::from(found.is_some()), 2, "{what}");
+        assert_eq!(listed.len() - usize::from(entry.is_some()), 2, "{what}");
         assert_eq!(journal.delete(thread).await, Ok(()), "{what}");
         let listed = journal.list(query).await.unwrap().entries;
         assert_eq!(listed.len(), 2, "{what}");

@@ -1,9 +1,9 @@
-//! Threads go, and their forks stay whole.
+//! Deleting threads does not affect their forks.
 
 use raddle_core::Seq;
 use raddle_core::ports::{Journal, Pages, ReadError};
 
-use super::{all, is_like_any_other, upto, with_turns};
+use super::{all, check_like_plain_thread, upto, with_turns};
 
 crate::suite::for_each_journal!(
     deleting_the_parent_first,
@@ -20,8 +20,8 @@ async fn deleting_the_parent_first(journal: impl Journal + Pages) {
     journal.delete(script.thread).await.unwrap();
     assert_eq!(journal.head(script.thread).await, Ok(Seq::ZERO));
     assert_eq!(all(&journal, fork.thread).await, whole);
-    is_like_any_other(&journal, fork.thread).await;
-    // It goes on, and can be forked again, although its parent is no more.
+    check_like_plain_thread(&journal, fork.thread).await;
+    // The fork accepts appends, and can be forked again, although its parent is deleted.
     fork.turn(&journal, "after", "go").await;
     let again = fork.fork(&journal, Seq(5)).await;
     journal.delete(fork.thread).await.unwrap();
@@ -41,8 +41,8 @@ async fn deleting_the_child_first(journal: impl Journal + Pages) {
     let whole = all(&journal, script.thread).await;
     journal.delete(fork.thread).await.unwrap();
     assert_eq!(all(&journal, script.thread).await, whole);
-    is_like_any_other(&journal, script.thread).await;
-    // Its id can be forked to again.
+    check_like_plain_thread(&journal, script.thread).await;
+    // Its id can be used for a fork again.
     let again = journal.fork(script.thread, Seq(4), fork.thread).await;
     assert_eq!(again, Ok(Seq(4)));
     assert_eq!(all(&journal, fork.thread).await, upto(&whole, Seq(4)));
@@ -65,10 +65,10 @@ async fn deleting_from_the_middle(journal: impl Journal + Pages) {
     while let Some((leaf, whole)) = leaves.pop() {
         for (leaf, whole) in &leaves {
             assert_eq!(&all(&journal, leaf.thread).await, whole);
-            is_like_any_other(&journal, leaf.thread).await;
+            check_like_plain_thread(&journal, leaf.thread).await;
         }
         assert_eq!(all(&journal, leaf.thread).await, whole);
         journal.delete(leaf.thread).await.unwrap();
     }
-    is_like_any_other(&journal, root.thread).await;
+    check_like_plain_thread(&journal, root.thread).await;
 }

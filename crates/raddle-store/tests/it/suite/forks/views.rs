@@ -1,28 +1,28 @@
-//! Pages, lists and search see a fork as one thread.
+//! Pages, lists and search treat a fork as one thread.
 
 use raddle_core::ports::{Journal, ListQuery, PageQuery, Pages};
 use raddle_core::{Base, Seq, ThreadId};
 
-use super::{all, folded, is_like_any_other, with_turns};
+use super::{all, fold, check_like_plain_thread, with_turns};
 use crate::records::{ThreadScript, begin_turn, completed, forked, renamed, reverted, turn_ended};
 
 crate::suite::for_each_journal!(
-    pages_over_the_seam,
+    pages_across_the_fork_point,
     a_turn_that_was_forked_in_its_middle,
     reverting_on_one_side,
     lists_show_a_fork_as_it_was_then,
-    search_finds_what_was_taken_over,
+    search_finds_shared_records,
 );
 
-async fn pages_over_the_seam(journal: impl Journal + Pages) {
+async fn pages_across_the_fork_point(journal: impl Journal + Pages) {
     let mut script = with_turns(&journal, 4).await;
     // Between two turns, and inside one.
-    let mut seams = vec![script.head];
+    let mut fork_points = vec![script.head];
     script.append(&journal, begin_turn("t5", "half")).await;
-    seams.push(script.head);
+    fork_points.push(script.head);
     let input = vec![completed("t5", "i", "more"), turn_ended("t5")];
     script.append(&journal, input).await;
-    for at in seams {
+    for at in fork_points {
         let mut fork = script.fork(&journal, at).await;
         let started = forked(fork.thread, script.thread, at, 4);
         fork.append(&journal, vec![started]).await;
@@ -31,9 +31,9 @@ async fn pages_over_the_seam(journal: impl Journal + Pages) {
         for turn in 6..9 {
             fork.turn(&journal, &format!("t{turn}"), "own").await;
         }
-        is_like_any_other(&journal, fork.thread).await;
+        check_like_plain_thread(&journal, fork.thread).await;
     }
-    is_like_any_other(&journal, script.thread).await;
+    check_like_plain_thread(&journal, script.thread).await;
 }
 
 async fn a_turn_that_was_forked_in_its_middle(journal: impl Journal + Pages) {
@@ -41,7 +41,7 @@ async fn a_turn_that_was_forked_in_its_middle(journal: impl Journal + Pages) {
     script.append(&journal, begin_turn("t2", "go")).await;
     let mut early = script.fork(&journal, script.head).await;
     script.append(&journal, vec![turn_ended("t2")]).await;
-    // It has ended, but not at this record.
+    // The turn has ended, but not at this record.
     let mut late = script.fork(&journal, early.head).await;
     let query = PageQuery {
         limit: 1,
@@ -58,9 +58,9 @@ async fn a_turn_that_was_forked_in_its_middle(journal: impl Journal + Pages) {
         assert!(!ended(fork.thread).await);
         fork.append(&journal, vec![turn_ended("t2")]).await;
         assert!(ended(fork.thread).await);
-        is_like_any_other(&journal, fork.thread).await;
+        check_like_plain_thread(&journal, fork.thread).await;
     }
-    // One more between a start and its end.
+    // One more fork between a start and its end.
     let mut last = early.fork(&journal, Seq(early.head.0 - 1)).await;
     assert!(!ended(last.thread).await);
     last.append(&journal, vec![turn_ended("t2")]).await;
@@ -91,7 +91,7 @@ async fn reverting_on_one_side(journal: impl Journal + Pages) {
         .await;
     assert_eq!(count(script.thread).await, 2);
     assert_eq!(count(fork.thread).await, 1);
-    // Before and after the one went back.
+    // Before and after the revert.
     let before = script.fork(&journal, Seq(script.head.0 - 1)).await;
     assert_eq!(count(before.thread).await, 4);
     let mut after = script.fork(&journal, script.head).await;
@@ -103,7 +103,7 @@ async fn reverting_on_one_side(journal: impl Journal + Pages) {
     assert_eq!(count(after.thread).await, 2);
     assert_eq!(count(script.thread).await, 2);
     for thread in [script.thread, fork.thread, before.thread, after.thread] {
-        is_like_any_other(&journal, thread).await;
+        check_like_plain_thread(&journal, thread).await;
     }
 }
 
@@ -111,8 +111,8 @@ async fn lists_show_a_fork_as_it_was_then(journal: impl Journal + Pages) {
     let mut script = with_turns(&journal, 1).await;
     script.append(&journal, vec![renamed("then")]).await;
     let at = script.head;
-    // Half way there is a base, so that not all is read again.
-    let base = Base::of(&folded(&all(&journal, script.thread).await));
+    // There is a base halfway, so not all records are read again.
+    let base = Base::of(&fold(&all(&journal, script.thread).await));
     journal.save_base(script.thread, base).await.unwrap();
     script.turn(&journal, "t2", "more").await;
     script.append(&journal, vec![renamed("now")]).await;
@@ -123,7 +123,7 @@ async fn lists_show_a_fork_as_it_was_then(journal: impl Journal + Pages) {
     ] {
         let mut fork = script.fork(&journal, at).await;
         let page = journal.list(query()).await.unwrap();
-        // Before its own first record it is nobody.
+        // Before its own first record it is not listed.
         assert!(page.entries.iter().all(|it| it.thread != fork.thread));
         let started = forked(fork.thread, script.thread, at, 1);
         fork.append(&journal, vec![started]).await;
@@ -131,7 +131,7 @@ async fn lists_show_a_fork_as_it_was_then(journal: impl Journal + Pages) {
         let mut summaries = page.entries.iter();
         let summary = summaries.find(|it| it.thread == fork.thread).unwrap();
         assert_eq!(summary.name.as_deref(), name);
-        let folded = folded(&all(&journal, fork.thread).await);
+        let folded = fold(&all(&journal, fork.thread).await);
         assert_eq!(
             Some(summary),
             raddle_core::ports::Summary::of(&folded).as_ref()
@@ -140,7 +140,7 @@ async fn lists_show_a_fork_as_it_was_then(journal: impl Journal + Pages) {
     }
 }
 
-async fn search_finds_what_was_taken_over(journal: impl Journal + Pages) {
+async fn search_finds_shared_records(journal: impl Journal + Pages) {
     let mut script = ThreadScript::new();
     script.start(&journal, "/w").await;
     script.turn(&journal, "t1", "the early needle").await;
@@ -151,15 +151,15 @@ async fn search_finds_what_was_taken_over(journal: impl Journal + Pages) {
     fork.append(&journal, vec![started]).await;
     fork.turn(&journal, "t3", "its own spindle").await;
     let (parent, child) = (script.thread, fork.thread);
-    finds(&journal, "needle", &[parent, child]).await;
-    finds(&journal, "thimble", &[parent]).await;
-    finds(&journal, "spindle", &[child]).await;
+    check_search(&journal, "needle", &[parent, child]).await;
+    check_search(&journal, "thimble", &[parent]).await;
+    check_search(&journal, "spindle", &[child]).await;
     journal.delete(parent).await.unwrap();
-    finds(&journal, "needle", &[child]).await;
-    finds(&journal, "thimble", &[]).await;
-    finds(&journal, "spindle", &[child]).await;
+    check_search(&journal, "needle", &[child]).await;
+    check_search(&journal, "thimble", &[]).await;
+    check_search(&journal, "spindle", &[child]).await;
     journal.delete(child).await.unwrap();
-    finds(&journal, "needle", &[]).await;
+    check_search(&journal, "needle", &[]).await;
 }
 
 fn query() -> ListQuery {
@@ -169,19 +169,19 @@ fn query() -> ListQuery {
     }
 }
 
-/// Search lags behind, so it is asked until it has found what is there.
-async fn finds(journal: &impl Pages, text: &str, threads: &[ThreadId]) {
+/// Searches until the expected threads are found, because the index lags behind.
+async fn check_search(journal: &impl Pages, text: &str, threads: &[ThreadId]) {
     let mut expected = threads.to_vec();
     expected.sort();
-    let mut found = Vec::new();
-    let late = std::time::Instant::now() + crate::suite::LAG_MAX;
-    while std::time::Instant::now() < late {
+    let mut matches = Vec::new();
+    let deadline = std::time::Instant::now() + crate::suite::LAG_MAX;
+    while std::time::Instant::now() < deadline {
         let page = journal.search(text.to_owned(), query()).await.unwrap();
-        found = page.entries.iter().map(|it| it.thread).collect();
-        found.sort();
-        if found == expected {
+        matches = page.entries.iter().map(|it| it.thread).collect();
+        matches.sort();
+        if matches == expected {
             break;
         }
     }
-    assert_eq!(found, expected, "{text}");
+    assert_eq!(matches, expected, "{text}");
 }

@@ -1,5 +1,5 @@
-//! The crowd: sockets that send a byte a second of a request that never ends, each coming back when it
-//! is sent away, and one client that asks and asks and does not read.
+//! The crowd: sockets that send one byte a second of an endless request and reconnect when they are
+//! closed, and one client that sends requests and never reads.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -13,21 +13,22 @@ use crate::support::request;
 use crate::support::server::TestServer;
 use crate::support::websocket::{FIN, TEXT, Websocket, frame};
 
-/// Each socket sends a byte in this time.
+/// The interval at which each socket sends a byte.
 const DRIP: Duration = Duration::from_secs(1);
 
-/// The sockets do not drip at the same moment, a few of them at most.
+/// The sockets send at different moments, a few of them at a time.
 const SHARES: u32 = 200;
 
 pub struct Crowd {
     stop: Sender<()>,
     drippers: JoinHandle<Duration>,
-    /// Full to the brim; it is kept so.
+    /// With full buffers in both directions, kept open.
     _silent: Websocket,
 }
 
 impl Crowd {
-    /// Returns when every socket has come once and the client that does not read is not read either.
+    /// Returns once every socket has connected, and the server has stopped reading from the silent
+    /// client.
     pub fn gather(server: &TestServer, sockets: usize) -> Self {
         let silent = silent(server);
         let (stop, stopped) = channel();
@@ -42,17 +43,17 @@ impl Crowd {
         }
     }
 
-    /// Everyone leaves; says how long the oldest socket was there.
+    /// Closes all sockets. Returns the lifetime of the oldest one.
     pub fn disperse(self) -> Duration {
         self.stop.send(()).expect("they drip");
         self.drippers.join().expect("no panic")
     }
 }
 
-/// A client that has asked for more than the server will queue for it.
+/// A client that has requested more than the server will queue for it.
 fn silent(server: &TestServer) -> Websocket {
     let mut silent = server.client();
-    // Each answer is as long as the question, and more.
+    // Each response is longer than its request.
     let ask = request("x".repeat(1000), "account/read", json!({}));
     let questions = frame(FIN | TEXT, &ask).repeat(1000);
     let mut sent = 0;
@@ -78,7 +79,7 @@ impl Dripper {
     fn come(address: SocketAddr) -> Self {
         let mut stream = TcpStream::connect(address).expect("the door is open");
         stream.set_nonblocking(true).expect("an option");
-        // It may be sent away before it says anything.
+        // The server may close it before it sends anything.
         let _ = stream.write_all(b"GET / HTTP/1.1\r\nX: ");
         Self {
             stream,
@@ -86,7 +87,7 @@ impl Dripper {
         }
     }
 
-    /// Sends a byte; false when the server does not want it.
+    /// Sends a byte. Returns false if the server has closed the connection.
     fn drip(&mut self) -> bool {
         let silence = self.stream.read(&mut [0; 256]);
         let there = silence.is_err_and(|error| error.kind() == ErrorKind::WouldBlock);
